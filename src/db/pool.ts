@@ -1,0 +1,59 @@
+import type { Logger } from 'pino'
+import pg from 'pg'
+
+export type Database = pg.Pool
+
+/** What a repository asks of the database: a pool, or one client inside a transaction. */
+export type Queryable = Pick<pg.Pool, 'query'>
+
+/** Longest wait for a free connection, and for a new one to be made; the caller then gets a 503. */
+const CONNECT_TIMEOUT_MS = 1_500
+/** Longest wait for an answer. It is the client's own clock: a silently cut network never answers. */
+const QUERY_TIMEOUT_MS = 2_000
+
+/**
+ * A pool of at most `size` connections to `url`. Nothing is connected until the first query.
+ * A lost idle connection is logged, never thrown: without this listener the process would die of it.
+ */
+export function createPool(options: {
+  url: string
+  size: number
+  log: Pick<Logger, 'warn'>
+  /** 0 for work that may take long: the operator's import, the streamed list. */
+  queryTimeoutMs?: number
+}): Database {
+  const { url, size, log, queryTimeoutMs = QUERY_TIMEOUT_MS } = options
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: size,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
+    keepAlive: true,
+  })
+  const onLost = (error: Error) => log.warn({ error: error.message }, 'database connection lost')
+  pool.on('error', onLost)
+  // A checked-out client has no listener of the pool's own.
+  pool.on('connect', (client) => client.on('error', onLost))
+  return pool
+}
+
+/**
+ * Runs `work` in one transaction on one connection: committed when it resolves, rolled back when it throws.
+ * A connection whose transaction failed in an unknown state is closed, not handed back.
+ */
+export async function inTransaction<T>(db: Database, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await db.connect()
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    client.release()
+    return result
+  } catch (error) {
+    await client.query('rollback').then(
+      () => client.release(),
+      () => client.release(true),
+    )
+    throw error
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * The closed set of failures that a caller can be told of. Whatever else goes wrong is `internalError()`.
+ * Each `message` is written for the caller: it says what to do next and nothing about our insides.
+ */
+
+const STATUS_CODE = {
+  badRequest: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  notFound: 404,
+  methodNotAllowed: 405,
+  requestTimeout: 408,
+  conflict: 409,
+  gone: 410,
+  payloadTooLarge: 413,
+  unsupportedMediaType: 415,
+  expectationFailed: 417,
+  headersTooLarge: 431,
+  internalError: 500,
+  unavailable: 503,
+} as const
+
+export type FailureCode = keyof typeof STATUS_CODE
+
+/** An expected failure. `headers` go onto the response as they are. */
+export class Failure extends Error {
+  readonly code: FailureCode
+  /** The HTTP status, named as Fastify and its plugins look for it. */
+  readonly statusCode: number
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(code: FailureCode, message: string, headers: Record<string, string> = {}) {
+    super(message)
+    this.name = 'Failure'
+    this.code = code
+    this.statusCode = STATUS_CODE[code]
+    this.headers = headers
+  }
+}
+
+/** 400: `message` names every fault of the request at once. */
+export const badRequest = (message: string) => new Failure('badRequest', message)
+
+/** 401: one text for a missing, malformed, unknown, wrong or revoked credential. */
+export const unauthorized = () =>
+  new Failure('unauthorized', 'Send valid credentials: Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)')
+
+/** 403: one text whether or not the other merchant or partner exists. */
+export const forbidden = () => new Failure('forbidden', 'This key may not act for the mid or pid that was sent')
+
+export const notFound = (message = 'There is nothing at this address') => new Failure('notFound', message)
+
+/** 405: `allow` lists the methods that the address does answer. */
+export const methodNotAllowed = (allow: readonly string[]) =>
+  new Failure('methodNotAllowed', `This address answers ${allow.join(', ')} only`, { allow: allow.join(', ') })
+
+export const requestTimeout = () =>
+  new Failure('requestTimeout', 'The request did not arrive in time; send it again on a new connection')
+
+/** 409 of the order guard; the text is part of the interface. */
+export const orderIdExists = () => new Failure('conflict', 'Order ID already exists')
+
+/** 410: a QR whose intent is expired, or whose merchant takes no payments. */
+export const paymentClosed = () => new Failure('gone', 'This payment is no longer open; ask the merchant for a new one')
+
+export const payloadTooLarge = (limitBytes: number) =>
+  new Failure('payloadTooLarge', `The body must be at most ${limitBytes} bytes`)
+
+export const unsupportedMediaType = () =>
+  new Failure(
+    'unsupportedMediaType',
+    'Send the body as Content-Type: application/x-www-form-urlencoded or application/json',
+  )
+
+export const expectationFailed = () =>
+  new Failure('expectationFailed', 'The only Expect that is understood is 100-continue')
+
+export const headersTooLarge = () =>
+  new Failure('headersTooLarge', 'The request headers are too large; send at most 16 KiB of them')
+
+/** 500: a fixed text; the cause goes to the log only. */
+export const internalError = () =>
+  new Failure('internalError', 'Something went wrong on our side; try again, and tell us the x-request-id if it stays')
+
+/** 503: the database is away or we are overloaded. */
+export const unavailable = () =>
+  new Failure('unavailable', 'The service is briefly unavailable; try again in a moment', { 'retry-after': '1' })
