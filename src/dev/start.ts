@@ -1,0 +1,13 @@
+// What `npm start` runs: the service, and what it lacks on a fresh clone: a database and somebody to try it as.
+import { bringDatabase, bringsDatabase } from './checkout-database.ts'
+import { ensureDemo } from './demo.ts'
+import { demoCommands } from './demo-commands.ts'
+
+if (bringsDatabase()) {
+  const { directory, databaseUrl } = await bringDatabase()
+  const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
+  await import('../server.ts')
+  console.log(demoCommands(demo, new Date()))
+} else {
+  await import('../server.ts')
+}

@@ -1,0 +1,14 @@
+// What `npm run dev` runs: `npm start`, again after every change. This process uses the database too, so that the server
+// stays up while the service restarts.
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import { bringDatabase, bringsDatabase } from './checkout-database.ts'
+
+if (bringsDatabase()) {
+  await bringDatabase()
+  // The service is to find the database by itself, and bring its demo data.
+  delete process.env.DATABASE_URL
+}
+const tsx = createRequire(import.meta.url).resolve('tsx/cli')
+process.argv = [process.argv[0] ?? 'node', tsx, 'watch', '--clear-screen=false', 'src/dev/start.ts']
+await import(pathToFileURL(tsx).href)

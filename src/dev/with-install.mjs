@@ -1,0 +1,56 @@
+// node src/dev/with-install.mjs [FILE [args…]]
+//
+// Installs the dependencies if they are missing or older than package-lock.json, then runs FILE in this very process,
+// as if it had been run directly. It imports nothing but node: modules, because on a fresh clone nothing else is there.
+// It is no `prestart` script, because npm skips those under `ignore-scripts`.
+import { spawnSync } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const LOWEST_NODE = [20, 19]
+const OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const [file, ...args] = process.argv.slice(2)
+
+checkNodeVersion()
+if (!isInstalled()) install()
+if (file !== undefined) await run(resolve(root, file))
+
+function checkNodeVersion() {
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  if (major > LOWEST_NODE[0] || (major === LOWEST_NODE[0] && minor >= LOWEST_NODE[1])) return
+  console.error(`Node.js ${LOWEST_NODE.join('.')} or newer is needed; this is ${process.versions.node}.`)
+  process.exit(1)
+}
+
+function isInstalled() {
+  const installed = statSync(resolve(root, 'node_modules/.package-lock.json'), { throwIfNoEntry: false })
+  return installed !== undefined && installed.mtimeMs >= statSync(resolve(root, 'package-lock.json')).mtimeMs
+}
+
+function install() {
+  // stderr, so that stdout stays the command's own.
+  console.error('Installing dependencies (npm ci) …')
+  // The development dependencies carry tsx and PostgreSQL, so NODE_ENV=production must not leave them out.
+  const npmArgs = ['ci', '--include=dev']
+  const npm = process.env.npm_execpath ?? ''
+  const options = { cwd: root, encoding: 'utf8', maxBuffer: OUTPUT_LIMIT_BYTES }
+  const { status, error, stdout, stderr } = npm.endsWith('npm-cli.js')
+    ? spawnSync(process.execPath, [npm, ...npmArgs], options)
+    : spawnSync('npm', npmArgs, { ...options, shell: process.platform === 'win32' })
+  if (status === 0) return
+  console.error(`${stdout ?? ''}${stderr ?? ''}`)
+  console.error(`npm ci failed${error ? `: ${error.message}` : ''}.`)
+  process.exit(1)
+}
+
+async function run(path) {
+  process.argv = [process.argv[0], path, ...args]
+  if (path.endsWith('.ts')) {
+    const { register } = await import('tsx/esm/api')
+    register()
+  }
+  await import(pathToFileURL(path).href)
+}
