@@ -1,0 +1,137 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
+
+const OWNER = fileURLToPath(new URL('../support/embedded-owner.ts', import.meta.url))
+const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+
+const directory = mkdtempSync(join(tmpdir(), 'upi-payments-launcher-'))
+const owners = new Set<ChildProcess>()
+
+/** Starts a process that uses the server; answers once the server takes connections. */
+async function startOwner() {
+  const child = spawn(process.execPath, ['--import', TSX, OWNER, directory], { stdio: ['pipe', 'pipe', 'inherit'] })
+  owners.add(child)
+  const exited = once(child, 'exit')
+  const [url] = await Promise.race([once(createInterface({ input: child.stdout }), 'line'), exited.then(() => [''])])
+  const end = async (how: () => void) => {
+    how()
+    await exited
+    owners.delete(child)
+  }
+  return {
+    url: url as string,
+    leave: () => end(() => child.stdin.end()),
+    killHard: () => end(() => child.kill('SIGKILL')),
+  }
+}
+
+async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    return (await client.query(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+const pidFile = () => join(directory, readdirSync(directory).find((name) => /^\d+$/.test(name)) ?? '', 'postmaster.pid')
+const postmasterPid = () => Number(readFileSync(pidFile(), 'utf8').split('\n')[0])
+const isUp = (url: string) =>
+  query(url, 'select 1').then(
+    () => true,
+    () => false,
+  )
+
+describe('the embedded PostgreSQL', () => {
+  beforeAll(async () => {
+    const first = await startEmbeddedPostgres({ directory, durable: false })
+    await query(first.url, 'create table kept (word text)')
+    await query(first.url, "insert into kept values ('chai')")
+    first.stop()
+    expect(await isUp(first.url)).toBe(false)
+  })
+
+  afterEach(async () => {
+    for (const owner of owners) owner.kill('SIGKILL')
+    const { stop } = await startEmbeddedPostgres({ directory, durable: false })
+    stop()
+  })
+
+  afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+  test('listens on 127.0.0.1 only, in UTC, in byte order, with a password that only its owner may read', async () => {
+    const owner = await startOwner()
+    const settings = await query(
+      owner.url,
+      `select current_setting('listen_addresses') as listen, current_setting('unix_socket_directories') as sockets,
+              current_setting('timezone') as timezone, datcollate, pg_encoding_to_char(encoding) as encoding
+       from pg_database where datname = 'postgres'`,
+    )
+    expect(settings).toEqual([{ listen: '127.0.0.1', sockets: '', timezone: 'UTC', datcollate: 'C', encoding: 'UTF8' }])
+    expect(statSync(join(directory, 'password')).mode & 0o777).toBe(0o600)
+    const withoutPassword = new URL(owner.url)
+    withoutPassword.password = 'wrong'
+    await expect(query(withoutPassword.href, 'select 1')).rejects.toThrow('password authentication failed')
+    await owner.leave()
+  })
+
+  test('outlives a killed owner and is adopted with its data by the next', async () => {
+    const first = await startOwner()
+    const pid = postmasterPid()
+    await first.killHard()
+    const second = await startOwner()
+    expect(second.url).toBe(first.url)
+    expect(postmasterPid()).toBe(pid)
+    expect(await query(second.url, 'select word from kept')).toEqual([{ word: 'chai' }])
+    await second.leave()
+    expect(await isUp(second.url)).toBe(false)
+  })
+
+  test('is shared by processes that start at the same moment, and stopped by the last to leave', async () => {
+    const [a, b, c] = await Promise.all([startOwner(), startOwner(), startOwner()])
+    expect(new Set([a.url, b.url, c.url]).size).toBe(1)
+    await a.leave()
+    expect(await isUp(c.url)).toBe(true)
+    await b.killHard()
+    expect(await isUp(c.url)).toBe(true)
+    await c.leave()
+    expect(await isUp(c.url)).toBe(false)
+  })
+
+  test('starts again with its data after both it and its owner were killed', async () => {
+    const first = await startOwner()
+    const pid = postmasterPid()
+    await first.killHard()
+    process.kill(pid, 'SIGKILL')
+    const second = await startOwner()
+    expect(await query(second.url, 'select word from kept')).toEqual([{ word: 'chai' }])
+    await second.leave()
+  })
+
+  test('starts over a postmaster.pid whose number now belongs to a stranger, and leaves the stranger alone', async () => {
+    const first = await startOwner()
+    const pid = postmasterPid()
+    const content = readFileSync(pidFile(), 'utf8')
+    await first.killHard()
+    process.kill(pid, 'SIGKILL')
+    const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })
+    writeFileSync(pidFile(), content.replace(/^\d+/, String(stranger.pid)))
+    const second = await startOwner()
+    expect(await query(second.url, 'select word from kept')).toEqual([{ word: 'chai' }])
+    await second.leave()
+    expect(stranger.exitCode).toBe(null)
+    expect(stranger.signalCode).toBe(null)
+    stranger.kill('SIGKILL')
+  })
+})
