@@ -85,3 +85,6 @@ export const internalError = () =>
 /** 503: the database is away or we are overloaded. */
 export const unavailable = () =>
   new Failure('unavailable', 'The service is briefly unavailable; try again in a moment', { 'retry-after': '1' })
+
+/** 503 of the readiness check; its reader is the operator. */
+export const notReady = (reason: string) => new Failure('unavailable', reason, { 'retry-after': '1' })

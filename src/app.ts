@@ -1,0 +1,95 @@
+import fastify, { type FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { createAccessKeys } from './auth/access-keys.ts'
+import { registerAuthentication } from './auth/authenticate.ts'
+import { dynamicQr } from './checkout/dynamic-qr.ts'
+import { checkoutRoutes } from './checkout/routes.ts'
+import type { Config } from './config.ts'
+import { pendingMigrations } from './db/migrate.ts'
+import { isOutage } from './db/outage.ts'
+import type { Database } from './db/pool.ts'
+import { refuseBadUrl, refuseBrokenHttp, registerErrorHandling } from './http/error-handler.ts'
+import { healthRoutes } from './http/health.ts'
+import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
+import { requestIdOf } from './http/request-id.ts'
+import { registerRequestLog } from './http/request-log.ts'
+import { createPartners } from './merchants/partners.ts'
+import { createIntents } from './payments/repository.ts'
+import { paymentRoutes } from './payments/routes.ts'
+import { createSettlements } from './settlements/repository.ts'
+import { settlementRoutes } from './settlements/routes.ts'
+
+/** Longest time for all of a request to arrive; a slow sender gets 408. */
+const REQUEST_TIMEOUT_MS = 10_000
+/** Longer than the idle time of usual load balancers, so that it is they who close a connection first. */
+const KEEP_ALIVE_TIMEOUT_MS = 75_000
+const HEADERS_LIMIT_BYTES = 16 * 1024
+
+export type Dependencies = {
+  config: Pick<Config, 'publicUrl' | 'intentExpiryMinutes'>
+  db: Database
+  /** Connections of their own for long lists: a slow reader of one must not stand in the way of payments. */
+  listDb: Database
+  log: Logger
+  now: () => Date
+}
+
+/** The service, ready to listen: the table of contents of all that it answers. */
+export async function buildApp({ config, db, listDb, log, now }: Dependencies): Promise<FastifyInstance> {
+  const intents = createIntents(db)
+  const partners = createPartners(db)
+  const settlements = createSettlements(listDb)
+  const keys = createAccessKeys(db)
+
+  const app = fastify({
+    bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    // A missing Host would be answered by Node.js without an envelope; error-handler.ts refuses it.
+    http: { maxHeaderSize: HEADERS_LIMIT_BYTES, requireHostHeader: false },
+    genReqId: requestIdOf,
+    exposeHeadRoutes: true,
+    clientErrorHandler: refuseBrokenHttp,
+    frameworkErrors: (error, request, reply) => refuseBadUrl(error, request, reply, { log, isOutage }),
+  })
+
+  app.decorateRequest('caller')
+  app.decorateRequest('publicKey', undefined)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' })
+  })
+  registerRequestLog(app, log)
+  registerErrorHandling(app, { log, isOutage })
+  await registerInput(app)
+
+  healthRoutes(app, { unreadyReason: () => unreadyReason(db) })
+  checkoutRoutes(app, { intents, now })
+
+  await app.register(
+    async (v1) => {
+      await registerAuthentication(v1, { keys, isOutage })
+      paymentRoutes(v1, {
+        intents,
+        now,
+        expiryMinutes: config.intentExpiryMinutes,
+        dynamicQr: (intent, merchant) => dynamicQr(intent, merchant, config.publicUrl),
+      })
+      settlementRoutes(v1, { settlements, partners })
+    },
+    { prefix: '/v1' },
+  )
+
+  return app
+}
+
+async function unreadyReason(db: Database): Promise<string | undefined> {
+  try {
+    const pending = await pendingMigrations(db)
+    return pending.length === 0
+      ? undefined
+      : `The database schema is behind: run "ops migrate" (missing: ${pending.join(', ')})`
+  } catch (error) {
+    if (isOutage(error)) return 'The database does not answer'
+    throw error
+  }
+}

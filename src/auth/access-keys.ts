@@ -1,0 +1,97 @@
+import type { Queryable } from '../db/pool.ts'
+import type { Merchant } from '../merchants/merchants.ts'
+
+/** Who a key speaks for: exactly one merchant, or exactly one partner. */
+export type Caller = { kind: 'merchant'; merchant: Merchant } | { kind: 'partner'; pid: string }
+
+export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller }
+
+export type AccessKeyListing = {
+  publicKey: string
+  mid: string | null
+  pid: string | null
+  label: string | null
+  createdAt: Date
+  revokedAt: Date | null
+}
+
+export type NewAccessKey = {
+  publicKey: string
+  secretHash: Buffer
+  owner: { mid: string } | { pid: string }
+  label: string | null
+  now: Date
+}
+
+const LISTING = `
+  public_key as "publicKey", mid, pid, label, created_at as "createdAt", revoked_at as "revokedAt"`
+
+/** The key table. A secret is never in it, only its SHA-256. */
+export function createAccessKeys(db: Queryable) {
+  return {
+    /** The live key of that name with its owner as they are now; undefined when unknown or revoked. */
+    async find(publicKey: string): Promise<AccessKey | undefined> {
+      const { rows } = await db.query<KeyRow>(
+        `select k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.created_at, m.disabled_at
+           from access_keys k
+           left join merchants m on m.mid = k.mid
+          where k.public_key = $1 and k.revoked_at is null`,
+        [publicKey],
+      )
+      const [row] = rows
+      return row && { publicKey, secretHash: row.secret_hash, caller: toCaller(row) }
+    },
+
+    /** Stores a key of an owner that exists; the foreign keys refuse any other (SQLSTATE 23503). */
+    async add({ publicKey, secretHash, owner, label, now }: NewAccessKey): Promise<AccessKeyListing> {
+      const { rows } = await db.query<AccessKeyListing>(
+        `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at)
+         values ($1, $2, $3, $4, $5, $6)
+         returning ${LISTING}`,
+        [publicKey, secretHash, 'mid' in owner ? owner.mid : null, 'pid' in owner ? owner.pid : null, label, now],
+      )
+      return rows[0] as AccessKeyListing
+    },
+
+    /** Every key, or those of one owner, oldest first; revoked ones too. */
+    async list(owner: { mid?: string | undefined; pid?: string | undefined } = {}): Promise<AccessKeyListing[]> {
+      const { rows } = await db.query<AccessKeyListing>(
+        `select ${LISTING}
+           from access_keys
+          where ($1::text is null or mid = $1) and ($2::text is null or pid = $2)
+          order by created_at, public_key`,
+        [owner.mid, owner.pid],
+      )
+      return rows
+    },
+
+    /** Ends a key. A repeat keeps the first moment. Undefined when there is no such key. */
+    async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
+      const { rows } = await db.query<AccessKeyListing>(
+        `update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1 returning ${LISTING}`,
+        [publicKey, now],
+      )
+      return rows[0]
+    },
+  }
+}
+
+export type AccessKeys = ReturnType<typeof createAccessKeys>
+
+type KeyRow = {
+  secret_hash: Buffer
+  pid: string | null
+  mid: string
+  name: string
+  vpa: string
+  mcc: string
+  dynamic_qr: Merchant['dynamicQr']
+  created_at: Date
+  disabled_at: Date | null
+}
+
+function toCaller(row: KeyRow): Caller {
+  if (row.pid !== null) return { kind: 'partner', pid: row.pid }
+  const { mid, name, vpa, mcc, dynamic_qr: dynamicQr, created_at: createdAt, disabled_at: disabledAt } = row
+  return { kind: 'merchant', merchant: { mid, name, vpa, mcc, dynamicQr, createdAt, disabledAt } }
+}

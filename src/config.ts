@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const wholeNumber = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
+
+const postgresUrl = z
+  .string()
+  .regex(/^postgres(ql)?:\/\//, 'must be a PostgreSQL URL, such as postgres://user:password@host:5432/name')
+
+const publicUrl = z
+  .string()
+  .refine(
+    (text) => /^https?:\/\//.test(text) && URL.canParse(text) && !/[?#]/.test(text),
+    'must be an http or https URL without query, such as https://pay.example.in',
+  )
+  .transform((text) => text.replace(/\/+$/, ''))
+
+const DatabaseVariables = z.object({
+  DATABASE_URL: postgresUrl,
+  DATABASE_MIGRATE_URL: postgresUrl.optional(),
+  DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(10),
+})
+
+const ServiceVariables = DatabaseVariables.extend({
+  NODE_ENV: z.string().default('development'),
+  HOST: z.string().default('127.0.0.1'),
+  PORT: wholeNumber(0, 65_535).default(3000),
+  PUBLIC_URL: publicUrl.optional(),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
+})
+
+/** Variables that may also come as NAME_FILE: the path of a file that holds the value, as Docker secrets do. */
+const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_MIGRATE_URL']
+
+export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
+export type Config = ReturnType<typeof readConfig>
+
+/** What the operator's command line needs to know. Throws an Error that names every wrong variable. */
+export function readDatabaseConfig(environment: Environment) {
+  return databaseConfig(parse(DatabaseVariables, environment))
+}
+
+/** What the service needs to know. Throws an Error that names every wrong variable. */
+export function readConfig(environment: Environment) {
+  const variables = parse(ServiceVariables, environment)
+  const production = variables.NODE_ENV === 'production'
+  if (production && variables.PUBLIC_URL === undefined) {
+    // A Host header is the caller's word; links that customers pay by are not made from it.
+    throw new Error('PUBLIC_URL is required in production: the address under which customers reach this service')
+  }
+  return Object.freeze({
+    ...databaseConfig(variables),
+    production,
+    host: variables.HOST,
+    port: variables.PORT,
+    publicUrl: variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`,
+    logLevel: variables.LOG_LEVEL,
+    intentExpiryMinutes: variables.INTENT_EXPIRY_MINUTES,
+  })
+}
+
+function databaseConfig(variables: z.output<typeof DatabaseVariables>) {
+  return Object.freeze({
+    databaseUrl: variables.DATABASE_URL,
+    databaseMigrateUrl: variables.DATABASE_MIGRATE_URL ?? variables.DATABASE_URL,
+    databasePoolSize: variables.DATABASE_POOL_SIZE,
+  })
+}
+
+function parse<S extends z.ZodType>(schema: S, environment: Environment): z.output<S> {
+  const result = schema.safeParse(withSecretsFromFiles(environment))
+  if (result.success) return result.data
+  const faults = result.error.issues.map((issue) => {
+    const name = String(issue.path[0])
+    return environment[name] === undefined && issue.code === 'invalid_type'
+      ? `${name} is required`
+      : `${name} ${issue.message}`
+  })
+  throw new Error([...new Set(faults)].join('; '))
+}
+
+function withSecretsFromFiles(environment: Environment): Environment {
+  // An empty variable is an unset one: compose files pass `NAME=` for what the operator left out.
+  const values = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  for (const name of SECRET_VARIABLES) {
+    const path = values[`${name}_FILE`]
+    if (path === undefined) continue
+    if (values[name] !== undefined) throw new Error(`${name} and ${name}_FILE are both set: keep one`)
+    try {
+      values[name] = readFileSync(path, 'utf8').trim()
+    } catch {
+      throw new Error(`${name}_FILE names a file that cannot be read`)
+    }
+  }
+  return values
+}

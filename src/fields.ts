@@ -1,0 +1,30 @@
+import { z } from 'zod'
+
+/**
+ * The kinds of fields that several requests share, each with the rule that its sender reads.
+ * A message is the end of a sentence that begins with the field's name: `mid is required`.
+ */
+
+/** Stands for the value of a form field that was sent more than once: which of them was meant nobody knows. */
+export const REPEATED = Symbol('sent more than once')
+
+/** Says of a value of the wrong type what its sender can do about it. */
+export function otherwise(rule: string) {
+  return {
+    error: ({ input }: { input?: unknown }) => {
+      if (input === undefined) return 'is required'
+      return input === REPEATED ? 'must be sent once' : rule
+    },
+  }
+}
+
+/** Text of `min` to `max` characters (code points), without control characters and halves of surrogate pairs. */
+export function text(max: number, min = 1) {
+  const rule = `must be text of ${min} to ${max} characters, without control characters`
+  return z.string(otherwise(rule)).regex(new RegExp(`^[^\\p{Cc}\\p{Cs}]{${min},${max}}$`, 'u'), rule)
+}
+
+const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
+
+/** A merchant's or partner's identifier, as the operator assigned it. */
+export const identifier = z.string(otherwise(IDENTIFIER_RULE)).regex(/^[A-Za-z0-9_-]{1,64}$/, IDENTIFIER_RULE)

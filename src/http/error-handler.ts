@@ -1,0 +1,140 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import {
+  badRequest,
+  expectationFailed,
+  Failure,
+  headersTooLarge,
+  internalError,
+  methodNotAllowed,
+  notFound,
+  payloadTooLarge,
+  requestTimeout,
+  unauthorized,
+  unavailable,
+  unsupportedMediaType,
+} from '../errors.ts'
+import { fail } from './envelope.ts'
+import { BODY_LIMIT_BYTES } from './input.ts'
+import { newRequestId } from './request-id.ts'
+
+export type ErrorHandling = { log: Logger; isOutage: (error: unknown) => boolean }
+
+/**
+ * Leads every exit of `app` that is not a success into the envelope: what handlers throw, unknown addresses and
+ * methods, the framework's refusals, and bytes that are no HTTP.
+ */
+export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
+  const methodsOf = new Map<string, Set<string>>()
+  app.addHook('onRoute', ({ method, url }) => {
+    const methods = methodsOf.get(url) ?? new Set()
+    for (const name of [method].flat()) methods.add(name)
+    methodsOf.set(url, methods)
+  })
+  app.addHook('onRequest', async (request) => {
+    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
+      throw badRequest('Send a Host header')
+    }
+  })
+
+  app.setErrorHandler((error, request, reply) => refuse(error, request, reply, handling))
+  app.setNotFoundHandler((request) => {
+    const path = request.url.split('?', 1)[0] ?? ''
+    for (const [pattern, methods] of methodsOf) {
+      if (matches(pattern, path)) throw methodNotAllowed([...methods].sort())
+    }
+    throw notFound()
+  })
+  app.server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    refuseRaw(response.socket as Duplex, expectationFailed())
+  })
+  // Without a listener Node.js closes the connection of a CONNECT without a word.
+  app.server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+    refuseRaw(socket, methodNotAllowed(['GET', 'POST']))
+  })
+}
+
+/** Answers what the router refuses before any hook has run, such as broken percent-encoding in the address. */
+export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+  reply.header('x-request-id', request.id).header('cache-control', 'no-store')
+  refuse(error, request, reply, handling)
+}
+
+/** Answers bytes that never became a request; the connection is closed, since nobody knows where the next one starts. */
+export function refuseBrokenHttp(error: Error & { code?: string }, socket: Duplex) {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  refuseRaw(socket, brokenHttpFailure(error.code))
+}
+
+function brokenHttpFailure(code: string | undefined): Failure {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return headersTooLarge()
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return payloadTooLarge(BODY_LIMIT_BYTES)
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return requestTimeout()
+    default:
+      return badRequest('What arrived is not HTTP/1.1')
+  }
+}
+
+function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, { log, isOutage }: ErrorHandling) {
+  const failure = toFailure(error, isOutage)
+  if (failure.statusCode >= 500) {
+    // Never the whole error: what PostgreSQL adds in `detail` carries the row.
+    const { name, message, stack, code } = error as Error & { code?: unknown }
+    log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
+  }
+  reply.code(failure.statusCode).headers(failure.headers).send(fail(failure))
+}
+
+function toFailure(error: unknown, isOutage: ErrorHandling['isOutage']): Failure {
+  if (error instanceof Failure) return error
+  switch ((error as { code?: unknown } | null)?.code) {
+    case 'FST_BASIC_AUTH_MISSING_OR_BAD_AUTHORIZATION_HEADER':
+      return unauthorized()
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return payloadTooLarge(BODY_LIMIT_BYTES)
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return unsupportedMediaType()
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return badRequest('The body is not as long as its Content-Length says')
+    case 'FST_ERR_BAD_URL':
+      return badRequest('The address is not valid percent-encoding')
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return notFound()
+    default:
+      return isOutage(error) ? unavailable() : internalError()
+  }
+}
+
+function refuseRaw(socket: Duplex, failure: Failure) {
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const body = JSON.stringify(fail(failure))
+  const head = [
+    `HTTP/1.1 ${failure.statusCode} ${STATUS_CODES[failure.statusCode]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'cache-control: no-store',
+    `x-request-id: ${newRequestId()}`,
+    ...Object.entries(failure.headers).map(([name, value]) => `${name}: ${value}`),
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+/** Whether `path` is an address of the route `pattern`, whose parameters fill one segment each. */
+function matches(pattern: string, path: string): boolean {
+  const want = pattern.split('/')
+  const have = path.split('/')
+  return (
+    want.length === have.length && want.every((part, i) => (part.startsWith(':') ? have[i] !== '' : part === have[i]))
+  )
+}

@@ -1,0 +1,56 @@
+import { randomBytes } from 'node:crypto'
+import type { Merchant } from '../merchants/merchants.ts'
+import type { CreatePaymentIntent } from './schema.ts'
+
+/** The account that is paid, as UPI names it: address (pa), name (pn) and category code (mc). */
+export type Payee = { vpa: string; name: string; mcc: string }
+
+/** A request to be paid once. Amounts are whole rupees. */
+export type Intent = {
+  mid: string
+  /** Ours: unguessable, time-ordered, 32 hex digits. It travels as the UPI parameter `tr`, which holds 35. */
+  orderId: string
+  /** The merchant's order_id, or our orderId where none was sent. */
+  merchantOrderId: string
+  amount: number
+  redirectUrl: string
+  note: string
+  customer: { name: string; email: string; mobile: string }
+  payee: Payee
+  createdAt: Date
+  expiresAt: Date
+}
+
+/** An intent from a checked request. Pure but for the randomness of its orderId. */
+export function buildIntent(
+  request: CreatePaymentIntent,
+  merchant: Merchant,
+  now: Date,
+  expiryMinutes: number,
+): Intent {
+  const orderId = newOrderId(now)
+  return {
+    mid: merchant.mid,
+    orderId,
+    merchantOrderId: request.order_id ?? orderId,
+    amount: request.amount,
+    redirectUrl: request.redirect_url,
+    note: request.note,
+    customer: { name: request.customer_name, email: request.customer_email, mobile: request.customer_mobile },
+    payee: { vpa: merchant.vpa, name: merchant.name, mcc: merchant.mcc },
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + expiryMinutes * 60_000),
+  }
+}
+
+/** 48 bits of time keep neighbours together in the index, 80 random bits keep the next one unguessable. */
+function newOrderId(now: Date): string {
+  return now.getTime().toString(16).padStart(12, '0') + randomBytes(10).toString('hex')
+}
+
+const ORDER_ID = /^[0-9a-f]{32}$/
+
+/** Whether `text` can be an orderId of ours at all; whatever else stands in an address needs no look-up. */
+export function isOrderId(text: string): boolean {
+  return ORDER_ID.test(text)
+}

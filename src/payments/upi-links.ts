@@ -1,0 +1,71 @@
+import type { Intent } from './intent.ts'
+import { toIstIso } from './ist.ts'
+
+/** Longest `tn` that UPI apps show, in characters. */
+const NOTE_LIMIT = 50
+
+/**
+ * What a UPI link is made from. Source: NPCI, UPI Linking Specification 1.6, "Parameters".
+ * Every value is percent-encoded, so nothing that a merchant sends can add or change a parameter.
+ */
+export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee'>
+
+export type UpiLinks = { intent: string; phonepe: string; paytm: string; gpay: string }
+
+/** The link that any UPI app opens, and those that open one wallet each. They differ in their prefix only. */
+export function upiLinks(payment: Payment): UpiLinks {
+  const query = upiQuery(payment, { mode: '04', qrMedium: '02' })
+  return {
+    intent: `upi://pay?${query}`,
+    phonepe: `phonepe://upi/pay?${query}`,
+    paytm: `paytmmp://upi/pay?${query}`,
+    gpay: `tez://upi/pay?${query}`,
+  }
+}
+
+/** The link inside the QR: it carries its own expiry, so that the payer's app refuses it in time. */
+export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt' | 'expiresAt'>): string {
+  const query = upiQuery(payment, { mode: '15', qrMedium: '06' })
+  return `upi://pay?${query}&QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
+}
+
+function upiQuery({ orderId, amount, note, payee }: Payment, { mode, qrMedium }: { mode: string; qrMedium: string }) {
+  // Some apps do not decode %40 in the payee's address, and its check lets no other reserved character in.
+  const pa = encode(payee.vpa).replace('%40', '@')
+  return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}&tn=${encode(
+    transactionNote(note),
+  )}&am=${amount}.00&cu=INR&qrMedium=${qrMedium}`
+}
+
+/** encodeURIComponent spares five of the reserved characters of RFC 3986; readers of links differ about them. */
+function encode(value: string): string {
+  return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+/**
+ * A note as UPI apps accept it: letters, digits and marks of any script, blanks and `. , - _ :`, at most 50 characters,
+ * cut between characters as a reader sees them. What is left of nothing is `Payment`.
+ */
+export function transactionNote(note: string): string {
+  const accepted = note
+    .replace(/[^\p{L}\p{M}\p{N} .,_:-]/gu, ' ')
+    .replace(/ {2,}/g, ' ')
+    .trim()
+  return cut(accepted, NOTE_LIMIT).trimEnd() || 'Payment'
+}
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
+
+/** The longest start of `text` that has at most `limit` code points and breaks no grapheme. */
+function cut(text: string, limit: number): string {
+  // A text has at least as many UTF-16 units as code points.
+  if (text.length <= limit) return text
+  let kept = ''
+  let size = 0
+  for (const { segment } of graphemes.segment(text)) {
+    size += [...segment].length
+    if (size > limit) break
+    kept += segment
+  }
+  return kept
+}

@@ -1,0 +1,16 @@
+import type { Intent } from './intent.ts'
+import { toIstText } from './ist.ts'
+import { type UpiLinks, upiLinks } from './upi-links.ts'
+
+/** `data` of createPaymentIntent: contract A2. Every value is text. */
+export type PaymentIntentWire = UpiLinks & { dynamicQR: string; expiry: string; amount: string; orderId: string }
+
+export function toWire(intent: Intent, dynamicQR: string): PaymentIntentWire {
+  return {
+    ...upiLinks(intent),
+    dynamicQR,
+    expiry: toIstText(intent.expiresAt),
+    amount: String(intent.amount),
+    orderId: intent.orderId,
+  }
+}

@@ -1,0 +1,38 @@
+import { Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { ok, okText } from '../http/envelope.ts'
+import type { ZodTypeProvider } from '../http/input.ts'
+import { authorizePartner } from '../merchants/authorize.ts'
+import type { Partners } from '../merchants/partners.ts'
+import { nextDay } from './dates.ts'
+import type { Settlement, Settlements } from './repository.ts'
+import { FetchSettlementList } from './schema.ts'
+import { toWire } from './wire.ts'
+
+export type SettlementRoutes = { settlements: Settlements; partners: Pick<Partners, 'isLinked'> }
+
+/** Contract A3. */
+export function settlementRoutes(v1: FastifyInstance, { settlements, partners }: SettlementRoutes) {
+  const app = v1.withTypeProvider<ZodTypeProvider>()
+
+  app.post(
+    '/partner/fetchSettlementList',
+    { schema: { body: FetchSettlementList } },
+    async ({ body, caller }, reply) => {
+      await authorizePartner(caller, body.pid, body.mid, partners)
+      const gone = new AbortController()
+      reply.raw.once('close', () => gone.abort())
+      const batches = settlements.list(body.mid, body.s_date, nextDay(body.e_date), gone.signal)
+      // The first batch is awaited here, so that a database that is away still gets its proper envelope.
+      const first = await batches.next()
+      if (first.done) return ok('No settlements found', [])
+      const text = okText('Settlements found', wireBatches(first.value, batches))
+      return reply.type('application/json; charset=utf-8').send(Readable.from(text, { objectMode: false }))
+    },
+  )
+}
+
+async function* wireBatches(first: Settlement[], rest: AsyncIterable<Settlement[]>) {
+  yield first.map(toWire)
+  for await (const batch of rest) yield batch.map(toWire)
+}

@@ -1,0 +1,143 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createAccessKeys } from '../../src/auth/access-keys.ts'
+import { createMerchants } from '../../src/merchants/merchants.ts'
+import {
+  basic,
+  CREATE,
+  intentFields,
+  type Key,
+  LIST,
+  newKey,
+  newMerchant,
+  newPartner,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+const UNAUTHORIZED = refusal(401, 'Send valid credentials: Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)')
+const FORBIDDEN = refusal(403, 'This key may not act for the mid or pid that was sent')
+
+let service: TestService
+let mid: string
+let key: Key
+beforeAll(async () => {
+  service = await startService()
+  ;({ mid, key } = await newMerchant(service.db))
+})
+
+const b64 = (text: string) => Buffer.from(text).toString('base64')
+
+describe('401 (contract B4)', () => {
+  it.each<[string, () => string | undefined]>([
+    ['a missing header', () => undefined],
+    ['an empty header', () => ''],
+    ['another scheme', () => `Bearer ${key.secretKey}`],
+    ['Basic and nothing', () => 'Basic'],
+    ['broken base64', () => 'Basic !!!!'],
+    ['base64 of bytes that are no UTF-8', () => `Basic ${Buffer.from([0xff, 0xfe, 0x3a, 0xff]).toString('base64')}`],
+    ['no colon', () => `Basic ${b64(key.publicKey)}`],
+    ['empty halves', () => `Basic ${b64(':')}`],
+    ['an empty secret', () => `Basic ${b64(`${key.publicKey}:`)}`],
+    ['an empty public key', () => `Basic ${b64(`:${key.secretKey}`)}`],
+    ['10 kB', () => `Basic ${b64(`${key.publicKey}:${'x'.repeat(7_500)}`)}`],
+    ['an unknown public key', () => basic({ ...key, publicKey: 'pk_000000000000000000000000' })],
+    ['a wrong secret', () => basic({ ...key, secretKey: `${key.secretKey.slice(0, -1)}!` })],
+    ['the secret of another key', () => basic({ ...key, secretKey: 'sk_other' })],
+    ['the secret in other case', () => basic({ ...key, secretKey: key.secretKey.toUpperCase() })],
+    ['a NUL in the secret', () => `Basic ${b64(`${key.publicKey}:${key.secretKey}\u0000`)}`],
+    ['SQL in the public key', () => basic({ publicKey: `pk_' or '1'='1`, secretKey: 'x' })],
+  ])('is one text for %s, with WWW-Authenticate', async (_name, authorization) => {
+    const header = authorization()
+    const headers: Record<string, string> = header === undefined ? {} : { authorization: header }
+    const answer = await post(service.app, CREATE, intentFields(mid), undefined, headers)
+    expect([answer.status, answer.body]).toEqual([401, UNAUTHORIZED])
+    expect(answer.headers['www-authenticate']).toBe('Basic realm="UPI payments", charset="UTF-8"')
+  })
+
+  it('is said of a revoked key, and its owner’s other key goes on', async () => {
+    const second = await newKey(service.db, { mid })
+    expect((await post(service.app, CREATE, intentFields(mid), second)).status).toBe(200)
+    await createAccessKeys(service.db).revoke(second.publicKey, new Date())
+    await expect
+      .poll(async () => (await post(service.app, CREATE, intentFields(mid), second)).status, { timeout: 5_000 })
+      .toBe(401)
+    expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
+  })
+
+  it('takes a secret that contains colons, split at the first', async () => {
+    const { hashSecret } = await import('../../src/auth/credentials.ts')
+    const withColons = { publicKey: 'pk_colons', secretKey: 'a:b::c' }
+    await createAccessKeys(service.db).add({
+      publicKey: withColons.publicKey,
+      secretHash: hashSecret(withColons.secretKey),
+      owner: { mid },
+      label: null,
+      now: new Date(),
+    })
+    expect((await post(service.app, CREATE, intentFields(mid), withColons)).status).toBe(200)
+  })
+})
+
+describe('403 (contract B5)', () => {
+  it('is one text whether the other merchant exists or not, or the key is of the other kind', async () => {
+    const other = await newMerchant(service.db)
+    const partner = await newPartner(service.db, mid)
+    const answers = [
+      await post(service.app, CREATE, intentFields(other.mid), key),
+      await post(service.app, CREATE, intentFields('nobody'), key),
+      await post(service.app, CREATE, intentFields(mid), partner.key),
+    ]
+    for (const { status, body } of answers) expect([status, body]).toEqual([403, FORBIDDEN])
+  })
+
+  it('is said of merchants that a partner is not linked to, of another pid, and of merchants’ keys', async () => {
+    const other = await newMerchant(service.db)
+    const partner = await newPartner(service.db, mid)
+    const range = { s_date: '01-04-2026', e_date: '30-04-2026' }
+    const answers = [
+      await post(service.app, LIST, { pid: partner.pid, mid: other.mid, ...range }, partner.key),
+      await post(service.app, LIST, { pid: partner.pid, mid: 'nobody', ...range }, partner.key),
+      await post(service.app, LIST, { pid: 'nobody', mid, ...range }, partner.key),
+      await post(service.app, LIST, { pid: mid, mid, ...range }, key),
+    ]
+    for (const { status, body } of answers) expect([status, body]).toEqual([403, FORBIDDEN])
+    expect((await post(service.app, LIST, { pid: partner.pid, mid, ...range }, partner.key)).status).toBe(200)
+  })
+
+  it('is said within 5 seconds of a merchant that was disabled, and 200 again when it is enabled', async () => {
+    const merchant = await newMerchant(service.db)
+    const create = async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status
+    expect(await create()).toBe(200)
+    await createMerchants(service.db).disable(merchant.mid, new Date())
+    await expect.poll(create, { timeout: 5_000 }).toBe(403)
+    await createMerchants(service.db).enable(merchant.mid)
+    await expect.poll(create, { timeout: 5_000 }).toBe(200)
+  })
+
+  it('is not said to the partners of a disabled merchant: they still read its settlements', async () => {
+    const merchant = await newMerchant(service.db)
+    const partner = await newPartner(service.db, merchant.mid)
+    await createMerchants(service.db).disable(merchant.mid, new Date())
+    const fields = { pid: partner.pid, mid: merchant.mid, s_date: '01-04-2026', e_date: '30-04-2026' }
+    expect((await post(service.app, LIST, fields, partner.key)).status).toBe(200)
+  })
+
+  it('costs no look-up that depends on the other merchant: the handler decides from the caller alone', async () => {
+    const other = await newMerchant(service.db)
+    await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)
+    const queries: string[] = []
+    const query = service.db.query
+    service.db.query = ((...args: [string]) => {
+      queries.push(String(args[0]))
+      return query.apply(service.db, args as never)
+    }) as never
+    await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), key)
+    const forExisting = queries.splice(0).filter((sql) => !sql.includes('access_keys'))
+    await post(service.app, CREATE, intentFields('nobody', { order_id: 'theirs' }), key)
+    const forUnknown = queries.splice(0).filter((sql) => !sql.includes('access_keys'))
+    service.db.query = query
+    expect([forExisting, forUnknown]).toEqual([[], []])
+  })
+})

@@ -1,0 +1,120 @@
+import { inflateSync } from 'node:zlib'
+import jsQR from 'jsqr'
+import { PNG } from 'pngjs'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createMerchants } from '../../src/merchants/merchants.ts'
+import { answerOf, CREATE, intentFields, newMerchant, post, PUBLIC_URL, refusal, startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+
+async function get(url: string, headers: Record<string, string> = {}) {
+  const response = await service.app.inject({ method: 'GET', url, headers })
+  return { ...answerOf(response), bytes: response.rawPayload }
+}
+
+async function newIntent(changes: Record<string, string> = {}, merchant: Parameters<typeof newMerchant>[1] = {}) {
+  const { mid, key } = await newMerchant(service.db, merchant)
+  const { data } = (await post(service.app, CREATE, intentFields(mid, changes), key)).body
+  return { mid, ...data } as Record<'mid' | 'orderId' | 'intent' | 'dynamicQR', string>
+}
+
+/** Reads a PNG with libraries other than those that drew it. */
+function decodePng(bytes: Buffer): string | undefined {
+  const { data, width, height } = PNG.sync.read(bytes)
+  return jsQR(new Uint8ClampedArray(data), width, height)?.data
+}
+
+/** Paints the runs of our SVG's path on a bitmap and reads that. */
+function decodeSvg(svg: string): string | undefined {
+  const size = Number(/viewBox="0 0 (\d+) \1"/.exec(svg)?.[1])
+  const scale = 4
+  const pixels = new Uint8ClampedArray((size * scale) ** 2 * 4).fill(255)
+  const runs = svg.slice(svg.indexOf('<path d=')).matchAll(/M(\d+) (\d+)h(\d+)v1h-\d+z/g)
+  for (const [x, y, width] of [...runs].map((run) => run.slice(1).map(Number) as [number, number, number])) {
+    for (let row = y * scale; row < (y + 1) * scale; row++) {
+      const start = row * size * scale + x * scale
+      for (let at = start; at < start + width * scale; at++) pixels.fill(0, at * 4, at * 4 + 3)
+    }
+  }
+  return jsQR(pixels, size * scale, size * scale)?.data
+}
+
+const ist = (moment: string) => encodeURIComponent(`${moment}+05:30`)
+
+describe('dynamicQR (contract B13)', () => {
+  it('is a link under PUBLIC_URL that an independent decoder reads as the very UPI link, as PNG and as SVG', async () => {
+    service.clock.set('2026-06-01T10:00:00.000Z')
+    const intent = await newIntent({ note: 'चाय & 100% "x"' }, { name: 'Café Zoë' })
+    const link = `${intent.intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=${ist('2026-06-01T15:30:00')}&QRexpire=${ist('2026-06-01T15:45:00')}`
+    const path = intent.dynamicQR.slice(PUBLIC_URL.length)
+    const png = await get(path)
+    expect([png.status, png.headers['content-type']]).toEqual([200, 'image/png'])
+    expect(decodePng(png.bytes)).toBe(link)
+    const svg = await get(path.replace(/png$/, 'svg'))
+    expect([svg.status, svg.headers['content-type']]).toEqual([200, 'image/svg+xml'])
+    expect(decodeSvg(svg.text)).toBe(link)
+  })
+
+  it('is the image itself for a merchant set to image, and decodes to the same', async () => {
+    const { dynamicQR, orderId } = await newIntent({}, { dynamicQr: 'image' })
+    const inline = Buffer.from(dynamicQR.slice('data:image/png;base64,'.length), 'base64')
+    expect(decodePng(inline)).toMatch(new RegExp(`^upi://pay\\?ver=01&mode=15&.*tr=${orderId}&`))
+    expect((await get(`/pay/${orderId}/qr.png`)).bytes).toEqual(inline)
+  })
+
+  it('is a PNG of one bit a pixel that holds only what a PNG needs', async () => {
+    const { orderId } = await newIntent()
+    const { bytes } = await get(`/pay/${orderId}/qr.png`)
+    expect(bytes.length).toBeLessThan(3_000)
+    const width = bytes.readUInt32BE(16)
+    expect([bytes[24], bytes[25]]).toEqual([1, 0])
+    const length = bytes.readUInt32BE(33)
+    expect(inflateSync(bytes.subarray(41, 41 + length)).length).toBe(width * (1 + Math.ceil(width / 8)))
+  })
+
+  it('may be cached for half a minute, no longer than it is open, with an ETag that answers 304', async () => {
+    const { orderId } = await newIntent()
+    const first = await get(`/pay/${orderId}/qr.png`)
+    expect(first.headers['cache-control']).toBe('public, max-age=30')
+    const again = await get(`/pay/${orderId}/qr.png`, { 'if-none-match': String(first.headers['etag']) })
+    expect([again.status, again.text]).toEqual([304, ''])
+    service.clock.advance(15 * 60 - 10)
+    expect((await get(`/pay/${orderId}/qr.png`)).headers['cache-control']).toBe('public, max-age=10')
+  })
+
+  it('keeps the payee that the intent was made with', async () => {
+    const { mid, orderId } = await newIntent()
+    await createMerchants(service.db).update(mid, { vpa: 'new@examplebank', name: 'New Name' })
+    expect(decodePng((await get(`/pay/${orderId}/qr.png`)).bytes)).toContain('pa=chaipoint@examplebank&pn=Chai%20Point&')
+  })
+})
+
+describe('a QR that is not to be had (contract B2, B5, B14)', () => {
+  it.each(['0'.repeat(32), 'x', '..%2f..', `${'0'.repeat(31)}%00`, 'A'.repeat(500)])('404 for %s', async (orderId) => {
+    for (const file of ['qr.png', 'qr.svg']) {
+      expect((await get(`/pay/${orderId}/${file}`)).status).toBe(404)
+    }
+  })
+
+  const GONE = refusal(410, 'This payment is no longer open; ask the merchant for a new one')
+
+  it('410 from the very moment of expiry, for the image in the caches too', async () => {
+    const { orderId } = await newIntent()
+    service.clock.advance(15 * 60 - 1)
+    expect((await get(`/pay/${orderId}/qr.png`)).status).toBe(200)
+    service.clock.advance(1)
+    for (const file of ['qr.png', 'qr.svg']) {
+      const { status, body, headers } = await get(`/pay/${orderId}/${file}`, { 'if-none-match': `"${orderId}"` })
+      expect([status, body, headers['cache-control']]).toEqual([410, GONE, 'no-store'])
+    }
+  })
+
+  it('410 while the merchant is disabled', async () => {
+    const { mid, orderId } = await newIntent()
+    await createMerchants(service.db).disable(mid, new Date())
+    expect((await get(`/pay/${orderId}/qr.png`)).body).toEqual(GONE)
+  })
+})

@@ -1,0 +1,224 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  CREATE,
+  intentFields,
+  newMerchant,
+  PUBLIC_URL,
+  post,
+  postJson,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+
+async function create(changes: Record<string, string | undefined> = {}) {
+  const { mid, key } = await newMerchant(service.db)
+  return post(service.app, CREATE, intentFields(mid, changes), key)
+}
+
+describe('200 (contract A1, A2, B8, B10, B14, B16)', () => {
+  it('answers the envelope with exactly the fields of the interface, every value a string', async () => {
+    const { status, body } = await create()
+    expect(status).toBe(200)
+    expect(Object.keys(body)).toEqual(['status', 'statusCode', 'msg', 'data'])
+    expect(body).toMatchObject({ status: true, statusCode: 200, msg: 'Payment intent created successfully' })
+    expect(Object.keys(body.data).sort()).toEqual(
+      ['amount', 'dynamicQR', 'expiry', 'gpay', 'intent', 'orderId', 'paytm', 'phonepe'].sort(),
+    )
+    for (const value of Object.values(body.data)) expect(value).toBeTypeOf('string')
+    expect(body.data.amount).toBe('200')
+    expect(body.data.orderId).toMatch(/^[A-Za-z0-9_-]{1,35}$/)
+    expect(body.data.dynamicQR).toBe(`${PUBLIC_URL}/pay/${body.data.orderId}/qr.png`)
+  })
+
+  it('gives one query to all four links, each with the prefix of its app', async () => {
+    const { data } = (await create()).body
+    const query = `ver=01&mode=04&pa=chaipoint@examplebank&pn=Chai%20Point&mc=5814&tr=${data.orderId}&tn=Order%201001&am=200.00&cu=INR&qrMedium=02`
+    expect(data).toMatchObject({
+      intent: `upi://pay?${query}`,
+      phonepe: `phonepe://upi/pay?${query}`,
+      paytm: `paytmmp://upi/pay?${query}`,
+      gpay: `tez://upi/pay?${query}`,
+    })
+  })
+
+  it('says expiry in Indian Standard Time, 15 minutes after creation, over the end of a day, month and financial year', async () => {
+    service.clock.set('2026-03-31T18:29:59.000Z')
+    expect((await create()).body.data.expiry).toBe('2026-04-01 00:14:59')
+  })
+
+  it('makes orderIds that sort by time and do not repeat', async () => {
+    service.clock.set('2026-06-01T00:00:00.000Z')
+    const first = (await create()).body.data.orderId
+    service.clock.advance(1)
+    const second = (await create()).body.data.orderId
+    expect([second, first].sort()).toEqual([first, second])
+    expect(first.slice(12)).not.toBe(second.slice(12))
+  })
+
+  it('stores exactly what was sent, the payee as it is now, and whole rupees', async () => {
+    service.clock.set('2026-06-01T10:00:00.000Z')
+    const { body } = await create({ order_id: 'Ordre-é/1', note: 'नमस्ते', customer_name: 'Zoë 山田' })
+    const { rows } = await service.db.query('select * from payment_intents where order_id = $1', [body.data.orderId])
+    expect(rows).toEqual([
+      expect.objectContaining({
+        merchant_order_id: 'Ordre-é/1',
+        amount: 200,
+        note: 'नमस्ते',
+        customer_name: 'Zoë 山田',
+        customer_email: 'asha@example.in',
+        customer_mobile: '0123456789',
+        redirect_url: 'https://shop.example.in/thanks?order=1001',
+        payee_vpa: 'chaipoint@examplebank',
+        payee_name: 'Chai Point',
+        payee_mcc: '5814',
+        created_at: new Date('2026-06-01T10:00:00.000Z'),
+        expires_at: new Date('2026-06-01T10:15:00.000Z'),
+      }),
+    ])
+  })
+
+  it('answers a merchant that is set to image with a PNG data URL', async () => {
+    const { mid, key } = await newMerchant(service.db, { dynamicQr: 'image' })
+    const { body } = await post(service.app, CREATE, intentFields(mid), key)
+    expect(body.data.dynamicQR).toMatch(/^data:image\/png;base64,iVBORw0KGgo/)
+  })
+
+  it('carries x-request-id and cache-control: no-store, the caller’s id where it is sane', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const sane = await post(service.app, CREATE, intentFields(mid), key, { 'x-request-id': 'shop-7.a_B' })
+    expect(sane.headers).toMatchObject({ 'x-request-id': 'shop-7.a_B', 'cache-control': 'no-store' })
+    const insane = await post(service.app, CREATE, intentFields(mid), key, { 'x-request-id': 'a b<script>' })
+    expect(insane.headers['x-request-id']).toMatch(/^[0-9a-f]{24}$/)
+  })
+})
+
+describe('amount is whole rupees (contract B8)', () => {
+  it.each([['1'], ['100000'], ['200.00'], ['200.0'], ['007'], [' 200 ']])('takes %j', async (amount) => {
+    const { status, body } = await create({ amount })
+    expect([status, body.data?.amount]).toEqual([200, String(Number(amount))])
+  })
+
+  it.each([
+    ['0'],
+    ['100001'],
+    ['200.50'],
+    ['1e3'],
+    ['0x10'],
+    ['+5'],
+    ['-5'],
+    ['५०'],
+    ['２００'],
+    ['1,000'],
+    ['200.'],
+    ['.5'],
+    ['NaN'],
+    ['Infinity'],
+    ['200.000'],
+    ['99999999999999999999'],
+  ])('refuses %j', async (amount) => {
+    const { status, body } = await create({ amount })
+    expect([status, body]).toEqual([400, refusal(400, 'amount must be a whole number from 1 to 100000')])
+  })
+
+  it('refuses a blank one as missing', async () => {
+    expect((await create({ amount: ' ' })).body).toEqual(refusal(400, 'amount is required'))
+  })
+
+  it.each([[200], ['200'], ['200.00'], [2e2]])('takes the JSON value %j by its value', async (amount) => {
+    const { mid, key } = await newMerchant(service.db)
+    const { status, body } = await postJson(service.app, CREATE, { ...intentFields(mid), amount }, key)
+    expect([status, body.data?.amount]).toEqual([200, '200'])
+  })
+
+  it.each([[200.5], [0], [100001], [1e300], [true], [[200]], [{ value: 200 }]])(
+    'refuses the JSON value %j',
+    async (amount) => {
+      const { mid, key } = await newMerchant(service.db)
+      const { body } = await postJson(service.app, CREATE, { ...intentFields(mid), amount }, key)
+      expect(body).toEqual(refusal(400, 'amount must be a whole number from 1 to 100000'))
+    },
+  )
+})
+
+describe('400 for fields (contract B6, B11)', () => {
+  const REDIRECT =
+    'redirect_url must be an absolute http or https address of at most 2048 characters, without user and password'
+
+  it('names every missing field at once, in the order of the table', async () => {
+    const { key } = await newMerchant(service.db)
+    const names = ['mid', 'amount', 'redirect_url', 'note', 'customer_name', 'customer_email', 'customer_mobile']
+    const expected = refusal(400, names.map((name) => `${name} is required`).join('; '))
+    expect((await post(service.app, CREATE, undefined, key)).body).toEqual(expected)
+    expect((await post(service.app, CREATE, {}, key)).body).toEqual(expected)
+    expect((await postJson(service.app, CREATE, {}, key)).body).toEqual(expected)
+  })
+
+  it('names every wrong field at once in words to act on, and echoes nothing that was sent', async () => {
+    const { body, text } = await create({ amount: 'SENT-1', customer_mobile: 'SENT-2', redirect_url: 'SENT-3' })
+    expect(body).toEqual(
+      refusal(400, `amount must be a whole number from 1 to 100000; ${REDIRECT}; customer_mobile must be 10 digits`),
+    )
+    expect(text).not.toContain('SENT')
+  })
+
+  it.each([
+    ['mid', 'M 1', 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'],
+    ['mid', 'x'.repeat(65), 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'],
+    ['order_id', 'x'.repeat(65), 'must be text of 1 to 64 characters, without control characters'],
+    ['order_id', 'a\u0000b', 'must be text of 1 to 64 characters, without control characters'],
+    ['note', 'x'.repeat(256), 'must be text of 1 to 255 characters, without control characters'],
+    ['note', 'a\u0007b', 'must be text of 1 to 255 characters, without control characters'],
+    ['customer_name', 'x'.repeat(101), 'must be text of 1 to 100 characters, without control characters'],
+    ['customer_name', 'Asha\nRao', 'must be text of 1 to 100 characters, without control characters'],
+    ['customer_email', 'asha', 'must be a valid e-mail address'],
+    ['customer_email', 'asha@example', 'must be a valid e-mail address'],
+    ['customer_email', `${'a'.repeat(250)}@ab.in`, 'must be at most 254 characters'],
+    ['customer_mobile', '123456789', 'must be 10 digits'],
+    ['customer_mobile', '+911234567890', 'must be 10 digits'],
+    ['customer_mobile', '१२३४५६७८९०', 'must be 10 digits'],
+    ['mid', 'M1\n', 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'],
+  ])('refuses %s %j', async (field, value, rule) => {
+    expect((await create({ [field]: value })).body).toEqual(refusal(400, `${field} ${rule}`))
+  })
+
+  it.each([
+    ['javascript:alert(1)'],
+    ['//shop.example.in'],
+    ['/thanks'],
+    ['ftp://shop.example.in'],
+    ['https://'],
+    ['https://user@shop.example.in'],
+    ['https://user:pw@shop.example.in'],
+    ['https:/\\shop.example.in'],
+    ['https://shop.example.in\\@evil.example'],
+    ['https://shop.example.in/a b'],
+    [`https://shop.example.in/${'x'.repeat(2048)}`],
+  ])('refuses redirect_url %j', async (redirect_url) => {
+    expect((await create({ redirect_url })).body).toEqual(refusal(400, REDIRECT))
+  })
+
+  it.each([
+    ['order_id', 'x'.repeat(64)],
+    ['order_id', '🙏'.repeat(64)],
+    ['note', 'é'.repeat(255)],
+    ['customer_name', '山'.repeat(100)],
+    ['customer_mobile', '0000000000'],
+    ['redirect_url', 'http://localhost:8080/?a=b#c'],
+    ['redirect_url', `https://shop.example.in/${'x'.repeat(2024)}`],
+    ['customer_name', 'a\u202Eb'],
+  ])('takes %s at its limit: %j', async (field, value) => {
+    expect((await create({ [field]: value })).status).toBe(200)
+  })
+
+  it('makes blanks of line breaks and tabs in a note', async () => {
+    const { body } = await create({ note: '\tline 1\r\nline 2\u2028line 3\n' })
+    const { rows } = await service.db.query('select note from payment_intents where order_id = $1', [body.data.orderId])
+    expect(rows[0].note).toBe('line 1 line 2 line 3')
+  })
+})

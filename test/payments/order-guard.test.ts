@@ -1,0 +1,52 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CREATE, intentFields, newMerchant, post, refusal, startService, type TestService } from '../support/service.ts'
+
+const TAKEN = refusal(409, 'Order ID already exists')
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+
+describe('the order guard (contract A2, B9)', () => {
+  it('refuses a repeated order_id with the exact words of the interface, whatever else differs', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    expect((await post(service.app, CREATE, intentFields(mid, { order_id: '1001' }), key)).status).toBe(200)
+    const repeat = await post(service.app, CREATE, intentFields(mid, { order_id: '1001', amount: '5' }), key)
+    expect([repeat.status, repeat.body]).toEqual([409, TAKEN])
+  })
+
+  it('compares order_ids exactly', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    for (const order_id of ['a1', 'A1', 'a1.', 'a-1', 'é', 'e\u0301']) {
+      expect((await post(service.app, CREATE, intentFields(mid, { order_id }), key)).status).toBe(200)
+    }
+  })
+
+  it('holds within a merchant: two merchants may both have an order 1001', async () => {
+    for (const { mid, key } of [await newMerchant(service.db), await newMerchant(service.db)]) {
+      expect((await post(service.app, CREATE, intentFields(mid, { order_id: '1001' }), key)).status).toBe(200)
+    }
+  })
+
+  it('covers intents that have expired', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)
+    service.clock.advance(365 * 86_400)
+    expect((await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)).body).toEqual(TAKEN)
+  })
+
+  it('lets our orderId of an intent without order_id not be reused as an order_id', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const { data } = (await post(service.app, CREATE, intentFields(mid), key)).body
+    const reuse = await post(service.app, CREATE, intentFields(mid, { order_id: data.orderId }), key)
+    expect(reuse.body).toEqual(TAKEN)
+  })
+
+  it('takes an empty order_id for an absent one, any number of times', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    for (const order_id of ['', ' ', '']) {
+      expect((await post(service.app, CREATE, intentFields(mid, { order_id }), key)).status).toBe(200)
+    }
+  })
+})

@@ -1,0 +1,69 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Payment, transactionNote, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
+
+const payment: Payment = {
+  orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+  amount: 200,
+  note: 'Order 1001',
+  payee: { vpa: 'chai.point-1@examplebank', name: 'Chai & Point (Pune)', mcc: '5814' },
+}
+const times = { createdAt: new Date('2026-03-31T18:14:59Z'), expiresAt: new Date('2026-03-31T18:29:59Z') }
+
+describe('UPI links (contract B12)', () => {
+  it('percent-encode every value, spaces as %20, and leave only the @ of pa literal', () => {
+    expect(upiLinks(payment).intent).toBe(
+      'upi://pay?ver=01&mode=04&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20%28Pune%29&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&qrMedium=02',
+    )
+  })
+
+  it('never carry a +, a quote or a bracket, whatever the note', () => {
+    expect(upiLinks({ ...payment, note: `1+1 "=" '2'&am=1#x` }).intent).toContain('&tn=1%201%202%20am%201%20x&am=200.00&')
+  })
+
+  it.each([
+    ['a right-to-left override', 'a\u202Eb', 'a b'],
+    ['zero-width characters', 'a\u200B\u200Db', 'a b'],
+    ['markup', '<b>x</b>', 'b x b'],
+    ['emoji', 'thanks 🙏🏽!', 'thanks'],
+    ['Devanagari, which is kept', 'चाय का बिल', 'चाय का बिल'],
+    ['what UPI apps take as it is', 'A-1, b.c: d_e', 'A-1, b.c: d_e'],
+    ['nothing that is accepted', '!!!', 'Payment'],
+  ])('clean tn of %s', (_name, note, expected) => {
+    expect(transactionNote(note)).toBe(expected)
+  })
+
+  it('cut tn to 50 characters without breaking one', () => {
+    expect(transactionNote('x'.repeat(51))).toBe('x'.repeat(50))
+    // क्षि is four code points that a reader sees as one character: it is kept whole or left out whole.
+    expect(transactionNote(`${'x'.repeat(47)}क्षि`)).toBe('x'.repeat(47))
+    expect(transactionNote(`${'x'.repeat(46)}क्षि`)).toBe(`${'x'.repeat(46)}क्षि`)
+    expect(transactionNote('𝒳'.repeat(60))).toBe('𝒳'.repeat(50))
+  })
+
+  it('add nothing and change nothing for any note and payee: parsed back, all parameters are as given', () => {
+    const vpa = fc.stringMatching(/^[A-Za-z0-9._-]{1,30}@[A-Za-z0-9.-]{1,20}$/)
+    const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 99 })
+    const note = fc.string({ unit: 'grapheme', maxLength: 255 })
+    fc.assert(
+      fc.property(vpa, name, note, fc.integer({ min: 1, max: 100_000 }), (pa, pn, tn, amount) => {
+        const link = upiLinks({ ...payment, amount, note: tn, payee: { vpa: pa, name: pn, mcc: '0000' } }).intent
+        expect(link).toMatch(/^upi:\/\/pay\?[A-Za-z0-9=&%@._~-]+$/)
+        const parameters = link.slice('upi://pay?'.length).split('&').map((pair) => pair.split('='))
+        expect(parameters.map(([key]) => key).join()).toBe('ver,mode,pa,pn,mc,tr,tn,am,cu,qrMedium')
+        const values = Object.fromEntries(parameters.map(([key = '', value = '']) => [key, decodeURIComponent(value)]))
+        expect(values).toMatchObject({ pa, pn, am: `${amount}.00`, tr: payment.orderId, cu: 'INR', mc: '0000' })
+        expect([...(values['tn'] ?? '')].length).toBeLessThanOrEqual(50)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+describe('the link inside the QR (contract B13)', () => {
+  it('is the same query with mode 15, qrMedium 06, and its time of creation and expiry in IST', () => {
+    expect(upiQrLink({ ...payment, ...times })).toBe(
+      `${upiLinks(payment).intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30`,
+    )
+  })
+})

@@ -1,0 +1,136 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type Key, LIST, newMerchant, newPartner, post, postJson, refusal, startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let mid: string
+let pid: string
+let key: Key
+beforeAll(async () => {
+  service = await startService()
+  ;({ mid } = await newMerchant(service.db))
+  ;({ pid, key } = await newPartner(service.db, mid))
+})
+
+async function settle(rows: [utr: string, initiatedAt: string, amount?: string, status?: string, of?: string][]) {
+  for (const [utr, initiatedAt, amount = '1000.00', status = 'SUCCESS', of = mid] of rows) {
+    await service.db.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+       values ($1, $2, $3, $4, $5, $6, $7)`,
+      [of, utr, amount, `BRN${utr}`, status, initiatedAt, '2026-01-05T00:00:00.5Z'],
+    )
+  }
+}
+
+const list = (s_date: string, e_date: string) => post(service.app, LIST, { pid, mid, s_date, e_date }, key)
+const utrs = async (s_date: string, e_date: string) =>
+  (await list(s_date, e_date)).body.data.map((record: { UTR: string }) => record.UTR)
+
+describe('200 (contract A3, B15, B16, B17)', () => {
+  it('answers records of exactly the fields of the interface, every one a string', async () => {
+    await settle([['523504870405', '2024-02-29T10:11:12.345Z', '0.50', 'PENDING']])
+    const { status, body, headers } = await list('29-02-2024', '29-02-2024')
+    expect(status).toBe(200)
+    expect(headers['content-type']).toBe('application/json; charset=utf-8')
+    expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-request-id': expect.any(String) })
+    expect(body).toEqual({
+      status: true,
+      statusCode: 200,
+      msg: 'Settlements found',
+      data: [
+        {
+          amount: '0.50',
+          UTR: '523504870405',
+          bankReferenceNumber: 'BRN523504870405',
+          status: 'PENDING',
+          merchant_id: mid,
+          initiationDate: '2024-02-29T10:11:12.345Z',
+          created_at: '2026-01-05T00:00:00.500Z',
+        },
+      ],
+    })
+  })
+
+  it('covers both days in full, as days of India', async () => {
+    await settle([
+      ['D1', '2026-01-09T18:29:59.999Z'],
+      ['D2', '2026-01-09T18:30:00.000Z'],
+      ['D3', '2026-01-11T18:29:59.999Z'],
+      ['D4', '2026-01-11T18:30:00.000Z'],
+    ])
+    expect(await utrs('10-01-2026', '11-01-2026')).toEqual(['D2', 'D3'])
+    expect(await utrs('10-01-2026', '10-01-2026')).toEqual(['D2'])
+  })
+
+  it('lists oldest first, then by UTR in byte order', async () => {
+    await settle([
+      ['b', '2026-02-02T10:00:00Z'],
+      ['B', '2026-02-02T10:00:00Z'],
+      ['a', '2026-02-02T10:00:00Z'],
+      ['1', '2026-02-02T10:00:00Z'],
+      ['z', '2026-02-01T10:00:00Z'],
+    ])
+    expect(await utrs('01-02-2026', '28-02-2026')).toEqual(['z', '1', 'B', 'a', 'b'])
+  })
+
+  it('lists all statuses, amounts to the last paisa, and only this merchant’s', async () => {
+    const other = await newMerchant(service.db)
+    await settle([
+      ['S1', '2026-03-02T10:00:00Z', '999999999999.99', 'SUCCESS'],
+      ['S2', '2026-03-02T11:00:00Z', '0.01', 'FAILED'],
+      ['S3', '2026-03-02T12:00:00Z', '5', 'PENDING', other.mid],
+    ])
+    const { data } = (await list('01-03-2026', '31-03-2026')).body
+    expect(data.map((r: Record<string, string>) => [r['UTR'], r['amount'], r['status']])).toEqual([
+      ['S1', '999999999999.99', 'SUCCESS'],
+      ['S2', '0.01', 'FAILED'],
+    ])
+  })
+
+  it('answers 200, an empty list and its own words when none is in the range', async () => {
+    const { status, body } = await list('01-01-1999', '31-12-1999')
+    expect([status, body]).toEqual([200, { status: true, statusCode: 200, msg: 'No settlements found', data: [] }])
+  })
+
+  it('has no maximum range, from the first day of the calendar to the last', async () => {
+    expect((await list('01-01-0001', '31-12-9999')).status).toBe(200)
+  })
+
+  it('takes JSON too', async () => {
+    const body = { pid, mid, s_date: '01-02-2026', e_date: '28-02-2026' }
+    expect((await postJson(service.app, LIST, body, key)).body.data).toHaveLength(5)
+  })
+})
+
+describe('400 (contract B6, B15)', () => {
+  it('names every missing field at once, in the order of the table', async () => {
+    const { body } = await post(service.app, LIST, undefined, key)
+    expect(body).toEqual(refusal(400, 'pid is required; mid is required; s_date is required; e_date is required'))
+  })
+
+  it.each([
+    '31-02-2026',
+    '29-02-2027',
+    '29-02-2100',
+    '00-01-2026',
+    '01-00-2026',
+    '01-13-2026',
+    '31-04-2026',
+    '01-01-0000',
+    '2026-01-01',
+    '1-1-2026',
+    '01/01/2026',
+    '01-01-26',
+    '01-01-2026T00:00',
+    '०१-०१-२०२६',
+    'today',
+  ])('refuses the date %s, whichever end it is', async (date) => {
+    const rule = 'must be a date that exists, as dd-mm-yyyy'
+    expect((await list(date, '01-01-2030')).body).toEqual(refusal(400, `s_date ${rule}`))
+    expect((await list('01-01-2000', date)).body).toEqual(refusal(400, `e_date ${rule}`))
+  })
+
+  it('refuses s_date after e_date', async () => {
+    const { status, body } = await list('02-01-2026', '01-01-2026')
+    expect([status, body]).toEqual([400, refusal(400, 's_date must not be after e_date')])
+  })
+})
