@@ -1,0 +1,84 @@
+import type { Queryable } from '../db/pool.ts'
+
+export type Partner = {
+  pid: string
+  name: string
+  createdAt: Date
+  /** The merchants that it looks after, in byte order. */
+  mids: string[]
+}
+
+/** What came of linking a partner to a merchant: `unchanged` when it was so already. */
+export type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
+
+/** The partners, and which merchants each looks after. */
+export function createPartners(db: Queryable) {
+  return {
+    /** The stored partner, linked to nobody; undefined when the pid is taken. */
+    async add({ pid, name }: { pid: string; name: string }, now: Date): Promise<Partner | undefined> {
+      const { rows } = await db.query<Partner>(
+        `insert into partners (pid, name, created_at)
+         values ($1, $2, $3)
+         on conflict (pid) do nothing
+         returning pid, name, created_at as "createdAt", '{}'::text[] as mids`,
+        [pid, name, now],
+      )
+      return rows[0]
+    },
+
+    /** Every partner with the merchants linked to it, oldest first. */
+    async list(): Promise<Partner[]> {
+      const { rows } = await db.query<Partner>(
+        `select p.pid, p.name, p.created_at as "createdAt",
+                array(select l.mid from partner_merchants l where l.pid = p.pid order by l.mid collate "C") as mids
+           from partners p
+          order by p.created_at, p.pid`,
+      )
+      return rows
+    },
+
+    /** Lets a partner see a merchant. */
+    async link(pid: string, mid: string): Promise<LinkOutcome> {
+      const { rows } = await db.query<Outcome>(
+        `with known as (
+           select exists (select from partners where pid = $1) as pid, exists (select from merchants where mid = $2) as mid
+         ), linked as (
+           insert into partner_merchants (pid, mid)
+           select $1, $2 from known where known.pid and known.mid
+           on conflict (pid, mid) do nothing
+           returning pid
+         )
+         select known.pid, known.mid, exists (select from linked) as changed from known`,
+        [pid, mid],
+      )
+      return toLinkOutcome(rows[0])
+    },
+
+    /** Lets a partner no longer see a merchant. */
+    async unlink(pid: string, mid: string): Promise<LinkOutcome> {
+      const { rows } = await db.query<Outcome>(
+        `with unlinked as (delete from partner_merchants where pid = $1 and mid = $2 returning pid)
+         select exists (select from partners where pid = $1) as pid, exists (select from merchants where mid = $2) as mid,
+                exists (select from unlinked) as changed`,
+        [pid, mid],
+      )
+      return toLinkOutcome(rows[0])
+    },
+
+    /** Whether the operator has linked this partner to this merchant; false for unknown ones. */
+    async isLinked(pid: string, mid: string): Promise<boolean> {
+      const { rowCount } = await db.query('select from partner_merchants where pid = $1 and mid = $2', [pid, mid])
+      return rowCount === 1
+    },
+  }
+}
+
+export type Partners = ReturnType<typeof createPartners>
+
+type Outcome = { pid: boolean; mid: boolean; changed: boolean }
+
+function toLinkOutcome(outcome: Outcome | undefined): LinkOutcome {
+  if (!outcome?.pid) return 'unknown pid'
+  if (!outcome.mid) return 'unknown mid'
+  return outcome.changed ? 'changed' : 'unchanged'
+}

@@ -1,0 +1,48 @@
+import { randomInt } from 'node:crypto'
+import { z } from 'zod'
+import { identifier, otherwise, text } from '../fields.ts'
+
+/** 99 characters is the most that the UPI parameter pn carries. */
+const name = text(99)
+
+const VPA_RULE = 'must be a UPI address such as shop@bank'
+const vpa = z.string(otherwise(VPA_RULE)).regex(/^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/, VPA_RULE)
+
+const MCC_RULE = 'must be 4 digits, such as 5814'
+const mcc = z.string(otherwise(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
+
+const dynamicQr = z.enum(['link', 'image'], otherwise('must be link or image'))
+
+/** A category that says nothing: the operator did not name one. */
+const UNCLASSIFIED_MCC = '0000'
+
+export const NewMerchant = z.object({
+  mid: identifier.default(assignMid),
+  name,
+  vpa,
+  mcc: mcc.default(UNCLASSIFIED_MCC),
+  dynamicQr: dynamicQr.default('link'),
+})
+
+export const ChangedMerchant = z.object({
+  mid: identifier,
+  name: name.optional(),
+  vpa: vpa.optional(),
+  mcc: mcc.optional(),
+  dynamicQr: dynamicQr.optional(),
+})
+
+export const NewPartner = z.object({ pid: identifier, name })
+
+export const OneMerchant = z.object({ mid: identifier })
+
+export const OneLink = z.object({ pid: identifier, mid: identifier })
+
+/** Capitals and digits that are not mistaken for one another when read aloud or typed. */
+const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
+const ASSIGNED_LENGTH = 10
+
+/** A mid for a merchant that was added without one: `M` and 10 random characters, 49 bits. */
+export function assignMid(): string {
+  return `M${Array.from({ length: ASSIGNED_LENGTH }, () => UNAMBIGUOUS[randomInt(UNAMBIGUOUS.length)]).join('')}`
+}
