@@ -20,11 +20,16 @@ export function bringsDatabase(): boolean {
 export async function bringDatabase(): Promise<{ directory: string; databaseUrl: string }> {
   exitOnSignals()
   const directory = checkoutDirectory()
-  const { url, stop } = await startEmbeddedPostgres({ directory, durable: true })
+  const { url, stop } = await startEmbeddedPostgres({ directory, durable: true }).catch(giveUp)
   process.on('exit', stop)
-  await migrate(url)
+  await migrate(url).catch(giveUp)
   process.env.DATABASE_URL = url
   return { directory, databaseUrl: url }
+}
+
+function giveUp(error: Error): never {
+  console.error(`The database of this checkout cannot be used: ${error.message}`)
+  process.exit(1)
 }
 
 /** As root not inside the checkout: that may lie under a home which the server's user cannot enter. */

@@ -1,37 +1,17 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline/promises'
-import { fileURLToPath, pathToFileURL } from 'node:url'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
+import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import { type ServerOwner, startServerOwner } from '../support/server-owner.ts'
 
-const OWNER = fileURLToPath(new URL('../support/embedded-owner.ts', import.meta.url))
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+const directory = mkdtempSync(join(inject('runDirectory'), 'launcher-'))
+const owners: ServerOwner[] = []
 
-const directory = mkdtempSync(join(tmpdir(), 'upi-payments-launcher-'))
-const owners = new Set<ChildProcess>()
-
-/** Starts a process that uses the server; answers once the server takes connections. */
-async function startOwner() {
-  const child = spawn(process.execPath, ['--import', TSX, OWNER, directory], { stdio: ['pipe', 'pipe', 'inherit'] })
-  owners.add(child)
-  const exited = once(child, 'exit')
-  const [url] = await Promise.race([once(createInterface({ input: child.stdout }), 'line'), exited.then(() => [''])])
-  const end = async (how: () => void) => {
-    how()
-    await exited
-    owners.delete(child)
-  }
-  return {
-    url: url as string,
-    leave: () => end(() => child.stdin.end()),
-    killHard: () => end(() => child.kill('SIGKILL')),
-  }
+async function startOwner(): Promise<ServerOwner> {
+  const owner = await startServerOwner(directory)
+  owners.push(owner)
+  return owner
 }
 
 async function query(url: string, sql: string): Promise<unknown[]> {
@@ -55,20 +35,15 @@ const isUp = (url: string) =>
 
 describe('the embedded PostgreSQL', () => {
   beforeAll(async () => {
-    const first = await startEmbeddedPostgres({ directory, durable: false })
+    const first = await startOwner()
     await query(first.url, 'create table kept (word text)')
     await query(first.url, "insert into kept values ('chai')")
-    first.stop()
+    await first.leave()
     expect(await isUp(first.url)).toBe(false)
   })
 
-  afterEach(async () => {
-    for (const owner of owners) owner.kill('SIGKILL')
-    const { stop } = await startEmbeddedPostgres({ directory, durable: false })
-    stop()
-  })
-
-  afterAll(() => rmSync(directory, { recursive: true, force: true }))
+  // What a failed test has left running is stopped by the last to leave.
+  afterEach(() => Promise.all(owners.splice(0).map((owner) => owner.leave())))
 
   test('listens on 127.0.0.1 only, in UTC, in byte order, with a password that only its owner may read', async () => {
     const owner = await startOwner()
