@@ -1,9 +1,22 @@
+import { createRequire } from 'node:module'
 import { inflateSync } from 'node:zlib'
-import jsQR from 'jsqr'
 import { PNG } from 'pngjs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createMerchants } from '../../src/merchants/merchants.ts'
-import { answerOf, CREATE, intentFields, newMerchant, post, PUBLIC_URL, refusal, startService, type TestService } from '../support/service.ts'
+import {
+  answerOf,
+  CREATE,
+  intentFields,
+  newMerchant,
+  PUBLIC_URL,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+// The types of jsqr describe its CommonJS module as an ES one.
+const jsQR = createRequire(import.meta.url)('jsqr') as typeof import('jsqr').default
 
 let service: TestService
 beforeAll(async () => {
@@ -88,7 +101,9 @@ describe('dynamicQR (contract B13)', () => {
   it('keeps the payee that the intent was made with', async () => {
     const { mid, orderId } = await newIntent()
     await createMerchants(service.db).update(mid, { vpa: 'new@examplebank', name: 'New Name' })
-    expect(decodePng((await get(`/pay/${orderId}/qr.png`)).bytes)).toContain('pa=chaipoint@examplebank&pn=Chai%20Point&')
+    expect(decodePng((await get(`/pay/${orderId}/qr.png`)).bytes)).toContain(
+      'pa=chaipoint@examplebank&pn=Chai%20Point&',
+    )
   })
 })
 

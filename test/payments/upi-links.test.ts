@@ -18,7 +18,9 @@ describe('UPI links (contract B12)', () => {
   })
 
   it('never carry a +, a quote or a bracket, whatever the note', () => {
-    expect(upiLinks({ ...payment, note: `1+1 "=" '2'&am=1#x` }).intent).toContain('&tn=1%201%202%20am%201%20x&am=200.00&')
+    expect(upiLinks({ ...payment, note: `1+1 "=" '2'&am=1#x` }).intent).toContain(
+      '&tn=1%201%202%20am%201%20x&am=200.00&',
+    )
   })
 
   it.each([
@@ -49,7 +51,10 @@ describe('UPI links (contract B12)', () => {
       fc.property(vpa, name, note, fc.integer({ min: 1, max: 100_000 }), (pa, pn, tn, amount) => {
         const link = upiLinks({ ...payment, amount, note: tn, payee: { vpa: pa, name: pn, mcc: '0000' } }).intent
         expect(link).toMatch(/^upi:\/\/pay\?[A-Za-z0-9=&%@._~-]+$/)
-        const parameters = link.slice('upi://pay?'.length).split('&').map((pair) => pair.split('='))
+        const parameters = link
+          .slice('upi://pay?'.length)
+          .split('&')
+          .map((pair) => pair.split('='))
         expect(parameters.map(([key]) => key).join()).toBe('ver,mode,pa,pn,mc,tr,tn,am,cu,qrMedium')
         const values = Object.fromEntries(parameters.map(([key = '', value = '']) => [key, decodeURIComponent(value)]))
         expect(values).toMatchObject({ pa, pn, am: `${amount}.00`, tr: payment.orderId, cu: 'INR', mc: '0000' })

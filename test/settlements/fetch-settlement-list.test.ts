@@ -1,5 +1,15 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type Key, LIST, newMerchant, newPartner, post, postJson, refusal, startService, type TestService } from '../support/service.ts'
+import {
+  type Key,
+  LIST,
+  newMerchant,
+  newPartner,
+  post,
+  postJson,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
 
 let service: TestService
 let mid: string

@@ -1,0 +1,58 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { readConfig, readDatabaseConfig } from '../src/config.ts'
+
+const DATABASE_URL = 'postgres://user:password@localhost:5432/upi'
+
+describe('the configuration', () => {
+  it('has a default for everything but the database', () => {
+    expect(readConfig({ DATABASE_URL })).toMatchObject({
+      host: '127.0.0.1',
+      port: 3000,
+      publicUrl: 'http://localhost:3000',
+      databaseMigrateUrl: DATABASE_URL,
+      intentExpiryMinutes: 15,
+      logLevel: 'info',
+    })
+  })
+
+  it('names every wrong variable at once, and no value', () => {
+    const read = () => readConfig({ PORT: 'SENT', INTENT_EXPIRY_MINUTES: '0', DATABASE_URL: 'mysql://SENT' })
+    expect(read).toThrow(
+      'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
+    )
+    expect(read).not.toThrow('SENT')
+  })
+
+  it('refuses to start without DATABASE_URL, and in production without PUBLIC_URL', () => {
+    expect(() => readConfig({ NODE_ENV: 'production', PUBLIC_URL: 'https://pay.example.in' })).toThrow(
+      'DATABASE_URL is required',
+    )
+    expect(() => readConfig({ NODE_ENV: 'production', DATABASE_URL })).toThrow('PUBLIC_URL is required in production')
+    expect(() => readDatabaseConfig({})).toThrow('DATABASE_URL is required')
+  })
+
+  it('keeps the path of PUBLIC_URL and drops its trailing slash (contract B13)', () => {
+    const publicUrl = (PUBLIC_URL: string) => readConfig({ DATABASE_URL, PUBLIC_URL }).publicUrl
+    expect(publicUrl('https://pay.example.in/upi/')).toBe('https://pay.example.in/upi')
+    expect(publicUrl('https://pay.example.in')).toBe('https://pay.example.in')
+    expect(() => publicUrl('pay.example.in')).toThrow('PUBLIC_URL must be')
+  })
+
+  it('takes a secret from the file that NAME_FILE names, and an empty variable for an unset one', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'config-'))
+    writeFileSync(join(folder, 'url'), `${DATABASE_URL}\n`)
+    const DATABASE_URL_FILE = join(folder, 'url')
+    expect(readConfig({ DATABASE_URL_FILE, DATABASE_URL: '', PORT: '' })).toMatchObject({
+      databaseUrl: DATABASE_URL,
+      port: 3000,
+    })
+    expect(() => readConfig({ DATABASE_URL_FILE, DATABASE_URL })).toThrow(
+      'DATABASE_URL and DATABASE_URL_FILE are both set',
+    )
+    rmSync(folder, { recursive: true })
+    expect(() => readConfig({ DATABASE_URL_FILE })).toThrow('DATABASE_URL_FILE names a file that cannot be read')
+  })
+})

@@ -1,0 +1,49 @@
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createPool, type Database } from '../../src/db/pool.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { basic, CREATE, form, intentFields, newMerchant, refusal } from '../support/service.ts'
+
+const REPEATS = 200
+
+let db: Database
+let servers: ServerProcess[]
+let drop: () => Promise<void>
+beforeAll(async () => {
+  const database = await createTestDatabase()
+  drop = database.drop
+  db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }) })
+  servers = await Promise.all([startServerProcess(database.url), startServerProcess(database.url)])
+})
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.stop()))
+  await db.end()
+  await drop()
+})
+
+describe('the order guard over processes (contract B9)', () => {
+  it(`lets exactly one of ${REPEATS} simultaneous repeats to two processes win, and stores one row`, async () => {
+    const { mid, key } = await newMerchant(db)
+    const send = async (order_id: string, i: number) => {
+      const response = await fetch(`${servers[i % 2]?.url}${CREATE}`, {
+        method: 'POST',
+        headers: { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' },
+        body: form(intentFields(mid, { order_id })),
+      })
+      return { status: response.status, body: await response.json() }
+    }
+    const warmUp = await Promise.all(Array.from({ length: 20 }, (_, i) => send(`warm-${i}`, i)))
+    expect(warmUp.every(({ status }) => status === 200)).toBe(true)
+
+    const answers = await Promise.all(Array.from({ length: REPEATS }, (_, i) => send('storm', i)))
+    const refused = answers.filter(({ status }) => status === 409)
+    expect([answers.filter(({ status }) => status === 200).length, refused.length]).toEqual([1, REPEATS - 1])
+    for (const { body } of refused) expect(body).toEqual(refusal(409, 'Order ID already exists'))
+    const { rowCount } = await db.query(
+      `select 1 from payment_intents where mid = $1 and merchant_order_id = 'storm'`,
+      [mid],
+    )
+    expect(rowCount).toBe(1)
+  })
+})

@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs'
+import { get as httpGet, type IncomingMessage, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createPool, type Database } from '../../src/db/pool.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { basic, form, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
+
+const ROWS = 1_000_000
+const MEMORY_LIMIT_KB = 64 * 1024
+
+let db: Database
+let server: ServerProcess
+let drop: () => Promise<void>
+let fields: string
+let key: Key
+beforeAll(async () => {
+  const database = await createTestDatabase()
+  drop = database.drop
+  db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }), queryTimeoutMs: 0 })
+  server = await startServerProcess(database.url)
+  const { mid } = await newMerchant(db)
+  const partner = await newPartner(db, mid)
+  key = partner.key
+  fields = form({ pid: partner.pid, mid, s_date: '01-01-2020', e_date: '31-12-2029' })
+  await db.query(
+    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+     select $1, to_char(i, 'FM000000000000'), i, 'BRN' || i, 'SUCCESS',
+            timestamptz '2025-01-01 00:00:00Z' + i * interval '1 second', timestamptz '2026-01-01 00:00:00Z'
+       from generate_series(1, ${ROWS}) as i`,
+    [mid],
+  )
+  // Autovacuum would do it within a minute; until then the planner would sort a million rows for every list.
+  await db.query('vacuum analyze settlements')
+}, 120_000)
+afterAll(async () => {
+  await server.stop()
+  await db.end()
+  await drop()
+})
+
+/** Asks for the whole list and answers the response before its body is read. */
+function askForList(): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const call = request(`${server.url}${LIST}`, {
+      method: 'POST',
+      headers: { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' },
+    })
+    call.on('error', reject).on('response', resolve).end(fields)
+  })
+}
+
+function memoryKb(field: 'VmRSS' | 'VmHWM'): number {
+  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1])
+}
+
+async function connectionsThatCopy(): Promise<number> {
+  const { rows } = await db.query(
+    `select count(*)::int as n from pg_stat_activity where datname = current_database() and query ~* '^\\s*copy'
+      and state <> 'idle' and pid <> pg_backend_pid()`,
+  )
+  return rows[0].n
+}
+
+describe('a long list (contract B15)', () => {
+  it('goes on in constant memory and is valid JSON to the last byte', async () => {
+    const small = await askForList()
+    small.destroy()
+    const before = memoryKb('VmRSS')
+    let text = ''
+    for await (const chunk of (await askForList()).setEncoding('utf8')) text += chunk
+    const grown = memoryKb('VmHWM') - before
+    const { status, msg, data } = JSON.parse(text)
+    expect([status, msg, data.length]).toEqual([true, 'Settlements found', ROWS])
+    expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000001000000'])
+    console.log(`a list of ${ROWS} settlements raised the memory by ${Math.round(grown / 1024)} MB`)
+    expect(grown).toBeLessThan(MEMORY_LIMIT_KB)
+  })
+
+  it('frees its connection at once when the client goes away, ten times over', async () => {
+    for (let i = 0; i < 10; i++) {
+      const response = await askForList()
+      await new Promise((resolve) => response.once('data', resolve))
+      response.destroy()
+    }
+    await expect.poll(connectionsThatCopy, { timeout: 5_000, interval: 50 }).toBe(0)
+    const response = await askForList()
+    expect(response.statusCode).toBe(200)
+    response.destroy()
+  })
+
+  it('frees its connection when the client goes away before the first byte', async () => {
+    for (let i = 0; i < 10; i++) {
+      const call = request(`${server.url}${LIST}`, {
+        method: 'POST',
+        headers: { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' },
+      })
+      call.on('error', () => {}).end(fields)
+      await sleep(i)
+      call.destroy()
+    }
+    await expect.poll(connectionsThatCopy, { timeout: 5_000, interval: 50 }).toBe(0)
+    const alive = await new Promise<IncomingMessage>((resolve) => httpGet(`${server.url}/readyz`, resolve))
+    expect(alive.statusCode).toBe(200)
+    alive.resume()
+  })
+
+  it('is cut, never a well-formed half, when the database fails in the middle', async () => {
+    const response = await askForList()
+    await new Promise((resolve) => response.once('data', resolve))
+    response.pause()
+    await db.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and query ~* '^\\s*copy' and state <> 'idle' and pid <> pg_backend_pid()`,
+    )
+    let text = ''
+    const read = (async () => {
+      for await (const chunk of response.setEncoding('utf8')) text += chunk
+    })()
+    await expect(read).rejects.toThrow('aborted')
+    expect(() => JSON.parse(text)).toThrow()
+    expect(response.complete).toBe(false)
+  })
+})
