@@ -1,0 +1,31 @@
+FROM node:24-trixie-slim AS base
+WORKDIR /app
+
+FROM base AS build
+COPY package.json package-lock.json .npmrc ./
+# The build needs the compiler only: neither scripts nor the embedded PostgreSQL, which comes as an optional package.
+RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --omit=optional
+COPY . .
+# A checkout made under umask 077 would otherwise be unreadable for the user that the service runs as.
+RUN npm run build && chmod -R a+rX package.json migrations dist
+
+FROM base AS dependencies
+COPY package.json package-lock.json .npmrc ./
+# What no program reads (types, source maps, tests, manuals) is more than half of it: 38 MB before, 15 MB after. Licences stay.
+RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --omit=dev --omit=optional \
+ && find node_modules -type f \( -name '*.ts' -o -name '*.[cm]ts' -o -name '*.map' -o -name '*.md' ! -iname 'licen[cs]e*' \) -delete \
+ && find node_modules -depth -type d \( -name test -o -name docs -o -name 'benchmark*' -o -name 'example*' -o -name .github \) -exec rm -r {} +
+
+FROM base
+ENV NODE_ENV=production HOST=0.0.0.0
+# No `exec`: node as process 1 would ignore Ctrl-C.
+RUN printf '#!/bin/sh\nnode /app/dist/cli/ops.js "$@"\n' > /usr/local/bin/ops && chmod 755 /usr/local/bin/ops
+COPY --from=dependencies /app/node_modules node_modules
+COPY --from=build /app/package.json ./
+COPY --from=build /app/migrations migrations
+COPY --from=build /app/dist dist
+USER node
+EXPOSE 3000
+# /livez, not /readyz: an orchestrator that replaces unhealthy containers must not do so because the database is away.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 3000) + '/livez').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "dist/server.js"]
