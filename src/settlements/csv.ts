@@ -1,0 +1,132 @@
+/** One line of a settlement file, checked. Every field is safe to copy into PostgreSQL as it stands. */
+export type SettlementRow = {
+  mid: string
+  /** Rupees as exact decimal text, at most 12 digits before the point and 2 after it. */
+  amount: string
+  utr: string
+  bankReferenceNumber: string
+  status: SettlementStatus
+  /** ISO 8601 with a zone. */
+  initiatedAt: string
+  /** ISO 8601 with a zone; null when the file does not say. */
+  createdAt: string | null
+}
+
+export type SettlementStatus = 'PENDING' | 'SUCCESS' | 'FAILED'
+
+/** What is wrong with one line of the file, counted from 1. */
+export type LineFault = { line: number; text: string }
+
+/** A refused file: `faults` are its first 20 bad lines in order, `count` is the number of all of them. */
+export class SettlementFileError extends Error {
+  readonly faults: readonly LineFault[]
+  readonly count: number
+
+  constructor(faults: readonly LineFault[], count: number) {
+    super(`${count} bad ${count === 1 ? 'line' : 'lines'}, nothing was imported`)
+    this.name = 'SettlementFileError'
+    this.faults = faults
+    this.count = count
+  }
+}
+
+/** Where each column stands in a record; -1 for the optional one when it is absent. */
+export type ColumnPositions = Record<(typeof COLUMNS)[number], number>
+
+export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
+
+const COLUMNS = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date', 'created_at'] as const
+const OPTIONAL_COLUMN = 'created_at'
+
+/** Finds the columns by the names in the first record, in any order; names what is missing, unknown or there twice. */
+export function checkHeader(header: readonly string[]): Checked<ColumnPositions> {
+  const names = header.map((name) => name.trim())
+  const known: readonly string[] = COLUMNS
+  const missing = COLUMNS.filter((name) => name !== OPTIONAL_COLUMN && !names.includes(name))
+  const unknown = names.filter((name) => !known.includes(name))
+  const twice = COLUMNS.filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
+  const faults = [
+    ...missing.map((name) => `column ${name} is missing`),
+    ...unknown.map((name) => `column ${JSON.stringify(name.slice(0, 40))} is unknown`),
+    ...twice.map((name) => `column ${name} is there twice`),
+  ]
+  if (faults.length > 0) return { faults }
+  return { value: Object.fromEntries(COLUMNS.map((name) => [name, names.indexOf(name)])) as ColumnPositions }
+}
+
+/** Checks one record; on a wrong one every fault is named at once, and what was read is not repeated. */
+export function checkRecord(record: readonly string[], at: ColumnPositions): Checked<SettlementRow> {
+  const width = at.created_at === -1 ? COLUMNS.length - 1 : COLUMNS.length
+  if (record.length !== width) return { faults: [`has ${record.length} fields, not ${width}`] }
+
+  const mid = record[at.mid] as string
+  const amount = record[at.amount] as string
+  const utr = record[at.utr] as string
+  const bankReferenceNumber = record[at.bank_reference_number] as string
+  const status = record[at.status] as string
+  const initiatedAt = readTime(record[at.initiation_date] as string)
+  const createdAtText = record[at.created_at] ?? ''
+  const createdAt = createdAtText === '' ? null : readTime(createdAtText)
+
+  if (
+    MID.test(mid) &&
+    AMOUNT.test(amount) &&
+    UTR.test(utr) &&
+    BANK_REFERENCE.test(bankReferenceNumber) &&
+    isStatus(status) &&
+    initiatedAt !== undefined &&
+    createdAt !== undefined
+  ) {
+    return { value: { mid, amount, utr, bankReferenceNumber, status, initiatedAt, createdAt } }
+  }
+
+  const faults: string[] = []
+  if (!MID.test(mid)) faults.push('mid must be 1 to 64 of A-Z a-z 0-9 _ -')
+  if (!AMOUNT.test(amount))
+    faults.push('amount must be rupees such as 250 or 249.50, not negative, below 1000000000000')
+  if (!UTR.test(utr)) faults.push('utr must be 1 to 35 letters or digits')
+  if (!BANK_REFERENCE.test(bankReferenceNumber)) {
+    faults.push('bank_reference_number must be 1 to 64 letters, digits, blanks or . / _ -')
+  }
+  if (!isStatus(status)) faults.push('status must be PENDING, SUCCESS or FAILED')
+  if (initiatedAt === undefined) faults.push(`initiation_date ${TIME_RULE}`)
+  if (createdAt === undefined) faults.push(`created_at ${TIME_RULE}`)
+  return { faults }
+}
+
+const MID = /^[A-Za-z0-9_-]{1,64}$/
+const AMOUNT = /^\d{1,12}(?:\.\d{1,2})?$/
+const UTR = /^[A-Za-z0-9]{1,35}$/
+const BANK_REFERENCE = /^[A-Za-z0-9 ./_-]{1,64}$/
+const TIME_RULE =
+  'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
+
+const isStatus = (text: string): text is SettlementStatus =>
+  text === 'SUCCESS' || text === 'PENDING' || text === 'FAILED'
+
+const CLOCK = '([01]\\d|2[0-3]):[0-5]\\d'
+const ISO_TIME = new RegExp(
+  `^20\\d\\d-\\d\\d-\\d\\dT${CLOCK}(?::[0-5]\\d(?:\\.\\d{1,6})?)?(?:Z|[+-](?:0\\d|1[0-4]):?[0-5]\\d)$`,
+)
+const IST_TIME = new RegExp(`^20\\d\\d-\\d\\d-\\d\\d ${CLOCK}:[0-5]\\d$`)
+
+/**
+ * A moment as ISO 8601 text with a zone, or undefined when it is no such moment. It stays text: PostgreSQL keeps its
+ * microseconds, and a million Dates would be made for nothing.
+ */
+function readTime(text: string): string | undefined {
+  if (ISO_TIME.test(text)) return dayExists(text) ? text : undefined
+  // India has one zone and no daylight saving.
+  if (IST_TIME.test(text)) return dayExists(text) ? `${text}+05:30` : undefined
+  return undefined
+}
+
+const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+
+/** Whether the `YYYY-MM-DD` that `text` begins with is a day of the calendar; its years are 2000 to 2099. */
+function dayExists(text: string): boolean {
+  const month = Number(text.slice(5, 7))
+  const day = Number(text.slice(8, 10))
+  const isLeapDay = month === 2 && day === 29 && Number(text.slice(0, 4)) % 4 === 0
+  return isLeapDay || (day >= 1 && day <= (DAYS_IN_MONTH[month - 1] ?? 0))
+}

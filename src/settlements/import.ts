@@ -1,0 +1,277 @@
+import { type Readable, pipeline as startPipeline } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { CsvError, parse } from 'csv-parse'
+import { from as copyFrom } from 'pg-copy-streams'
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import {
+  type ColumnPositions,
+  checkHeader,
+  checkRecord,
+  type LineFault,
+  SettlementFileError,
+  type SettlementRow,
+  type SettlementStatus,
+} from './csv.ts'
+
+/** Numbers of rows: new ones, ones that were there already, and ones whose status moved on. */
+export type ImportResult = { inserted: number; unchanged: number; updated: number }
+
+/** Lines that travel together: one batch is parsed while PostgreSQL stores the one before. Memory is two batches. */
+const BATCH_LINES = 10_000
+const FAULTS_SHOWN = 20
+/** A quote that is never closed must not gather the rest of the file in memory. */
+const MAX_RECORD_BYTES = 4_096
+
+/**
+ * Stores the settlements of a CSV file, all of them or none, and streams it: the size of the file does not matter.
+ * A repeated import changes nothing. Rows that repeat one another, in the file or from an earlier one, are taken in
+ * the order of the file. `onProgress` is told how many lines have been read. `db` must not limit the time of a query.
+ *
+ * Throws a SettlementFileError when a line is wrong.
+ */
+export function importSettlements(
+  db: Database,
+  csv: Readable,
+  { now, onProgress }: { now: Date; onProgress?: ((linesRead: number) => void) | undefined },
+): Promise<ImportResult> {
+  return inTransaction(db, async (client) => {
+    await prepare(client)
+    const result: ImportResult = { inserted: 0, unchanged: 0, updated: 0 }
+    const faults: LineFault[] = []
+    let faultCount = 0
+    let linesRead = 0
+
+    const store = async (batch: Batch) => {
+      const stored = await storeBatch(client, batch, now)
+      result.inserted += stored.inserted
+      result.updated += stored.updated
+      result.unchanged += batch.rowCount - stored.inserted - stored.updated - stored.faults.length
+      const found = [...batch.faults, ...stored.faults].sort((a, b) => a.line - b.line)
+      faults.push(...found.slice(0, FAULTS_SHOWN - faults.length))
+      faultCount += found.length
+      linesRead += batch.lineCount
+      onProgress?.(linesRead)
+    }
+
+    let storing: Promise<void> = Promise.resolve()
+    try {
+      for await (const batch of readBatches(csv)) {
+        await storing
+        storing = store(batch)
+        // It is awaited one batch later; until then its failure is not an unhandled one.
+        storing.catch(() => undefined)
+      }
+    } finally {
+      await storing
+    }
+    if (faultCount > 0) throw new SettlementFileError(faults, faultCount)
+    return result
+  })
+}
+
+async function prepare(client: Queryable): Promise<void> {
+  // Compiling a batch's statement takes longer than running it.
+  await client.query('set local jit = off')
+  // Imports take turns: two that hold the same rows in another order would otherwise wait for each other for ever.
+  // Whoever reads the list is not held up, and sees the rows when all are there.
+  await client.query('lock table settlements in share row exclusive mode')
+  await client.query(`
+    create temporary table incoming (
+      line bigint not null,
+      mid text not null,
+      utr text collate "C" not null,
+      amount numeric(14, 2) not null,
+      bank_reference_number text not null,
+      status text not null,
+      initiated_at timestamptz not null,
+      created_at timestamptz
+    ) on commit drop`)
+}
+
+type Stored = { inserted: number; updated: number; faults: LineFault[] }
+
+async function storeBatch(client: CopyClient, batch: Batch, now: Date): Promise<Stored> {
+  if (batch.rowCount === 0) return { inserted: 0, updated: 0, faults: [] }
+  await copyIncoming(client, batch.rows)
+  const inserted = await insertNew(client, now)
+  const { moved, faults } =
+    inserted === batch.rowCount ? { moved: [], faults: [] } : follow(await findDifferences(client))
+  const updated = await moveOn(client, moved)
+  await client.query('truncate incoming')
+  return { inserted, updated, faults }
+}
+
+type CopyClient = Parameters<Parameters<typeof inTransaction>[1]>[0]
+
+async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
+  const incoming = client.query(
+    copyFrom(`
+      copy incoming (line, mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+      from stdin`),
+  )
+  await pipeline([rows], incoming)
+}
+
+/** Stores every row whose (mid, utr) is new; of those that repeat one another, the first. Answers how many it stored. */
+async function insertNew(client: Queryable, now: Date): Promise<number> {
+  const { rowCount } = await client.query(
+    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+     select i.mid, i.utr, i.amount, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1)
+       from incoming i
+      where exists (select from merchants m where m.mid = i.mid)
+      order by i.line
+         on conflict (mid, utr) do nothing`,
+    [now],
+  )
+  return rowCount ?? 0
+}
+
+type Difference = {
+  line: number
+  mid: string
+  utr: string
+  status: SettlementStatus
+  /** Null when the merchant is unknown, since nothing could be stored for it. */
+  storedStatus: SettlementStatus | null
+  otherAmount: boolean
+  otherReference: boolean
+  otherDate: boolean
+}
+
+/** The rows that are not identical to the stored one, and those that a row before them may have made so; in order. */
+async function findDifferences(client: Queryable): Promise<Difference[]> {
+  const { rows } = await client.query<Difference>(
+    `select i.line::float8 as line, i.mid, i.utr, i.status, s.status as "storedStatus",
+            s.amount <> i.amount as "otherAmount",
+            s.bank_reference_number <> i.bank_reference_number as "otherReference",
+            s.initiated_at <> i.initiated_at as "otherDate"
+       from incoming i
+       -- Limited to one, which it is anyway, so that every row is one look-up in the index and never a scan of the table.
+       left join lateral (
+         select s.status, s.amount, s.bank_reference_number, s.initiated_at
+           from settlements s
+          where s.mid = i.mid and s.utr = i.utr
+          limit 1
+       ) s on true
+      where s.status is null
+         or s.status = 'PENDING'
+         or (s.status, s.amount, s.bank_reference_number, s.initiated_at)
+            <> (i.status, i.amount, i.bank_reference_number, i.initiated_at)
+      order by i.line`,
+  )
+  return rows
+}
+
+/** Tells the rows that move a pending settlement on, as their lines, from those that contradict what is known. */
+function follow(differences: Difference[]): { moved: number[]; faults: LineFault[] } {
+  const moved: number[] = []
+  const faults: LineFault[] = []
+  const movedTo = new Map<string, SettlementStatus>()
+  for (const row of differences) {
+    const { line, mid, utr, status, storedStatus } = row
+    if (storedStatus === null) {
+      faults.push({ line, text: 'mid is not a known merchant' })
+      continue
+    }
+    const others = [
+      ...(row.otherAmount ? ['amount'] : []),
+      ...(row.otherReference ? ['bank_reference_number'] : []),
+      ...(row.otherDate ? ['initiation_date'] : []),
+    ]
+    if (others.length > 0) {
+      faults.push({ line, text: `this mid and utr are known with another ${others.join(' and ')}` })
+      continue
+    }
+    const key = `${mid} ${utr}`
+    const current = movedTo.get(key) ?? storedStatus
+    if (status === current) continue
+    if (current === 'PENDING') {
+      movedTo.set(key, status)
+      moved.push(line)
+    } else {
+      faults.push({ line, text: `status cannot go from ${current} to ${status}` })
+    }
+  }
+  return { moved, faults }
+}
+
+async function moveOn(client: Queryable, lines: number[]): Promise<number> {
+  if (lines.length === 0) return 0
+  const { rowCount } = await client.query(
+    `update settlements s
+        set status = i.status
+       from incoming i
+      where i.line = any ($1::bigint[]) and s.mid = i.mid and s.utr = i.utr`,
+    [lines],
+  )
+  return rowCount ?? 0
+}
+
+/** `rows` is in the text format of COPY and holds `rowCount` of the lines; the others are in `faults`. */
+type Batch = { rows: string; rowCount: number; lineCount: number; faults: LineFault[] }
+
+const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [] })
+
+async function* readBatches(csv: Readable): AsyncGenerator<Batch> {
+  let columns: ColumnPositions | undefined
+  let batch = emptyBatch()
+  let line = 1
+  try {
+    for await (const record of readRecords(csv)) {
+      let lineCount = 1
+      if (columns === undefined) {
+        columns = columnsOf(record)
+      } else if (record.length > 1 || record[0] !== '') {
+        const { value, faults } = checkRecord(record, columns)
+        if (value) {
+          batch.rows += toCopyLine(line, value)
+          batch.rowCount += 1
+        } else {
+          batch.faults.push({ line, text: faults.join(', ') })
+          // No field may hold a line break, so that only a wrong record is longer than its line.
+          lineCount += record.join('').split('\n').length - 1
+        }
+      }
+      line += lineCount
+      batch.lineCount += lineCount
+      if (batch.lineCount >= BATCH_LINES) {
+        yield batch
+        batch = emptyBatch()
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    batch.faults.push({ line: Number(error.lines), text: `${BROKEN_CSV}; nothing after it was checked` })
+  }
+  if (columns === undefined && batch.faults.length === 0) {
+    throw new SettlementFileError([{ line: 1, text: 'the file is empty; its first line must name the columns' }], 1)
+  }
+  yield batch
+}
+
+const BROKEN_CSV = `a quote is never closed, or a line is longer than ${MAX_RECORD_BYTES} bytes`
+
+function columnsOf(record: string[]): ColumnPositions {
+  const { value, faults } = checkHeader(record)
+  if (faults) throw new SettlementFileError([{ line: 1, text: faults.join(', ') }], 1)
+  return value
+}
+
+function readRecords(csv: Readable): AsyncIterable<string[]> {
+  const parser = parse({
+    bom: true,
+    // A record of another length and a stray quote are faults of their line, not the end of the file.
+    relax_column_count: true,
+    relax_quotes: true,
+    max_record_size: MAX_RECORD_BYTES,
+  })
+  // Not csv.pipe: a file that cannot be read must end the loop, and a loop that ends must close the file.
+  startPipeline(csv, parser, () => undefined)
+  return parser
+}
+
+/** The text format of COPY. What it would escape cannot occur in a checked row. */
+function toCopyLine(line: number, row: SettlementRow): string {
+  const { mid, utr, amount, bankReferenceNumber, status, initiatedAt, createdAt } = row
+  return `${line}\t${mid}\t${utr}\t${amount}\t${bankReferenceNumber}\t${status}\t${initiatedAt}\t${createdAt ?? '\\N'}\n`
+}
