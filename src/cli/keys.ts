@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { createAccessKeys } from '../auth/access-keys.ts'
+import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
+import { identifier, otherwise, text } from '../fields.ts'
+import { CommandFault, command } from './command.ts'
+import { record, table } from './output.ts'
+
+const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() })
+
+export const keyCommands = [
+  command({
+    name: 'keys create',
+    usage: '(--mid M1 | --pid P1) [--label text]',
+    schema: Owner.extend({ label: text(100).optional() }).refine(
+      ({ mid, pid }) => (mid === undefined) !== (pid === undefined),
+      'give one of --mid and --pid',
+    ),
+    async run({ mid, pid, label = null }, { db, now }) {
+      const { publicKey, secretKey } = mintKeyPair()
+      const owner = mid === undefined ? { pid: pid as string } : { mid }
+      const newKey = { publicKey, secretHash: hashSecret(secretKey), owner, label, now }
+      const added = await createAccessKeys(db)
+        .add(newKey)
+        .catch((error: unknown) => {
+          throw isUnknownOwner(error) ? new CommandFault(`${Object.entries(owner).flat().join(' ')} is unknown`) : error
+        })
+      const { createdAt } = added
+      return {
+        json: { publicKey, secretKey, mid: added.mid, pid: added.pid, label, createdAt },
+        text: `${record({ publicKey, secretKey, ...owner, label, createdAt })}\n${SHOWN_ONCE}`,
+      }
+    },
+  }),
+
+  command({
+    name: 'keys list',
+    usage: '[--mid M1 | --pid P1]',
+    schema: Owner.refine(({ mid, pid }) => mid === undefined || pid === undefined, 'give --mid or --pid, not both'),
+    async run(owner, { db }) {
+      const keys = await createAccessKeys(db).list(owner)
+      const columns = ['publicKey', 'mid', 'pid', 'label', 'createdAt', 'revokedAt'] as const
+      return { json: keys, text: table(columns, keys, 'no keys') }
+    },
+  }),
+
+  command({
+    name: 'keys revoke',
+    usage: '--public-key pk_…',
+    schema: z.object({ publicKey: z.string(otherwise('must be the public key')) }),
+    async run({ publicKey }, { db, now }) {
+      const revoked = await createAccessKeys(db).revoke(publicKey, now)
+      if (revoked === undefined) throw new CommandFault('that public key is unknown')
+      return { json: revoked, text: record(revoked) }
+    },
+  }),
+]
+
+const SHOWN_ONCE = 'Keep the secret key now: it is shown this once, and only its hash is stored.'
+
+const FOREIGN_KEY_VIOLATION = '23503'
+const isUnknownOwner = (error: unknown) => (error as { code?: unknown }).code === FOREIGN_KEY_VIOLATION

@@ -1,0 +1,66 @@
+import { z } from 'zod'
+import { createMerchants, type Merchant } from '../merchants/merchants.ts'
+import { ChangedMerchant, NewMerchant, OneMerchant } from '../merchants/schema.ts'
+import { CommandFault, command, type Output } from './command.ts'
+import { record, table } from './output.ts'
+
+export const merchantCommands = [
+  command({
+    name: 'merchants add',
+    usage: '[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] [--dynamic-qr link|image]',
+    schema: NewMerchant,
+    async run(merchant, { db, now }) {
+      const added = await createMerchants(db).add(merchant, now)
+      if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
+      return show(added)
+    },
+  }),
+
+  command({
+    name: 'merchants list',
+    usage: '',
+    schema: z.object({}),
+    async run(_, { db }) {
+      const merchants = await createMerchants(db).list()
+      const columns = ['mid', 'name', 'vpa', 'mcc', 'dynamicQr', 'createdAt', 'disabledAt'] as const
+      return { json: merchants, text: table(columns, merchants, 'no merchants') }
+    },
+  }),
+
+  command({
+    name: 'merchants update',
+    usage: '--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] [--dynamic-qr link|image]',
+    schema: ChangedMerchant.refine(
+      ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr',
+    ),
+    async run({ mid, ...changes }, { db }) {
+      return show(known(mid, await createMerchants(db).update(mid, changes)))
+    },
+  }),
+
+  command({
+    name: 'merchants disable',
+    usage: '--mid M1',
+    schema: OneMerchant,
+    async run({ mid }, { db, now }) {
+      return show(known(mid, await createMerchants(db).disable(mid, now)))
+    },
+  }),
+
+  command({
+    name: 'merchants enable',
+    usage: '--mid M1',
+    schema: OneMerchant,
+    async run({ mid }, { db }) {
+      return show(known(mid, await createMerchants(db).enable(mid)))
+    },
+  }),
+]
+
+function known(mid: string, merchant: Merchant | undefined): Merchant {
+  if (merchant === undefined) throw new CommandFault(`mid ${mid} is unknown`)
+  return merchant
+}
+
+const show = (merchant: Merchant): Output => ({ json: merchant, text: record(merchant) })

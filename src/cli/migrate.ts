@@ -1,0 +1,18 @@
+import { z } from 'zod'
+import { migrate } from '../db/migrate.ts'
+import { command } from './command.ts'
+
+export const migrateCommands = [
+  command({
+    name: 'migrate',
+    usage: '',
+    schema: z.object({}),
+    async run(_, { config }) {
+      const applied = await migrate(config.databaseMigrateUrl)
+      return {
+        json: { applied },
+        text: applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`,
+      }
+    },
+  }),
+]

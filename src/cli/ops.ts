@@ -1,0 +1,94 @@
+import { readDatabaseConfig } from '../config.ts'
+import { isOutage } from '../db/outage.ts'
+import { createPool } from '../db/pool.ts'
+import { type Command, CommandFault, type Context, type Output, UsageError } from './command.ts'
+import { keyCommands } from './keys.ts'
+import { merchantCommands } from './merchants.ts'
+import { migrateCommands } from './migrate.ts'
+import { partnerCommands } from './partners.ts'
+import { settlementCommands } from './settlements.ts'
+
+const COMMANDS: readonly Command[] = [
+  ...migrateCommands,
+  ...merchantCommands,
+  ...partnerCommands,
+  ...keyCommands,
+  ...settlementCommands,
+]
+
+const EXIT_FAULT = 1
+const EXIT_USAGE = 2
+
+const UNDEFINED_TABLE = '42P01'
+const UNDEFINED_COLUMN = '42703'
+
+// Whoever reads us may stop reading: `ops merchants list | head -1` is no fault.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
+}
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main(args: string[]): Promise<number> {
+  const typed = wordsOf(args)
+  const command = COMMANDS.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
+  try {
+    if (args.includes('--help') || args.includes('-h')) {
+      process.stdout.write(help(command, typed))
+      return 0
+    }
+    if (command === undefined) {
+      throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
+    }
+    const { asJson, run } = command.prepare(args.slice(command.name.split(' ').length))
+    const { json, text } = await withDatabase(run)
+    process.stdout.write(`${asJson ? JSON.stringify(json) : text}\n`)
+    return 0
+  } catch (error) {
+    if (error instanceof UsageError) {
+      process.stderr.write(`ops: ${error.message}\n${help(command, typed)}`)
+      return EXIT_USAGE
+    }
+    process.stderr.write(`ops: ${explain(error)}\n`)
+    return EXIT_FAULT
+  }
+}
+
+async function withDatabase(run: (context: Context) => Promise<Output>): Promise<Output> {
+  const config = readDatabaseConfig(process.env)
+  // A lost connection also fails the query that waits on it, which is told once, by main.
+  const log = { warn: () => undefined }
+  // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
+  const db = createPool({ url: config.databaseUrl, size: 1, log, queryTimeoutMs: 0 })
+  try {
+    return await run({ config, db, now: new Date() })
+  } finally {
+    await db.end()
+  }
+}
+
+/** The words before the first flag. */
+function wordsOf(args: string[]): string[] {
+  const firstFlag = args.findIndex((arg) => arg.startsWith('-'))
+  return firstFlag === -1 ? args : args.slice(0, firstFlag)
+}
+
+/** How to type `command`; else the commands of the group that was typed; else all of them. */
+function help(command: Command | undefined, [group = '']: string[]): string {
+  const inGroup = COMMANDS.filter(({ name }) => name.split(' ')[0] === group)
+  const commands = command ? [command] : inGroup.length > 0 ? inGroup : COMMANDS
+  const lines = commands.map(({ name, usage }) => `  ops ${name} ${usage}`.trimEnd())
+  return `usage:\n${lines.join('\n')}\nEvery command takes --json for scripts, and --help.\n`
+}
+
+/** A failure in one line, for the operator. */
+function explain(error: unknown): string {
+  if (error instanceof CommandFault) return error.message
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === UNDEFINED_TABLE || code === UNDEFINED_COLUMN) return 'the database is not migrated: run ops migrate'
+  const cause = message || code || 'unknown failure'
+  const line = cause.split('\n')[0]
+  return isOutage(error) ? `the database cannot be used: ${line}` : String(line)
+}

@@ -1,0 +1,37 @@
+type Cell = string | number | boolean | Date | null | readonly string[]
+
+/** Records under the names of `columns`, aligned; `none` when there are no records. */
+export function table<K extends string>(columns: readonly K[], rows: readonly Record<K, Cell>[], none: string): string {
+  if (rows.length === 0) return none
+  const lines = [columns.map((column) => column), ...rows.map((row) => columns.map((column) => show(row[column])))]
+  return alignColumns(lines)
+}
+
+/** One record, a field a line. */
+export function record(fields: Readonly<Record<string, Cell>>): string {
+  return alignColumns(Object.entries(fields).map(([name, value]) => [name, show(value)]))
+}
+
+function show(cell: Cell): string {
+  if (cell === null || cell === '') return '-'
+  if (cell instanceof Date) return cell.toISOString()
+  if (typeof cell === 'object') return cell.length === 0 ? '-' : cell.join(' ')
+  return String(cell)
+}
+
+function alignColumns(lines: readonly (readonly string[])[]): string {
+  const widths: number[] = []
+  for (const line of lines) {
+    line.forEach((cell, column) => {
+      widths[column] = Math.max(widths[column] ?? 0, cell.length)
+    })
+  }
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}

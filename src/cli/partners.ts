@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { createPartners, type LinkOutcome } from '../merchants/partners.ts'
+import { NewPartner, OneLink } from '../merchants/schema.ts'
+import { CommandFault, command, type Output } from './command.ts'
+import { record, table } from './output.ts'
+
+type Link = z.output<typeof OneLink>
+
+export const partnerCommands = [
+  command({
+    name: 'partners add',
+    usage: '--pid P1 --name "Acme"',
+    schema: NewPartner,
+    async run(partner, { db, now }) {
+      const added = await createPartners(db).add(partner, now)
+      if (added === undefined) throw new CommandFault(`pid ${partner.pid} is taken`)
+      return { json: added, text: record(added) }
+    },
+  }),
+
+  command({
+    name: 'partners list',
+    usage: '',
+    schema: z.object({}),
+    async run(_, { db }) {
+      const partners = await createPartners(db).list()
+      return { json: partners, text: table(['pid', 'name', 'createdAt', 'mids'], partners, 'no partners') }
+    },
+  }),
+
+  command({
+    name: 'partners link',
+    usage: '--pid P1 --mid M1',
+    schema: OneLink,
+    async run({ pid, mid }, { db }) {
+      return showLink({ pid, mid }, true, await createPartners(db).link(pid, mid))
+    },
+  }),
+
+  command({
+    name: 'partners unlink',
+    usage: '--pid P1 --mid M1',
+    schema: OneLink,
+    async run({ pid, mid }, { db }) {
+      return showLink({ pid, mid }, false, await createPartners(db).unlink(pid, mid))
+    },
+  }),
+]
+
+function showLink({ pid, mid }: Link, linked: boolean, outcome: LinkOutcome): Output {
+  if (outcome === 'unknown pid') throw new CommandFault(`pid ${pid} is unknown`)
+  if (outcome === 'unknown mid') throw new CommandFault(`mid ${mid} is unknown`)
+  const state = linked ? 'linked to' : 'not linked to'
+  return {
+    json: { pid, mid, linked },
+    text: `${pid} is ${outcome === 'unchanged' ? 'already' : 'now'} ${state} ${mid}`,
+  }
+}

@@ -1,0 +1,54 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { z } from 'zod'
+import { otherwise } from '../fields.ts'
+import { SettlementFileError } from '../settlements/csv.ts'
+import { importSettlements } from '../settlements/import.ts'
+import { CommandFault, command } from './command.ts'
+
+export const settlementCommands = [
+  command({
+    name: 'settlements import',
+    usage: 'FILE|-   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at])',
+    schema: z.object({ file: z.string(otherwise('must be a path')) }),
+    argument: 'file',
+    async run({ file }, { db, now }) {
+      const csv = file === '-' ? process.stdin : await openFile(file)
+      const onProgress = process.stderr.isTTY ? showProgress : undefined
+      try {
+        const result = await importSettlements(db, csv, { now, onProgress })
+        const { inserted, unchanged, updated } = result
+        return { json: result, text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated` }
+      } catch (error) {
+        throw error instanceof SettlementFileError ? new CommandFault(describe(error)) : error
+      } finally {
+        if (onProgress) process.stderr.write(CLEAR_LINE)
+      }
+    },
+  }),
+]
+
+const CLEAR_LINE = '\r\u001b[K'
+
+function showProgress(linesRead: number): void {
+  process.stderr.write(`${CLEAR_LINE}${linesRead} lines`)
+}
+
+async function openFile(path: string): Promise<Readable> {
+  try {
+    if ((await stat(path)).isDirectory()) throw new CommandFault(`${path} is a directory`)
+  } catch (error) {
+    if (error instanceof CommandFault) throw error
+    throw new CommandFault(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`)
+  }
+  return createReadStream(path)
+}
+
+/** One line for scripts; on a terminal every bad line has its own. */
+function describe({ message, faults, count }: SettlementFileError): string {
+  const lines = faults.map(({ line, text }) => `line ${line}: ${text}`)
+  if (count > faults.length) lines.push(`and ${count - faults.length} more`)
+  const separator = process.stderr.isTTY ? '\n  ' : '; '
+  return [message, ...lines].join(separator)
+}
