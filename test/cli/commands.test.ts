@@ -1,0 +1,185 @@
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hashSecret } from '../../src/auth/credentials.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { unique } from '../support/service.ts'
+import { runOps } from './ops.ts'
+
+let url: string
+let drop: () => Promise<void>
+
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+})
+afterAll(() => drop())
+
+const ops = (...args: string[]) => runOps(url, args)
+
+/** Runs a command for a script: it must succeed, and print one JSON document and nothing else. */
+async function json(...args: string[]) {
+  const { code, stdout, stderr } = await ops(...args, '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/^[^\n]+\n$/)
+  return JSON.parse(stdout)
+}
+
+const fault = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
+
+async function query(sql: string, values: unknown[]) {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query(sql, values)
+  await client.end()
+  return rows
+}
+
+async function newMerchant(): Promise<string> {
+  const { mid } = await json('merchants', 'add', '--name', 'Chai Point', '--vpa', 'chaipoint@examplebank')
+  return mid
+}
+
+describe('merchants', () => {
+  it('add answers the whole merchant; a taken mid is refused and left as it is', async () => {
+    const mid = unique('M')
+    const add = [
+      'merchants',
+      'add',
+      '--mid',
+      mid,
+      '--vpa',
+      'chaipoint@examplebank',
+      '--mcc',
+      '5814',
+      '--dynamic-qr',
+      'image',
+    ]
+    const added = await json(...add, '--name', 'Chai Point')
+    expect(added).toEqual({
+      mid,
+      name: 'Chai Point',
+      vpa: 'chaipoint@examplebank',
+      mcc: '5814',
+      dynamicQr: 'image',
+      createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+      disabledAt: null,
+    })
+    expect(await ops(...add, '--name', 'Other')).toEqual(fault(`mid ${mid} is taken`))
+    expect(await json('merchants', 'list')).toContainEqual(added)
+  })
+
+  it('add assigns a mid where none is given', async () => {
+    expect(await newMerchant()).toMatch(/^M[2-9A-HJ-NP-TV-Z]{10}$/)
+  })
+
+  it('update changes what is named and nothing else', async () => {
+    const mid = await newMerchant()
+    expect(await json('merchants', 'update', '--mid', mid, '--name', 'New')).toMatchObject({
+      name: 'New',
+      dynamicQr: 'link',
+    })
+    expect(await json('merchants', 'update', '--mid', mid, '--dynamic-qr', 'image')).toMatchObject({
+      name: 'New',
+      dynamicQr: 'image',
+    })
+  })
+
+  it('disable and enable are there and back; a repeated disable keeps the first moment', async () => {
+    const mid = await newMerchant()
+    const { disabledAt } = await json('merchants', 'disable', '--mid', mid)
+    expect(disabledAt).toMatch(/Z$/)
+    expect(await json('merchants', 'disable', '--mid', mid)).toMatchObject({ disabledAt })
+    expect(await json('merchants', 'enable', '--mid', mid)).toMatchObject({ mid, disabledAt: null })
+  })
+
+  it.each([['update', '--name', 'x'], ['disable'], ['enable']])(
+    '%s of an unknown mid is a fault',
+    async (verb, ...rest) => {
+      expect(await ops('merchants', verb, '--mid', 'NOBODY', ...rest)).toEqual(fault('mid NOBODY is unknown'))
+    },
+  )
+
+  it('list is an aligned table for people', async () => {
+    const mid = await newMerchant()
+    const { stdout } = await ops('merchants', 'list')
+    const [header = '', ...rows] = stdout.trimEnd().split('\n')
+    expect(rows.find((row) => row.startsWith(mid))?.indexOf('Chai Point')).toBe(header.indexOf('name'))
+  })
+})
+
+describe('partners', () => {
+  it('are added, linked, listed with their merchants, and unlinked', async () => {
+    const [pid, mid] = [unique('P'), await newMerchant()]
+    expect(await json('partners', 'add', '--pid', pid, '--name', 'Acme')).toMatchObject({ pid, name: 'Acme', mids: [] })
+    const link = ['--pid', pid, '--mid', mid]
+    expect(await json('partners', 'link', ...link)).toEqual({ pid, mid, linked: true })
+    expect(await json('partners', 'link', ...link)).toEqual({ pid, mid, linked: true })
+    expect(await json('partners', 'list')).toContainEqual(expect.objectContaining({ pid, mids: [mid] }))
+    expect(await json('partners', 'unlink', ...link)).toEqual({ pid, mid, linked: false })
+    expect(await json('partners', 'list')).toContainEqual(expect.objectContaining({ pid, mids: [] }))
+  })
+
+  it('that are taken or unknown are a fault', async () => {
+    const [pid, mid] = [unique('P'), await newMerchant()]
+    await json('partners', 'add', '--pid', pid, '--name', 'Acme')
+    expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(fault(`pid ${pid} is taken`))
+    expect(await ops('partners', 'link', '--pid', 'NOBODY', '--mid', mid)).toEqual(fault('pid NOBODY is unknown'))
+    expect(await ops('partners', 'unlink', '--pid', pid, '--mid', 'NOBODY')).toEqual(fault('mid NOBODY is unknown'))
+  })
+})
+
+describe('keys', () => {
+  it('are shown once, and only the hash of the secret is stored', async () => {
+    const mid = await newMerchant()
+    const { publicKey, secretKey } = await json('keys', 'create', '--mid', mid, '--label', 'shop')
+    expect(publicKey).toMatch(/^pk_/)
+    expect(secretKey).toMatch(/^sk_/)
+    const [row] = await query('select k.*, k::text as whole from access_keys k where public_key = $1', [publicKey])
+    expect(row.secret_hash).toEqual(hashSecret(secretKey))
+    expect(row.whole).not.toContain(secretKey)
+    const listed = await json('keys', 'list', '--mid', mid)
+    expect(listed).toEqual([
+      { publicKey, mid, pid: null, label: 'shop', createdAt: expect.any(String), revokedAt: null },
+    ])
+    expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*shown this once/)
+  })
+
+  it('of an unknown merchant or partner are refused', async () => {
+    expect(await ops('keys', 'create', '--mid', 'NOBODY')).toEqual(fault('mid NOBODY is unknown'))
+    expect(await ops('keys', 'create', '--pid', 'NOBODY')).toEqual(fault('pid NOBODY is unknown'))
+  })
+
+  it('are revoked for good', async () => {
+    const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
+    const { revokedAt } = await json('keys', 'revoke', '--public-key', publicKey)
+    expect(revokedAt).toMatch(/Z$/)
+    expect(await json('keys', 'revoke', '--public-key', publicKey)).toMatchObject({ revokedAt })
+    expect(await ops('keys', 'revoke', '--public-key', 'pk_none')).toEqual(fault('that public key is unknown'))
+  })
+})
+
+describe('settlements import', () => {
+  const file = (...lines: string[]) =>
+    ['mid,amount,utr,bank_reference_number,status,initiation_date', ...lines, ''].join('\n')
+
+  it('reads standard input for -, and answers what it did; a repeat changes nothing', async () => {
+    const csv = file(`${await newMerchant()},10.00,U1,B1,SUCCESS,2026-01-01 09:00:00`)
+    const first = await runOps(url, ['settlements', 'import', '-', '--json'], csv)
+    expect(first).toEqual({ code: 0, stdout: '{"inserted":1,"unchanged":0,"updated":0}\n', stderr: '' })
+    const again = await runOps(url, ['settlements', 'import', '-'], csv)
+    expect(again).toEqual({ code: 0, stdout: '0 inserted, 1 unchanged, 0 updated\n', stderr: '' })
+  })
+
+  it('names the bad lines in one line on stderr, and leaves stdout empty', async () => {
+    const lines = Array.from({ length: 25 }, (_, index) => `NOBODY,10.00,U${index},B1,SUCCESS,2026-01-01 09:00:00`)
+    const { code, stdout, stderr } = await runOps(url, ['settlements', 'import', '-', '--json'], file(...lines))
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(
+      /^ops: 25 bad lines, nothing was imported; line 2: mid is not .*; line 21: .*; and 5 more\n$/,
+    )
+    expect(stderr).not.toContain('line 22')
+  })
+
+  it('of a file that is not there is a fault', async () => {
+    expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('/nowhere.csv cannot be read: ENOENT'))
+  })
+})

@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createTestDatabase } from '../support/database.ts'
+import { runOps } from './ops.ts'
+
+let migrated: Awaited<ReturnType<typeof createTestDatabase>>
+let empty: Awaited<ReturnType<typeof createTestDatabase>>
+
+beforeAll(async () => {
+  ;[migrated, empty] = await Promise.all([createTestDatabase(), createTestDatabase({ empty: true })])
+})
+afterAll(() => Promise.all([migrated.drop(), empty.drop()]))
+
+describe('exit 2: typed wrongly, with short help, nothing on stdout', () => {
+  it.each([
+    ['no command', [], 'name a command'],
+    ['an unknown command', ['merchants', 'delete'], 'there is no such command'],
+    ['an unknown flag', ['merchants', 'list', '--all'], "Unknown option '--all'"],
+    ['a missing flag', ['merchants', 'add', '--name', 'x'], '--vpa is required'],
+    ['a flag without its value', ['merchants', 'disable', '--mid'], "Option '--mid <value>' argument missing"],
+    ['a flag twice', ['merchants', 'disable', '--mid', 'M1', '--mid', 'M2'], '--mid is there twice'],
+    ['a word too many', ['merchants', 'list', 'M1'], 'there is a word too many'],
+    ['no file', ['settlements', 'import'], 'FILE is required'],
+    ['both owners', ['keys', 'create', '--mid', 'M1', '--pid', 'P1'], 'give one of --mid and --pid'],
+    ['no change', ['merchants', 'update', '--mid', 'M1'], 'give at least one of --name, --vpa, --mcc, --dynamic-qr'],
+    [
+      'every wrong value',
+      ['merchants', 'add', '--mid', 'M 1', '--name', 'a\u0007', '--vpa', 'x', '--mcc', '١٢٣٤', '--dynamic-qr', 'x'],
+      '--mid must be 1 to 64 characters of A-Z a-z 0-9 _ -; --name must be text of 1 to 99 characters, without control characters; ' +
+        '--vpa must be a UPI address such as shop@bank; --mcc must be 4 digits, such as 5814; --dynamic-qr must be link or image',
+    ],
+  ])('%s', async (_, args, message) => {
+    // No database: a mistake in typing is told before anything is connected.
+    const { code, stdout, stderr } = await runOps(undefined, args)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr.split('\nusage:\n  ops ')).toEqual([`ops: ${message}`, expect.any(String)])
+  })
+})
+
+describe('exit 0: help', () => {
+  it('of all commands names each of them', async () => {
+    const { code, stdout } = await runOps(undefined, ['--help'])
+    expect(code).toBe(0)
+    expect([...stdout.matchAll(/^ {2}ops ((?:[a-z]+ ?){1,2})/gm)].map(([, name]) => name?.trim())).toEqual([
+      'migrate',
+      ...['merchants add', 'merchants list', 'merchants update', 'merchants disable', 'merchants enable'],
+      ...['partners add', 'partners list', 'partners link', 'partners unlink'],
+      ...['keys create', 'keys list', 'keys revoke'],
+      'settlements import',
+    ])
+  })
+
+  it('of one command shows how it is typed', async () => {
+    const { stdout } = await runOps(undefined, ['keys', 'revoke', '--help'])
+    expect(stdout).toMatch(/^usage:\n {2}ops keys revoke --public-key pk_…\n/)
+  })
+})
+
+describe('exit 1: one line on stderr, no stack trace', () => {
+  it('without DATABASE_URL names the variable', async () => {
+    const { code, stderr } = await runOps(undefined, ['merchants', 'list'])
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'ops: DATABASE_URL is required\n' })
+  })
+
+  it.each([[['merchants', 'list', '--json']], [['migrate']], [['settlements', 'import', '-']]])(
+    'with the database away: %j',
+    async (args) => {
+      const { code, stdout, stderr } = await runOps('postgres://postgres@127.0.0.1:1/away', args)
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+      expect(stderr).toMatch(/^ops: the database cannot be used: [^\n]*ECONNREFUSED[^\n]*\n$/)
+    },
+  )
+
+  it.each([[['merchants', 'list']], [['settlements', 'import', '-']]])(
+    'before the schema is there says what to run: %j',
+    async (args) => {
+      const { code, stderr } = await runOps(empty.url, args)
+      expect({ code, stderr }).toEqual({ code: 1, stderr: 'ops: the database is not migrated: run ops migrate\n' })
+    },
+  )
+})
+
+it('migrate tells a script which migrations it applied, and none the second time', async () => {
+  const database = await createTestDatabase({ empty: true })
+  const first = await runOps(database.url, ['migrate', '--json'])
+  expect(JSON.parse(first.stdout).applied[0]).toMatch(/^0001_/)
+  expect(await runOps(database.url, ['migrate', '--json'])).toEqual({ code: 0, stdout: '{"applied":[]}\n', stderr: '' })
+  await database.drop()
+})
+
+it('a reader that goes away is no fault', async () => {
+  const root = join(import.meta.dirname, '../..')
+  const env = { ...process.env, DATABASE_URL: migrated.url }
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/ops.ts', 'merchants', 'list'], { cwd: root, env })
+  child.stdout.destroy()
+  let stderr = ''
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk
+  })
+  const code = await new Promise((resolve) => child.on('close', resolve))
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+})
