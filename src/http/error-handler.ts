@@ -84,7 +84,8 @@ function brokenHttpFailure(code: string | undefined): Failure {
 
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, { log, isOutage }: ErrorHandling) {
   const failure = toFailure(error, isOutage)
-  if (failure.statusCode >= 500) {
+  // A client that went away ends its own request in some error; nobody waits for the answer.
+  if (failure.statusCode >= 500 && !reply.raw.destroyed) {
     // Never the whole error: what PostgreSQL adds in `detail` carries the row.
     const { name, message, stack, code } = error as Error & { code?: unknown }
     log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')

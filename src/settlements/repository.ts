@@ -24,16 +24,24 @@ export function createSettlements(db: Database) {
     async *list(mid: string, from: Date, until: Date, signal: AbortSignal): AsyncGenerator<Settlement[]> {
       const client = await db.connect()
       const rows = client.query(copyTo(copyStatement(mid, from, until)))
-      const abort = () => rows.destroy(new Error('the reader has gone away'))
+      let held = true
+      const release = (close: boolean) => {
+        if (held) client.release(close)
+        held = false
+      }
+      // A reader that is gone may never resume this loop, so the connection cannot wait for its end.
+      const abort = () => {
+        rows.destroy()
+        release(true)
+      }
       if (signal.aborted) abort()
       else signal.addEventListener('abort', abort, { once: true })
-      let finished = false
       try {
         yield* parseRows(rows)
-        finished = true
+        release(false)
       } finally {
         signal.removeEventListener('abort', abort)
-        client.release(!finished)
+        release(true)
       }
     },
   }

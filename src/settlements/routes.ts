@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { ok, okText } from '../http/envelope.ts'
 import type { ZodTypeProvider } from '../http/input.ts'
 import { authorizePartner } from '../merchants/authorize.ts'
@@ -20,9 +20,7 @@ export function settlementRoutes(v1: FastifyInstance, { settlements, partners }:
     { schema: { body: FetchSettlementList } },
     async ({ body, caller }, reply) => {
       await authorizePartner(caller, body.pid, body.mid, partners)
-      const gone = new AbortController()
-      reply.raw.once('close', () => gone.abort())
-      const batches = settlements.list(body.mid, body.s_date, nextDay(body.e_date), gone.signal)
+      const batches = settlements.list(body.mid, body.s_date, nextDay(body.e_date), whenClientGoes(reply))
       // The first batch is awaited here, so that a database that is away still gets its proper envelope.
       const first = await batches.next()
       if (first.done) return ok('No settlements found', [])
@@ -30,6 +28,14 @@ export function settlementRoutes(v1: FastifyInstance, { settlements, partners }:
       return reply.type('application/json; charset=utf-8').send(Readable.from(text, { objectMode: false }))
     },
   )
+}
+
+/** Aborts when the answer is over, or its client has gone away: before this moment too. */
+function whenClientGoes({ raw }: FastifyReply): AbortSignal {
+  if (raw.destroyed) return AbortSignal.abort()
+  const gone = new AbortController()
+  raw.once('close', () => gone.abort())
+  return gone.signal
 }
 
 async function* wireBatches(first: Settlement[], rest: AsyncIterable<Settlement[]>) {

@@ -92,7 +92,7 @@ describe('dynamicQR (contract B13)', () => {
     const { orderId } = await newIntent()
     const first = await get(`/pay/${orderId}/qr.png`)
     expect(first.headers['cache-control']).toBe('public, max-age=30')
-    const again = await get(`/pay/${orderId}/qr.png`, { 'if-none-match': String(first.headers['etag']) })
+    const again = await get(`/pay/${orderId}/qr.png`, { 'if-none-match': String(first.headers.etag) })
     expect([again.status, again.text]).toEqual([304, ''])
     service.clock.advance(15 * 60 - 10)
     expect((await get(`/pay/${orderId}/qr.png`)).headers['cache-control']).toBe('public, max-age=10')

@@ -58,7 +58,7 @@ describe('UPI links (contract B12)', () => {
         expect(parameters.map(([key]) => key).join()).toBe('ver,mode,pa,pn,mc,tr,tn,am,cu,qrMedium')
         const values = Object.fromEntries(parameters.map(([key = '', value = '']) => [key, decodeURIComponent(value)]))
         expect(values).toMatchObject({ pa, pn, am: `${amount}.00`, tr: payment.orderId, cu: 'INR', mc: '0000' })
-        expect([...(values['tn'] ?? '')].length).toBeLessThanOrEqual(50)
+        expect([...(values.tn ?? '')].length).toBeLessThanOrEqual(50)
       }),
       { numRuns: 2_000 },
     )

@@ -90,7 +90,7 @@ describe('200 (contract A3, B15, B16, B17)', () => {
       ['S3', '2026-03-02T12:00:00Z', '5', 'PENDING', other.mid],
     ])
     const { data } = (await list('01-03-2026', '31-03-2026')).body
-    expect(data.map((r: Record<string, string>) => [r['UTR'], r['amount'], r['status']])).toEqual([
+    expect(data.map((r: Record<string, string>) => [r.UTR, r.amount, r.status])).toEqual([
       ['S1', '999999999999.99', 'SUCCESS'],
       ['S2', '0.01', 'FAILED'],
     ])
