@@ -1,5 +1,6 @@
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import { acquirerRoutes } from './acquirer/routes.ts'
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
 import { dynamicQr } from './checkout/dynamic-qr.ts'
@@ -14,6 +15,7 @@ import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { registerRequestLog } from './http/request-log.ts'
 import { createPartners } from './merchants/partners.ts'
+import { createReports } from './payments/report-repository.ts'
 import { createIntents } from './payments/repository.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { createSettlements } from './settlements/repository.ts'
@@ -26,7 +28,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000
 const HEADERS_LIMIT_BYTES = 16 * 1024
 
 export type Dependencies = {
-  config: Pick<Config, 'publicUrl' | 'intentExpiryMinutes'>
+  config: Pick<Config, 'publicUrl' | 'intentExpiryMinutes' | 'acquirerSecrets' | 'sandbox'>
   db: Database
   /** Connections of their own for long lists: a slow reader of one must not stand in the way of payments. */
   listDb: Database
@@ -37,6 +39,7 @@ export type Dependencies = {
 /** The service, ready to listen: the table of contents of all that it answers. */
 export async function buildApp({ config, db, listDb, log, now }: Dependencies): Promise<FastifyInstance> {
   const intents = createIntents(db)
+  const reports = createReports(db)
   const partners = createPartners(db)
   const settlements = createSettlements(listDb)
   const keys = createAccessKeys(db)
@@ -63,7 +66,19 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
   await registerInput(app)
 
   healthRoutes(app, { unreadyReason: () => unreadyReason(db) })
-  checkoutRoutes(app, { intents, now })
+  checkoutRoutes(app, {
+    intents,
+    reports,
+    now,
+    sandbox: config.sandbox,
+    onWatchError: (error) => log.warn({ error: (error as Error).message }, 'open pages were not looked up'),
+  })
+
+  if (config.acquirerSecrets.length > 0) {
+    await app.register(async (acquirer) => {
+      acquirerRoutes(acquirer, { reports, secrets: config.acquirerSecrets, now })
+    })
+  }
 
   await app.register(
     async (v1) => {
@@ -72,6 +87,7 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
         intents,
         now,
         expiryMinutes: config.intentExpiryMinutes,
+        publicUrl: config.publicUrl,
         dynamicQr: (intent, merchant) => dynamicQr(intent, merchant, config.publicUrl),
       })
       settlementRoutes(v1, { settlements, partners })

@@ -22,6 +22,17 @@ const publicUrl = z
   )
   .transform((text) => text.replace(/\/+$/, ''))
 
+/** Shorter secrets could be guessed; the acquirer's are shared by two parties and stay for long. */
+const SECRET_MIN_CHARACTERS = 16
+
+const secrets = z
+  .string()
+  .transform((list) => list.split(',').map((secret) => secret.trim()))
+  .refine(
+    (list) => list.every((secret) => secret.length >= SECRET_MIN_CHARACTERS),
+    `must be one or several secrets of at least ${SECRET_MIN_CHARACTERS} characters each, joined by commas`,
+  )
+
 const DatabaseVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
@@ -35,10 +46,12 @@ const ServiceVariables = DatabaseVariables.extend({
   PUBLIC_URL: publicUrl.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
+  ACQUIRER_SECRETS: secrets.default([]),
+  SANDBOX: z.literal('on', 'must be on, or not be set').optional(),
 })
 
 /** Variables that may also come as NAME_FILE: the path of a file that holds the value, as Docker secrets do. */
-const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_MIGRATE_URL']
+const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'ACQUIRER_SECRETS']
 
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
@@ -56,14 +69,18 @@ export function readConfig(environment: Environment) {
     // A Host header is the caller's word; links that customers pay by are not made from it.
     throw new Error('PUBLIC_URL is required in production: the address under which customers reach this service')
   }
+  if (production && variables.SANDBOX !== undefined) {
+    throw new Error('SANDBOX must not be set in production: it lets anybody mark an order as paid')
+  }
   return Object.freeze({
     ...databaseConfig(variables),
-    production,
     host: variables.HOST,
     port: variables.PORT,
     publicUrl: variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`,
     logLevel: variables.LOG_LEVEL,
     intentExpiryMinutes: variables.INTENT_EXPIRY_MINUTES,
+    acquirerSecrets: variables.ACQUIRER_SECRETS,
+    sandbox: variables.SANDBOX === 'on',
   })
 }
 

@@ -15,6 +15,7 @@ const STATUS_CODE = {
   payloadTooLarge: 413,
   unsupportedMediaType: 415,
   expectationFailed: 417,
+  unprocessable: 422,
   headersTooLarge: 431,
   internalError: 500,
   unavailable: 503,
@@ -59,6 +60,26 @@ export const requestTimeout = () =>
 
 /** 409 of the order guard; the text is part of the interface. */
 export const orderIdExists = () => new Failure('conflict', 'Order ID already exists')
+
+/** 422: the promise of an Idempotency-Key holds for the same fields only. */
+export const idempotencyKeyReused = () =>
+  new Failure('unprocessable', 'This Idempotency-Key was used for another request; send a new key with new fields')
+
+/** 404 for an order_id that this merchant, or the acquirer, never got from us. */
+export const orderNotFound = () => new Failure('notFound', 'Order not found')
+
+/** 401 for a notification without a valid signature: one text, whatever is wrong with it. */
+export const notificationUnsigned = () =>
+  new Failure('unauthorized', 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
+
+/** 409: the notification contradicts what we know; `kind` says how, in words. */
+export const notificationRefused = (kind: 'amount differs' | 'UTR of another order') =>
+  new Failure(
+    'conflict',
+    kind === 'amount differs'
+      ? 'The amount differs from the amount of the order'
+      : 'This UTR was already used by another order',
+  )
 
 /** 410: a QR whose intent is expired, or whose merchant takes no payments. */
 export const paymentClosed = () => new Failure('gone', 'This payment is no longer open; ask the merchant for a new one')

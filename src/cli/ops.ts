@@ -6,6 +6,7 @@ import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
 import { migrateCommands } from './migrate.ts'
 import { partnerCommands } from './partners.ts'
+import { paymentCommands } from './payments.ts'
 import { settlementCommands } from './settlements.ts'
 
 const COMMANDS: readonly Command[] = [
@@ -14,6 +15,7 @@ const COMMANDS: readonly Command[] = [
   ...partnerCommands,
   ...keyCommands,
   ...settlementCommands,
+  ...paymentCommands,
 ]
 
 const EXIT_FAULT = 1

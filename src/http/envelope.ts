@@ -8,6 +8,16 @@ export function ok<T>(msg: string, data: T): Success<T> {
   return { status: true, statusCode: 200, msg, data }
 }
 
+/**
+ * The answer of checkPaymentStatus, contract C2: its `status` says whether `txnStatus` is final, which is what public
+ * clients of the interface read it for.
+ */
+export function txn<T>(txnStatus: string, msg: string, final?: { data: T }) {
+  return final
+    ? { status: true, statusCode: 200, txnStatus, msg, data: final.data }
+    : { status: false, statusCode: 200, txnStatus, msg }
+}
+
 export function fail({ statusCode, message }: Failure): Refusal {
   return { status: false, statusCode, msg: message }
 }

@@ -21,6 +21,13 @@ import { fail } from './envelope.ts'
 import { BODY_LIMIT_BYTES } from './input.ts'
 import { newRequestId } from './request-id.ts'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** For addresses that people open in a browser: what they read instead of an envelope. */
+    refusalPage?: { headers: Record<string, string>; html: (text: string) => string }
+  }
+}
+
 export type ErrorHandling = { log: Logger; isOutage: (error: unknown) => boolean }
 
 /**
@@ -90,7 +97,10 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, { 
     const { name, message, stack, code } = error as Error & { code?: unknown }
     log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
   }
-  reply.code(failure.statusCode).headers(failure.headers).send(fail(failure))
+  reply.code(failure.statusCode).headers(failure.headers)
+  const page = request.routeOptions.config?.refusalPage
+  if (page) reply.headers(page.headers).send(page.html(failure.message))
+  else reply.send(fail(failure))
 }
 
 function toFailure(error: unknown, isOutage: ErrorHandling['isOutage']): Failure {

@@ -1,5 +1,5 @@
 import formBody from '@fastify/formbody'
-import type { FastifyInstance, FastifySchemaCompiler, FastifyTypeProvider } from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, FastifyTypeProvider } from 'fastify'
 import type { z } from 'zod'
 import { badRequest, Failure } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
@@ -27,6 +27,20 @@ export async function registerInput(app: FastifyInstance) {
     parseJson(body),
   )
   app.setValidatorCompiler(compileBody)
+}
+
+/**
+ * Lets `app` take any body as its raw JSON bytes, which `accept` sees before they are parsed: a signature is over bytes.
+ * `accept` throws what the caller is told. A body that is missing is one of no bytes.
+ */
+export function registerSignedJson(app: FastifyInstance, accept: (request: FastifyRequest, body: Buffer) => void) {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) => body)
+  app.addHook('preValidation', async (request) => {
+    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+    accept(request, body)
+    request.body = parseJson(body)
+  })
 }
 
 /** `application/x-www-form-urlencoded`, read strictly: what is no UTF-8 or no percent-encoding is refused. */

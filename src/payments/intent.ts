@@ -19,7 +19,12 @@ export type Intent = {
   payee: Payee
   createdAt: Date
   expiresAt: Date
+  /** How a retry is told from a new request; undefined where the merchant sent no Idempotency-Key. */
+  idempotency: Idempotency | undefined
 }
+
+/** `fingerprint` is the SHA-256 of the operation and its checked fields. */
+export type Idempotency = { key: string; fingerprint: Buffer }
 
 /** An intent from a checked request. Pure but for the randomness of its orderId. */
 export function buildIntent(
@@ -27,6 +32,7 @@ export function buildIntent(
   merchant: Merchant,
   now: Date,
   expiryMinutes: number,
+  idempotency?: Idempotency,
 ): Intent {
   const orderId = newOrderId(now)
   return {
@@ -40,6 +46,7 @@ export function buildIntent(
     payee: { vpa: merchant.vpa, name: merchant.name, mcc: merchant.mcc },
     createdAt: now,
     expiresAt: new Date(now.getTime() + expiryMinutes * 60_000),
+    idempotency,
   }
 }
 

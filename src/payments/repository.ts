@@ -1,23 +1,31 @@
 import type { Queryable } from '../db/pool.ts'
 import type { Intent } from './intent.ts'
+import type { Status } from './outcome.ts'
 
-/** What the QR needs to know of an intent, found by our orderId alone. */
-export type OpenPayment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'createdAt' | 'expiresAt'> & {
-  merchantDisabled: boolean
-}
+/** What came of storing an intent. A replay is the intent that an earlier request with this Idempotency-Key stored. */
+export type InsertOutcome =
+  | { intent: Intent }
+  | { refused: 'order id exists' | 'idempotency key was used for another request' }
+
+/** What the customer's side needs to know of an intent, found by our orderId alone. */
+export type Checkout = Pick<
+  Intent,
+  'orderId' | 'amount' | 'note' | 'payee' | 'redirectUrl' | 'createdAt' | 'expiresAt'
+> & { status: Status; merchantDisabled: boolean }
+
+export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Status; utr: string | null }
 
 /** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
 export function createIntents(db: Queryable) {
   return {
-    /** Answers the stored intent, or undefined when its merchantOrderId is taken within its merchant. */
-    async insert(intent: Intent): Promise<Intent | undefined> {
+    /** Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. */
+    async insert(intent: Intent): Promise<InsertOutcome> {
       const { rowCount } = await db.query(
         `insert into payment_intents
            (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
-            payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-         on conflict on constraint payment_intents_merchant_order_id_key do nothing
-         returning 1`,
+            payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, idempotency_fingerprint)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+         on conflict do nothing`,
         [
           intent.mid,
           intent.orderId,
@@ -33,49 +41,91 @@ export function createIntents(db: Queryable) {
           intent.payee.mcc,
           intent.createdAt,
           intent.expiresAt,
+          intent.idempotency?.key,
+          intent.idempotency?.fingerprint,
         ],
       )
-      return rowCount === 1 ? intent : undefined
+      if (rowCount === 1) return { intent }
+      if (intent.idempotency === undefined) return { refused: 'order id exists' }
+      // Which constraint held is not said, and the row that held may be invisible to the statement that met it: ask anew.
+      const { rows } = await db.query<IntentRow & { idempotency_fingerprint: Buffer }>(
+        `select ${INTENT}, i.idempotency_fingerprint
+           from payment_intents i
+          where i.mid = $1 and i.idempotency_key = $2`,
+        [intent.mid, intent.idempotency.key],
+      )
+      const [row] = rows
+      if (row === undefined) return { refused: 'order id exists' }
+      if (!row.idempotency_fingerprint.equals(intent.idempotency.fingerprint)) {
+        return { refused: 'idempotency key was used for another request' }
+      }
+      return { intent: { ...intent, ...toStored(row) } }
     },
 
     /** The intent of our unguessable orderId, whoever's it is; undefined when there is none. */
-    async findOpenPayment(orderId: string): Promise<OpenPayment | undefined> {
-      const { rows } = await db.query<OpenPaymentRow>(
-        `select i.order_id, i.amount, i.note, i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at, i.expires_at,
-                m.disabled_at is not null as merchant_disabled
+    async findCheckout(orderId: string): Promise<Checkout | undefined> {
+      const { rows } = await db.query<IntentRow & { status: Status; merchant_disabled: boolean }>(
+        `select ${INTENT}, i.status, m.disabled_at is not null as merchant_disabled
            from payment_intents i
-           join merchants m on m.mid = i.mid
+           join merchants m using (mid)
           where i.order_id = $1`,
         [orderId],
       )
       const [row] = rows
-      return row && toOpenPayment(row)
+      return row && { ...toStored(row), status: row.status, merchantDisabled: row.merchant_disabled }
+    },
+
+    /** The states of many intents in one look-up, by orderId; unknown ones are left out. */
+    async findStatuses(orderIds: string[]): Promise<Map<string, Status>> {
+      const { rows } = await db.query<{ order_id: string; status: Status }>(
+        'select order_id, status from payment_intents where order_id = any ($1)',
+        [orderIds],
+      )
+      return new Map(rows.map((row) => [row.order_id, row.status]))
+    },
+
+    /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
+    async findStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
+      const { rows } = await db.query<PaymentStatus>(
+        `select amount, status, utr, expires_at as "expiresAt"
+           from payment_intents
+          where mid = $1 and (merchant_order_id = $2 or order_id = $2)
+          order by merchant_order_id = $2 desc
+          limit 1`,
+        [mid, orderId],
+      )
+      return rows[0]
     },
   }
 }
 
 export type Intents = ReturnType<typeof createIntents>
 
-type OpenPaymentRow = {
+const INTENT = `
+  i.order_id, i.merchant_order_id, i.amount, i.redirect_url, i.note, i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at, i.expires_at`
+
+type IntentRow = {
   order_id: string
+  merchant_order_id: string
   amount: number
+  redirect_url: string
   note: string
   payee_vpa: string
   payee_name: string
   payee_mcc: string
   created_at: Date
   expires_at: Date
-  merchant_disabled: boolean
 }
 
-function toOpenPayment(row: OpenPaymentRow): OpenPayment {
+function toStored(row: IntentRow) {
   return {
     orderId: row.order_id,
+    merchantOrderId: row.merchant_order_id,
     amount: row.amount,
+    redirectUrl: row.redirect_url,
     note: row.note,
     payee: { vpa: row.payee_vpa, name: row.payee_name, mcc: row.payee_mcc },
     createdAt: row.created_at,
     expiresAt: row.expires_at,
-    merchantDisabled: row.merchant_disabled,
   }
 }

@@ -1,31 +1,58 @@
-import type { FastifyInstance } from 'fastify'
-import { orderIdExists } from '../errors.ts'
-import { ok } from '../http/envelope.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { idempotencyKeyReused, orderIdExists, orderNotFound } from '../errors.ts'
+import { ok, txn } from '../http/envelope.ts'
 import type { ZodTypeProvider } from '../http/input.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
 import type { Merchant } from '../merchants/merchants.ts'
+import { readIdempotency } from './idempotency.ts'
 import { buildIntent, type Intent } from './intent.ts'
+import { finalOutcome } from './outcome.ts'
 import type { Intents } from './repository.ts'
-import { CreatePaymentIntent } from './schema.ts'
-import { toWire } from './wire.ts'
+import { CheckPaymentStatus, CreatePaymentIntent } from './schema.ts'
+import { toOrderRequestWire, toWire } from './wire.ts'
 
 export type PaymentRoutes = {
-  intents: Intents
+  intents: Pick<Intents, 'insert' | 'findStatus'>
   now: () => Date
   expiryMinutes: number
+  publicUrl: string
   /** The field dynamicQR: a link, or the image itself, as the merchant is set. */
   dynamicQr: (intent: Intent, merchant: Merchant) => string
 }
 
-/** Contract A2. */
-export function paymentRoutes(v1: FastifyInstance, { intents, now, expiryMinutes, dynamicQr }: PaymentRoutes) {
+/** Contract A2, C1 to C3. */
+export function paymentRoutes(v1: FastifyInstance, deps: PaymentRoutes) {
+  const { intents, now, expiryMinutes, publicUrl, dynamicQr } = deps
   const app = v1.withTypeProvider<ZodTypeProvider>()
 
-  app.post('/payments/createPaymentIntent', { schema: { body: CreatePaymentIntent } }, async ({ body, caller }) => {
-    const merchant = authorizeMerchant(caller, body.mid)
-    const intent = buildIntent(body, merchant, now(), expiryMinutes)
-    const saved = await intents.insert(intent)
-    if (!saved) throw orderIdExists()
-    return ok('Payment intent created successfully', toWire(saved, dynamicQr(saved, merchant)))
+  app.post('/payments/createPaymentIntent', { schema: { body: CreatePaymentIntent } }, async (request) => {
+    const { intent, merchant } = await create('createPaymentIntent', request)
+    return ok('Payment intent created successfully', toWire(intent, dynamicQr(intent, merchant)))
   })
+
+  app.post('/payments/createOrderRequest', { schema: { body: CreatePaymentIntent } }, async (request) => {
+    const { intent } = await create('createOrderRequest', request)
+    return ok('Order request created successfully', toOrderRequestWire(intent, publicUrl))
+  })
+
+  app.post('/payments/checkPaymentStatus', { schema: { body: CheckPaymentStatus } }, async ({ body, caller }) => {
+    const { mid } = authorizeMerchant(caller, body.mid)
+    const payment = await intents.findStatus(mid, body.order_id)
+    if (!payment) throw orderNotFound()
+    const outcome = finalOutcome(payment, now())
+    if (!outcome) return txn('PENDING', 'Payment pending')
+    const data = { amount: payment.amount, UTR: payment.utr ?? '', order_id: body.order_id }
+    return txn(outcome.status, outcome.msg, { data })
+  })
+
+  type CreateRequest = Pick<FastifyRequest, 'caller' | 'headers'> & { body: CreatePaymentIntent }
+
+  /** One guard for both ways to make an intent. */
+  async function create(operation: string, { body, caller, headers }: CreateRequest) {
+    const merchant = authorizeMerchant(caller, body.mid)
+    const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
+    const stored = await intents.insert(buildIntent(body, merchant, now(), expiryMinutes, idempotency))
+    if ('intent' in stored) return { intent: stored.intent, merchant }
+    throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
+  }
 }

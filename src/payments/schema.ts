@@ -52,3 +52,6 @@ export const CreatePaymentIntent = z.object({
 })
 
 export type CreatePaymentIntent = z.output<typeof CreatePaymentIntent>
+
+/** Contract C2: order_id is the merchant's own, else ours. */
+export const CheckPaymentStatus = z.object({ mid: identifier, order_id: text(64) })

@@ -14,3 +14,10 @@ export function toWire(intent: Intent, dynamicQR: string): PaymentIntentWire {
     orderId: intent.orderId,
   }
 }
+
+/** `data` of createOrderRequest: contract C3. */
+export type OrderRequestWire = { orderId: string; payment_url: string }
+
+export function toOrderRequestWire({ orderId }: Intent, publicUrl: string): OrderRequestWire {
+  return { orderId, payment_url: `${publicUrl}/pay/${orderId}` }
+}

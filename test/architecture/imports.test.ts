@@ -11,24 +11,24 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'cli',
     files: /^cli\//,
-    may: /^node:|^npm:|^(config|errors|fields)\.ts$|^(cli|db)\/|\/(repository|access-keys|credentials|merchants|partners|import|csv|schema)\.ts$/,
+    may: /^node:|^npm:|^(config|errors|fields)\.ts$|^(cli|db)\/|\/(repository|access-keys|credentials|merchants|partners|import|csv|schema|report-repository|record-report)\.ts$/,
   },
   { room: 'dev', files: /^dev\//, may: /./ },
   {
     room: 'pure files',
     files:
-      /^(errors|fields)\.ts$|\/(credentials|schema|csv|intent|ist|upi-links|wire|dates|qr-image|envelope|request-id)\.ts$/,
+      /^(errors|fields)\.ts$|\/(credentials|schema|csv|intent|idempotency|outcome|signature|ist|upi-links|wire|dates|qr-image|envelope|request-id)\.ts$/,
     may: /^node:|^npm:(zod|qr)$|^(errors|fields)\.ts$|^payments\/(ist|upi-links)\.ts$|^settlements\/dates\.ts$/,
   },
   {
     room: 'repositories',
-    files: /\/(repository|access-keys|merchants|partners|import)\.ts$/,
+    files: /\/(repository|report-repository|record-report|access-keys|merchants|partners|import)\.ts$/,
     may: /^node:|^npm:(pg|pg-copy-streams|csv-parse)$|^db\/pool\.ts$|^(payments|settlements)\//,
   },
   {
     room: 'routes',
-    files: /^(payments|settlements|checkout)\/(routes|dynamic-qr)\.ts$/,
-    may: /^node:|^errors\.ts$|^http\/envelope\.ts$|^merchants\/authorize\.ts$|^checkout\/|^(payments|settlements)\/(?!routes)/,
+    files: /^(payments|settlements|checkout|acquirer)\//,
+    may: /^node:|^npm:zod$|^errors\.ts$|^http\/(envelope|input)\.ts$|^merchants\/authorize\.ts$|^(checkout|acquirer)\/|^(payments|settlements)\/(?!routes)/,
   },
   { room: 'merchants', files: /^merchants\//, may: /^node:|^npm:zod$|^(errors|fields)\.ts$|^merchants\// },
   { room: 'auth', files: /^auth\//, may: /^node:|^npm:(@fastify\/basic-auth|fastify)$|^errors\.ts$|^auth\// },

@@ -27,17 +27,25 @@ export type TestService = {
   log: string[]
 }
 
+/** The second one is the newer: both are valid while the acquirer changes over. */
+export const ACQUIRER_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-test']
+
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 /** The whole service on a database of its own; both are gone when the test file ends. */
-export async function startService(options: { expiryMinutes?: number } = {}): Promise<TestService> {
+export async function startService(options: { expiryMinutes?: number; sandbox?: boolean } = {}): Promise<TestService> {
   const database = await createTestDatabase()
   const lines: string[] = []
   const log = pino({ level: 'info', base: null }, { write: (line) => void lines.push(line) })
   const db = createPool({ url: database.url, size: 10, log })
   const listDb = createPool({ url: database.url, size: 4, log, queryTimeoutMs: 0 })
   const clock = testClock('2026-03-31T18:29:59.000Z')
-  const config = { publicUrl: PUBLIC_URL, intentExpiryMinutes: options.expiryMinutes ?? 15 }
+  const config = {
+    publicUrl: PUBLIC_URL,
+    intentExpiryMinutes: options.expiryMinutes ?? 15,
+    acquirerSecrets: ACQUIRER_SECRETS,
+    sandbox: options.sandbox ?? false,
+  }
   const app = await buildApp({ config, db, listDb, log, now: clock.now })
   afterAll(async () => {
     await app.close()

@@ -1,0 +1,92 @@
+import { isGivenUp } from '../payments/outcome.ts'
+import type { Checkout, Intents } from '../payments/repository.ts'
+import { type PageState, pageState } from './page.ts'
+
+/** How often the open pages are looked up: all of them together, in one query. */
+const LOOK_UP_INTERVAL_MS = 1_000
+/** Keeps proxies from closing a connection on which nothing happens. */
+const HEARTBEAT_TICKS = 20
+
+/** Told of each new state of its payment; `over` comes last, when nothing more will happen. */
+export type PageListener = { state: (state: PageState) => void; heartbeat: () => void; over: () => void }
+
+type Page = { checkout: Checkout; shown: PageState; listener: PageListener }
+
+export type PaymentWatch = ReturnType<typeof createPaymentWatch>
+
+/**
+ * Tells open pay pages what becomes of their payments. However many are open, an instance asks the database once a
+ * second; with none open it does not ask at all.
+ */
+export function createPaymentWatch({
+  intents,
+  now,
+  onError,
+}: {
+  intents: Pick<Intents, 'findStatuses'>
+  now: () => Date
+  onError: (error: unknown) => void
+}) {
+  const pages = new Set<Page>()
+  let timer: NodeJS.Timeout | undefined
+  let ticks = 0
+
+  async function tick() {
+    timer = undefined
+    ticks++
+    try {
+      await lookUp()
+    } catch (error) {
+      // The next second brings the next try; the pages wait.
+      onError(error)
+    }
+    if (ticks % HEARTBEAT_TICKS === 0) for (const { listener } of pages) listener.heartbeat()
+    schedule()
+  }
+
+  async function lookUp() {
+    const statuses = await intents.findStatuses([...new Set([...pages].map(({ checkout }) => checkout.orderId))])
+    const moment = now()
+    for (const page of pages) {
+      const status = statuses.get(page.checkout.orderId) ?? page.checkout.status
+      tell(page, pageState({ ...page.checkout, status }, moment), moment)
+    }
+  }
+
+  function tell(page: Page, state: PageState, moment: Date) {
+    if (state !== page.shown) page.listener.state(state)
+    page.shown = state
+    if (state === 'paid' || isGivenUp(page.checkout.expiresAt, moment)) end(page)
+  }
+
+  function end(page: Page) {
+    pages.delete(page)
+    page.listener.over()
+  }
+
+  function schedule() {
+    if (pages.size > 0) timer ??= setTimeout(tick, LOOK_UP_INTERVAL_MS)
+  }
+
+  return {
+    /** Begins to watch for a page; the state as it is now is told at once. Answers what ends it. */
+    open(checkout: Checkout, listener: PageListener): () => void {
+      const moment = now()
+      const page: Page = { checkout, shown: pageState(checkout, moment), listener }
+      pages.add(page)
+      listener.state(page.shown)
+      tell(page, page.shown, moment)
+      schedule()
+      return () => pages.delete(page)
+    },
+
+    openPages: () => pages.size,
+
+    /** Ends every page's connection; the browsers come back by themselves, to another instance. */
+    close() {
+      clearTimeout(timer)
+      for (const { listener } of pages) listener.over()
+      pages.clear()
+    },
+  }
+}

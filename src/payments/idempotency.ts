@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto'
+import { badRequest } from '../errors.ts'
+import type { Idempotency } from './intent.ts'
+
+const PRINTABLE_ASCII = /^[\x20-\x7e]{1,64}$/
+
+/**
+ * The header Idempotency-Key with what it stands for, or undefined without one: contract C1. `operation` and the checked
+ * `fields` together are what a retry must repeat; how they were spelled does not count.
+ */
+export function readIdempotency(
+  header: string | string[] | undefined,
+  operation: string,
+  fields: Record<string, unknown>,
+): Idempotency | undefined {
+  if (header === undefined) return undefined
+  if (typeof header !== 'string' || !PRINTABLE_ASCII.test(header)) {
+    throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
+  }
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify([operation, fields]))
+    .digest()
+  return { key: header, fingerprint }
+}
