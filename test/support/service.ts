@@ -33,7 +33,9 @@ export const ACQUIRER_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-t
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 /** The whole service on a database of its own; both are gone when the test file ends. */
-export async function startService(options: { expiryMinutes?: number; sandbox?: boolean } = {}): Promise<TestService> {
+export async function startService(
+  options: { expiryMinutes?: number; sandbox?: boolean; acquirerSecrets?: string[] } = {},
+): Promise<TestService> {
   const database = await createTestDatabase()
   const lines: string[] = []
   const log = pino({ level: 'info', base: null }, { write: (line) => void lines.push(line) })
@@ -43,7 +45,7 @@ export async function startService(options: { expiryMinutes?: number; sandbox?: 
   const config = {
     publicUrl: PUBLIC_URL,
     intentExpiryMinutes: options.expiryMinutes ?? 15,
-    acquirerSecrets: ACQUIRER_SECRETS,
+    acquirerSecrets: options.acquirerSecrets ?? ACQUIRER_SECRETS,
     sandbox: options.sandbox ?? false,
   }
   const app = await buildApp({ config, db, listDb, log, now: clock.now })

@@ -1,0 +1,283 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
+import {
+  ACQUIRER_SECRETS,
+  CREATE,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+const RECORDED = { status: true, statusCode: 200, msg: 'Notification recorded', data: {} }
+const UNSIGNED = refusal(401, 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
+
+let service: TestService
+let mid: string
+let key: Key
+beforeAll(async () => {
+  service = await startService()
+  ;({ mid, key } = await newMerchant(service.db))
+})
+
+async function newOrder(of = { mid, key }): Promise<string> {
+  return (await post(service.app, CREATE, intentFields(of.mid), of.key)).body.data.orderId
+}
+
+async function stored(orderId: string) {
+  const intent = await service.db.query('select status, utr from payment_intents where order_id = $1', [orderId])
+  const changes = await service.db.query(
+    'select status, utr, reason, changed_at, paid_at from payment_changes where order_id = $1 order by changed_at',
+    [orderId],
+  )
+  const exceptions = await service.db.query(
+    'select kind, utr, amount, mid from payment_exceptions where order_id = $1 order by received_at, utr',
+    [orderId],
+  )
+  return { ...intent.rows[0], changes: changes.rows, exceptions: exceptions.rows }
+}
+
+describe('200 (contract C5)', () => {
+  it('records a success with its UTR and times, once, however often it is told', async () => {
+    const orderId = await newOrder()
+    const body = notification(orderId, { UTR: '523504870405' })
+    for (let i = 0; i < 3; i++) {
+      const { status, body: answer } = await notify(service, body)
+      expect([status, answer]).toEqual([200, RECORDED])
+      service.clock.advance(1)
+    }
+    const { status, utr, changes, exceptions } = await stored(orderId)
+    expect({ status, utr, exceptions }).toEqual({ status: 'SUCCESS', utr: '523504870405', exceptions: [] })
+    expect(changes).toEqual([
+      {
+        status: 'SUCCESS',
+        utr: '523504870405',
+        reason: 'notification',
+        changed_at: expect.any(Date),
+        paid_at: new Date('2026-03-31T18:25:00Z'),
+      },
+    ])
+  })
+
+  it.each([[200], ['200'], ['200.00'], ['200.0'], [200.0]])('takes the amount as %j', async (amount) => {
+    expect((await notify(service, notification(await newOrder(), { amount }))).status).toBe(200)
+  })
+
+  it.each(['FAIL', 'REJECT'])('records %s, without UTR and paidAt too, and lets it become SUCCESS', async (status) => {
+    const orderId = await newOrder()
+    await notify(service, notification(orderId, { status, UTR: undefined, paidAt: undefined }))
+    expect(await stored(orderId)).toMatchObject({ status, utr: null })
+    service.clock.advance(1)
+    await notify(service, notification(orderId, { UTR: newUtr() }))
+    const { status: now, changes } = await stored(orderId)
+    expect([now, changes.map((change: { status: string }) => change.status)]).toEqual(['SUCCESS', [status, 'SUCCESS']])
+  })
+
+  it.each(['FAIL', 'REJECT'])('never undoes a success by a later %s', async (status) => {
+    const orderId = await newOrder()
+    await notify(service, notification(orderId))
+    expect((await notify(service, notification(orderId, { status }))).body).toEqual(RECORDED)
+    expect(await stored(orderId)).toMatchObject({ status: 'SUCCESS', exceptions: [] })
+  })
+
+  it('counts money that comes after expiry', async () => {
+    const orderId = await newOrder()
+    service.clock.advance(3_600)
+    expect((await notify(service, notification(orderId))).body).toEqual(RECORDED)
+    expect((await stored(orderId)).status).toBe('SUCCESS')
+  })
+
+  it('keeps a second success with another UTR as a double payment, and answers 200', async () => {
+    const orderId = await newOrder()
+    await notify(service, notification(orderId, { UTR: '900000000001' }))
+    const second = notification(orderId, { UTR: '900000000002' })
+    for (let i = 0; i < 2; i++) expect((await notify(service, second)).body).toEqual(RECORDED)
+    const { utr, exceptions } = await stored(orderId)
+    expect(utr).toBe('900000000001')
+    expect(exceptions).toEqual([{ kind: 'double payment', utr: '900000000002', amount: '200.00', mid }])
+  })
+
+  it('counts for a merchant that is disabled', async () => {
+    const other = await newMerchant(service.db)
+    const orderId = await newOrder(other)
+    await service.db.query('update merchants set disabled_at = now() where mid = $1', [other.mid])
+    expect((await notify(service, notification(orderId))).status).toBe(200)
+  })
+
+  it('makes one change and one answer of two at once, 50 times over', async () => {
+    for (let i = 0; i < 50; i++) {
+      const orderId = await newOrder()
+      const body = notification(orderId, { UTR: newUtr() })
+      const answers = await Promise.all([notify(service, body), notify(service, body)])
+      expect(answers.map(({ status, body }) => [status, body])).toEqual([
+        [200, RECORDED],
+        [200, RECORDED],
+      ])
+      const { status, changes, exceptions } = await stored(orderId)
+      expect([status, changes.length, exceptions.length]).toEqual(['SUCCESS', 1, 0])
+    }
+  })
+
+  it('makes one success and one double payment of two at once with two UTRs, 20 times over', async () => {
+    for (let i = 0; i < 20; i++) {
+      const orderId = await newOrder()
+      await Promise.all([notify(service, notification(orderId)), notify(service, notification(orderId))])
+      const { status, changes, exceptions } = await stored(orderId)
+      expect([status, changes.length, exceptions.length]).toEqual(['SUCCESS', 1, 1])
+    }
+  })
+})
+
+describe('what contradicts (contract C5)', () => {
+  it.each([[199], [201], ['200.01'], [0]])('409 for the amount %j, kept for the operator', async (amount) => {
+    const orderId = await newOrder()
+    const { status, body } = await notify(service, notification(orderId, { amount }))
+    expect([status, body]).toEqual([409, refusal(409, 'The amount differs from the amount of the order')])
+    expect(await stored(orderId)).toMatchObject({ status: 'PENDING', exceptions: [{ kind: 'amount differs' }] })
+  })
+
+  it('409 for a UTR that paid another order of the merchant, kept for the operator', async () => {
+    const UTR = newUtr()
+    const [first, second] = [await newOrder(), await newOrder()]
+    await notify(service, notification(first, { UTR }))
+    const { status, body } = await notify(service, notification(second, { UTR }))
+    expect([status, body]).toEqual([409, refusal(409, 'This UTR was already used by another order')])
+    expect(await stored(second)).toMatchObject({ status: 'PENDING', exceptions: [{ kind: 'UTR of another order' }] })
+  })
+
+  it('lets one UTR pay exactly one of two orders at once, 20 times over', async () => {
+    for (let i = 0; i < 20; i++) {
+      const orders = [await newOrder(), await newOrder()]
+      const UTR = newUtr()
+      const answers = await Promise.all(orders.map((orderId) => notify(service, notification(orderId, { UTR }))))
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+    }
+  })
+
+  it('lets two merchants have the same UTR', async () => {
+    const UTR = newUtr()
+    for (const orderId of [await newOrder(), await newOrder(await newMerchant(service.db))]) {
+      expect((await notify(service, notification(orderId, { UTR }))).status).toBe(200)
+    }
+  })
+
+  it('404 for an unknown order, kept for the operator once', async () => {
+    const orderId = '0'.repeat(32)
+    const body = notification(orderId, { UTR: newUtr() })
+    for (let i = 0; i < 2; i++) {
+      const { status, body: answer } = await notify(service, body)
+      expect([status, answer]).toEqual([404, refusal(404, 'Order not found')])
+    }
+    const { exceptions } = await stored(orderId)
+    expect(exceptions).toEqual([expect.objectContaining({ kind: 'unknown order', mid: '' })])
+  })
+
+  it('keeps exceptions and changes append-only', async () => {
+    for (const table of ['payment_exceptions', 'payment_changes']) {
+      for (const sql of [`delete from ${table}`, `update ${table} set utr = ''`, `truncate ${table}`]) {
+        await expect(service.db.query(sql)).rejects.toThrow(`${table} is append-only`)
+      }
+    }
+  })
+})
+
+describe('401: the signature (contract C5)', () => {
+  const send = (body: string | Buffer, signature: string | undefined, type = 'application/json') =>
+    post(service.app, NOTIFY, body, undefined, {
+      'content-type': type,
+      ...(signature !== undefined && { 'x-signature': signature }),
+    })
+
+  it('is over the raw bytes: one byte more or less is refused', async () => {
+    const body = notification(await newOrder())
+    const signature = sign(body, service.clock.now())
+    for (const other of [`${body} `, body.slice(0, -1), body.replace('200', '201')]) {
+      const { status, body: answer } = await send(other, signature)
+      expect([status, answer]).toEqual([401, UNSIGNED])
+    }
+    expect((await send(body, signature)).status).toBe(200)
+  })
+
+  it('is valid with any of the live secrets, in a list of several signatures too, and with no other', async () => {
+    const order = async (signature: (body: string) => string) => {
+      const body = notification(await newOrder())
+      return (await send(body, signature(body))).status
+    }
+    const now = service.clock.now()
+    expect(await order((body) => sign(body, now, ACQUIRER_SECRETS[1]))).toBe(200)
+    expect(await order((body) => `${sign(body, now, 'x')},v1=${sign(body, now).split('v1=')[1]}`)).toBe(200)
+    expect(await order((body) => sign(body, now, 'a-secret-that-is-not-live'))).toBe(401)
+    expect(await order((body) => sign(body, now, ''))).toBe(401)
+  })
+
+  it('is valid for 5 minutes either way', async () => {
+    const at = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1000)
+    for (const [seconds, expected] of [
+      [-299, 200],
+      [299, 200],
+      [-301, 401],
+      [301, 401],
+    ] as const) {
+      const body = notification(await newOrder())
+      expect((await send(body, sign(body, at(seconds)))).status).toBe(expected)
+    }
+  })
+
+  it.each([
+    ['none', undefined],
+    ['an empty one', ''],
+    ['no t', 'v1=00'],
+    ['no v1', 't=1774981799'],
+    ['garbage', 'garbage,,=,='],
+    ['two times', 't=1,t=2,v1=00'],
+    ['a negative time', `t=-1,v1=${'0'.repeat(64)}`],
+    ['a short v1', 't=1774981799,v1=00'],
+    ['10 kB', `t=1774981799,${`v1=${'0'.repeat(64)},`.repeat(150)}`],
+  ])('is refused as %s', async (_name, signature) => {
+    expect((await send(notification(await newOrder()), signature)).body).toEqual(UNSIGNED)
+  })
+
+  it('comes before the form: an unsigned body of any kind is 401', async () => {
+    for (const [body, type] of [
+      ['{', 'application/json'],
+      ['', 'application/json'],
+      ['x', 'text/plain'],
+    ] as const) {
+      expect((await send(body, undefined, type)).status).toBe(401)
+    }
+    expect((await post(service.app, NOTIFY, undefined)).status).toBe(401)
+  })
+})
+
+describe('400 and the rest (contract C5)', () => {
+  it('names every wrong field at once', async () => {
+    const body = JSON.stringify({ status: 'MAYBE', UTR: 'x y', amount: '1e3', paidAt: 'yesterday' })
+    expect((await notify(service, body)).body).toEqual(
+      refusal(
+        400,
+        'orderId is required; status must be SUCCESS, FAIL or REJECT; UTR must be 1 to 35 letters and digits; amount must be rupees with at most two decimals; paidAt must be a time in ISO 8601 with its zone',
+      ),
+    )
+  })
+
+  it('asks for UTR and paidAt with SUCCESS', async () => {
+    const body = notification(await newOrder(), { UTR: undefined, paidAt: undefined })
+    expect((await notify(service, body)).body).toEqual(
+      refusal(400, 'UTR is required with SUCCESS; paidAt is required with SUCCESS'),
+    )
+  })
+
+  it.each(['[]', 'null', '{', ''])('400 for the signed body %j', async (body) => {
+    expect((await notify(service, body)).status).toBe(400)
+  })
+
+  it('has no such route without ACQUIRER_SECRETS', async () => {
+    const bare = await startService({ acquirerSecrets: [] })
+    expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
+      refusal(404, 'There is nothing at this address'),
+    )
+  })
+})

@@ -1,0 +1,185 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { notification, notify } from '../support/acquirer.ts'
+import {
+  CREATE,
+  intentFields,
+  type Key,
+  newMerchant,
+  PUBLIC_URL,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+const ORDER = '/v1/payments/createOrderRequest'
+const STATUS = '/v1/payments/checkPaymentStatus'
+
+let service: TestService
+let mid: string
+let key: Key
+beforeAll(async () => {
+  service = await startService()
+  ;({ mid, key } = await newMerchant(service.db))
+})
+
+const create = (changes: Record<string, string | undefined> = {}, headers: Record<string, string> = {}, url = CREATE) =>
+  post(service.app, url, intentFields(mid, changes), key, headers)
+const check = (order_id: string) => post(service.app, STATUS, { mid, order_id }, key)
+
+describe('createOrderRequest (contract C3)', () => {
+  it('answers our orderId and the address of the pay page', async () => {
+    const { status, body } = await create({}, {}, ORDER)
+    expect([status, body]).toEqual([
+      200,
+      {
+        status: true,
+        statusCode: 200,
+        msg: 'Order request created successfully',
+        data: {
+          orderId: expect.stringMatching(/^[0-9a-f]{32}$/),
+          payment_url: `${PUBLIC_URL}/pay/${body.data.orderId}`,
+        },
+      },
+    ])
+  })
+
+  it('shares one order guard with createPaymentIntent, either way round', async () => {
+    await create({ order_id: 'both-1' })
+    expect((await create({ order_id: 'both-1' }, {}, ORDER)).body).toEqual(refusal(409, 'Order ID already exists'))
+    await create({ order_id: 'both-2' }, {}, ORDER)
+    expect((await create({ order_id: 'both-2' })).body).toEqual(refusal(409, 'Order ID already exists'))
+  })
+
+  it('checks the same fields', async () => {
+    expect((await create({ amount: '0' }, {}, ORDER)).status).toBe(400)
+  })
+})
+
+describe('checkPaymentStatus (contract C2)', () => {
+  it('answers a success as final, its amount a number and the order_id as asked, by either order id', async () => {
+    const { orderId } = (await create({ order_id: 'paid-1' })).body.data
+    await notify(service, notification(orderId, { UTR: '523504870405' }))
+    for (const order_id of ['paid-1', orderId]) {
+      const { status, body } = await check(order_id)
+      expect([status, body]).toEqual([
+        200,
+        {
+          status: true,
+          statusCode: 200,
+          txnStatus: 'SUCCESS',
+          msg: 'Payment successful',
+          data: { amount: 200, UTR: '523504870405', order_id },
+        },
+      ])
+    }
+  })
+
+  it.each([
+    ['FAIL', 'Payment failed'],
+    ['REJECT', 'Payment rejected'],
+  ])('answers %s as final', async (outcome, msg) => {
+    const { orderId } = (await create()).body.data
+    await notify(service, notification(orderId, { status: outcome }))
+    expect((await check(orderId)).body).toEqual({
+      status: true,
+      statusCode: 200,
+      txnStatus: outcome,
+      msg,
+      data: { amount: 200, UTR: '', order_id: orderId },
+    })
+  })
+
+  it('answers what is not final with status false, until 10 minutes after expiry, then FAIL', async () => {
+    const pending = { status: false, statusCode: 200, txnStatus: 'PENDING', msg: 'Payment pending' }
+    const { orderId } = (await create()).body.data
+    expect((await check(orderId)).body).toEqual(pending)
+    service.clock.advance(25 * 60 - 1)
+    expect((await check(orderId)).body).toEqual(pending)
+    service.clock.advance(1)
+    expect((await check(orderId)).body).toMatchObject({
+      status: true,
+      txnStatus: 'FAIL',
+      msg: 'Payment intent expired',
+    })
+    await notify(service, notification(orderId))
+    expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'SUCCESS' })
+  })
+
+  it('takes the merchant’s own order_id before ours', async () => {
+    const { orderId } = (await create({ order_id: 'first' })).body.data
+    await create({ order_id: orderId, amount: '7' })
+    await notify(service, notification(orderId))
+    expect((await check(orderId)).body).toMatchObject({ txnStatus: 'PENDING' })
+  })
+
+  it('answers 404 for an unknown order and for another merchant’s alike', async () => {
+    const other = await newMerchant(service.db)
+    const theirs = (await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)).body
+      .data
+    for (const order_id of ['nowhere', 'theirs', theirs.orderId]) {
+      const { status, body } = await check(order_id)
+      expect([status, body]).toEqual([404, refusal(404, 'Order not found')])
+    }
+  })
+
+  it('names what is missing', async () => {
+    expect((await post(service.app, STATUS, {}, key)).body).toEqual(
+      refusal(400, 'mid is required; order_id is required'),
+    )
+  })
+})
+
+describe('Idempotency-Key (contract C1)', () => {
+  it('gives a retry with the same fields the first answer again, later and after payment too', async () => {
+    const first = await create({ order_id: 'retry-1' }, { 'idempotency-key': 'k 1' })
+    service.clock.advance(3_600)
+    await notify(service, notification(first.body.data.orderId))
+    const again = await create({ order_id: 'retry-1' }, { 'idempotency-key': 'k 1' })
+    expect([again.status, again.body]).toEqual([200, first.body])
+    const order = await create({}, { 'idempotency-key': 'k-order' }, ORDER)
+    expect((await create({}, { 'idempotency-key': 'k-order' }, ORDER)).body).toEqual(order.body)
+  })
+
+  it('takes fields that mean the same for the same', async () => {
+    const first = await create({ amount: '200' }, { 'idempotency-key': 'same' })
+    expect((await create({ amount: ' 200.00 ' }, { 'idempotency-key': 'same' })).body).toEqual(first.body)
+  })
+
+  it('refuses other fields, or the other call, under the same key with 422', async () => {
+    const headers = { 'idempotency-key': 'reused' }
+    const reused = refusal(422, 'This Idempotency-Key was used for another request; send a new key with new fields')
+    await create({ order_id: 'k-1' }, headers)
+    expect((await create({ order_id: 'k-2' }, headers)).body).toEqual(reused)
+    expect((await create({ order_id: 'k-1', note: 'other' }, headers)).body).toEqual(reused)
+    expect((await create({ order_id: 'k-1' }, headers, ORDER)).body).toEqual(reused)
+  })
+
+  it('does not open the order guard: a new key with a used order_id is 409', async () => {
+    await create({ order_id: 'guarded' }, { 'idempotency-key': 'g-1' })
+    expect((await create({ order_id: 'guarded' }, { 'idempotency-key': 'g-2' })).status).toBe(409)
+    expect((await create({ order_id: 'guarded' })).status).toBe(409)
+  })
+
+  it('belongs to its merchant', async () => {
+    const other = await newMerchant(service.db)
+    const mine = await create({}, { 'idempotency-key': 'shared' })
+    const theirs = await post(service.app, CREATE, intentFields(other.mid), other.key, { 'idempotency-key': 'shared' })
+    expect(theirs.status).toBe(200)
+    expect(theirs.body.data.orderId).not.toBe(mine.body.data.orderId)
+  })
+
+  it.each(['', 'x'.repeat(65), 'schl\u00fcssel'])('refuses %j as a key', async (value) => {
+    expect((await create({}, { 'idempotency-key': value })).body).toEqual(
+      refusal(400, 'Idempotency-Key must be 1 to 64 printable ASCII characters'),
+    )
+  })
+
+  it('makes one intent of 50 retries at once, and one answer', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => create({ order_id: 'burst' }, { 'idempotency-key': 'burst' })),
+    )
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+    expect(answers[0]?.status).toBe(200)
+  })
+})

@@ -1,0 +1,28 @@
+import { createHmac } from 'node:crypto'
+import { ACQUIRER_SECRETS, type Answer, post, type TestService } from './service.ts'
+
+export const NOTIFY = '/acquirer/paymentNotification'
+
+export function sign(body: string | Buffer, at: Date, secret = ACQUIRER_SECRETS[0] as string): string {
+  const t = Math.floor(at.getTime() / 1000)
+  return `t=${t},v1=${createHmac('sha256', secret).update(`${t}.`).update(body).digest('hex')}`
+}
+
+let lastUtr = 523_504_870_000
+
+/** A UTR that no other test has used. */
+export const newUtr = () => String(++lastUtr)
+
+export type Notification = { orderId?: unknown; status?: unknown; UTR?: unknown; amount?: unknown; paidAt?: unknown }
+
+/** A notification of success for ₹200, with `changes`; what is changed to undefined is left out. */
+export function notification(orderId: string, changes: Notification = {}): string {
+  const paidAt = '2026-03-31T23:55:00+05:30'
+  return JSON.stringify({ orderId, status: 'SUCCESS', UTR: newUtr(), amount: 200, paidAt, ...changes })
+}
+
+/** Sends `body` signed as the acquirer would, now. */
+export function notify({ app, clock }: TestService, body: string): Promise<Answer> {
+  const headers = { 'content-type': 'application/json', 'x-signature': sign(body, clock.now()) }
+  return post(app, NOTIFY, body, undefined, headers)
+}
