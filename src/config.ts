@@ -93,11 +93,12 @@ function databaseConfig(variables: z.output<typeof DatabaseVariables>) {
 }
 
 function parse<S extends z.ZodType>(schema: S, environment: Environment): z.output<S> {
-  const result = schema.safeParse(withSecretsFromFiles(environment))
+  const values = withSecretsFromFiles(environment)
+  const result = schema.safeParse(values)
   if (result.success) return result.data
   const faults = result.error.issues.map((issue) => {
     const name = String(issue.path[0])
-    return environment[name] === undefined && issue.code === 'invalid_type'
+    return values[name] === undefined && issue.code === 'invalid_type'
       ? `${name} is required`
       : `${name} ${issue.message}`
   })

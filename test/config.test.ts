@@ -32,6 +32,7 @@ describe('the configuration', () => {
     )
     expect(() => readConfig({ NODE_ENV: 'production', DATABASE_URL })).toThrow('PUBLIC_URL is required in production')
     expect(() => readDatabaseConfig({})).toThrow('DATABASE_URL is required')
+    expect(() => readDatabaseConfig({ DATABASE_URL: '' })).toThrow('DATABASE_URL is required')
   })
 
   it('keeps the path of PUBLIC_URL and drops its trailing slash (contract B13)', () => {
