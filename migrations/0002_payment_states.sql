@@ -8,9 +8,12 @@ alter table payment_intents
   add column idempotency_fingerprint bytea,
   add constraint payment_intents_status_check check (status in ('PENDING', 'SUCCESS', 'FAIL', 'REJECT')),
   add constraint payment_intents_utr_check check ((status = 'SUCCESS') = (utr is not null)),
-  add constraint payment_intents_idempotency_check check (num_nonnulls(idempotency_key, idempotency_fingerprint) in (0, 2)),
-  add constraint payment_intents_utr_key unique (mid, utr),
-  add constraint payment_intents_idempotency_key_key unique (mid, idempotency_key);
+  add constraint payment_intents_idempotency_check check (num_nonnulls(idempotency_key, idempotency_fingerprint) in (0, 2));
+
+-- Only rows that have one: most intents are made without a key, and all of them without a UTR.
+create unique index payment_intents_utr_key on payment_intents (mid, utr) where utr is not null;
+create unique index payment_intents_idempotency_key_key on payment_intents (mid, idempotency_key)
+  where idempotency_key is not null;
 
 -- Each change of an intent's status, at most one to each: a status is never left for one that it had before.
 create table payment_changes (

@@ -1,7 +1,7 @@
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { acquirerRoutes } from './acquirer/routes.ts'
-import { createAccessKeys } from './auth/access-keys.ts'
+import { cacheKeys, createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
 import { dynamicQr } from './checkout/dynamic-qr.ts'
 import { checkoutRoutes } from './checkout/routes.ts'
@@ -42,7 +42,7 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
   const reports = createReports(db)
   const partners = createPartners(db)
   const settlements = createSettlements(listDb)
-  const keys = createAccessKeys(db)
+  const findKey = cacheKeys(createAccessKeys(db).find)
 
   const app = fastify({
     bodyLimit: BODY_LIMIT_BYTES,
@@ -58,8 +58,10 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
 
   app.decorateRequest('caller')
   app.decorateRequest('publicKey', undefined)
-  app.addHook('onRequest', async (request, reply) => {
-    reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' })
+  // Hooks by callback: an async one costs every request a promise.
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id).header('cache-control', 'no-store')
+    done()
   })
   registerRequestLog(app, log)
   registerErrorHandling(app, { log, isOutage })
@@ -82,7 +84,7 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
 
   await app.register(
     async (v1) => {
-      await registerAuthentication(v1, { keys, isOutage })
+      await registerAuthentication(v1, { findKey, isOutage })
       paymentRoutes(v1, {
         intents,
         now,

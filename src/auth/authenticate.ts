@@ -16,14 +16,14 @@ declare module 'fastify' {
 // Public keys are made by us in this shape; whatever else is sent needs no look-up.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
-export type Authentication = { keys: Pick<AccessKeys, 'find'>; isOutage: (error: unknown) => boolean }
+export type Authentication = { findKey: AccessKeys['find']; isOutage: (error: unknown) => boolean }
 
 /** Checks the Basic credentials of every request to `app` before a byte of its body is parsed: 401, or `request.caller`. */
-export async function registerAuthentication(app: FastifyInstance, { keys, isOutage }: Authentication) {
+export async function registerAuthentication(app: FastifyInstance, { findKey, isOutage }: Authentication) {
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {
-      const key = PUBLIC_KEY.test(publicKey) ? await keys.find(publicKey).catch(failedLookUp) : undefined
+      const key = PUBLIC_KEY.test(publicKey) ? await findKey(publicKey).catch(failedLookUp) : undefined
       if (key === undefined || !secretMatches(secret, key.secretHash)) throw unauthorized()
       request.caller = key.caller
       request.publicKey = key.publicKey

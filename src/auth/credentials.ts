@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /**
  * A new key pair: `pk_` + 24 hex digits names the key, `sk_` + 43 base64url characters (256 random bits) proves it.
@@ -16,7 +16,7 @@ export function mintKeyPair(): { publicKey: string; secretKey: string } {
  * nobody guesses 256 random bits, and scrypt was measured at 77 ms a request.
  */
 export function hashSecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
+  return hash('sha256', secret, 'buffer')
 }
 
 /** Whether `secret` is the one that was hashed, in a time that does not depend on where they differ. */

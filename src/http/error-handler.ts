@@ -41,10 +41,9 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     for (const name of [method].flat()) methods.add(name)
     methodsOf.set(url, methods)
   })
-  app.addHook('onRequest', async (request) => {
-    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
-      throw badRequest('Send a Host header')
-    }
+  app.addHook('onRequest', (request, _reply, done) => {
+    const hostless = request.headers.host === undefined && request.raw.httpVersion === '1.1'
+    done(hostless ? badRequest('Send a Host header') : undefined)
   })
 
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply, handling))

@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
 export function newRequestId(): string {
-  return randomBytes(12).toString('hex')
+  return randomUUID()
 }
 
 /** The caller's own x-request-id where it is safe to repeat in a header and a log line, else a new one. */

@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
  * a merchant or customer wrote.
  */
 export function registerRequestLog(app: FastifyInstance, log: Logger) {
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     log.info(
       {
         id: request.id,
@@ -18,5 +18,6 @@ export function registerRequestLog(app: FastifyInstance, log: Logger) {
       },
       'request',
     )
+    done()
   })
 }

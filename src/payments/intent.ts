@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { Merchant } from '../merchants/merchants.ts'
 import type { CreatePaymentIntent } from './schema.ts'
 
@@ -50,9 +50,14 @@ export function buildIntent(
   }
 }
 
-/** 48 bits of time keep neighbours together in the index, 80 random bits keep the next one unguessable. */
+/**
+ * 48 bits of time keep neighbours together in the index, 80 random bits keep the next one unguessable. The random bits
+ * are those of a UUID, without the digits that name its version and variant: Node.js draws them in stock, where
+ * randomBytes was measured at 7 µs a call.
+ */
 function newOrderId(now: Date): string {
-  return now.getTime().toString(16).padStart(12, '0') + randomBytes(10).toString('hex')
+  const uuid = randomUUID()
+  return now.getTime().toString(16).padStart(12, '0') + uuid.slice(0, 8) + uuid.slice(24)
 }
 
 const ORDER_ID = /^[0-9a-f]{32}$/

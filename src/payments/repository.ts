@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { batchInserts } from './insert-batches.ts'
 import type { Intent } from './intent.ts'
 import type { Status } from './outcome.ts'
 
@@ -17,35 +18,12 @@ export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Sta
 
 /** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
 export function createIntents(db: Queryable) {
+  const store = batchInserts(db)
+
   return {
     /** Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. */
     async insert(intent: Intent): Promise<InsertOutcome> {
-      const { rowCount } = await db.query(
-        `insert into payment_intents
-           (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
-            payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, idempotency_fingerprint)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-         on conflict do nothing`,
-        [
-          intent.mid,
-          intent.orderId,
-          intent.merchantOrderId,
-          intent.amount,
-          intent.redirectUrl,
-          intent.note,
-          intent.customer.name,
-          intent.customer.email,
-          intent.customer.mobile,
-          intent.payee.vpa,
-          intent.payee.name,
-          intent.payee.mcc,
-          intent.createdAt,
-          intent.expiresAt,
-          intent.idempotency?.key,
-          intent.idempotency?.fingerprint,
-        ],
-      )
-      if (rowCount === 1) return { intent }
+      if (await store(intent)) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
       // Which constraint held is not said, and the row that held may be invisible to the statement that met it: ask anew.
       const { rows } = await db.query<IntentRow & { idempotency_fingerprint: Buffer }>(

@@ -26,12 +26,8 @@ const amount = z
 const redirectUrl = z
   .string(otherwise(REDIRECT_RULE))
   .max(2048, REDIRECT_RULE)
-  .regex(/^https?:\/\/[^\s\\\p{Cc}\p{Cs}]+$/iu, REDIRECT_RULE)
-  .refine((address) => {
-    if (!URL.canParse(address)) return false
-    const { username, password } = new URL(address)
-    return username === '' && password === ''
-  }, REDIRECT_RULE)
+  .regex(/^https?:\/\/[^@/?#\s\\]+([/?#][^\s\\\p{Cc}\p{Cs}]*)?$/iu, REDIRECT_RULE)
+  .refine(URL.canParse, REDIRECT_RULE)
 
 /** Line breaks and tabs of a pasted remark become blanks; every other control character is refused. */
 const note = z

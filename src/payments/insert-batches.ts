@@ -1,0 +1,124 @@
+import type { Queryable } from '../db/pool.ts'
+import type { Intent } from './intent.ts'
+
+/**
+ * Batches under way at once. A second one parses and plans while the first waits for the disk.
+ */
+const BATCHES_IN_FLIGHT = 2
+/** Rows of one statement: a full one takes a few milliseconds, which is what a request behind it waits longer. */
+const BATCH_ROWS = 200
+/** Statements that meet in another order on one of the unique constraints; PostgreSQL ends one of them. */
+const DEADLOCK = '40P01'
+const DEADLOCK_RETRIES = 5
+
+type Waiting = { intent: Intent; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
+
+/**
+ * Answers a function that stores one intent and says whether it was new to every unique constraint. Calls that come at
+ * the same time share one statement: one round trip and one wait for the disk. A lone call waits for nobody, each call
+ * has its own answer, and a row that PostgreSQL refuses fails its own call only.
+ */
+export function batchInserts(db: Queryable): (intent: Intent) => Promise<boolean> {
+  const waiting: Waiting[] = []
+  let inFlight = 0
+  let scheduled = false
+
+  /** After the event loop has read what else has arrived, and never on a timer. */
+  function schedule() {
+    if (scheduled || waiting.length === 0 || inFlight >= BATCHES_IN_FLIGHT) return
+    scheduled = true
+    setImmediate(() => {
+      scheduled = false
+      const batch = waiting.splice(0, BATCH_ROWS)
+      inFlight++
+      storeBatch(batch).finally(() => {
+        inFlight--
+        schedule()
+      })
+      schedule()
+    })
+  }
+
+  async function storeBatch(batch: Waiting[]): Promise<void> {
+    try {
+      const stored = await insertRows(
+        db,
+        batch.map(({ intent }) => intent),
+      )
+      for (const { intent, resolve } of batch) resolve(stored.has(intent.orderId))
+    } catch (error) {
+      if (batch.length === 1 || !isRefusedRow(error)) {
+        for (const { reject } of batch) reject(error)
+        return
+      }
+      // One of them is wrong and PostgreSQL does not say which; nothing of the statement was stored.
+      for (const one of batch) await storeBatch([one])
+    }
+  }
+
+  return (intent) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ intent, resolve, reject })
+      schedule()
+    })
+}
+
+/** Classes 22 and 23: the data of a row, as opposed to the state of the database. */
+function isRefusedRow(error: unknown): boolean {
+  return /^2[23]/.test(String((error as { code?: unknown }).code))
+}
+
+/** The orderIds of the rows that are new. Sorted, so that two instances meet on shared keys in the same order. */
+async function insertRows(db: Queryable, intents: Intent[], retries = DEADLOCK_RETRIES): Promise<Set<string>> {
+  intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
+  try {
+    const { rows } = await db.query<{ order_id: string }>(INSERT, [
+      textArray(intents, (intent) => intent.mid),
+      textArray(intents, (intent) => intent.orderId),
+      textArray(intents, (intent) => intent.merchantOrderId),
+      `{${intents.map((intent) => intent.amount).join()}}`,
+      textArray(intents, (intent) => intent.redirectUrl),
+      textArray(intents, (intent) => intent.note),
+      textArray(intents, (intent) => intent.customer.name),
+      textArray(intents, (intent) => intent.customer.email),
+      textArray(intents, (intent) => intent.customer.mobile),
+      textArray(intents, (intent) => intent.payee.vpa),
+      textArray(intents, (intent) => intent.payee.name),
+      textArray(intents, (intent) => intent.payee.mcc),
+      `{${intents.map((intent) => intent.createdAt.toISOString()).join()}}`,
+      `{${intents.map((intent) => intent.expiresAt.toISOString()).join()}}`,
+      textArray(intents, (intent) => intent.idempotency?.key),
+      textArray(intents, (intent) => intent.idempotency && `\\x${intent.idempotency.fingerprint.toString('hex')}`),
+    ])
+    return new Set(rows.map((row) => row.order_id))
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== DEADLOCK || retries === 0) throw error
+    return insertRows(db, intents, retries - 1)
+  }
+}
+
+const INSERT = `
+  insert into payment_intents
+    (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+     payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, idempotency_fingerprint)
+  select * from unnest(
+    $1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+    $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::bytea[])
+  on conflict do nothing
+  returning order_id`
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** A PostgreSQL array of text, as its input syntax wants it. */
+function textArray(intents: Intent[], valueOf: (intent: Intent) => string | undefined): string {
+  let text = '{'
+  for (const intent of intents) {
+    if (text.length > 1) text += ','
+    const value = valueOf(intent)
+    if (value === undefined) text += 'null'
+    else text += /["\\]/.test(value) ? `"${value.replace(/["\\]/g, '\\$&')}"` : `"${value}"`
+  }
+  return `${text}}`
+}
