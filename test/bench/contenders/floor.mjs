@@ -1,0 +1,17 @@
+// The floor: what Fastify needs to read a form and answer a constant. Nothing is checked, kept or logged.
+import { parse } from 'node:querystring'
+import fastify from 'fastify'
+
+const answer = process.env.ANSWER ?? '{}'
+
+const app = fastify()
+app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => {
+  done(null, parse(body))
+})
+const respond = (_request, reply) => {
+  reply.type('application/json; charset=utf-8').send(answer)
+}
+app.get('/livez', respond)
+app.post('/v1/payments/createPaymentIntent', respond)
+app.post('/v1/partner/fetchSettlementList', respond)
+await app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) })

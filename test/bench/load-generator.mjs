@@ -1,0 +1,26 @@
+// node load-generator.mjs OPTIONS: drives one address with autocannon and prints what it saw, both as JSON.
+import autocannon from 'autocannon'
+
+const times = []
+let lastAnswerAt = 0
+const startedAt = performance.now()
+const load = autocannon(JSON.parse(process.argv[2]))
+// autocannon's own percentiles are whole milliseconds, too coarse for an answer that takes less than one.
+load.on('response', (_client, _status, _bytes, milliseconds) => {
+  times.push(milliseconds)
+  lastAnswerAt = performance.now()
+})
+const { errors, non2xx, statusCodeStats } = await load
+
+const sorted = Float64Array.from(times).sort()
+const quantile = (share) => sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? 0
+const result = {
+  requests: times.length,
+  requestsPerSecond: (times.length / (lastAnswerAt - startedAt)) * 1000,
+  p50Ms: quantile(0.5),
+  p99Ms: quantile(0.99),
+  errors,
+  non2xx,
+  statusCodeStats,
+}
+console.log(JSON.stringify(result))

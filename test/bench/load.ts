@@ -1,0 +1,39 @@
+import { join } from 'node:path'
+import { run } from './processes.ts'
+
+/** A form that is sent over and over. */
+export type LoadRequest = { path: string; headers: Record<string, string>; body: string }
+
+export type LoadResult = { requests: number; requestsPerSecond: number; p50Ms: number; p99Ms: number }
+
+/** As many as the throughput targets speak of. */
+export const CONNECTIONS = 64
+
+const GENERATOR = join(import.meta.dirname, 'load-generator.mjs')
+
+/**
+ * Sends `request` to the services at `urls` from a process of its own: as fast as they answer, or `rate` times a second.
+ * autocannon spends a second's share as fast as it can and then waits for the next second: `rate` comes in bursts.
+ * Throws when an answer is no success: a refusal is quicker than what is to be measured.
+ */
+export async function load(
+  urls: string | string[],
+  request: LoadRequest,
+  { seconds, rate, connections = CONNECTIONS }: { seconds: number; rate?: number; connections?: number },
+): Promise<LoadResult> {
+  const options = {
+    url: [urls].flat().map((url) => url + request.path),
+    method: 'POST',
+    headers: request.headers,
+    body: request.body,
+    connections,
+    duration: seconds,
+    ...(rate !== undefined && { overallRate: Math.round(rate) }),
+  }
+  const output = await run(process.execPath, [GENERATOR, JSON.stringify(options)])
+  const { errors, non2xx, statusCodeStats, ...result } = JSON.parse(output)
+  if (errors > 0 || non2xx > 0 || result.requests === 0) {
+    throw new Error(`${options.url[0]}: ${errors} errors, answers ${JSON.stringify(statusCodeStats)}`)
+  }
+  return result
+}

@@ -1,0 +1,29 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connectionEnvironment, findProgram } from './bench.ts'
+import { CONNECTIONS } from './load.ts'
+import { run } from './processes.ts'
+
+/** The insert of one intent, as the service makes it, with an order id of its own each time. */
+const insertIntent = (mid: string) => `
+insert into payment_intents
+  (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+   payee_vpa, payee_name, payee_mcc, created_at, expires_at)
+select '${mid}', id, id, 200, 'https://shop.example.in/thanks?order=1001', 'Order 1001', 'Asha Rao', 'asha@example.in',
+       '0123456789', 'chaipoint@examplebank', 'Chai Point', '5814', now(), now() + interval '15 minutes'
+  from (select replace(uuidv7()::text, '-', '') as id) ids
+    on conflict do nothing;
+`
+
+/** Inserts per second of the database alone, driven by pgbench; undefined when that is not installed. */
+export function preparePgbench(directory: string, databaseUrl: string, mid: string) {
+  const program = findProgram('pgbench')
+  if (program === undefined) return undefined
+  const script = join(directory, 'insert-intent.sql')
+  writeFileSync(script, insertIntent(mid).replaceAll('\n', ' '))
+  return async ({ seconds }: { seconds: number }): Promise<number> => {
+    const args = ['-n', '-M', 'prepared', '-c', String(CONNECTIONS), '-j', '2', '-T', String(seconds), '-f', script]
+    const output = await run(program, args, { env: connectionEnvironment(databaseUrl) })
+    return Number(/tps = ([\d.]+) \(without/.exec(output)?.[1] ?? Number.NaN)
+  }
+}

@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import { median } from './statistics.ts'
+
+/** What one contender did, one sample a round. */
+export type Series = { contender: string; unit: string; samples: number[] }
+
+/** A figure that the issue sets a limit to; without `atLeast` and `atMost` it is printed only. */
+export type Figure = { what: string; value: number; unit: string; atLeast?: number; atMost?: number }
+
+/** What a section found out. `notes` are lines that are printed as they stand. */
+export type Finding = { title: string; series: Series[]; figures: Figure[]; notes?: string[] }
+
+export const isMissed = ({ value, atLeast, atMost }: Figure) =>
+  (atLeast !== undefined && !(value >= atLeast)) || (atMost !== undefined && !(value <= atMost))
+
+export function printFinding({ title, series, figures, notes = [] }: Finding): void {
+  console.log(`\n## ${title}\n`)
+  if (series.length > 0) {
+    console.log('| | median | min – max | unit |\n|---|--:|--:|---|')
+    for (const { contender, unit, samples } of series) {
+      const spread = `${format(Math.min(...samples))} – ${format(Math.max(...samples))}`
+      console.log(`| ${contender} | ${format(median(samples))} | ${spread} | ${unit} |`)
+    }
+    console.log('')
+  }
+  if (figures.length > 0) {
+    console.log('| ratio or limit | measured | target | |\n|---|--:|--:|---|')
+    for (const figure of figures) {
+      const { what, value, unit, atLeast, atMost } = figure
+      const target = atLeast !== undefined ? `≥ ${atLeast}` : atMost !== undefined ? `≤ ${atMost}` : ''
+      const verdict = target === '' ? '' : isMissed(figure) ? 'MISSED' : 'met'
+      console.log(`| ${what} | ${format(value)} ${unit} | ${target} | ${verdict} |`)
+    }
+  }
+  for (const note of notes) console.log(`\n${note}`)
+}
+
+/** Prints the verdict on all that was measured; answers whether every target was met. */
+export function printVerdict(findings: Finding[], seconds: number): boolean {
+  const figures = findings.flatMap((finding) => finding.figures)
+  const targets = figures.filter(({ atLeast, atMost }) => atLeast !== undefined || atMost !== undefined)
+  const missed = targets.filter(isMissed)
+  console.log(`\n${targets.length - missed.length} of ${targets.length} targets met in ${Math.round(seconds)} s.`)
+  for (const { what, value, unit, atLeast, atMost } of missed) {
+    const limit = atLeast !== undefined ? `at least ${atLeast}` : `at most ${atMost}`
+    console.log(`MISSED: ${what}: ${format(value)} ${unit}, should be ${limit}`)
+  }
+  return missed.length === 0
+}
+
+export function writeResults(file: string, findings: Finding[], run: Record<string, unknown>): void {
+  const machine = {
+    cores: cpus().length,
+    cpu: cpus()[0]?.model,
+    memoryMB: Math.round(totalmem() / 1e6),
+    node: process.version,
+  }
+  const results = findings.map((finding) => ({
+    ...finding,
+    series: finding.series.map((series) => ({ ...series, median: median(series.samples) })),
+    figures: finding.figures.map((figure) => ({ ...figure, met: !isMissed(figure) })),
+  }))
+  writeFileSync(file, `${JSON.stringify({ ...run, machine, findings: results }, null, 2)}\n`)
+}
+
+export function progress(text: string): void {
+  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`)
+}
+
+/** Three digits that count, thousands apart. */
+export function format(value: number): string {
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2
+  return value.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, value >= 1000 ? ',' : '')
+}

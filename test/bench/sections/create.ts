@@ -1,0 +1,127 @@
+import type { Bench } from '../bench.ts'
+import { startFloor, startOurs, startTypical } from '../contenders.ts'
+import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
+import { preparePgbench } from '../pgbench.ts'
+import { residentMB, type Service } from '../processes.ts'
+import { type Finding, progress } from '../report.ts'
+import { alternate, median, ratioOfMedians } from '../statistics.ts'
+import { answerTo, newMerchantRequest } from '../tenants.ts'
+
+const MID = 'BENCH_MERCHANT'
+const ROUNDS = 5
+const ROUND_SECONDS = 5
+const WARM_UP_SECONDS = 6
+/** V8 grows its heap a little while it can; a leak of 100 bytes a request would exceed this within a run. */
+const MEMORY_GROWTH_LIMIT = 1.25
+
+type Contender = { service: Service; request: LoadRequest }
+type Contenders = Record<'floor' | 'ours' | 'typical', Contender>
+
+/** Target 2 of the issue: createPaymentIntent. */
+export async function measureCreate(bench: Bench): Promise<Finding[]> {
+  const oursDatabase = await bench.createDatabase('create_ours')
+  const typicalDatabase = await bench.createDatabase('create_typical')
+  const pgbench = preparePgbench(bench.directory, typicalDatabase.url, MID)
+  const request = await newMerchantRequest(oursDatabase.db, MID)
+  const ours = { service: await startOurs(oursDatabase.url), request }
+  const typicalRequest = await newMerchantRequest(typicalDatabase.db, MID)
+  const typical = { service: await startTypical(typicalDatabase.url), request: typicalRequest }
+  const answer = await answerTo(ours.service.url, request)
+  await answerTo(typical.service.url, typicalRequest)
+  const contenders = { floor: { service: await startFloor(answer), request }, ours, typical }
+
+  const { finding, peak, answered } = await throughput(contenders, pgbench)
+  await requireStored(answered)
+  const pace = await pacedLatency(contenders, peak / 2)
+  await Promise.all(Object.values(contenders).map(({ service }) => service.stop()))
+  return [finding, pace]
+
+  async function requireStored(requests: number): Promise<void> {
+    const { rows } = await oursDatabase.db.query<{ count: string }>('select count(*) from payment_intents')
+    if (Number(rows[0]?.count) < requests) throw new Error('More intents were answered than stored')
+  }
+}
+
+async function throughput(contenders: Contenders, pgbench: ReturnType<typeof preparePgbench>) {
+  const names = ['floor', 'ours', 'typical'] as const
+  let answered = 0
+  for (const name of names) {
+    progress(`createPaymentIntent: warming ${name} up`)
+    const { requests } = await loadOne(contenders[name], { seconds: WARM_UP_SECONDS })
+    if (name === 'ours') answered += requests
+  }
+  const memoryMB: number[] = []
+  const series = await alternate(
+    [...names, ...(pgbench ? (['database'] as const) : [])],
+    ROUNDS,
+    async (name, round) => {
+      if (name === 'database') return (await pgbench?.({ seconds: ROUND_SECONDS })) ?? 0
+      const { requests, requestsPerSecond } = await loadOne(contenders[name], { seconds: ROUND_SECONDS })
+      if (name === 'ours') {
+        answered += requests
+        memoryMB.push(residentMB(contenders.ours.service.pid))
+      }
+      progress(`createPaymentIntent: round ${round} of ${ROUNDS}, ${name}: ${Math.round(requestsPerSecond)} requests/s`)
+      return requestsPerSecond
+    },
+  )
+  const [memoryAtStart = 0, memoryAtEnd = 0] = [memoryMB.at(0), memoryMB.at(-1)]
+  const unit = 'requests/s'
+  const finding: Finding = {
+    title: `createPaymentIntent at ${CONNECTIONS} connections`,
+    series: [
+      { contender: 'floor', unit, samples: series.floor },
+      { contender: 'ours', unit, samples: series.ours },
+      { contender: 'typical', unit, samples: series.typical },
+      ...(series.database
+        ? [{ contender: 'database alone (pgbench)', unit: 'inserts/s', samples: series.database }]
+        : []),
+      { contender: 'ours, resident memory', unit: 'MB', samples: memoryMB },
+    ],
+    figures: [
+      { what: 'ours / floor', value: ratioOfMedians(series.ours, series.floor), unit: '×', atLeast: 0.5 },
+      { what: 'ours / typical', value: ratioOfMedians(series.ours, series.typical), unit: '×', atLeast: 3 },
+      { what: 'typical / floor', value: ratioOfMedians(series.typical, series.floor), unit: '×' },
+      {
+        what: 'memory after the last round / after the first',
+        value: memoryAtEnd / memoryAtStart,
+        unit: '×',
+        atMost: MEMORY_GROWTH_LIMIT,
+      },
+    ],
+    notes: [
+      'Everything of ours is on, as shipped; only RATE_LIMIT_PER_MINUTE is raised, since one key sends everything.',
+    ],
+  }
+  return { finding, peak: median(series.ours), answered }
+}
+
+async function pacedLatency({ floor, ours }: Contenders, rate: number): Promise<Finding> {
+  const series = await alternate(['floor', 'ours'], ROUNDS, async (name, round) => {
+    const result = await loadOne(name === 'floor' ? floor : ours, { seconds: ROUND_SECONDS, rate })
+    progress(`createPaymentIntent: paced round ${round} of ${ROUNDS}, ${name}: p99 ${result.p99Ms.toFixed(2)} ms`)
+    return result
+  })
+  const samples = (name: 'floor' | 'ours', figure: 'p50Ms' | 'p99Ms') => series[name].map((result) => result[figure])
+  return {
+    title: `createPaymentIntent at ${Math.round(rate)} requests/s, half of what ours can do`,
+    series: [
+      { contender: 'floor, p99', unit: 'ms', samples: samples('floor', 'p99Ms') },
+      { contender: 'ours, p99', unit: 'ms', samples: samples('ours', 'p99Ms') },
+      { contender: 'floor, p50', unit: 'ms', samples: samples('floor', 'p50Ms') },
+      { contender: 'ours, p50', unit: 'ms', samples: samples('ours', 'p50Ms') },
+    ],
+    figures: [
+      {
+        what: 'p99 of ours / p99 of the floor at the same rate',
+        value: ratioOfMedians(samples('ours', 'p99Ms'), samples('floor', 'p99Ms')),
+        unit: '×',
+        atMost: 3,
+      },
+    ],
+  }
+}
+
+function loadOne({ service, request }: Contender, options: { seconds: number; rate?: number }) {
+  return load(service.url, request, options)
+}

@@ -1,0 +1,30 @@
+/** The middle one of `samples`, or the mean of the two in the middle. */
+export function median(samples: readonly number[]): number {
+  const sorted = [...samples].sort((a, b) => a - b)
+  const middle = sorted.length / 2
+  const high = sorted[Math.floor(middle)]
+  const low = sorted[Math.ceil(middle) - 1]
+  if (high === undefined || low === undefined) throw new Error('There is no median of nothing')
+  return (low + high) / 2
+}
+
+/** How many times the median of `samples` is that of `base`. */
+export function ratioOfMedians(samples: readonly number[], base: readonly number[]): number {
+  return median(samples) / median(base)
+}
+
+/**
+ * Runs every contender once a round, in the same order: what disturbs the machine for a while then disturbs all of them.
+ * Answers the results of each contender by round.
+ */
+export async function alternate<Name extends string, Result>(
+  names: readonly Name[],
+  rounds: number,
+  run: (name: Name, round: number) => Promise<Result>,
+): Promise<Record<Name, Result[]>> {
+  const results = Object.fromEntries(names.map((name) => [name, [] as Result[]])) as Record<Name, Result[]>
+  for (let round = 1; round <= rounds; round++) {
+    for (const name of names) results[name].push(await run(name, round))
+  }
+  return results
+}
