@@ -92,7 +92,7 @@ create table settlements (
   constraint settlements_utr_check check (utr ~ '^[A-Za-z0-9]+$' and octet_length(utr) <= 35),
   constraint settlements_amount_check check (amount >= 0),
   constraint settlements_bank_reference_number_check
-    check (bank_reference_number ~ '^[A-Za-z0-9 ./_-]*$' and octet_length(bank_reference_number) <= 64),
+    check (bank_reference_number ~ '^[A-Za-z0-9 ./_-]+$' and octet_length(bank_reference_number) <= 64),
   constraint settlements_status_check check (status in ('PENDING', 'SUCCESS', 'FAILED'))
 );
 

@@ -23,6 +23,7 @@ import { settlementRoutes } from './settlements/routes.ts'
 
 /** Longest time for all of a request to arrive; a slow sender gets 408. */
 const REQUEST_TIMEOUT_MS = 10_000
+const TIMEOUT_CHECK_INTERVAL_MS = 1_000
 /** Longer than the idle time of usual load balancers, so that it is they who close a connection first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 const HEADERS_LIMIT_BYTES = 16 * 1024
@@ -49,7 +50,13 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     // A missing Host would be answered by Node.js without an envelope; error-handler.ts refuses it.
-    http: { maxHeaderSize: HEADERS_LIMIT_BYTES, requireHostHeader: false },
+    http: {
+      maxHeaderSize: HEADERS_LIMIT_BYTES,
+      requireHostHeader: false,
+      // Node.js lets the longer of the two be the limit of the whole request, and by itself looks every 30 s only.
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+    },
     genReqId: requestIdOf,
     exposeHeadRoutes: true,
     clientErrorHandler: refuseBrokenHttp,

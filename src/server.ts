@@ -17,6 +17,12 @@ const app = await buildApp({ config, db, listDb, log, now: () => new Date() })
 let stoppingSince: number | undefined
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
 
+// Whatever gets here is a fault of ours and may have left anything half done: better a new process than this one.
+process.on('uncaughtException', (error) => {
+  log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'unexpected fault')
+  process.exit(1)
+})
+
 await app.listen({ host: config.host, port: config.port }).catch(async (error: Error) => {
   log.fatal({ error: error.message }, 'cannot listen')
   process.exit(1)

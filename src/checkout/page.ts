@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { toIstText } from '../payments/ist.ts'
+import { isGivenUp } from '../payments/outcome.ts'
 import type { Checkout } from '../payments/repository.ts'
 import { upiLinks } from '../payments/upi-links.ts'
 
@@ -36,47 +37,40 @@ export const PAGE_HEADERS = {
   'referrer-policy': 'no-referrer',
 } as const
 
+/** Without JavaScript: how soon the page is loaded again, while its payment may still arrive, and when it leaves. */
+const RELOAD_SECONDS = { open: 5, paid: 2, failed: 15, expired: 15 } as const
+
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
 export function payPage(checkout: Checkout, { now, sandbox }: { now: Date; sandbox: boolean }): string {
   const { orderId, payee, amount, note, redirectUrl, expiresAt } = checkout
   const state = pageState(checkout, now)
-  const links = upiLinks(checkout)
   const back = escapeHtml(redirectUrl)
   const name = `<bdi>${escapeHtml(payee.name)}</bdi>`
+  const refresh =
+    state === 'paid' || !isGivenUp(expiresAt, now)
+      ? `<noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS[state]}${state === 'paid' ? `;url=${back}` : ''}"></noscript>`
+      : ''
   const part = (of: PageState, title: string, body: string) =>
-    `<section class="${of}" data-state="${of}" data-title="${title}"${of === state ? '' : ' hidden'}>${body}</section>`
-  const message = (of: PageState, sign: string, title: string, text: string, link: string) =>
-    part(
-      of,
-      title,
-      `<div class="sign" aria-hidden="true">${sign}</div><h2 tabindex="-1">${title}</h2><p class="quiet">${text}</p><a class="button first" href="${back}">${link}</a>`,
-    )
-  const openPart = `<div class="on-desktop"><img class="qr" src="${orderId}/qr.svg" alt="QR code for paying ₹${groupIndian(amount)} with a UPI app" width="304" height="304"><p>Scan with any UPI app</p></div>
-<ul class="apps on-phone">
-<li><a class="button first" href="${escapeHtml(links.intent)}">Pay with a UPI app</a></li>
-<li><a class="button" href="${escapeHtml(links.gpay)}">Google Pay</a></li>
-<li><a class="button" href="${escapeHtml(links.phonepe)}">PhonePe</a></li>
-<li><a class="button" href="${escapeHtml(links.paytm)}">Paytm</a></li>
-</ul>
-<p class="quiet left" aria-live="off">Pay before ${toIstText(expiresAt).slice(11, 16)} Indian time</p>
-${sandbox ? sandboxForm(orderId) : ''}`
-  // Without JavaScript the page learns of the payment by being loaded again, and leaves by itself when it is paid.
-  const refresh = { open: '5', paid: `2;url=${back}`, failed: '', expired: '' }[state]
-  return `${head(state === 'open' ? 'Pay' : 'Payment', refresh && `<noscript><meta http-equiv="refresh" content="${refresh}"></noscript>`)}
+    `<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${of === state ? '' : ' hidden'}>${body}</section>`
+  const outcome = (of: keyof typeof OUTCOMES) => {
+    const { title, text, sign } = OUTCOMES[of]
+    const picture = `<svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg>`
+    return part(of, title, `${picture}<h2 tabindex="-1">${title}</h2><p class="quiet">${text}</p>`)
+  }
+  return `${head(pageTitle(state === 'open' ? 'Pay' : OUTCOMES[state].title, payee.name), refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main>
-<h1>Pay ${name}</h1>
+<h1>Payment to ${name}</h1>
 <p class="amount">₹${groupIndian(amount)}</p>
-<p class="note"><bdi>${escapeHtml(note)}</bdi></p>
-<div aria-live="polite">
+<p class="quiet"><bdi>${escapeHtml(note)}</bdi></p>
 ${
   // The others are there for the script to show; nothing leads back to this one.
-  state === 'open' ? part('open', 'Pay', openPart) : ''
+  state === 'open' ? part('open', 'Pay', waysToPay(checkout, now) + (sandbox ? sandboxForm(orderId) : '')) : ''
 }
-${message('paid', '✓', 'Paid', 'Taking you back to the merchant.', 'Continue')}
-${message('failed', '!', 'Payment failed', 'If money was taken, the bank returns it. You can try again from the merchant’s page.', 'Back to the merchant')}
-${message('expired', '–', 'Time is up', 'Please do not pay any more. If you have just paid, wait here: it still counts.', 'Back to the merchant')}
-</div>
+${outcome('paid')}
+${outcome('failed')}
+${outcome('expired')}
+<a class="button first back" href="${back}"${state === 'open' ? ' hidden' : ''}>Back to ${name}</a>
 </main>
 <script>${JS}</script>
 </body>
@@ -84,8 +78,43 @@ ${message('expired', '–', 'Time is up', 'Please do not pay any more. If you ha
 `
 }
 
+/** How each end of a payment is told; `sign` is an SVG path in a square of 24, drawn as a line. */
+const OUTCOMES = {
+  paid: { title: 'Paid', text: 'Taking you back to the merchant.', sign: 'M6 12.5l4 4 8-9' },
+  failed: {
+    title: 'Payment failed',
+    text: 'If money was taken, your bank returns it. You can try again from the merchant’s page.',
+    sign: 'M12 6.5v7M12 17.5v0',
+  },
+  expired: {
+    title: 'Time is up',
+    text: 'Please do not pay any more. If you have just paid, stay here a little: it still counts.',
+    sign: 'M12 6v6l4 2.5',
+  },
+} satisfies Record<Exclude<PageState, 'open'>, { title: string; text: string; sign: string }>
+
+/** A QR for another device to scan, and links that open a wallet on this one; page.css shows what fits the device. */
+function waysToPay(checkout: Checkout, now: Date): string {
+  const { orderId, amount, expiresAt } = checkout
+  const links = upiLinks(checkout)
+  // Lazy: where the style hides it, it is not even loaded.
+  const qr = `<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${groupIndian(amount)} with a UPI app" width="320" height="320" loading="lazy">`
+  const link = (href: string, text: string, kind = 'button') =>
+    `<li><a class="${kind}" href="${escapeHtml(href)}">${text}</a></li>`
+  return `<div class="on-desktop">${qr}<p>Scan with any UPI app</p></div>
+<ul class="apps" aria-label="Pay with an app on this device">
+${link(links.intent, 'Pay with a UPI app', 'button first')}
+${link(links.gpay, 'Google Pay')}
+${link(links.phonepe, 'PhonePe')}
+${link(links.paytm, 'Paytm')}
+</ul>
+<details class="on-phone"><summary>Show the QR code</summary>${qr}</details>
+<p class="quiet left" role="timer">Pay before ${istTime(expiresAt, now)} Indian time</p>
+<p class="quiet">This page tells you when your payment has arrived.</p>`
+}
+
 function sandboxForm(orderId: string): string {
-  return `<form class="sandbox" method="post" action="${orderId}/simulate">
+  return `<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">
 <p><strong>Sandbox</strong> · no money moves</p>
 <button class="button" name="status" value="SUCCESS">Simulate payment</button>
 <button class="button" name="status" value="FAIL">Simulate a failure</button>
@@ -97,11 +126,19 @@ export function messagePage(text: string): string {
   return `${head('Payment', '')}
 <body>
 <main>
-<h2>${escapeHtml(text)}</h2>
+<h1 class="message">${escapeHtml(text)}</h1>
 </main>
 </body>
 </html>
 `
+}
+
+const pageTitle = (title: string, payeeName: string) => `${title} · ${escapeHtml(payeeName)}`
+
+/** HH:MM in India, after the date where that is not today's. */
+function istTime(moment: Date, now: Date): string {
+  const [day = '', time = ''] = toIstText(moment).split(' ')
+  return `${toIstText(now).startsWith(day) ? '' : `${day} `}${time.slice(0, 5)}`
 }
 
 function head(title: string, extra: string): string {

@@ -7,8 +7,16 @@ const LOOK_UP_INTERVAL_MS = 1_000
 /** Keeps proxies from closing a connection on which nothing happens. */
 const HEARTBEAT_TICKS = 20
 
-/** Told of each new state of its payment; `over` comes last, when nothing more will happen. */
-export type PageListener = { state: (state: PageState) => void; heartbeat: () => void; over: () => void }
+/**
+ * Told of each new state of its payment. `over` or `leave` comes last: nothing more will happen, or this instance stops
+ * and another one is to be asked.
+ */
+export type PageListener = {
+  state: (state: PageState) => void
+  heartbeat: () => void
+  over: () => void
+  leave: () => void
+}
 
 type Page = { checkout: Checkout; shown: PageState; listener: PageListener }
 
@@ -30,6 +38,7 @@ export function createPaymentWatch({
   const pages = new Set<Page>()
   let timer: NodeJS.Timeout | undefined
   let ticks = 0
+  let closed = false
 
   async function tick() {
     timer = undefined
@@ -71,6 +80,11 @@ export function createPaymentWatch({
   return {
     /** Begins to watch for a page; the state as it is now is told at once. Answers what ends it. */
     open(checkout: Checkout, listener: PageListener): () => void {
+      // A request may still be on its way here while the instance closes.
+      if (closed) {
+        listener.leave()
+        return () => undefined
+      }
       const moment = now()
       const page: Page = { checkout, shown: pageState(checkout, moment), listener }
       pages.add(page)
@@ -84,8 +98,9 @@ export function createPaymentWatch({
 
     /** Ends every page's connection; the browsers come back by themselves, to another instance. */
     close() {
+      closed = true
       clearTimeout(timer)
-      for (const { listener } of pages) listener.over()
+      for (const { listener } of pages) listener.leave()
       pages.clear()
     },
   }

@@ -17,6 +17,9 @@ const QR_MAX_AGE_SECONDS = 30
 /** Pages of one instance that wait for their payment; each holds a connection. One more is told to come back. */
 const OPEN_PAGES_LIMIT = 10_000
 
+/** How soon a browser whose connection was lost asks again; its own habit is 3 seconds or more. */
+const COME_BACK_MS = 1_000
+
 export type CheckoutRoutes = {
   intents: Pick<Intents, 'findCheckout' | 'findStatuses'>
   reports: Reports
@@ -39,10 +42,12 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     return reply.headers(PAGE_HEADERS).send(payPage(checkout, { now: now(), sandbox }))
   })
 
-  app.get('/pay/:orderId/events', async (request: PayRequest, reply) => {
+  // Without a HEAD: it would open a page that nothing ever closes.
+  app.get('/pay/:orderId/events', { exposeHeadRoute: false }, async (request: PayRequest, reply) => {
     const checkout = await findCheckout(request)
     if (watch.openPages() >= OPEN_PAGES_LIMIT) throw unavailable()
     const events = new Readable({ read() {} })
+    events.push(`retry: ${COME_BACK_MS}\n\n`)
     const close = watch.open(checkout, {
       state: (state) => events.push(`data: ${state}\n\n`),
       heartbeat: () => events.push(':\n\n'),
@@ -50,6 +55,7 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
         events.push('event: over\ndata:\n\n')
         events.push(null)
       },
+      leave: () => events.push(null),
     })
     events.once('close', close)
     // nginx would otherwise hold the events back until its buffer is full.
@@ -91,7 +97,12 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     // An intent's link never changes, so its name is all that the tag needs.
     const etag = `"${checkout.orderId}"`
     reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
-    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    if (holds(request.headers['if-none-match'], etag)) return reply.code(304).send()
     return reply.type(type).send(draw(upiQrLink(checkout)))
   }
+}
+
+/** Whether an If-None-Match names `etag`: alone, in a list, as weak or as `*`. */
+function holds(ifNoneMatch: string | undefined, etag: string): boolean {
+  return ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
 }

@@ -19,7 +19,7 @@ const SETTLEMENTS = [
   { utr: 'DEMO00000002', amount: '450.50', bank: 'DEMOBANK-0002', status: 'SUCCESS', hoursAgo: 74 },
   { utr: 'DEMO00000003', amount: '87500.00', bank: 'DEMOBANK-0003', status: 'FAILED', hoursAgo: 50 },
   { utr: 'DEMO00000004', amount: '87500.00', bank: 'DEMOBANK-0004', status: 'SUCCESS', hoursAgo: 26 },
-  { utr: 'DEMO00000005', amount: '320.00', bank: '', status: 'PENDING', hoursAgo: 2 },
+  { utr: 'DEMO00000005', amount: '320.00', bank: 'DEMOBANK-0005', status: 'PENDING', hoursAgo: 2 },
 ]
 
 /**

@@ -42,25 +42,36 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     methodsOf.set(url, methods)
   })
   app.addHook('onRequest', (request, _reply, done) => {
+    // Here and not in a handler, before which the body would be read: nobody's 16 KiB for an address that is not there.
+    if (request.is404) return done(nothingHere(request.url))
     const hostless = request.headers.host === undefined && request.raw.httpVersion === '1.1'
     done(hostless ? badRequest('Send a Host header') : undefined)
   })
 
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply, handling))
   app.setNotFoundHandler((request) => {
-    const path = request.url.split('?', 1)[0] ?? ''
-    for (const [pattern, methods] of methodsOf) {
-      if (matches(pattern, path)) throw methodNotAllowed([...methods].sort())
-    }
-    throw notFound()
+    throw nothingHere(request.url)
   })
   app.server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    refuseRaw(response.socket as Duplex, expectationFailed())
+    // Through the response, which waits for its turn: that of a pipelined request has no socket yet.
+    const { statusCode, headers, body } = rawAnswer(expectationFailed())
+    response.writeHead(statusCode, headers).end(body)
   })
   // Without a listener Node.js closes the connection of a CONNECT without a word.
   app.server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+    // Node.js has taken its own listeners off; without one, a client that resets its connection would end the process.
+    socket.on('error', () => socket.destroy())
     refuseRaw(socket, methodNotAllowed(['GET', 'POST']))
   })
+
+  function nothingHere(url: string): Failure {
+    // The router has decoded the address already, so it can be decoded.
+    const path = decodeURI(url.split(/[?#]/, 1)[0] ?? '')
+    for (const [pattern, methods] of methodsOf) {
+      if (matches(pattern, path)) return methodNotAllowed([...methods].sort())
+    }
+    return notFound()
+  }
 }
 
 /** Answers what the router refuses before any hook has run, such as broken percent-encoding in the address. */
@@ -72,7 +83,10 @@ export function refuseBadUrl(error: Error, request: FastifyRequest, reply: Fasti
 /** Answers bytes that never became a request; the connection is closed, since nobody knows where the next one starts. */
 export function refuseBrokenHttp(error: Error & { code?: string }, socket: Duplex) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  refuseRaw(socket, brokenHttpFailure(error.code))
+  // Node.js keeps the answer under way here. What is broken after a whole request must not become that request's answer.
+  const underWay = (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage
+  if (underWay && (underWay.headersSent || underWay.req.complete)) socket.destroy()
+  else refuseRaw(socket, brokenHttpFailure(error.code))
 }
 
 function brokenHttpFailure(code: string | undefined): Failure {
@@ -127,17 +141,26 @@ function refuseRaw(socket: Duplex, failure: Failure) {
     socket.destroy()
     return
   }
-  const body = JSON.stringify(fail(failure))
+  const { statusCode, headers, body } = rawAnswer(failure)
   const head = [
-    `HTTP/1.1 ${failure.statusCode} ${STATUS_CODES[failure.statusCode]}`,
-    'content-type: application/json; charset=utf-8',
-    `content-length: ${Buffer.byteLength(body)}`,
-    'cache-control: no-store',
-    `x-request-id: ${newRequestId()}`,
-    ...Object.entries(failure.headers).map(([name, value]) => `${name}: ${value}`),
-    'connection: close',
+    `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode]}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+/** What is answered past the framework; the connection is closed after it. */
+function rawAnswer(failure: Failure): { statusCode: number; headers: Record<string, string>; body: string } {
+  const body = JSON.stringify(fail(failure))
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'no-store',
+    'x-request-id': newRequestId(),
+    ...failure.headers,
+    connection: 'close',
+  }
+  return { statusCode: failure.statusCode, headers, body }
 }
 
 /** Whether `path` is an address of the route `pattern`, whose parameters fill one segment each. */

@@ -2,8 +2,12 @@ import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import { identifier, otherwise, text } from '../fields.ts'
 
-/** 99 characters is the most that the UPI parameter pn carries. */
-const name = text(99)
+/** 99 characters is the most that the UPI parameter pn carries. What turns the writing direction could disguise a payee. */
+const name = z
+  .string(otherwise('must be text'))
+  .trim()
+  .pipe(text(99))
+  .refine((text) => !/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(text), 'must not turn the writing direction')
 
 const VPA_RULE = 'must be a UPI address such as shop@bank'
 const vpa = z.string(otherwise(VPA_RULE)).regex(/^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/, VPA_RULE)

@@ -11,6 +11,9 @@ import { toWire } from './wire.ts'
 
 export type SettlementRoutes = { settlements: Settlements; partners: Pick<Partners, 'isLinked'> }
 
+/** A reader that takes nothing for this long is cut off: it holds one of the few connections that lists have. */
+const STALLED_READER_MS = 30_000
+
 /** Contract A3. */
 export function settlementRoutes(v1: FastifyInstance, { settlements, partners }: SettlementRoutes) {
   const app = v1.withTypeProvider<ZodTypeProvider>()
@@ -24,6 +27,7 @@ export function settlementRoutes(v1: FastifyInstance, { settlements, partners }:
       // The first batch is awaited here, so that a database that is away still gets its proper envelope.
       const first = await batches.next()
       if (first.done) return ok('No settlements found', [])
+      reply.raw.setTimeout(STALLED_READER_MS, () => reply.raw.destroy())
       const text = okText('Settlements found', wireBatches(first.value, batches))
       return reply.type('application/json; charset=utf-8').send(Readable.from(text, { objectMode: false }))
     },

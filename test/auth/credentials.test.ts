@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
+import { createPartners } from '../../src/merchants/partners.ts'
 import {
   basic,
   CREATE,
@@ -80,6 +83,25 @@ describe('401 (contract B4)', () => {
   })
 })
 
+describe('secrets (contract B4)', () => {
+  it('are compared by hash, and by the platform’s comparison in constant time only', () => {
+    const source = readFileSync(join(import.meta.dirname, '../../src/auth/credentials.ts'), 'utf8')
+    expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
+  })
+
+  it('belong to exactly one merchant or one partner: the table refuses a key of both and of none', async () => {
+    const { pid } = await newPartner(service.db)
+    const insert = (owner: [string | null, string | null]) =>
+      service.db.query(
+        `insert into access_keys (public_key, secret_hash, mid, pid, created_at)
+         values ('pk_both', sha256('x'), $1, $2, now())`,
+        owner,
+      )
+    await expect(insert([mid, pid])).rejects.toThrow('access_keys_one_owner_check')
+    await expect(insert([null, null])).rejects.toThrow('access_keys_one_owner_check')
+  })
+})
+
 describe('403 (contract B5)', () => {
   it('is one text whether the other merchant exists or not, or the key is of the other kind', async () => {
     const other = await newMerchant(service.db)
@@ -104,6 +126,27 @@ describe('403 (contract B5)', () => {
     ]
     for (const { status, body } of answers) expect([status, body]).toEqual([403, FORBIDDEN])
     expect((await post(service.app, LIST, { pid: partner.pid, mid, ...range }, partner.key)).status).toBe(200)
+  })
+
+  it('is said within 5 seconds of a merchant that the operator has unlinked', async () => {
+    const partner = await newPartner(service.db, mid)
+    const fields = { pid: partner.pid, mid, s_date: '01-04-2026', e_date: '30-04-2026' }
+    const list = async () => (await post(service.app, LIST, fields, partner.key)).status
+    expect(await list()).toBe(200)
+    await createPartners(service.db).unlink(partner.pid, mid)
+    await expect.poll(list, { timeout: 5_000 }).toBe(403)
+  })
+
+  it('is said of another partner that exists, also for a merchant that this one or that one looks after', async () => {
+    const [ours, theirs] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
+    const third = await newMerchant(service.db)
+    const rich = await newPartner(service.db, third.mid)
+    const range = { s_date: '01-04-2026', e_date: '30-04-2026' }
+    const answers = [
+      await post(service.app, LIST, { pid: theirs.pid, mid, ...range }, ours.key),
+      await post(service.app, LIST, { pid: rich.pid, mid: third.mid, ...range }, ours.key),
+    ]
+    for (const { status, body } of answers) expect([status, body]).toEqual([403, FORBIDDEN])
   })
 
   it('is said within 5 seconds of a merchant that was disabled, and 200 again when it is enabled', async () => {

@@ -94,6 +94,10 @@ describe('dynamicQR (contract B13)', () => {
     expect(first.headers['cache-control']).toBe('public, max-age=30')
     const again = await get(`/pay/${orderId}/qr.png`, { 'if-none-match': String(first.headers.etag) })
     expect([again.status, again.text]).toEqual([304, ''])
+    for (const other of [`W/${first.headers.etag}`, `"x", ${first.headers.etag}`, '*']) {
+      expect((await get(`/pay/${orderId}/qr.png`, { 'if-none-match': other })).status).toBe(304)
+    }
+    expect((await get(`/pay/${orderId}/qr.png`, { 'if-none-match': '"other"' })).status).toBe(200)
     service.clock.advance(15 * 60 - 10)
     expect((await get(`/pay/${orderId}/qr.png`)).headers['cache-control']).toBe('public, max-age=10')
   })

@@ -137,6 +137,8 @@ describe('bytes that are not HTTP (contract B2)', () => {
     const { head, body } = await raw(bytes)
     expect(head).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
     expect(head).toMatch(/connection: close/)
+    expect(head).toMatch(/x-request-id: [0-9a-f-]{36}/)
+    expect(head).toMatch(/cache-control: no-store/)
     expect(JSON.parse(body)).toEqual(NOT_HTTP)
   })
 
@@ -163,6 +165,37 @@ describe('bytes that are not HTTP (contract B2)', () => {
     expect(head).toMatch(/^HTTP\/1.1 405 /)
     expect(head).toContain('allow: GET, POST')
     expect(JSON.parse(body)).toEqual(refusal(405, 'This address answers GET, POST only'))
+  })
+
+  it('417 in its turn for a pipelined Expect, whose response has no socket yet', async () => {
+    const { head, body } = await raw(
+      'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\nExpect: a miracle\r\n\r\n',
+    )
+    expect([head, body].join()).toMatch(/^HTTP\/1.1 200 /)
+    expect(body).toContain('HTTP/1.1 417 ')
+  })
+
+  it('survives a client that resets its connection right after CONNECT', async () => {
+    for (let i = 0; i < 50; i++) {
+      const socket = connect(port, '127.0.0.1')
+      socket.on('error', () => {})
+      await new Promise((resolve) => socket.once('connect', resolve))
+      socket.write('CONNECT example.in:443 HTTP/1.1\r\nHost: example.in\r\n\r\n')
+      socket.resetAndDestroy()
+    }
+    expect((await request('GET', '/livez')).status).toBe(200)
+  })
+
+  it('408 within seconds for a body that does not come, whatever the client sends meanwhile', async () => {
+    const started = performance.now()
+    const { head, body } = await raw(
+      `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 300\r\n\r\nmid=`,
+    )
+    expect(head).toMatch(/^HTTP\/1.1 408 /)
+    expect(JSON.parse(body)).toEqual(
+      refusal(408, 'The request did not arrive in time; send it again on a new connection'),
+    )
+    expect(performance.now() - started).toBeLessThan(13_000)
   })
 
   it('400 for a body that is not as long as it says, and the request is not carried out', async () => {
@@ -209,6 +242,27 @@ describe('the order of checks (contract B3)', () => {
     await post(service.app, CREATE, intentFields(mid, { order_id: 'taken' }), key)
     expect((await post(service.app, CREATE, intentFields(mid, { amount: '0' }), other.key)).status).toBe(400)
     expect((await post(service.app, CREATE, intentFields(mid, { order_id: 'taken' }), other.key)).status).toBe(403)
+  })
+
+  it('looks at the address and the method before the size, the content type and a body that has not come', async () => {
+    const large = 'x'.repeat(20_000)
+    expect((await post(service.app, '/v1/unknown', large)).status).toBe(404)
+    const put = await service.app.inject({
+      method: 'PUT',
+      url: CREATE,
+      headers: { 'content-type': 'text/plain' },
+      payload: large,
+    })
+    expect(put.statusCode).toBe(405)
+    const head = 'POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\nConnection: close\r\n\r\n'
+    expect((await raw(head)).head).toMatch(/^HTTP\/1.1 404 /)
+    for (const [url, status] of [
+      ['/none', 404],
+      [CREATE, 405],
+    ] as const) {
+      const { head: answer } = await raw(`QUERY ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+      expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    }
   })
 
   it('refuses credentials before a byte of the body has come', async () => {

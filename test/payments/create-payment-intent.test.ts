@@ -52,6 +52,22 @@ describe('200 (contract A1, A2, B8, B10, B14, B16)', () => {
     expect((await create()).body.data.expiry).toBe('2026-04-01 00:14:59')
   })
 
+  it('keeps redirect_url exactly as given, not as a browser would write it', async () => {
+    const redirect_url = 'HTTPS://Shop.Example.in:443/a/../b?x=%7e#'
+    const { body } = await create({ redirect_url })
+    const { rows } = await service.db.query('select redirect_url from payment_intents where order_id = $1', [
+      body.data.orderId,
+    ])
+    expect(rows).toEqual([{ redirect_url }])
+  })
+
+  it('says another expiry where the operator has set one', async () => {
+    const { app, db, clock } = await startService({ expiryMinutes: 60 })
+    clock.set('2026-06-01T10:00:00.000Z')
+    const { mid, key } = await newMerchant(db)
+    expect((await post(app, CREATE, intentFields(mid), key)).body.data.expiry).toBe('2026-06-01 16:30:00')
+  })
+
   it('makes orderIds that sort by time and do not repeat', async () => {
     service.clock.set('2026-06-01T00:00:00.000Z')
     const first = (await create()).body.data.orderId
@@ -178,11 +194,14 @@ describe('400 for fields (contract B6, B11)', () => {
     ['customer_name', 'Asha\nRao', 'must be text of 1 to 100 characters, without control characters'],
     ['customer_email', 'asha', 'must be a valid e-mail address'],
     ['customer_email', 'asha@example', 'must be a valid e-mail address'],
-    ['customer_email', `${'a'.repeat(250)}@ab.in`, 'must be at most 254 characters'],
+    ['customer_email', `${'a'.repeat(249)}@ab.in`, 'must be at most 254 characters'],
     ['customer_mobile', '123456789', 'must be 10 digits'],
     ['customer_mobile', '+911234567890', 'must be 10 digits'],
     ['customer_mobile', '१२३४५६७८९०', 'must be 10 digits'],
     ['mid', 'M1\n', 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'],
+    ['customer_name', 'Asha\u0085Rao', 'must be text of 1 to 100 characters, without control characters'],
+    ['order_id', 'a\u009fb', 'must be text of 1 to 64 characters, without control characters'],
+    ['customer_email', 'as\u0000ha@example.in', 'must be a valid e-mail address'],
   ])('refuses %s %j', async (field, value, rule) => {
     expect((await create({ [field]: value })).body).toEqual(refusal(400, `${field} ${rule}`))
   })
@@ -196,6 +215,9 @@ describe('400 for fields (contract B6, B11)', () => {
     ['https://user@shop.example.in'],
     ['https://user:pw@shop.example.in'],
     ['https:/\\shop.example.in'],
+    ['https://@shop.example.in'],
+    ['https:///shop.example.in'],
+    ['https://shop.example.in/a\u0007b'],
     ['https://shop.example.in\\@evil.example'],
     ['https://shop.example.in/a b'],
     [`https://shop.example.in/${'x'.repeat(2048)}`],
@@ -209,6 +231,7 @@ describe('400 for fields (contract B6, B11)', () => {
     ['note', 'é'.repeat(255)],
     ['customer_name', '山'.repeat(100)],
     ['customer_mobile', '0000000000'],
+    ['customer_email', `${'a'.repeat(248)}@ab.in`],
     ['redirect_url', 'http://localhost:8080/?a=b#c'],
     ['redirect_url', `https://shop.example.in/${'x'.repeat(2024)}`],
     ['customer_name', 'a\u202Eb'],

@@ -82,6 +82,18 @@ describe('200 (contract A3, B15, B16, B17)', () => {
     expect(await utrs('01-02-2026', '28-02-2026')).toEqual(['z', '1', 'B', 'a', 'b'])
   })
 
+  it('orders by UTR in byte order whatever the locale of the server and the plan of the query', async () => {
+    const { rows } = await service.db.query(
+      `select c.collname from pg_attribute a join pg_collation c on c.oid = a.attcollation
+        where a.attrelid = 'settlements'::regclass and a.attname = 'utr'`,
+    )
+    expect(rows).toEqual([{ collname: 'C' }])
+    // Without the index nothing but the query itself brings the rows into order.
+    await service.db.query('drop index settlements_mid_initiated_at_utr_idx')
+    expect(await utrs('01-02-2026', '28-02-2026')).toEqual(['z', '1', 'B', 'a', 'b'])
+    await service.db.query('create index settlements_mid_initiated_at_utr_idx on settlements (mid, initiated_at, utr)')
+  })
+
   it('lists all statuses, amounts to the last paisa, and only this merchant’s', async () => {
     const other = await newMerchant(service.db)
     await settle([

@@ -1,0 +1,71 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  CREATE,
+  intentFields,
+  type Key,
+  LIST,
+  newKey,
+  newMerchant,
+  newPartner,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+let service: TestService
+let mid: string
+let key: Key
+let partner: { pid: string; key: Key }
+beforeAll(async () => {
+  service = await startService()
+  ;({ mid, key } = await newMerchant(service.db))
+  partner = await newPartner(service.db, mid)
+})
+
+const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
+const SHUTTING_DOWN = Object.assign(new Error('terminating connection'), { code: '57P01', severity: 'FATAL' })
+const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
+
+/** Runs `work` while every statement that contains `part` fails with `error`. */
+async function failing<T>(part: string, error: Error, work: () => Promise<T>): Promise<T> {
+  const query = service.db.query
+  service.db.query = ((...args: [string]) =>
+    String(args[0]).includes(part) ? Promise.reject(error) : query.apply(service.db, args as never)) as never
+  try {
+    return await work()
+  } finally {
+    service.db.query = query
+  }
+}
+
+describe('503 with Retry-After while the database is away (contract B2)', () => {
+  it.each([
+    [
+      'credentials are looked up, never 401',
+      'access_keys',
+      AWAY,
+      () => post(service.app, CREATE, intentFields(mid), key),
+    ],
+    ['an intent is stored', 'payment_intents', SHUTTING_DOWN, () => post(service.app, CREATE, intentFields(mid), key)],
+    [
+      'a link is looked up, never 403',
+      'partner_merchants',
+      AWAY,
+      () => post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key),
+    ],
+  ])('when %s', async (_name, part, error, send) => {
+    const { status, body, headers, text } = await failing(part, error, send)
+    expect([status, body]).toEqual([503, UNAVAILABLE])
+    expect(headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' })
+    expect(text).not.toMatch(/10\.0\.0\.7|ECONN|terminating/)
+  })
+
+  it('and 500, not 401, for another fault of the look-up of credentials', async () => {
+    const fault = Object.assign(new Error('syntax error'), { code: '42601', severity: 'ERROR' })
+    // A key that no request has used yet: those are remembered for a second.
+    const unseen = await newKey(service.db, { mid })
+    const send = () => post(service.app, CREATE, intentFields(mid), unseen)
+    expect((await failing('access_keys', fault, send)).status).toBe(500)
+  })
+})
