@@ -54,6 +54,8 @@ export function createPaymentWatch({
   }
 
   async function lookUp() {
+    // The last page may have closed since this look-up was planned.
+    if (pages.size === 0) return
     const statuses = await intents.findStatuses([...new Set([...pages].map(({ checkout }) => checkout.orderId))])
     const moment = now()
     for (const page of pages) {

@@ -22,7 +22,8 @@ function show(next) {
   back.hidden = next === 'open'
   document.title = section.dataset.title
   // Says it to a screen reader, and leads the keyboard from what is no longer there to what is.
-  section.querySelector('h2')?.focus()
+  const heading = section.querySelector('h2')
+  if (heading) heading.focus()
   if (next === 'paid') leave()
 }
 
@@ -44,7 +45,7 @@ function countDown() {
 }
 
 function listen() {
-  source?.close()
+  if (source) source.close()
   const mine = new EventSource(events)
   source = mine
   mine.onmessage = ({ data }) => show(data)
