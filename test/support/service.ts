@@ -34,7 +34,7 @@ export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 /** The whole service on a database of its own; both are gone when the test file ends. */
 export async function startService(
-  options: { expiryMinutes?: number; sandbox?: boolean; acquirerSecrets?: string[] } = {},
+  options: { expiryMinutes?: number; sandbox?: boolean; acquirerSecrets?: string[]; publicUrl?: string } = {},
 ): Promise<TestService> {
   const database = await createTestDatabase()
   const lines: string[] = []
@@ -43,7 +43,7 @@ export async function startService(
   const listDb = createPool({ url: database.url, size: 4, log, queryTimeoutMs: 0 })
   const clock = testClock('2026-03-31T18:29:59.000Z')
   const config = {
-    publicUrl: PUBLIC_URL,
+    publicUrl: options.publicUrl ?? PUBLIC_URL,
     intentExpiryMinutes: options.expiryMinutes ?? 15,
     acquirerSecrets: options.acquirerSecrets ?? ACQUIRER_SECRETS,
     sandbox: options.sandbox ?? false,

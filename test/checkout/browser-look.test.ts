@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest'
+import { browserPath, SOON, useCheckout } from './browser.ts'
+
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
+const WALLETS = ['Pay with a UPI app', 'Google Pay', 'PhonePe', 'Paytm']
+/** WCAG 2.2, target size (enhanced), in CSS pixels. */
+const TARGET_PX = 44
+/** WCAG 2.2, contrast (minimum). */
+const CONTRAST = 4.5
+const PAGE_LIMIT_BYTES = 16_000
+
+/** The lowest contrast of any text that is shown, by the colours that the browser computed, with that text. */
+const LOWEST_CONTRAST = `(() => {
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number)
+  const luminance = (colour) => channels(colour).slice(0, 3).map((value) => value / 255)
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, value, i) => sum + value * [0.2126, 0.7152, 0.0722][i], 0)
+  const ground = (element) => {
+    const colour = getComputedStyle(element).backgroundColor
+    return channels(colour)[3] === 0 ? ground(element.parentElement) : colour
+  }
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  const found = []
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement
+    if (walker.currentNode.data.trim() === '' || !element.checkVisibility()) continue
+    const [a, b] = [getComputedStyle(element).color, ground(element)].map(luminance).sort((a, b) => b - a)
+    found.push({ text: walker.currentNode.data.trim(), contrast: (a + 0.05) / (b + 0.05) })
+  }
+  return found.sort((a, b) => a.contrast - b.contrast)[0]
+})()`
+
+describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', () => {
+  const checkout = useCheckout({ sandbox: true })
+
+  it('shows wallet buttons of a size for fingers on a phone, and the QR only on request', async () => {
+    const tab = await checkout.openTab(PHONE)
+    const asked: string[] = []
+    tab.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    await tab.goto((await checkout.newOrder()).payment_url)
+    for (const name of WALLETS) {
+      const box = await tab.getByRole('link', { name }).boundingBox()
+      expect(box?.height, name).toBeGreaterThanOrEqual(TARGET_PX)
+      expect(box?.width, name).toBeGreaterThan(250)
+      expect((box?.y ?? Infinity) + (box?.height ?? 0), `${name} is seen without scrolling`).toBeLessThan(844)
+    }
+    expect(await tab.locator('img.qr:visible').count()).toBe(0)
+    expect(asked.filter((path) => path.endsWith('.svg'))).toEqual([])
+    await tab.getByText('Show the QR code').tap()
+    expect(await tab.getByRole('img', { name: /^QR code/ }).isVisible()).toBe(true)
+  })
+
+  it.each([
+    { device: 'desktop', options: {}, qr: true, wallets: false },
+    { device: 'narrow window', options: { viewport: { width: 400, height: 800 } }, qr: false, wallets: true },
+    {
+      device: 'phone on its side',
+      options: { ...PHONE, viewport: { width: 844, height: 390 } },
+      qr: false,
+      wallets: true,
+    },
+    { device: 'tablet', options: { ...PHONE, viewport: { width: 820, height: 1180 } }, qr: true, wallets: true },
+  ])('fits a $device', async ({ options, qr, wallets }) => {
+    const tab = await checkout.openTab(options)
+    await tab.goto((await checkout.newOrder()).payment_url)
+    expect(await tab.locator('.on-desktop img').isVisible()).toBe(qr)
+    expect(await tab.getByRole('link', { name: 'PhonePe' }).isVisible()).toBe(wallets)
+  })
+
+  it('never scrolls sideways, at 280 pixels and with the longest words and amount', async () => {
+    const tab = await checkout.openTab({ viewport: { width: 280, height: 600 } })
+    const order = await checkout.newOrder({ amount: '100000', note: 'n'.repeat(255) }, { name: 'M'.repeat(99) })
+    await tab.goto(order.payment_url)
+    expect(await tab.evaluate('document.documentElement.scrollWidth')).toBe(280)
+    expect(await tab.getByText('₹1,00,000').isVisible()).toBe(true)
+  })
+
+  it.each(['light', 'dark'] as const)('is readable in every state when the system is %s', async (colorScheme) => {
+    const grounds = []
+    for (const [status, state] of [
+      [undefined, 'open'],
+      ['FAIL', 'failed'],
+      ['SUCCESS', 'paid'],
+    ]) {
+      const order = await checkout.newOrder()
+      const tab = await checkout.openTab({ ...PHONE, colorScheme })
+      await tab.clock.install()
+      if (status) await checkout.pay(order.orderId, { status })
+      await tab.goto(order.payment_url)
+      await tab.locator(`section.${state}`).waitFor(SOON)
+      const { text, contrast } = (await tab.evaluate(LOWEST_CONTRAST)) as { text: string; contrast: number }
+      expect(contrast, `"${text}" when ${state}`).toBeGreaterThanOrEqual(CONTRAST)
+      grounds.push(await tab.evaluate('getComputedStyle(document.body).backgroundColor'))
+    }
+    expect(new Set(grounds)).toEqual(new Set([colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(238, 240, 247)']))
+  })
+
+  it('is walked by keyboard in the order that is seen, with a focus that is seen', async () => {
+    const tab = await checkout.openTab({ viewport: { width: 400, height: 900 } })
+    await tab.goto((await checkout.newOrder()).payment_url)
+    const stops = []
+    for (let i = 0; i < 7; i++) {
+      await tab.keyboard.press('Tab')
+      stops.push(
+        await tab.evaluate(`(() => {
+          const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement)
+          return document.activeElement.textContent + ' ' + outlineStyle + ' ' + outlineWidth
+        })()`),
+      )
+    }
+    const names = [...WALLETS, 'Show the QR code', 'Simulate payment', 'Simulate a failure']
+    expect(stops).toEqual(names.map((name) => `${name} solid 3px`))
+    await tab.keyboard.press('Shift+Tab')
+    await tab.keyboard.press('Enter')
+    await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
+  })
+
+  it('is told to a screen reader by names and roles, and so is the payment', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    await tab.goto(order.payment_url)
+    expect(await tab.title()).toBe('Pay · Chai Point')
+    expect((await tab.locator('body').ariaSnapshot()).replace(/\d+:\d\d/, 'm:ss').split('\n')).toEqual([
+      '- main:',
+      '  - heading "Payment to Chai Point" [level=1]',
+      '  - paragraph: ₹200',
+      '  - paragraph: Order 1001',
+      '  - img "QR code to pay ₹200 with a UPI app"',
+      '  - paragraph: Scan with any UPI app',
+      '  - timer: m:ss left to pay',
+      '  - paragraph: This page tells you when your payment has arrived.',
+      '  - form "Sandbox":',
+      '    - paragraph:',
+      '      - strong: Sandbox',
+      '      - text: · no money moves',
+      '    - button "Simulate payment"',
+      '    - button "Simulate a failure"',
+    ])
+    await tab.locator('img.qr').first().screenshot()
+    await checkout.pay(order.orderId)
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    expect(await tab.evaluate('document.activeElement.textContent')).toBe('Paid')
+    expect(await tab.title()).toBe('Paid · Chai Point')
+    expect((await tab.locator('body').ariaSnapshot()).split('\n').slice(-4)).toEqual([
+      '  - heading "Paid" [level=2]',
+      '  - paragraph: Taking you back to the merchant.',
+      '  - link "Back to Chai Point":',
+      `    - /url: ${checkout.shopUrl}`,
+    ])
+  })
+})
+
+describe.runIf(browserPath)('the pay page against what is not ours', () => {
+  const checkout = useCheckout()
+  const HOSTILE = `</title></p></bdi><script>document.hacked=1</script><img src=x onerror=document.hacked=1>"'\`&amp;javascript:alert(1)`
+
+  it('shows markup, quotes and javascript: of a note, a name and an address as text, and runs none', async () => {
+    const query = `?q="><script>document.hacked=1</script>&n='javascript:alert(1)'&amp;`
+    const order = await checkout.newOrder(
+      { note: HOSTILE, redirect_url: `${checkout.shopUrl}/thanks${query}`, customer_name: HOSTILE.slice(0, 99) },
+      { name: HOSTILE.slice(0, 99) },
+    )
+    const tab = await checkout.openTab()
+    await tab.goto(order.payment_url)
+    await tab.locator('.left', { hasText: 'left to pay' }).waitFor(SOON)
+    expect(await tab.locator('h1 bdi').textContent()).toBe(HOSTILE.slice(0, 99))
+    expect(await tab.locator('p bdi').textContent()).toBe(HOSTILE)
+    expect(await tab.title()).toBe(`Pay · ${HOSTILE.slice(0, 99)}`)
+    expect(await tab.locator('script').count()).toBe(1)
+    await checkout.pay(order.orderId)
+    await tab.locator('section.paid').waitFor(SOON)
+    expect(await tab.title()).toBe(`Paid · ${HOSTILE.slice(0, 99)}`)
+    expect(await tab.evaluate('document.hacked')).toBe(undefined)
+    await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
+    expect(tab.url()).toBe(new URL(`${checkout.shopUrl}/thanks${query}`).href)
+  })
+
+  it('would not run a script that got in, nor ask another host', async () => {
+    const tab = await checkout.openTab()
+    await tab.goto((await checkout.newOrder()).payment_url)
+    await tab.evaluate(`(() => {
+      const script = document.createElement('script')
+      script.text = 'document.hacked = 1'
+      const image = document.createElement('img')
+      image.src = 'http://127.0.0.2/pixel.png'
+      document.body.append(script, image)
+    })()`)
+    const blocked = () => tab.faults.filter((fault) => /Content Security Policy.*has been blocked/.test(fault))
+    await expect.poll(() => blocked().length, SOON).toBe(2)
+    expect(await tab.evaluate('document.hacked')).toBe(undefined)
+    tab.faults.length = 0
+  })
+
+  it('costs a customer one small page and one small picture', async () => {
+    const tab = await checkout.openTab()
+    const answers: { path: string; bytes: number }[] = []
+    tab.on('requestfinished', async (request) => {
+      const { responseBodySize } = await request.sizes()
+      answers.push({ path: new URL(request.url()).pathname.replace(/.*\/pay\/[^/]*/, ''), bytes: responseBodySize })
+    })
+    await tab.goto((await checkout.newOrder()).payment_url)
+    await expect.poll(() => answers.map(({ path }) => path).sort(), SOON).toEqual(['', '/qr.svg'])
+    expect(answers.find(({ path }) => path === '')?.bytes).toBeLessThan(PAGE_LIMIT_BYTES)
+  })
+})

@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest'
+import { createMerchants } from '../../src/merchants/merchants.ts'
+import { browserPath, type OpenPage, SOON, useCheckout } from './browser.ts'
+import { decodePng } from './decode.ts'
+
+/** Opens a page and waits for its QR: asked for when all is over, the QR would be refused. */
+async function open(tab: OpenPage, address: string) {
+  await tab.goto(address)
+  for (const qr of await tab.locator('img.qr:visible').all()) {
+    await expect.poll(() => qr.evaluate((image) => 'complete' in image && image.complete), SOON).toBe(true)
+  }
+}
+
+/** Marks this very document, so that a page that was loaded again is told from one that was not. */
+const mark = (tab: OpenPage) => tab.evaluate('document.marked = true')
+const isMarked = (tab: OpenPage) => tab.evaluate('document.marked === true')
+/** A connection that fails is written to the console whatever a page does. */
+const forgiveConnections = (tab: OpenPage) => {
+  expect(tab.faults.filter((fault) => !fault.startsWith('console: Failed to load resource'))).toEqual([])
+  tab.faults.length = 0
+}
+
+describe.runIf(browserPath)('a customer pays, in a real browser (contract C4)', () => {
+  const checkout = useCheckout()
+
+  it('opens payment_url, scans the QR, is told of the payment without a reload and lands on the exact redirect_url', async () => {
+    const redirectUrl = `${checkout.shopUrl}/thanks?order=1001&name=Asha%20Rao&sum=%E2%82%B9200&empty=`
+    const order = await checkout.newOrder({ redirect_url: redirectUrl })
+    expect(order.payment_url).toBe(`${checkout.publicUrl}/pay/${order.orderId}`)
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    const qr = tab.getByRole('img', { name: 'QR code to pay ₹200 with a UPI app' })
+    expect(decodePng(await qr.screenshot())).toMatch(
+      new RegExp(`^upi://pay\\?ver=01&mode=15&pa=chaipoint@examplebank&.*tr=${order.orderId}&.*am=200\\.00&`),
+    )
+    await mark(tab)
+    await checkout.pay(order.orderId)
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    expect(await isMarked(tab)).toBe(true)
+    await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
+    expect(tab.url()).toBe(redirectUrl)
+    expect(checkout.visits.at(-1)).toBe(redirectUrl.slice(checkout.shopUrl.length))
+  })
+
+  it('is told that the payment failed, is led back to the merchant, and may pay after all', async () => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?failed` })
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
+    await tab.getByRole('heading', { name: 'Payment failed' }).waitFor(SOON)
+    expect(await tab.title()).toBe('Payment failed · Chai Point')
+    expect(await tab.getByRole('link', { name: 'Back to Chai Point' }).getAttribute('href')).toBe(
+      `${checkout.shopUrl}/thanks?failed`,
+    )
+    expect(await tab.locator('img.qr').first().isVisible()).toBe(false)
+    await checkout.pay(order.orderId)
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?failed`, SOON)
+  })
+
+  it('is told by the service that the time is up, and of money that arrives after it', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    await tab.locator('.left', { hasText: /^1[45]:\d\d left to pay$/ }).waitFor(SOON)
+    checkout.service.clock.advance(15 * 60)
+    await tab.getByRole('heading', { name: 'Time is up' }).waitFor(SOON)
+    expect(await tab.getByRole('link', { name: 'Back to Chai Point' }).isVisible()).toBe(true)
+    await checkout.pay(order.orderId)
+    await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
+  })
+
+  it("sees the time run out on the page itself, by the service's clock and not by the customer's", async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    await tab.clock.install({ time: '2001-01-01T00:00:00Z' })
+    await open(tab, order.payment_url)
+    expect(await tab.locator('.left').textContent()).toBe('15:00 left to pay')
+    await tab.clock.fastForward('14:59')
+    expect(await tab.locator('.left').textContent()).toBe('0:01 left to pay')
+    await tab.clock.fastForward('00:01')
+    expect(await tab.getByRole('heading', { name: 'Time is up' }).isVisible()).toBe(true)
+  })
+
+  it('pays without JavaScript: QR and wallet links work, and the page, loaded again, leaves for redirect_url', async () => {
+    const redirectUrl = `${checkout.shopUrl}/thanks?a=1&b=2%20;url=x`
+    const order = await checkout.newOrder({ redirect_url: redirectUrl })
+    const tab = await checkout.openTab({ javaScriptEnabled: false })
+    await open(tab, order.payment_url)
+    expect(decodePng(await tab.locator('.on-desktop img').screenshot())).toContain(`tr=${order.orderId}`)
+    expect(await tab.locator('.left').textContent()).toMatch(/^Pay before (\d{4}-\d\d-\d\d )?\d\d:\d\d Indian time$/)
+    await tab.setViewportSize({ width: 390, height: 800 })
+    expect(await tab.getByRole('link', { name: 'Google Pay' }).getAttribute('href')).toMatch(
+      /^tez:\/\/upi\/pay\?ver=01/,
+    )
+    await checkout.pay(order.orderId)
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
+    expect(tab.url()).toBe(redirectUrl)
+  })
+})
+
+describe.runIf(browserPath)('a page whose connection is lost', () => {
+  const checkout = useCheckout()
+
+  it('comes back by itself, and learns what happened meanwhile', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    await mark(tab)
+    checkout.cutConnections()
+    await checkout.pay(order.orderId)
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    expect(await isMarked(tab)).toBe(true)
+    forgiveConnections(tab)
+  })
+
+  it('outlasts a proxy that answers for a service that is away, rather than show its error page', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    await tab.route('**/events', (route) => route.fulfill({ status: 502 }), { times: 1 })
+    await open(tab, order.payment_url)
+    await mark(tab)
+    await checkout.pay(order.orderId)
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    expect(await isMarked(tab)).toBe(true)
+    forgiveConnections(tab)
+  })
+
+  it('asks at once when its customer comes back from the wallet app', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    // Stands for a connection that is dead without the browser knowing.
+    await tab.route('**/events', () => undefined, { times: 1 })
+    await open(tab, order.payment_url)
+    await checkout.pay(order.orderId)
+    await tab.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+  })
+
+  it('is loaded again where it was made without what there is to show now', async () => {
+    const order = await checkout.newOrder()
+    checkout.service.clock.advance(15 * 60)
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    await tab.getByRole('heading', { name: 'Time is up' }).waitFor(SOON)
+    // An instance whose clock is behind: its word comes with the next connection.
+    checkout.service.clock.advance(-10 * 60)
+    checkout.cutConnections()
+    await tab.locator('.left', { hasText: 'left to pay' }).waitFor(SOON)
+    forgiveConnections(tab)
+  })
+
+  it('says why when the merchant was disabled meanwhile', async () => {
+    const order = await checkout.newOrder({}, { name: 'Closing Shop' })
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    const { rows } = await checkout.service.db.query("select mid from merchants where name = 'Closing Shop'")
+    await createMerchants(checkout.service.db).disable(rows[0].mid, checkout.service.clock.now())
+    checkout.cutConnections()
+    await tab.getByRole('heading', { name: 'This payment is no longer open' }).waitFor(SOON)
+    forgiveConnections(tab)
+  })
+})
+
+describe.runIf(browserPath)('the sandbox', () => {
+  const checkout = useCheckout({ sandbox: true })
+
+  it.each([true, false])('pays without money through to redirect_url (JavaScript: %s)', async (javaScriptEnabled) => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}` })
+    const tab = await checkout.openTab({ javaScriptEnabled })
+    await open(tab, order.payment_url)
+    expect(await tab.getByRole('form', { name: 'Sandbox' }).textContent()).toContain('no money moves')
+    await tab.getByRole('button', { name: 'Simulate payment' }).click()
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
+  })
+
+  it('fails on demand', async () => {
+    const tab = await checkout.openTab()
+    await tab.goto((await checkout.newOrder()).payment_url)
+    await tab.getByRole('button', { name: 'Simulate a failure' }).click()
+    await tab.getByRole('heading', { name: 'Payment failed' }).waitFor(SOON)
+    expect(await tab.getByRole('button').count()).toBe(0)
+  })
+})

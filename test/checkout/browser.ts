@@ -1,0 +1,142 @@
+import { existsSync } from 'node:fs'
+import { createServer, type RequestListener, request, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { notification, notify } from '../support/acquirer.ts'
+import { intentFields, type Key, newMerchant, post, startService, type TestService } from '../support/service.ts'
+
+const CREATE_ORDER = '/v1/payments/createOrderRequest'
+const USUAL_PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+const ARGUMENTS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+/** Waits are for slow machines: nothing here takes nearly as long. */
+export const SOON = { timeout: 15_000 }
+
+/** The Chromium of this machine; without one its tests are left out and say so, but CI must not pass without them. */
+export const browserPath = findBrowser()
+
+function findBrowser(): string | undefined {
+  const { CHROMIUM_PATH, CI } = process.env
+  const path = (CHROMIUM_PATH ? [CHROMIUM_PATH] : USUAL_PATHS).find((candidate) => existsSync(candidate))
+  if (path !== undefined) return path
+  const missing = 'No Chromium: install the package chromium, or name one in CHROMIUM_PATH'
+  if (CI === 'true') throw new Error(missing)
+  console.warn(`${missing}. Skipped: the pay page in a real browser`)
+  return undefined
+}
+
+export type OpenPage = Page & { faults: string[] }
+
+export type Checkout = {
+  service: TestService
+  /** Where customers reach the service: behind a proxy, under a path. */
+  publicUrl: string
+  shopUrl: string
+  /** Every address at which the merchant's shop was visited, as it arrived. */
+  visits: string[]
+  newOrder: (fields?: Record<string, string>, merchant?: { name?: string }) => Promise<Order>
+  /** Ends every connection between customers and the service, as a proxy that restarts would. */
+  cutConnections: () => void
+  pay: (orderId: string, changes?: Parameters<typeof notification>[1]) => Promise<void>
+  /** A tab of its own, of which `faults` lists script errors, console errors, broken policies and foreign requests. */
+  openTab: (options?: BrowserContextOptions) => Promise<OpenPage>
+}
+
+export type Order = { orderId: string; payment_url: string }
+
+/** A service, a shop and a browser for a test file; each test's tabs are closed, and must have been without fault. */
+export function useCheckout(options: { sandbox?: boolean } = {}): Checkout {
+  const checkout = { visits: [] as string[] } as Checkout
+  let browser: Browser
+  let merchant: { mid: string; key: Key }
+  let tabs: OpenPage[] = []
+
+  beforeAll(async () => {
+    const { visits } = checkout
+    checkout.shopUrl = (
+      await listen((shopRequest, response) => {
+        visits.push(shopRequest.url ?? '')
+        response.setHeader('content-type', 'text/html')
+        response.end('<!doctype html><title>Shop</title><link rel="icon" href="data:,"><h1>Thank you</h1>')
+      })
+    ).url
+    let target = ''
+    const front = await listen((incoming, response) => {
+      const { method, headers, url = '' } = incoming
+      const onward = request(target + url.replace(/^\/upi/, ''), { method: method as string, headers, agent: false })
+      onward.on('response', (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(response)
+      })
+      onward.on('error', () => response.destroy())
+      response.on('close', () => onward.destroy())
+      incoming.pipe(onward)
+    })
+    checkout.publicUrl = `${front.url}/upi`
+    checkout.cutConnections = () => front.server.closeAllConnections()
+    checkout.service = await startService({ ...options, publicUrl: checkout.publicUrl })
+    target = await checkout.service.app.listen({ host: '127.0.0.1', port: 0 })
+    merchant = await newMerchant(checkout.service.db)
+    browser = await chromium.launch({ executablePath: browserPath as string, args: ARGUMENTS })
+  })
+  afterAll(() => browser?.close())
+
+  afterEach(async () => {
+    const faults = tabs.flatMap((tab) => tab.faults)
+    await Promise.all(tabs.map((tab) => tab.context().close()))
+    tabs = []
+    expect(faults).toEqual([])
+  })
+
+  checkout.newOrder = async (fields = {}, changes) => {
+    const { db, app } = checkout.service
+    const { mid, key } = changes ? await newMerchant(db, changes) : merchant
+    const answer = await post(app, CREATE_ORDER, intentFields(mid, { redirect_url: checkout.shopUrl, ...fields }), key)
+    expect(answer.status).toBe(200)
+    return answer.body.data
+  }
+  checkout.pay = async (orderId, changes) => {
+    expect((await notify(checkout.service, notification(orderId, changes))).status).toBe(200)
+  }
+  checkout.openTab = async (tabOptions = {}) => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...tabOptions })
+    const tab = Object.assign(await context.newPage(), { faults: [] as string[] })
+    const own = [new URL(checkout.publicUrl).origin, new URL(checkout.shopUrl).origin]
+    tab.on('pageerror', (error) => tab.faults.push(`script: ${error.message}`))
+    tab.on('dialog', (dialog) => {
+      tab.faults.push(`dialog: ${dialog.message()}`)
+      void dialog.dismiss()
+    })
+    // A broken Content-Security-Policy is such an error too.
+    tab.on('console', (message) => {
+      if (message.type() === 'error') tab.faults.push(`console: ${message.text()}`)
+    })
+    context.on('request', (sent) => {
+      const { protocol, origin } = new URL(sent.url())
+      if (protocol !== 'data:' && !own.includes(origin)) tab.faults.push(`request to ${sent.url()}`)
+    })
+    tabs.push(tab)
+    return tab
+  }
+  return checkout
+}
+
+async function listen(answer: RequestListener): Promise<{ url: string; server: Server }> {
+  const server = createServer(answer)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  afterAll(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
+}
