@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createMerchants } from '../../src/merchants/merchants.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import {
+  answerOf,
+  CREATE,
+  intentFields,
+  newMerchant,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+
+async function get(url: string, { app } = service) {
+  return answerOf(await app.inject({ method: 'GET', url }))
+}
+
+async function newOrder(changes: Record<string, string> = {}, name = 'Chai Point', { app, db } = service) {
+  const { mid, key } = await newMerchant(db, { name })
+  const { orderId } = (await post(app, CREATE, intentFields(mid, changes), key)).body.data
+  return { mid, orderId: orderId as string, page: `/pay/${orderId}` }
+}
+
+/** The state that a page shows, and whether it has a way back. */
+function shown(html: string) {
+  const visible = [...html.matchAll(/<section class="\w+" data-state="(\w+)"[^>]*?( hidden)?>/g)]
+    .filter(([, , hidden]) => !hidden)
+    .map(([, state]) => state)
+  return { visible, back: !/<a class="button first back"[^>]* hidden>/.test(html) }
+}
+
+const GONE = 'This payment is no longer open; ask the merchant for a new one'
+const NOT_FOUND = 'There is no payment at this address'
+
+describe('the pay page as it is sent (contract C4)', () => {
+  it('allows nothing inline but its own style and script, by their hashes, and nothing from elsewhere', async () => {
+    const { headers, text } = await get((await newOrder()).page)
+    const policy = Object.fromEntries(
+      String(headers['content-security-policy'])
+        .split('; ')
+        .map((directive) => [directive.slice(0, directive.indexOf(' ')), directive.slice(directive.indexOf(' ') + 1)]),
+    )
+    const hashes = (tag: string) =>
+      [...text.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, 'gs'))].map(
+        ([, content = '']) => `'sha256-${createHash('sha256').update(content).digest('base64')}'`,
+      )
+    expect(policy).toEqual({
+      'default-src': "'none'",
+      'style-src': hashes('style').join(' '),
+      'script-src': hashes('script').join(' '),
+      'img-src': "'self' data:",
+      'connect-src': "'self'",
+      'form-action': "'self'",
+      'base-uri': "'none'",
+      'frame-ancestors': "'none'",
+    })
+    expect([hashes('style').length, hashes('script').length]).toEqual([1, 1])
+    expect(text).not.toMatch(/ (style|on\w+)=/)
+  })
+
+  it('cannot be framed, indexed, sniffed, kept, or traced by where its customer goes next', async () => {
+    const { status, headers, text } = await get((await newOrder()).page)
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'x-frame-options': 'DENY',
+      'x-robots-tag': 'noindex, nofollow',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    })
+    expect(text).toContain('<meta name="robots" content="noindex, nofollow">')
+  })
+
+  it('names nothing of the customer, nor of the merchant but name, account and address', async () => {
+    const customer = { customer_name: 'Zubeida Q', customer_email: 'zq@private.example', customer_mobile: '9876501234' }
+    const { page, mid } = await newOrder({ ...customer, order_id: 'SHOP-77231' })
+    const { text } = await get(page)
+    for (const secret of [...Object.values(customer), mid, 'SHOP-77231']) expect(text).not.toContain(secret)
+  })
+
+  it('groups the amount as India does', async () => {
+    for (const [amount, text] of Object.entries({
+      '1': '₹1',
+      '999': '₹999',
+      '1000': '₹1,000',
+      '12345': '₹12,345',
+      '100000': '₹1,00,000',
+    })) {
+      expect((await get((await newOrder({ amount })).page)).text).toContain(`<p class="amount">${text}</p>`)
+    }
+  })
+
+  it('has addresses of its own relative to itself, so that it works under any path of PUBLIC_URL', async () => {
+    const { page, orderId } = await newOrder()
+    const { text } = await get(page)
+    const own = [...text.matchAll(/ (?:src|href|action|data-events)="([^"]*)"/g)].map(([, address = '']) => address)
+    expect(own.filter((address) => !/^(upi|tez|phonepe|paytmmp|https|data):/.test(address))).toEqual([
+      `${orderId}/events`,
+      `${orderId}/qr.svg`,
+      `${orderId}/qr.svg`,
+    ])
+  })
+
+  it('keeps redirect_url to the letter, and markup in every text as text', async () => {
+    const hostile = `"'><script>alert(1)</script>&amp;`
+    const redirectUrl = `https://shop.example.in/thanks?q=${hostile}`
+    const { page } = await newOrder({ note: hostile, redirect_url: redirectUrl }, hostile)
+    const { text } = await get(page)
+    const decode = (html: string) => html.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
+    expect(decode(/class="button first back" href="([^"]*)"/.exec(text)?.[1] ?? '')).toBe(redirectUrl)
+    expect(text).not.toContain('<script>alert')
+    expect(text.match(/<script/g)).toHaveLength(1)
+  })
+
+  it('tells when to pay without JavaScript, with the day where that is another one in India', async () => {
+    service.clock.set('2026-03-31T18:10:00.000Z')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before 23:55 Indian time')
+    service.clock.set('2026-03-31T18:20:00.000Z')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before 2026-04-01 00:05 Indian time')
+  })
+})
+
+describe('every state is drawn by the service', () => {
+  const refresh = (html: string) => /<noscript><meta http-equiv="refresh" content="([^"]*)">/.exec(html)?.[1]
+
+  it('open: ways to pay, and without JavaScript it looks again', async () => {
+    const { text } = await get((await newOrder()).page)
+    expect([shown(text), refresh(text)]).toEqual([{ visible: ['open'], back: false }, '5'])
+    expect(text).toContain('<title>Pay · Chai Point</title>')
+  })
+
+  it('paid: no way to pay again, the QR is gone, and without JavaScript it leaves by itself', async () => {
+    const { page, orderId } = await newOrder({ redirect_url: 'https://shop.example.in/thanks?a=1&b=2' })
+    await notify(service, notification(orderId))
+    const { text } = await get(page)
+    expect([shown(text), refresh(text)]).toEqual([
+      { visible: ['paid'], back: true },
+      '2;url=https://shop.example.in/thanks?a=1&#38;b=2',
+    ])
+    expect(text).not.toMatch(/upi:|qr\.svg/)
+    const qr = await get(`${page}/qr.png`)
+    expect([qr.status, qr.body]).toEqual([410, refusal(410, GONE)])
+  })
+
+  it.each(['FAIL', 'REJECT'])('failed by %s: a way back, and the page still looks for a success', async (status) => {
+    const { page, orderId } = await newOrder()
+    await notify(service, notification(orderId, { status, UTR: undefined }))
+    const { text } = await get(page)
+    expect([shown(text), refresh(text)]).toEqual([{ visible: ['failed'], back: true }, '15'])
+    expect(text).toContain('<title>Payment failed · Chai Point</title>')
+  })
+
+  it('expired: from the very moment, and it looks no more when the bank has had its time', async () => {
+    const { page } = await newOrder()
+    service.clock.advance(15 * 60 - 1)
+    expect(shown((await get(page)).text).visible).toEqual(['open'])
+    service.clock.advance(1)
+    const { text } = await get(page)
+    expect([shown(text), refresh(text)]).toEqual([{ visible: ['expired'], back: true }, '15'])
+    service.clock.advance(10 * 60)
+    expect(refresh((await get(page)).text)).toBeUndefined()
+  })
+})
+
+describe('addresses without a payment', () => {
+  it.each(['0'.repeat(32), 'x', `${'0'.repeat(31)}%00`])(
+    '404 for %s, in words for people, for programs an envelope',
+    async (orderId) => {
+      const page = await get(`/pay/${orderId}`)
+      expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8'])
+      expect(page.text).toContain(`<h1 class="message">${NOT_FOUND}</h1>`)
+      expect(page.headers).toMatchObject({ 'x-frame-options': 'DENY', 'cache-control': 'no-store' })
+      for (const part of ['qr.png', 'events']) {
+        const { status, body } = await get(`/pay/${orderId}/${part}`)
+        expect([status, body]).toEqual([404, refusal(404, NOT_FOUND)])
+      }
+    },
+  )
+
+  it('410 while the merchant is disabled', async () => {
+    const { mid, page } = await newOrder()
+    await createMerchants(service.db).disable(mid, service.clock.now())
+    const { status, text } = await get(page)
+    expect(status).toBe(410)
+    expect(text).toContain(`<h1 class="message">${GONE}</h1>`)
+    for (const part of ['qr.png', 'qr.svg', 'events']) {
+      expect(await get(`${page}/${part}`)).toMatchObject({ status: 410, body: refusal(410, GONE) })
+    }
+  })
+
+  it('a HEAD opens no page that nothing would ever close', async () => {
+    const { page } = await newOrder()
+    const answer = await service.app.inject({ method: 'HEAD', url: `${page}/events` })
+    expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET'])
+    expect((await service.app.inject({ method: 'HEAD', url: page })).statusCode).toBe(200)
+  })
+})
+
+describe('simulated payments', () => {
+  it('do not exist without the sandbox', async () => {
+    const { page, orderId } = await newOrder()
+    expect((await get(page)).text).not.toMatch(/<form|<button|simulate/i)
+    const { status } = await post(service.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
+    expect([status, shown((await get(page)).text).visible]).toEqual([404, ['open']])
+  })
+
+  it('are kept as what they are, and lead back to the page', async () => {
+    const sandbox = await startService({ sandbox: true })
+    const { page, orderId } = await newOrder({}, 'Chai Point', sandbox)
+    expect((await get(page, sandbox)).text).toContain(
+      `<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">`,
+    )
+    const answer = await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
+    expect([answer.status, answer.headers.location]).toEqual([303, `../${orderId}`])
+    const { rows } = await sandbox.db.query('select status, reason from payment_changes where order_id = $1', [orderId])
+    expect(rows).toEqual([{ status: 'SUCCESS', reason: 'sandbox' }])
+    expect((await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'REFUND' })).status).toBe(400)
+  })
+})

@@ -1,0 +1,249 @@
+import { request } from 'node:http'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createPaymentWatch, type PageListener } from '../../src/checkout/payment-watch.ts'
+import type { Status } from '../../src/payments/outcome.ts'
+import type { Checkout } from '../../src/payments/repository.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+
+const TICK_MS = 1_000
+const OPENED = new Date('2026-03-31T18:00:00Z')
+const EXPIRY_MS = 15 * 60_000
+const GIVEN_UP_MS = EXPIRY_MS + 10 * 60_000
+
+const checkoutOf = (orderId: string): Checkout => ({
+  orderId,
+  amount: 200,
+  note: 'Order 1001',
+  payee: { vpa: 'chaipoint@examplebank', name: 'Chai Point', mcc: '5814' },
+  redirectUrl: 'https://shop.example.in/thanks',
+  createdAt: OPENED,
+  expiresAt: new Date(OPENED.getTime() + EXPIRY_MS),
+  status: 'PENDING',
+  merchantDisabled: false,
+})
+
+/** A watch over statuses that the test sets, and all that it asked for. */
+function watchOver(statuses: Map<string, Status>) {
+  const asked: string[][] = []
+  const errors: unknown[] = []
+  let failure: Error | undefined
+  const watch = createPaymentWatch({
+    intents: {
+      async findStatuses(orderIds) {
+        asked.push(orderIds)
+        if (failure) throw failure
+        return new Map([...statuses].filter(([orderId]) => orderIds.includes(orderId)))
+      },
+    },
+    now: () => new Date(),
+    onError: (error) => errors.push(error),
+  })
+  return { watch, asked, errors, failWith: (error?: Error) => (failure = error) }
+}
+
+function newPage(): { told: string[]; listener: PageListener } {
+  const told: string[] = []
+  return {
+    told,
+    listener: {
+      state: (state) => told.push(state),
+      heartbeat: () => told.push('heartbeat'),
+      over: () => told.push('over'),
+      leave: () => told.push('leave'),
+    },
+  }
+}
+
+describe('the watch over open pages', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ now: OPENED })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it('asks once a second for 1,000 pages together, for each order once, and tells every page', async () => {
+    const statuses = new Map<string, Status>()
+    const { watch, asked } = watchOver(statuses)
+    const pages = Array.from({ length: 1_000 }, (_, i) => {
+      const page = newPage()
+      // Two tabs of one order.
+      watch.open(checkoutOf(`order-${i >> 1}`), page.listener)
+      return page
+    })
+    await vi.advanceTimersByTimeAsync(5 * TICK_MS)
+    expect(asked.map((orderIds) => orderIds.length)).toEqual([500, 500, 500, 500, 500])
+    expect(new Set(asked[0]).size).toBe(500)
+    for (let i = 0; i < 250; i++) statuses.set(`order-${i}`, 'SUCCESS')
+    for (let i = 250; i < 500; i++) statuses.set(`order-${i}`, 'FAIL')
+    await vi.advanceTimersByTimeAsync(TICK_MS)
+    expect(pages.slice(0, 500).filter(({ told }) => told.join() !== 'open,paid,over')).toEqual([])
+    expect(pages.slice(500).filter(({ told }) => told.join() !== 'open,failed')).toEqual([])
+    expect([watch.openPages(), asked.length]).toEqual([500, 6])
+    watch.close()
+  })
+
+  it('asks nothing while no page is open, and begins again with the next one', async () => {
+    const { watch, asked } = watchOver(new Map())
+    await vi.advanceTimersByTimeAsync(10 * TICK_MS)
+    expect([asked.length, vi.getTimerCount()]).toEqual([0, 0])
+    const close = watch.open(checkoutOf('a'), newPage().listener)
+    await vi.advanceTimersByTimeAsync(2 * TICK_MS)
+    close()
+    expect(watch.openPages()).toBe(0)
+    await vi.advanceTimersByTimeAsync(10 * TICK_MS)
+    expect([asked, vi.getTimerCount()]).toEqual([[['a'], ['a']], 0])
+    watch.open(checkoutOf('b'), newPage().listener)
+    await vi.advanceTimersByTimeAsync(TICK_MS)
+    expect(asked.at(-1)).toEqual(['b'])
+    watch.close()
+  })
+
+  it('tells each state once: failed, then paid after all, then nothing more', async () => {
+    const statuses = new Map<string, Status>()
+    const { watch } = watchOver(statuses)
+    const { told, listener } = newPage()
+    watch.open(checkoutOf('a'), listener)
+    await vi.advanceTimersByTimeAsync(3 * TICK_MS)
+    statuses.set('a', 'REJECT')
+    await vi.advanceTimersByTimeAsync(3 * TICK_MS)
+    statuses.set('a', 'SUCCESS')
+    await vi.advanceTimersByTimeAsync(3 * TICK_MS)
+    expect([told, watch.openPages()]).toEqual([['open', 'failed', 'paid', 'over'], 0])
+  })
+
+  it('tells of the expiry, and of money that comes after it, until the bank has had its time', async () => {
+    const statuses = new Map<string, Status>()
+    const { watch } = watchOver(statuses)
+    const [late, never] = [newPage(), newPage()]
+    watch.open(checkoutOf('late'), late.listener)
+    watch.open(checkoutOf('never'), never.listener)
+    await vi.advanceTimersByTimeAsync(EXPIRY_MS + TICK_MS)
+    statuses.set('late', 'SUCCESS')
+    await vi.advanceTimersByTimeAsync(GIVEN_UP_MS - EXPIRY_MS)
+    const states = (told: string[]) => told.filter((word) => word !== 'heartbeat')
+    expect(states(late.told)).toEqual(['open', 'expired', 'paid', 'over'])
+    expect(states(never.told)).toEqual(['open', 'expired', 'over'])
+    expect([watch.openPages(), vi.getTimerCount()]).toEqual([0, 0])
+  })
+
+  it('ends at once for a page that opens when all is over', () => {
+    const { watch } = watchOver(new Map())
+    const { told, listener } = newPage()
+    watch.open({ ...checkoutOf('a'), status: 'SUCCESS' }, listener)
+    expect([told, watch.openPages()]).toEqual([['paid', 'over'], 0])
+  })
+
+  it('survives look-ups that fail: the next second brings the next try', async () => {
+    const statuses = new Map<string, Status>()
+    const { watch, errors, failWith } = watchOver(statuses)
+    const { told, listener } = newPage()
+    watch.open(checkoutOf('a'), listener)
+    const outage = new Error('the database does not answer')
+    failWith(outage)
+    await vi.advanceTimersByTimeAsync(3 * TICK_MS)
+    expect([errors, told]).toEqual([[outage, outage, outage], ['open']])
+    failWith(undefined)
+    statuses.set('a', 'SUCCESS')
+    await vi.advanceTimersByTimeAsync(TICK_MS)
+    expect(told).toEqual(['open', 'paid', 'over'])
+  })
+
+  it('keeps connections alive on which nothing happens', async () => {
+    const { watch } = watchOver(new Map())
+    const { told, listener } = newPage()
+    watch.open(checkoutOf('a'), listener)
+    await vi.advanceTimersByTimeAsync(60 * TICK_MS)
+    expect(told).toEqual(['open', 'heartbeat', 'heartbeat', 'heartbeat'])
+    watch.close()
+  })
+
+  it('closes: pages are sent to another instance, those that come late too, and nothing is asked any more', async () => {
+    const { watch, asked } = watchOver(new Map())
+    const [early, late] = [newPage(), newPage()]
+    watch.open(checkoutOf('a'), early.listener)
+    watch.close()
+    watch.open(checkoutOf('b'), late.listener)
+    await vi.advanceTimersByTimeAsync(5 * TICK_MS)
+    expect([early.told, late.told, asked]).toEqual([['open', 'leave'], ['leave'], []])
+    expect([watch.openPages(), vi.getTimerCount()]).toEqual([0, 0])
+  })
+})
+
+describe('open pages on real connections', () => {
+  const CONNECTIONS = 50
+
+  /** A page's connection: what has arrived on it, and whether the service has ended it. */
+  function connect(url: string) {
+    const connection = { text: '', ended: false, leave: () => sent.destroy() }
+    const sent = request(url, { agent: false }, (answer) => {
+      answer.setEncoding('utf8').on('data', (text) => {
+        connection.text += text
+      })
+      answer.on('end', () => {
+        connection.ended = true
+      })
+      answer.on('error', () => undefined)
+    })
+    sent.on('error', () => undefined).end()
+    return connection
+  }
+
+  const looksUp = ({ db }: TestService) => {
+    const query = vi.spyOn(db, 'query')
+    return () => query.mock.calls.filter(([sql]) => /any ?\(\$1\)/.test(JSON.stringify(sql))).length
+  }
+  const SOON = { timeout: 10_000 }
+
+  it('are told within seconds by one look-up a second, and leave with the service', async () => {
+    const service = await startService()
+    const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    const { mid, key } = await newMerchant(service.db)
+    const orderIds = await Promise.all(
+      Array.from({ length: CONNECTIONS }, async () => {
+        return (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId as string
+      }),
+    )
+    const lookUps = looksUp(service)
+    const pages = orderIds.map((orderId) => connect(`${address}/pay/${orderId}/events`))
+    await expect.poll(() => pages.filter(({ text }) => text.includes('data: open\n\n')).length, SOON).toBe(CONNECTIONS)
+    expect(pages[0]?.text).toBe('retry: 1000\n\ndata: open\n\n')
+
+    const before = lookUps()
+    const since = performance.now()
+    await notify(service, notification(orderIds[0] as string))
+    await expect.poll(() => pages[0]?.ended, SOON).toBe(true)
+    expect(pages[0]?.text).toBe('retry: 1000\n\ndata: open\n\ndata: paid\n\nevent: over\ndata:\n\n')
+    const seconds = (performance.now() - since) / 1_000
+    expect(lookUps() - before).toBeLessThanOrEqual(Math.ceil(seconds) + 1)
+
+    const last = pages[1]
+    expect(last?.ended).toBe(false)
+    await service.app.close()
+    await expect.poll(() => last?.ended, SOON).toBe(true)
+    // No "over": the browser is to come back, to another instance.
+    expect(last?.text).toBe('retry: 1000\n\ndata: open\n\n')
+    const atClose = lookUps()
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(lookUps()).toBe(atClose)
+  })
+
+  it('costs nothing once every page has closed, however it was closed', async () => {
+    const service = await startService()
+    const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    const { mid, key } = await newMerchant(service.db)
+    const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
+    const lookUps = looksUp(service)
+    const pages = Array.from({ length: CONNECTIONS }, () => connect(`${address}/pay/${orderId}/events`))
+    // Some leave before they were answered, some after.
+    for (const page of pages.slice(0, CONNECTIONS / 2)) page.leave()
+    await expect.poll(() => pages.filter(({ text }) => text !== '').length, SOON).toBe(CONNECTIONS / 2)
+    await expect.poll(lookUps, SOON).toBeGreaterThan(0)
+    for (const page of pages) page.leave()
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    const rest = lookUps()
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
+    expect(lookUps()).toBe(rest)
+  })
+})
