@@ -112,11 +112,11 @@ function compare(a: string, b: string): number {
 }
 
 /** A PostgreSQL array of text, as its input syntax wants it. */
-function textArray(intents: Intent[], valueOf: (intent: Intent) => string | undefined): string {
+function textArray(intents: Intent[], fieldOf: (intent: Intent) => string | undefined): string {
   let text = '{'
   for (const intent of intents) {
     if (text.length > 1) text += ','
-    const value = valueOf(intent)
+    const value = fieldOf(intent)
     if (value === undefined) text += 'null'
     else text += /["\\]/.test(value) ? `"${value.replace(/["\\]/g, '\\$&')}"` : `"${value}"`
   }

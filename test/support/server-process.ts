@@ -12,7 +12,7 @@ export async function startServerProcess(
   databaseUrl: string,
   environment: Record<string, string> = {},
 ): Promise<ServerProcess> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/server.ts'], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=16', '--import', 'tsx', 'src/server.ts'], {
     cwd: ROOT,
     env: { ...process.env, DATABASE_URL: databaseUrl, PORT: '0', PUBLIC_URL: 'http://localhost', ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
