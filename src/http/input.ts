@@ -71,7 +71,8 @@ export function parseForm(body: string): Fields | Failure {
 }
 
 function decodeFormText(text: string): string {
-  return decodeURIComponent(text.includes('+') ? text.replaceAll('+', ' ') : text)
+  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
+  return spaced.includes('%') ? decodeURIComponent(spaced) : spaced
 }
 
 const malformedForm = () =>
