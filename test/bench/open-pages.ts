@@ -1,0 +1,99 @@
+// npm run bench:pages: what open pay pages cost the service while their customers wait, in processor time of one core, on
+// this machine. Exits 1 above the limit. Everything stays on 127.0.0.1 and ends within a minute or two.
+import { get } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createMerchants } from '../../src/merchants/merchants.ts'
+import { buildIntent } from '../../src/payments/intent.ts'
+import { createIntents } from '../../src/payments/repository.ts'
+import { openBench } from './bench.ts'
+import { cpuSeconds, run, startService } from './processes.ts'
+import { progress } from './report.ts'
+
+const PAGES = 1_000
+const LIMIT_PERCENT = 5
+/** After the rush of 1,000 connections, before what is measured. */
+const SETTLE_MS = 5_000
+/** Longer than the interval of heartbeats, so that these are part of it. */
+const MEASURE_MS = 30_000
+const CONNECT_TIMEOUT_MS = 30_000
+
+type Page = { text: string; paidAt: number | undefined }
+
+progress('building')
+await run('npm', ['run', '--silent', 'build'])
+const bench = await openBench({ quick: false })
+const { url: databaseUrl, db } = await bench.createDatabase('open_pages')
+const orderIds = await createOrders()
+const service = await startService(join('dist', 'server.js'), {
+  env: { DATABASE_URL: databaseUrl, PUBLIC_URL: 'http://127.0.0.1', HOST: '127.0.0.1' },
+  readyPath: '/readyz',
+})
+
+progress(`opening ${PAGES} pages`)
+const pages = orderIds.map((orderId) => openPage(`${service.url}/pay/${orderId}/events`))
+await until(() => pages.every(({ text }) => text.includes('data: open')), 'every page was answered')
+await sleep(SETTLE_MS)
+
+progress(`measuring for ${MEASURE_MS / 1_000} s`)
+const [cpuBefore, before] = [cpuSeconds(service.pid), performance.now()]
+await sleep(MEASURE_MS)
+const percent = ((cpuSeconds(service.pid) - cpuBefore) / ((performance.now() - before) / 1_000)) * 100
+
+// All at once is the most that one look-up may find.
+await db.query("update payment_intents set status = 'SUCCESS', utr = order_id")
+const paidAt = performance.now()
+await until(() => pages.every((page) => page.paidAt !== undefined), 'every page was told')
+const lastToldMs = Math.max(...pages.map((page) => page.paidAt ?? Infinity)) - paidAt
+await service.stop()
+
+if (cpuBefore === 0) throw new Error('This system does not tell the processor time of a process: Linux is needed')
+console.log(`${PAGES} open pages: ${percent.toFixed(2)} % of a core (limit ${LIMIT_PERCENT} %)`)
+console.log(`All paid in one moment: the last page was told after ${Math.round(lastToldMs)} ms`)
+process.exit(percent < LIMIT_PERCENT ? 0 : 1)
+
+async function createOrders(): Promise<string[]> {
+  const now = new Date()
+  const fields = {
+    mid: 'BENCH',
+    name: 'Chai Point',
+    vpa: 'chaipoint@examplebank',
+    mcc: '5814',
+    dynamicQr: 'link' as const,
+  }
+  const merchant = await createMerchants(db).add(fields, now)
+  if (merchant === undefined) throw new Error('the merchant exists in a new database')
+  const request = {
+    mid: merchant.mid,
+    amount: 200,
+    order_id: undefined,
+    redirect_url: 'https://shop.example.in/thanks',
+    note: 'Order 1001',
+    customer_name: 'Asha Rao',
+    customer_email: 'asha@example.in',
+    customer_mobile: '0123456789',
+  }
+  const intents = createIntents(db)
+  const made = Array.from({ length: PAGES }, () => buildIntent(request, merchant, now, 15))
+  for (const intent of made) await intents.insert(intent)
+  return made.map(({ orderId }) => orderId)
+}
+
+function openPage(url: string): Page {
+  const page: Page = { text: '', paidAt: undefined }
+  get(url, { agent: false }, (answer) => {
+    answer.setEncoding('utf8').on('data', (text: string) => {
+      page.text += text
+      if (page.text.includes('data: paid')) page.paidAt ??= performance.now()
+    })
+  })
+  return page
+}
+
+async function until(holds: () => boolean, what: string): Promise<void> {
+  const deadline = performance.now() + CONNECT_TIMEOUT_MS
+  while (!holds()) {
+    if (performance.now() > deadline) throw new Error(`Not within ${CONNECT_TIMEOUT_MS} ms: ${what}`)
+    await sleep(20)
+  }
+}
