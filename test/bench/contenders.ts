@@ -1,23 +1,26 @@
-import { type Service, startService } from './processes.ts'
+import { type Program, type Service, startService } from './processes.ts'
 
-/** The service as it is shipped, from `npm run build`; only the rate limit is raised, since one key sends everything. */
-export function startOurs(databaseUrl: string): Promise<Service> {
-  const env = {
-    DATABASE_URL: databaseUrl,
-    PUBLIC_URL: 'https://pay.example.in',
-    OPS_PORT: '0',
-    RATE_LIMIT_PER_MINUTE: '60000000',
-  }
-  return startService('dist/server.js', { env, readyPath: '/readyz' })
-}
+const PUBLIC_URL = 'https://pay.example.in'
+
+/** The service as it is shipped, from `npm run build`; only the rate limit is raised, since few keys send everything. */
+export const ours = (databaseUrl: string): Program => ({
+  script: 'dist/server.js',
+  env: { DATABASE_URL: databaseUrl, PUBLIC_URL, OPS_PORT: '0', RATE_LIMIT_PER_MINUTE: '60000000' },
+  readyPath: '/readyz',
+})
 
 /** Bare Fastify that answers everything with `answer`. */
-export function startFloor(answer: string): Promise<Service> {
-  return startService('test/bench/contenders/floor.mjs', { env: { ANSWER: answer }, readyPath: '/livez' })
-}
+export const floor = (answer: string): Program => ({
+  script: 'test/bench/contenders/floor.mjs',
+  env: { ANSWER: answer },
+  readyPath: '/livez',
+})
 
 /** What a competent developer writes first, on the same schema. */
-export function startTypical(databaseUrl: string): Promise<Service> {
-  const env = { DATABASE_URL: databaseUrl, PUBLIC_URL: 'https://pay.example.in' }
-  return startService('test/bench/contenders/typical.mjs', { env, readyPath: '/livez' })
-}
+export const typical = (databaseUrl: string): Program => ({
+  script: 'test/bench/contenders/typical.mjs',
+  env: { DATABASE_URL: databaseUrl, PUBLIC_URL },
+  readyPath: '/livez',
+})
+
+export const startOurs = (databaseUrl: string): Promise<Service> => startService(ours(databaseUrl))

@@ -12,20 +12,18 @@ export const CONNECTIONS = 64
 const GENERATOR = join(import.meta.dirname, 'load-generator.mjs')
 
 /**
- * Sends `request` to the services at `urls` from a process of its own: as fast as they answer, or `rate` times a second.
- * autocannon spends a second's share as fast as it can and then waits for the next second: `rate` comes in bursts.
+ * Sends `requests` in turn to the services at `urls` from a process of its own: as fast as they answer, or `rate` times a
+ * second. autocannon spends a second's share as fast as it can and then waits for the next one: `rate` comes in bursts.
  * Throws when an answer is no success: a refusal is quicker than what is to be measured.
  */
 export async function load(
   urls: string | string[],
-  request: LoadRequest,
+  requests: LoadRequest | LoadRequest[],
   { seconds, rate, connections = CONNECTIONS }: { seconds: number; rate?: number; connections?: number },
 ): Promise<LoadResult> {
   const options = {
-    url: [urls].flat().map((url) => url + request.path),
-    method: 'POST',
-    headers: request.headers,
-    body: request.body,
+    url: urls,
+    requests: [requests].flat().map((request) => ({ method: 'POST', ...request })),
     connections,
     duration: seconds,
     ...(rate !== undefined && { overallRate: Math.round(rate) }),
@@ -33,7 +31,7 @@ export async function load(
   const output = await run(process.execPath, [GENERATOR, JSON.stringify(options)])
   const { errors, non2xx, statusCodeStats, ...result } = JSON.parse(output)
   if (errors > 0 || non2xx > 0 || result.requests === 0) {
-    throw new Error(`${options.url[0]}: ${errors} errors, answers ${JSON.stringify(statusCodeStats)}`)
+    throw new Error(`${options.url}: ${errors} errors, answers ${JSON.stringify(statusCodeStats)}`)
   }
   return result
 }

@@ -52,33 +52,44 @@ export async function run(
   return output
 }
 
-export type Service = { url: string; pid: number; stop: () => Promise<void> }
+export type Service = { url: string; port: number; pid: number; stop: () => Promise<void> }
 
-/**
- * A Node.js program in production mode on a port of its own, its standard output (the request log) at /dev/null. Answers
- * once `readyPath` is answered with 200.
- */
-export async function startService(
-  script: string,
-  { env = {}, readyPath }: { env?: Record<string, string>; readyPath: string },
-): Promise<Service> {
+export type Program = {
+  script: string
+  env?: Record<string, string> /** Answered with 200 once it can serve. */
+  readyPath: string
+}
+
+/** Starts a Node.js program in production mode on a port of its own, its standard output (the request log) at /dev/null. */
+export async function launch({ script, env = {} }: Program): Promise<Service & { hasEnded: () => boolean }> {
   const port = await freePort()
   const child = start(process.execPath, [join(ROOT, script)], {
     cwd: ROOT,
     env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(port), ...env },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  const url = `http://127.0.0.1:${port}`
-  const deadline = Date.now() + READY_TIMEOUT_MS
-  while (!(await answers(url + readyPath))) {
-    if (child.exitCode !== null) throw new Error(`${script} ended with ${child.exitCode} before it was ready`)
-    if (Date.now() > deadline) throw new Error(`${script} was not ready within ${READY_TIMEOUT_MS} ms`)
-    await sleep(POLL_MS)
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    pid: child.pid as number,
+    stop: () => stop(child),
+    hasEnded: () => child.exitCode !== null,
   }
-  return { url, pid: child.pid as number, stop: () => stop(child) }
 }
 
-export async function stop(child: ChildProcess): Promise<void> {
+/** As `launch`, and answers once the program is ready. */
+export async function startService(program: Program): Promise<Service> {
+  const { hasEnded, ...service } = await launch(program)
+  const deadline = Date.now() + READY_TIMEOUT_MS
+  while (!(await answers(service.url + program.readyPath))) {
+    if (hasEnded()) throw new Error(`${program.script} ended before it was ready`)
+    if (Date.now() > deadline) throw new Error(`${program.script} was not ready within ${READY_TIMEOUT_MS} ms`)
+    await sleep(POLL_MS)
+  }
+  return service
+}
+
+async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')
   child.kill('SIGTERM')
@@ -91,7 +102,7 @@ async function answers(url: string): Promise<boolean> {
   return response?.status === 200
 }
 
-export function freePort(): Promise<number> {
+function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)

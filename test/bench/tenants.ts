@@ -5,9 +5,15 @@ import { createMerchants } from '../../src/merchants/merchants.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
 import type { LoadRequest } from './load.ts'
 
-/** Makes a merchant with a key, and answers its createPaymentIntent: the seven required fields and no order_id. */
+/** Makes a merchant with a key, and answers its createPaymentIntent. */
 export async function newMerchantRequest(db: Database, mid: string): Promise<LoadRequest> {
-  await addMerchant(db, mid)
+  const payee = { name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814' }
+  await createMerchants(db).add({ mid, ...payee, dynamicQr: 'link' }, new Date())
+  return newCreateRequest(db, mid)
+}
+
+/** Makes a key of merchant `mid`, and answers its createPaymentIntent: the seven required fields and no order_id. */
+export async function newCreateRequest(db: Database, mid: string): Promise<LoadRequest> {
   return formRequest('/v1/payments/createPaymentIntent', await newCredentials(db, { mid }), {
     mid,
     amount: '200',
@@ -17,11 +23,6 @@ export async function newMerchantRequest(db: Database, mid: string): Promise<Loa
     customer_email: 'asha@example.in',
     customer_mobile: '0123456789',
   })
-}
-
-export async function addMerchant(db: Database, mid: string): Promise<void> {
-  const payee = { name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814' }
-  await createMerchants(db).add({ mid, ...payee, dynamicQr: 'link' }, new Date())
 }
 
 /** Makes a partner of `mid` with a key, and answers its fetchSettlementList of the days `from` to `till`, dd-mm-yyyy. */

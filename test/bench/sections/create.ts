@@ -1,8 +1,8 @@
-import type { Bench } from '../bench.ts'
-import { startFloor, startOurs, startTypical } from '../contenders.ts'
+import type { Section } from '../bench.ts'
+import { floor, startOurs, typical } from '../contenders.ts'
 import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
 import { preparePgbench } from '../pgbench.ts'
-import { residentMB, type Service } from '../processes.ts'
+import { residentMB, type Service, startService } from '../processes.ts'
 import { type Finding, progress } from '../report.ts'
 import { alternate, median, ratioOfMedians } from '../statistics.ts'
 import { answerTo, newMerchantRequest } from '../tenants.ts'
@@ -18,27 +18,29 @@ type Contender = { service: Service; request: LoadRequest }
 type Contenders = Record<'floor' | 'ours' | 'typical', Contender>
 
 /** Target 2 of the issue: createPaymentIntent. */
-export async function measureCreate(bench: Bench): Promise<Finding[]> {
+export const create: Section = async (bench) => {
   const oursDatabase = await bench.createDatabase('create_ours')
   const typicalDatabase = await bench.createDatabase('create_typical')
-  const pgbench = preparePgbench(bench.directory, typicalDatabase.url, MID)
+  const pgbenchDatabase = await bench.createDatabase('create_pgbench')
+  await newMerchantRequest(pgbenchDatabase.db, MID)
+  const pgbench = preparePgbench(bench.directory, pgbenchDatabase.url, MID)
   const request = await newMerchantRequest(oursDatabase.db, MID)
-  const ours = { service: await startOurs(oursDatabase.url), request }
   const typicalRequest = await newMerchantRequest(typicalDatabase.db, MID)
-  const typical = { service: await startTypical(typicalDatabase.url), request: typicalRequest }
-  const answer = await answerTo(ours.service.url, request)
-  await answerTo(typical.service.url, typicalRequest)
-  const contenders = { floor: { service: await startFloor(answer), request }, ours, typical }
 
-  const { finding, peak, answered } = await throughput(contenders, pgbench)
-  await requireStored(answered)
-  const pace = await pacedLatency(contenders, peak / 2)
-  await Promise.all(Object.values(contenders).map(({ service }) => service.stop()))
-  return [finding, pace]
-
-  async function requireStored(requests: number): Promise<void> {
+  return async () => {
+    const ours = { service: await startOurs(oursDatabase.url), request }
+    const answer = await answerTo(ours.service.url, request)
+    const contenders = {
+      floor: { service: await startService(floor(answer)), request },
+      ours,
+      typical: { service: await startService(typical(typicalDatabase.url)), request: typicalRequest },
+    }
+    const { finding, peak, answered } = await throughput(contenders, pgbench)
     const { rows } = await oursDatabase.db.query<{ count: string }>('select count(*) from payment_intents')
-    if (Number(rows[0]?.count) < requests) throw new Error('More intents were answered than stored')
+    if (Number(rows[0]?.count) < answered) throw new Error('More intents were answered than stored')
+    const paced = await pacedLatency(contenders, peak / 2)
+    await Promise.all(Object.values(contenders).map(({ service }) => service.stop()))
+    return [finding, paced]
   }
 }
 

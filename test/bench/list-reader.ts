@@ -1,0 +1,33 @@
+import { request as httpRequest } from 'node:http'
+import type { LoadRequest } from './load.ts'
+
+/** Follows every row's UTR and occurs nowhere else; shorter to look for than with its first quote, which is everywhere. */
+const ROW_MARK = Buffer.from('UTR":')
+const END = ']}'
+
+/** Reads a settlement list to its end without keeping it: how many rows it had. Throws when it is cut short. */
+export function readList(url: string, { path, headers, body }: LoadRequest): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url + path, { method: 'POST', headers, agent: false }, (response) => {
+      let rows = 0
+      let tail = Buffer.alloc(0)
+      response.on('data', (chunk: Buffer) => {
+        rows += count(Buffer.concat([tail, chunk.subarray(0, ROW_MARK.length - 1)])) + count(chunk)
+        tail = Buffer.concat([tail, chunk.subarray(1 - ROW_MARK.length)]).subarray(1 - ROW_MARK.length)
+      })
+      response.on('end', () => {
+        const whole = response.statusCode === 200 && tail.toString().endsWith(END)
+        if (whole) resolve(rows)
+        else reject(new Error(`The list of ${rows} rows ended with ${response.statusCode} and ${tail}`))
+      })
+      response.on('error', reject)
+    })
+    request.on('error', reject).end(body)
+  })
+}
+
+function count(bytes: Buffer): number {
+  let found = 0
+  for (let at = bytes.indexOf(ROW_MARK); at >= 0; at = bytes.indexOf(ROW_MARK, at + ROW_MARK.length)) found += 1
+  return found
+}

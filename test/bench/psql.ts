@@ -1,0 +1,37 @@
+import { createReadStream } from 'node:fs'
+import { Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { type BenchDatabase, connectionEnvironment, findProgram } from './bench.ts'
+import { run } from './processes.ts'
+
+const psql = findProgram('psql')
+
+/** Which client drives COPY. */
+export const COPY_CLIENT = psql ? 'psql' : 'a bare client'
+
+/** Fetches every row of `query` by `copy … to stdout` and forgets it; by a bare client where psql is not installed. */
+export async function copyOut({ url, db }: BenchDatabase, query: string): Promise<void> {
+  const statement = `copy (${query}) to stdout`
+  if (psql) {
+    await run(psql, ['-X', '-q', '-c', statement], { env: connectionEnvironment(url), discardOutput: true })
+    return
+  }
+  const client = await db.connect()
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  await pipeline(client.query(copyTo(statement)), nowhere).finally(() => client.release())
+}
+
+/** Stores a CSV file by `copy TARGET from stdin`, with its first line as header. */
+export async function copyIn({ url, db }: BenchDatabase, target: string, file: string): Promise<void> {
+  const options = '(format csv, header)'
+  if (psql) {
+    await run(psql, ['-X', '-q', '-c', `\\copy ${target} from '${file}' ${options}`], {
+      env: connectionEnvironment(url),
+    })
+    return
+  }
+  const client = await db.connect()
+  const store = client.query(copyFrom(`copy ${target} from stdin ${options}`))
+  await pipeline(createReadStream(file), store).finally(() => client.release())
+}

@@ -1,0 +1,142 @@
+import type { BenchDatabase, Section } from '../bench.ts'
+import { floor, startOurs } from '../contenders.ts'
+import { readList } from '../list-reader.ts'
+import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
+import { type Service, startService } from '../processes.ts'
+import { COPY_CLIENT, copyOut } from '../psql.ts'
+import { type Finding, progress } from '../report.ts'
+import { alternate, ratioOfMedians } from '../statistics.ts'
+import { addMerchants, fillSettlements, merchantId, RARE_DAY, RARE_ROWS } from '../tables.ts'
+import { answerTo, newPartnerRequest } from '../tenants.ts'
+
+const ROUNDS = 5
+const ROUND_SECONDS = 4
+const WARM_UP_SECONDS = 3
+const STREAMED_ROWS = 1_000_000
+const SMALL_TABLE_ROWS = 10_000
+const LARGE_TABLE_ROWS = 10_000_000
+const QUICK_LARGE_TABLE_ROWS = 1_000_000
+const LAST_DAY = '31-12-2026'
+const MID = merchantId(0)
+
+type Table = { database: BenchDatabase; request: LoadRequest; rows: number }
+
+/** Target 3 of the issue: fetchSettlementList. */
+export const list: Section = async (bench) => {
+  const large = bench.quick ? QUICK_LARGE_TABLE_ROWS : LARGE_TABLE_ROWS
+  const [streamed, smallTable, largeTable] = await Promise.all([
+    table('list_streamed', STREAMED_ROWS, { merchants: 1, from: RARE_DAY, till: LAST_DAY }),
+    table('list_small', SMALL_TABLE_ROWS, { from: RARE_DAY, till: RARE_DAY }),
+    table('list_large', large, { from: RARE_DAY, till: RARE_DAY }),
+  ])
+  return async () => [await wholeTable(streamed), ...(await shortLists(smallTable, largeTable))]
+
+  async function table(
+    name: string,
+    rows: number,
+    { merchants, from, till }: { merchants?: number; from: string; till: string },
+  ): Promise<Table> {
+    const database = await bench.createDatabase(name)
+    await addMerchants(database.db)
+    const request = await newPartnerRequest(database.db, MID, from, till)
+    await fillSettlements(database.db, rows, merchants)
+    return { database, request, rows }
+  }
+}
+
+async function wholeTable({ database, request, rows }: Table): Promise<Finding> {
+  const service = await startOurs(database.url)
+  // The very rows in the very order, in PostgreSQL's own spelling.
+  const query = `
+    select amount, utr, bank_reference_number, status, mid, initiated_at, created_at
+      from settlements
+     where mid = '${MID}' and initiated_at >= '2026-08-15T00:00:00+05:30' and initiated_at < '2027-01-01T00:00:00+05:30'
+     order by mid, initiated_at, utr`
+  const fetchAll = {
+    copy: () => copyOut(database, query),
+    async ours() {
+      const found = await readList(service.url, request)
+      if (found !== rows) throw new Error(`The list had ${found} rows instead of ${rows}`)
+    },
+  }
+  await fetchAll.copy()
+  await fetchAll.ours()
+  const series = await alternate(['copy', 'ours'], ROUNDS, async (name, round) => {
+    const startedAt = performance.now()
+    await fetchAll[name]()
+    const rowsPerSecond = (rows / (performance.now() - startedAt)) * 1000
+    progress(`fetchSettlementList: round ${round} of ${ROUNDS}, ${name}: ${Math.round(rowsPerSecond)} rows/s`)
+    return rowsPerSecond
+  })
+  await service.stop()
+  const unit = 'rows/s'
+  return {
+    title: `fetchSettlementList of ${rows.toLocaleString('en')} rows`,
+    series: [
+      { contender: `copy to stdout through ${COPY_CLIENT}`, unit, samples: series.copy },
+      { contender: 'ours', unit, samples: series.ours },
+    ],
+    figures: [
+      { what: 'ours / copy to stdout', value: ratioOfMedians(series.ours, series.copy), unit: '×', atLeast: 0.5 },
+    ],
+  }
+}
+
+async function shortLists(smallTable: Table, largeTable: Table): Promise<Finding[]> {
+  const small = { service: await startOurs(smallTable.database.url), request: smallTable.request }
+  const large = { service: await startOurs(largeTable.database.url), request: largeTable.request }
+  const contenders = { small, large }
+  for (const { service, request } of [small, large]) {
+    const found = await readList(service.url, request)
+    if (found !== RARE_ROWS) throw new Error(`The short list had ${found} rows instead of ${RARE_ROWS}`)
+    await load(service.url, request, { seconds: WARM_UP_SECONDS })
+  }
+  const latencies = await alternate(['small', 'large'], ROUNDS, async (name, round) => {
+    const { service, request } = contenders[name]
+    const { p50Ms } = await load(service.url, request, { seconds: ROUND_SECONDS, connections: 1 })
+    progress(`fetchSettlementList of ${RARE_ROWS} rows: round ${round} of ${ROUNDS}, ${name}: ${p50Ms.toFixed(3)} ms`)
+    return p50Ms
+  })
+  const throughput = await againstFloor(large)
+  await Promise.all([small.service.stop(), large.service.stop()])
+  const ofRows = ({ rows }: Table) => `a list of ${RARE_ROWS} rows out of ${rows.toLocaleString('en')}`
+  return [
+    {
+      title: `fetchSettlementList of ${RARE_ROWS} rows, one at a time`,
+      series: [
+        { contender: ofRows(smallTable), unit: 'ms', samples: latencies.small },
+        { contender: ofRows(largeTable), unit: 'ms', samples: latencies.large },
+      ],
+      figures: [
+        {
+          what: 'large table / small table',
+          value: ratioOfMedians(latencies.large, latencies.small),
+          unit: '×',
+          atMost: 1.3,
+        },
+      ],
+    },
+    throughput,
+  ]
+}
+
+async function againstFloor(ours: { service: Service; request: LoadRequest }): Promise<Finding> {
+  const answer = await answerTo(ours.service.url, ours.request)
+  const contenders = { floor: await startService(floor(answer)), ours: ours.service }
+  await load(contenders.floor.url, ours.request, { seconds: WARM_UP_SECONDS })
+  const series = await alternate(['floor', 'ours'], ROUNDS, async (name, round) => {
+    const { requestsPerSecond } = await load(contenders[name].url, ours.request, { seconds: ROUND_SECONDS })
+    progress(`fetchSettlementList: round ${round} of ${ROUNDS}, ${name}: ${Math.round(requestsPerSecond)} lists/s`)
+    return requestsPerSecond
+  })
+  await contenders.floor.stop()
+  const unit = 'lists/s'
+  return {
+    title: `fetchSettlementList of ${RARE_ROWS} rows at ${CONNECTIONS} connections (${answer.length} bytes)`,
+    series: [
+      { contender: 'floor', unit, samples: series.floor },
+      { contender: 'ours', unit, samples: series.ours },
+    ],
+    figures: [{ what: 'ours / floor', value: ratioOfMedians(series.ours, series.floor), unit: '×', atLeast: 0.5 }],
+  }
+}

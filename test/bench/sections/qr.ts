@@ -1,0 +1,33 @@
+import { join } from 'node:path'
+import type { Section } from '../bench.ts'
+import { ROOT, run } from '../processes.ts'
+import { progress } from '../report.ts'
+import { alternate, median } from '../statistics.ts'
+
+const ROUNDS = 5
+const PER_SECOND = 1_000
+
+/** Target 5 of the issue: QR codes drawn by one core. */
+export const qr: Section = async () => async () => {
+  const { drawn } = await alternate(['drawn'], ROUNDS, async (_name, round) => {
+    progress(`QR: round ${round} of ${ROUNDS}`)
+    const output = await run(process.execPath, [join(ROOT, 'test/bench/contenders/qr.mjs')])
+    return JSON.parse(output) as { png: number; svg: number; linkLength: number }
+  })
+  const png = drawn.map((result) => result.png)
+  const svg = drawn.map((result) => result.svg)
+  const unit = '/s'
+  return [
+    {
+      title: `QR codes of a link of ${drawn[0]?.linkLength} characters, per second of one core`,
+      series: [
+        { contender: 'PNG', unit, samples: png },
+        { contender: 'SVG', unit, samples: svg },
+      ],
+      figures: [
+        { what: 'QR as PNG', value: median(png), unit, atLeast: PER_SECOND },
+        { what: 'QR as SVG', value: median(svg), unit, atLeast: PER_SECOND },
+      ],
+    },
+  ]
+}

@@ -1,0 +1,100 @@
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Section } from '../bench.ts'
+import { floor, ours } from '../contenders.ts'
+import { launch, type Program, residentMB, type Service } from '../processes.ts'
+import { type Finding, progress } from '../report.ts'
+import { alternate, ratioOfMedians } from '../statistics.ts'
+
+const ROUNDS = 9
+const POLL_MS = 1
+const IDLE_MS = 2_000
+const READY_LIMIT = 1.5
+const IDLE_LIMIT_MB = 120
+
+/** Target 6 of the issue: how soon the service is ready, and what it holds while nobody asks. */
+export const start: Section = async (bench) => {
+  const database = await bench.createDatabase('start')
+  return async () => {
+    const contenders = { floor: floor('{}'), ours: ours(database.url) }
+    // Reads every file once, so that none of the starts that count waits for the disk.
+    for (const program of Object.values(contenders)) await timeStart(program)
+    const series = await alternate(['floor', 'ours'], ROUNDS, (name) => timeStart(contenders[name]))
+    progress(`start: ${ROUNDS} rounds done`)
+    const service = await launch(contenders.ours)
+    await untilAnswered(service, '/readyz')
+    await sleep(IDLE_MS)
+    const idleMB = residentMB(service.pid)
+    await service.stop()
+    return [finding(series, idleMB)]
+  }
+}
+
+type Start = { listeningMs: number; readyMs: number }
+
+function finding(series: Record<'floor' | 'ours', Start[]>, idleMB: number): Finding {
+  const samples = (name: 'floor' | 'ours', figure: keyof Start) => series[name].map((result) => result[figure])
+  const bare = samples('floor', 'listeningMs')
+  const ready = samples('ours', 'readyMs')
+  return {
+    title: 'Start against a migrated database',
+    series: [
+      { contender: 'bare Fastify, listening', unit: 'ms', samples: bare },
+      { contender: 'ours, listening', unit: 'ms', samples: samples('ours', 'listeningMs') },
+      { contender: 'ours, /readyz answers 200', unit: 'ms', samples: ready },
+    ],
+    figures: [
+      {
+        what: 'ours ready / bare Fastify listening',
+        value: ratioOfMedians(ready, bare),
+        unit: '×',
+        atMost: READY_LIMIT,
+      },
+      { what: 'idle memory of ours', value: idleMB, unit: 'MB', atMost: IDLE_LIMIT_MB },
+    ],
+  }
+}
+
+async function timeStart(program: Program): Promise<Start> {
+  const startedAt = performance.now()
+  const service = await launch(program)
+  await until(service, () => isListening(service.port))
+  const listeningMs = performance.now() - startedAt
+  await untilAnswered(service, program.readyPath)
+  const readyMs = performance.now() - startedAt
+  await service.stop()
+  return { listeningMs, readyMs }
+}
+
+type Launched = Service & { hasEnded: () => boolean }
+
+const untilAnswered = (service: Launched, path: string) => until(service, () => isAnswered(service.port, path))
+
+async function until({ hasEnded }: Launched, condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) {
+    if (hasEnded()) throw new Error('A program ended before it was ready')
+    await sleep(POLL_MS)
+  }
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.destroy())
+    socket.on('error', () => undefined)
+    socket.on('close', (failed) => resolve(!failed))
+  })
+}
+
+/** By a bare socket: whatever else asks would take more time for itself than the answer takes. */
+function isAnswered(port: number, path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    let answer = ''
+    const socket = connect(port, '127.0.0.1')
+    socket.end(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`)
+    socket.on('data', (chunk) => {
+      answer += chunk
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve(answer.startsWith('HTTP/1.1 200')))
+  })
+}
