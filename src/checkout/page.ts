@@ -109,7 +109,7 @@ ${link(links.phonepe, 'PhonePe')}
 ${link(links.paytm, 'Paytm')}
 </ul>
 <details class="on-phone"><summary>Show the QR code</summary>${qr}</details>
-<p class="quiet left" role="timer">Pay before ${istTime(expiresAt, now)} Indian time</p>
+<p class="quiet left" role="timer">Pay before <time>${istTime(expiresAt, now)}</time> Indian time</p>
 <p class="quiet">This page tells you when your payment has arrived.</p>`
 }
 

@@ -122,9 +122,9 @@ describe('the pay page as it is sent (contract C4)', () => {
 
   it('tells when to pay without JavaScript, with the day where that is another one in India', async () => {
     service.clock.set('2026-03-31T18:10:00.000Z')
-    expect((await get((await newOrder()).page)).text).toContain('Pay before 23:55 Indian time')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> Indian time')
     service.clock.set('2026-03-31T18:20:00.000Z')
-    expect((await get((await newOrder()).page)).text).toContain('Pay before 2026-04-01 00:05 Indian time')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>2026-04-01 00:05</time> Indian time')
   })
 })
 
