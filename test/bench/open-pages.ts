@@ -25,7 +25,8 @@ await run('npm', ['run', '--silent', 'build'])
 const bench = await openBench({ quick: false })
 const { url: databaseUrl, db } = await bench.createDatabase('open_pages')
 const orderIds = await createOrders()
-const service = await startService(join('dist', 'server.js'), {
+const service = await startService({
+  script: join('dist', 'server.js'),
   env: { DATABASE_URL: databaseUrl, PUBLIC_URL: 'http://127.0.0.1', HOST: '127.0.0.1' },
   readyPath: '/readyz',
 })
