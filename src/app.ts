@@ -1,3 +1,4 @@
+import underPressure from '@fastify/under-pressure'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { acquirerRoutes } from './acquirer/routes.ts'
@@ -9,9 +10,13 @@ import type { Config } from './config.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { isOutage } from './db/outage.ts'
 import type { Database } from './db/pool.ts'
+import { createReadRouter } from './db/replica.ts'
+import { unavailable } from './errors.ts'
 import { refuseBadUrl, refuseBrokenHttp, registerErrorHandling } from './http/error-handler.ts'
 import { healthRoutes } from './http/health.ts'
 import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
+import type { Metrics } from './http/metrics.ts'
+import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { registerRequestLog } from './http/request-log.ts'
 import { createPartners } from './merchants/partners.ts'
@@ -26,23 +31,34 @@ const REQUEST_TIMEOUT_MS = 10_000
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000
 /** Longer than the idle time of usual load balancers, so that it is they who close a connection first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
+/** Mean lateness of timers over a second: beyond it more requests come than can be served, and new ones get 503 at once. */
+const EVENT_LOOP_DELAY_LIMIT_MS = 250
 const HEADERS_LIMIT_BYTES = 16 * 1024
 
 export type Dependencies = {
-  config: Pick<Config, 'publicUrl' | 'intentExpiryMinutes' | 'acquirerSecrets' | 'sandbox'>
+  config: Pick<
+    Config,
+    'publicUrl' | 'intentExpiryMinutes' | 'acquirerSecrets' | 'sandbox' | 'trustProxy' | 'rateLimitPerMinute'
+  >
   db: Database
   /** Connections of their own for long lists: a slow reader of one must not stand in the way of payments. */
   listDb: Database
+  /** The same to a replica, where there is one. */
+  replicaDb?: Database | undefined
   log: Logger
+  metrics: Metrics
   now: () => Date
+  /** Whether this instance is on its way out: it serves on, and asks everybody to go elsewhere. */
+  isDraining?: () => boolean
 }
 
 /** The service, ready to listen: the table of contents of all that it answers. */
-export async function buildApp({ config, db, listDb, log, now }: Dependencies): Promise<FastifyInstance> {
-  const intents = createIntents(db)
+export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
+  const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false } = dependencies
+  const intents = createIntents(db, metrics.insertBatch)
   const reports = createReports(db)
   const partners = createPartners(db)
-  const settlements = createSettlements(listDb)
+  const pickListDb = replicaDb && createReadRouter({ primary: listDb, replica: replicaDb })
   const findKey = cacheKeys(createAccessKeys(db).find)
 
   const app = fastify({
@@ -57,6 +73,9 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
       headersTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
     },
+    trustProxy: config.trustProxy,
+    // While it closes it answers what still comes on open connections, instead of refusing it.
+    return503OnClosing: false,
     genReqId: requestIdOf,
     exposeHeadRoutes: true,
     clientErrorHandler: refuseBrokenHttp,
@@ -65,16 +84,18 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
 
   app.decorateRequest('caller')
   app.decorateRequest('publicKey', undefined)
+  app.decorateRequest('mid', undefined)
   // Hooks by callback: an async one costs every request a promise.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
+    if (isDraining()) reply.header('connection', 'close')
     done()
   })
-  registerRequestLog(app, log)
+  registerRequestLog(app, log, metrics)
   registerErrorHandling(app, { log, isOutage })
   await registerInput(app)
 
-  healthRoutes(app, { unreadyReason: () => unreadyReason(db) })
+  healthRoutes(app, { unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)) })
   checkoutRoutes(app, {
     intents,
     reports,
@@ -91,7 +112,14 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
 
   await app.register(
     async (v1) => {
-      await registerAuthentication(v1, { findKey, isOutage })
+      await v1.register(underPressure, {
+        maxEventLoopDelay: EVENT_LOOP_DELAY_LIMIT_MS,
+        pressureHandler: async () => {
+          throw unavailable()
+        },
+      })
+      const limits = await registerRateLimits(v1, config.rateLimitPerMinute)
+      await registerAuthentication(v1, { findKey, limits, isOutage })
       paymentRoutes(v1, {
         intents,
         now,
@@ -99,7 +127,10 @@ export async function buildApp({ config, db, listDb, log, now }: Dependencies): 
         publicUrl: config.publicUrl,
         dynamicQr: (intent, merchant) => dynamicQr(intent, merchant, config.publicUrl),
       })
-      settlementRoutes(v1, { settlements, partners })
+      settlementRoutes(v1, {
+        readFrom: async () => createSettlements(pickListDb ? await pickListDb() : listDb),
+        partners,
+      })
     },
     { prefix: '/v1' },
   )

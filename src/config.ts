@@ -33,6 +33,11 @@ const secrets = z
     `must be one or several secrets of at least ${SECRET_MIN_CHARACTERS} characters each, joined by commas`,
   )
 
+/** Whose X-Forwarded-For is believed. */
+const proxyAddresses = z
+  .string()
+  .regex(/^[\da-fA-F.:,/ ]+$/, 'must be addresses or networks of proxies, joined by commas')
+
 const DatabaseVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
@@ -47,11 +52,16 @@ const ServiceVariables = DatabaseVariables.extend({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
   ACQUIRER_SECRETS: secrets.default([]),
+  OPS_PORT: wholeNumber(0, 65_535).default(3001),
+  DATABASE_READ_URL: postgresUrl.optional(),
+  TRUST_PROXY: proxyAddresses.optional(),
+  RATE_LIMIT_PER_MINUTE: wholeNumber(1, 100_000_000).default(60_000),
+  SHUTDOWN_DRAIN_SECONDS: wholeNumber(0, 600).default(5),
   SANDBOX: z.literal('on', 'must be on, or not be set').optional(),
 })
 
 /** Variables that may also come as NAME_FILE: the path of a file that holds the value, as Docker secrets do. */
-const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'ACQUIRER_SECRETS']
+const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'DATABASE_READ_URL', 'ACQUIRER_SECRETS']
 
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
@@ -79,6 +89,11 @@ export function readConfig(environment: Environment) {
     publicUrl: variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`,
     logLevel: variables.LOG_LEVEL,
     intentExpiryMinutes: variables.INTENT_EXPIRY_MINUTES,
+    opsPort: variables.OPS_PORT,
+    databaseReadUrl: variables.DATABASE_READ_URL,
+    trustProxy: variables.TRUST_PROXY ?? false,
+    rateLimitPerMinute: variables.RATE_LIMIT_PER_MINUTE,
+    shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,
     acquirerSecrets: variables.ACQUIRER_SECRETS,
     sandbox: variables.SANDBOX === 'on',
   })

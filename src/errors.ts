@@ -16,6 +16,7 @@ const STATUS_CODE = {
   unsupportedMediaType: 415,
   expectationFailed: 417,
   unprocessable: 422,
+  tooManyRequests: 429,
   headersTooLarge: 431,
   internalError: 500,
   unavailable: 503,
@@ -95,6 +96,15 @@ export const unsupportedMediaType = () =>
 
 export const expectationFailed = () =>
   new Failure('expectationFailed', 'The only Expect that is understood is 100-continue')
+
+/** 429: `limit` requests a minute are used up; `resetSeconds` from now they are new. */
+export const tooManyRequests = (limit: number, resetSeconds: number) =>
+  new Failure('tooManyRequests', `Too many requests: at most ${limit} a minute; try again after Retry-After seconds`, {
+    'retry-after': String(resetSeconds),
+    'ratelimit-limit': String(limit),
+    'ratelimit-remaining': '0',
+    'ratelimit-reset': String(resetSeconds),
+  })
 
 export const headersTooLarge = () =>
   new Failure('headersTooLarge', 'The request headers are too large; send at most 16 KiB of them')

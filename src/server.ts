@@ -1,13 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import fastify from 'fastify'
 import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { createPool } from './db/pool.ts'
+import { createMetrics, metricsRoutes } from './http/metrics.ts'
 
-/** Connections for lists that are being streamed. */
+/** Connections for lists that are being streamed, to the primary and to the replica each. */
 const LIST_POOL_SIZE = 4
 /** npm passes Ctrl-C on to a process that got it from the terminal already: the second one within this time is no wish to hurry. */
 const REPEATED_SIGNAL_MS = 1_000
-
 /** Lines are written together: one system call a line was measured at 4 % of a request. */
 const LOG_BUFFER_BYTES = 8_192
 /** The longest that a line waits to be written, and what is lost of the log when the process is killed. */
@@ -18,36 +20,59 @@ const logFile = pino.destination({ minLength: LOG_BUFFER_BYTES, sync: true })
 const log = pino({ level: config.logLevel, base: null }, logFile)
 setInterval(() => logFile.flushSync(), LOG_FLUSH_INTERVAL_MS).unref()
 process.on('exit', () => logFile.flushSync())
-const db = createPool({ url: config.databaseUrl, size: config.databasePoolSize, log })
-const listDb = createPool({ url: config.databaseUrl, size: LIST_POOL_SIZE, log, queryTimeoutMs: 0 })
-const app = await buildApp({ config, db, listDb, log, now: () => new Date() })
-
-let stoppingSince: number | undefined
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
-
 // Whatever gets here is a fault of ours and may have left anything half done: better a new process than this one.
 process.on('uncaughtException', (error) => {
   log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'unexpected fault')
   process.exit(1)
 })
 
-await app.listen({ host: config.host, port: config.port }).catch(async (error: Error) => {
-  log.fatal({ error: error.message }, 'cannot listen')
-  process.exit(1)
+const listPool = (url: string) => createPool({ url, size: LIST_POOL_SIZE, log, queryTimeoutMs: 0 })
+const db = createPool({ url: config.databaseUrl, size: config.databasePoolSize, log })
+const listDb = listPool(config.databaseUrl)
+const replicaDb = config.databaseReadUrl === undefined ? undefined : listPool(config.databaseReadUrl)
+const pools = { requests: db, lists: listDb, ...(replicaDb && { replica: replicaDb }) }
+const metrics = createMetrics(pools)
+
+let stoppingSince: number | undefined
+const app = await buildApp({
+  config,
+  db,
+  listDb,
+  replicaDb,
+  log,
+  metrics,
+  now: () => new Date(),
+  isDraining: () => stoppingSince !== undefined,
 })
-log.info({ address: app.listeningOrigin, publicUrl: config.publicUrl }, 'listening')
+const opsApp = fastify()
+metricsRoutes(opsApp, metrics)
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
+
+try {
+  await app.listen({ host: config.host, port: config.port })
+  await opsApp.listen({ host: config.host, port: config.opsPort })
+} catch (error) {
+  log.fatal({ error: (error as Error).message }, 'cannot listen')
+  process.exit(1)
+}
+log.info({ address: app.listeningOrigin, ops: opsApp.listeningOrigin, publicUrl: config.publicUrl }, 'listening')
 logFile.flushSync()
 
-/** Stops taking requests, finishes those under way, closes the database. A second signal stops at once. */
+/**
+ * Tells the balancer by readiness, and every client by `Connection: close`, to go elsewhere, and serves on meanwhile;
+ * then takes no more, finishes what is under way and closes the database. A second signal stops at once.
+ */
 async function stop(signal: string) {
   if (stoppingSince !== undefined) {
     if (performance.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1)
     return
   }
   stoppingSince = performance.now()
-  log.info({ signal }, 'stopping')
-  await app.close()
-  await Promise.all([db.end(), listDb.end()])
+  log.info({ signal, drainSeconds: config.shutdownDrainSeconds }, 'stopping')
+  await sleep(config.shutdownDrainSeconds * 1000)
+  await Promise.all([app.close(), opsApp.close()])
+  await Promise.all(Object.values(pools).map((pool) => pool.end()))
   log.info('stopped')
   process.exit(0)
 }

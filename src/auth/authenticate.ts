@@ -1,6 +1,7 @@
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance } from 'fastify'
 import { unauthorized, unavailable } from '../errors.ts'
+import type { RateLimits } from '../http/rate-limits.ts'
 import type { AccessKeys, Caller } from './access-keys.ts'
 import { secretMatches } from './credentials.ts'
 
@@ -8,25 +9,36 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who is calling; set on every route under /v1 before its body is read. */
     caller: Caller
-    /** The public half of the credential that was accepted; for the log. */
+    /** The public key that was sent, if it is in the shape of ours; for limits and the log. */
     publicKey: string | undefined
+    /** The merchant that the request is about, once the caller is known to be allowed to; for the log. */
+    mid: string | undefined
   }
 }
 
 // Public keys are made by us in this shape; whatever else is sent needs no look-up.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
-export type Authentication = { findKey: AccessKeys['find']; isOutage: (error: unknown) => boolean }
+export type Authentication = {
+  findKey: AccessKeys['find']
+  limits: RateLimits
+  isOutage: (error: unknown) => boolean
+}
 
-/** Checks the Basic credentials of every request to `app` before a byte of its body is parsed: 401, or `request.caller`. */
-export async function registerAuthentication(app: FastifyInstance, { findKey, isOutage }: Authentication) {
+/** Checks the Basic credentials of every request to `app` before a byte of its body is parsed: 401, 429, or `request.caller`. */
+export async function registerAuthentication(app: FastifyInstance, { findKey, limits, isOutage }: Authentication) {
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {
-      const key = PUBLIC_KEY.test(publicKey) ? await findKey(publicKey).catch(failedLookUp) : undefined
-      if (key === undefined || !secretMatches(secret, key.secretHash)) throw unauthorized()
+      request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
+      const key = request.publicKey && (await findKey(request.publicKey).catch(failedLookUp))
+      if (!key || !secretMatches(secret, key.secretHash)) {
+        await limits.countFailure(request)
+        throw unauthorized()
+      }
+      await limits.countRequest(request)
       request.caller = key.caller
-      request.publicKey = key.publicKey
+      if (key.caller.kind === 'merchant') request.mid = key.caller.merchant.mid
     },
   })
   app.addHook('onRequest', app.basicAuth)

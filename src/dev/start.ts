@@ -8,6 +8,8 @@ if (bringsDatabase()) {
   const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
   // Its pay pages carry a control that pays without money: there is nobody's bank behind the demo.
   process.env.SANDBOX = 'on'
+  // Nobody balances over a demo: Ctrl-C means now.
+  process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
   console.log(demoCommands(demo, new Date()))
 } else {

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { unavailable } from '../errors.ts'
 import type { Intent } from './intent.ts'
 
 /**
@@ -7,6 +8,8 @@ import type { Intent } from './intent.ts'
 const BATCHES_IN_FLIGHT = 2
 /** Rows of one statement: a full one takes a few milliseconds, which is what a request behind it waits longer. */
 const BATCH_ROWS = 200
+/** Intents that may wait for a batch: about a second's worth. Beyond it the service is overloaded, and says so at once. */
+const WAITING_LIMIT = 5_000
 /** Statements that meet in another order on one of the unique constraints; PostgreSQL ends one of them. */
 const DEADLOCK = '40P01'
 const DEADLOCK_RETRIES = 5
@@ -18,7 +21,10 @@ type Waiting = { intent: Intent; resolve: (stored: boolean) => void; reject: (er
  * the same time share one statement: one round trip and one wait for the disk. A lone call waits for nobody, each call
  * has its own answer, and a row that PostgreSQL refuses fails its own call only.
  */
-export function batchInserts(db: Queryable): (intent: Intent) => Promise<boolean> {
+export function batchInserts(
+  db: Queryable,
+  onBatch: (rows: number, stored: number) => void,
+): (intent: Intent) => Promise<boolean> {
   const waiting: Waiting[] = []
   let inFlight = 0
   let scheduled = false
@@ -45,6 +51,7 @@ export function batchInserts(db: Queryable): (intent: Intent) => Promise<boolean
         db,
         batch.map(({ intent }) => intent),
       )
+      onBatch(batch.length, stored.size)
       for (const { intent, resolve } of batch) resolve(stored.has(intent.orderId))
     } catch (error) {
       if (batch.length === 1 || !isRefusedRow(error)) {
@@ -58,6 +65,7 @@ export function batchInserts(db: Queryable): (intent: Intent) => Promise<boolean
 
   return (intent) =>
     new Promise((resolve, reject) => {
+      if (waiting.length >= WAITING_LIMIT) return reject(unavailable())
       waiting.push({ intent, resolve, reject })
       schedule()
     })

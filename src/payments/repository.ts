@@ -17,8 +17,8 @@ export type Checkout = Pick<
 export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Status; utr: string | null }
 
 /** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
-export function createIntents(db: Queryable) {
-  const store = batchInserts(db)
+export function createIntents(db: Queryable, onBatch: (rows: number, stored: number) => void) {
+  const store = batchInserts(db, onBatch)
 
   return {
     /** Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. */

@@ -9,29 +9,32 @@ import type { Settlement, Settlements } from './repository.ts'
 import { FetchSettlementList } from './schema.ts'
 import { toWire } from './wire.ts'
 
-export type SettlementRoutes = { settlements: Settlements; partners: Pick<Partners, 'isLinked'> }
+export type SettlementRoutes = {
+  /** Where lists are read now: a replica, or the primary. */
+  readFrom: () => Promise<Settlements>
+  partners: Pick<Partners, 'isLinked'>
+}
 
 /** A reader that takes nothing for this long is cut off: it holds one of the few connections that lists have. */
 const STALLED_READER_MS = 30_000
 
 /** Contract A3. */
-export function settlementRoutes(v1: FastifyInstance, { settlements, partners }: SettlementRoutes) {
+export function settlementRoutes(v1: FastifyInstance, { readFrom, partners }: SettlementRoutes) {
   const app = v1.withTypeProvider<ZodTypeProvider>()
 
-  app.post(
-    '/partner/fetchSettlementList',
-    { schema: { body: FetchSettlementList } },
-    async ({ body, caller }, reply) => {
-      await authorizePartner(caller, body.pid, body.mid, partners)
-      const batches = settlements.list(body.mid, body.s_date, nextDay(body.e_date), whenClientGoes(reply))
-      // The first batch is awaited here, so that a database that is away still gets its proper envelope.
-      const first = await batches.next()
-      if (first.done) return ok('No settlements found', [])
-      reply.raw.setTimeout(STALLED_READER_MS, () => reply.raw.destroy())
-      const text = okText('Settlements found', wireBatches(first.value, batches))
-      return reply.type('application/json; charset=utf-8').send(Readable.from(text, { objectMode: false }))
-    },
-  )
+  app.post('/partner/fetchSettlementList', { schema: { body: FetchSettlementList } }, async (request, reply) => {
+    const { body, caller } = request
+    await authorizePartner(caller, body.pid, body.mid, partners)
+    request.mid = body.mid
+    const settlements = await readFrom()
+    const batches = settlements.list(body.mid, body.s_date, nextDay(body.e_date), whenClientGoes(reply))
+    // The first batch is awaited here, so that a database that is away still gets its proper envelope.
+    const first = await batches.next()
+    if (first.done) return ok('No settlements found', [])
+    reply.raw.setTimeout(STALLED_READER_MS, () => reply.raw.destroy())
+    const text = okText('Settlements found', wireBatches(first.value, batches))
+    return reply.type('application/json; charset=utf-8').send(Readable.from(text, { objectMode: false }))
+  })
 }
 
 /** Aborts when the answer is over, or its client has gone away: before this moment too. */

@@ -74,7 +74,7 @@ async function createOrders(): Promise<string[]> {
     customer_email: 'asha@example.in',
     customer_mobile: '0123456789',
   }
-  const intents = createIntents(db)
+  const intents = createIntents(db, () => undefined)
   const made = Array.from({ length: PAGES }, () => buildIntent(request, merchant, now, 15))
   for (const intent of made) await intents.insert(intent)
   return made.map(({ orderId }) => orderId)

@@ -14,7 +14,15 @@ export async function startServerProcess(
 ): Promise<ServerProcess> {
   const child = spawn(process.execPath, ['--max-semi-space-size=16', '--import', 'tsx', 'src/server.ts'], {
     cwd: ROOT,
-    env: { ...process.env, DATABASE_URL: databaseUrl, PORT: '0', PUBLIC_URL: 'http://localhost', ...environment },
+    env: {
+      ...process.env,
+      DATABASE_URL: databaseUrl,
+      PORT: '0',
+      OPS_PORT: '0',
+      SHUTDOWN_DRAIN_SECONDS: '0',
+      PUBLIC_URL: 'http://localhost',
+      ...environment,
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })

@@ -6,6 +6,7 @@ import { buildApp } from '../../src/app.ts'
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../../src/auth/credentials.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
+import { createMetrics } from '../../src/http/metrics.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
 import { createTestDatabase } from './database.ts'
@@ -34,7 +35,13 @@ export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 /** The whole service on a database of its own; both are gone when the test file ends. */
 export async function startService(
-  options: { expiryMinutes?: number; sandbox?: boolean; acquirerSecrets?: string[]; publicUrl?: string } = {},
+  options: {
+    expiryMinutes?: number
+    sandbox?: boolean
+    acquirerSecrets?: string[]
+    rateLimitPerMinute?: number
+    publicUrl?: string
+  } = {},
 ): Promise<TestService> {
   const database = await createTestDatabase()
   const lines: string[] = []
@@ -47,8 +54,11 @@ export async function startService(
     intentExpiryMinutes: options.expiryMinutes ?? 15,
     acquirerSecrets: options.acquirerSecrets ?? ACQUIRER_SECRETS,
     sandbox: options.sandbox ?? false,
+    trustProxy: false as const,
+    rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,
   }
-  const app = await buildApp({ config, db, listDb, log, now: clock.now })
+  const metrics = createMetrics({ requests: db, lists: listDb })
+  const app = await buildApp({ config, db, listDb, log, metrics, now: clock.now })
   afterAll(async () => {
     await app.close()
     await Promise.all([db.end(), listDb.end()])

@@ -1,0 +1,85 @@
+import type { FastifyInstance } from 'fastify'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+/** Seconds; the p99 of a payment on a busy instance lies in the middle. */
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
+const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
+
+type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** What the operator watches, in the format of Prometheus. Labels hold names of ours only, never what a caller sent. */
+export function createMetrics(pools: Record<string, PoolCounts>) {
+  const registry = new Registry()
+  const registers = [registry]
+  // Event-loop lag, memory and garbage collection among them.
+  collectDefaultMetrics({ register: registry })
+
+  const requests = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Requests by route and status, and how long they took',
+    labelNames: ['route', 'status'],
+    buckets: DURATION_BUCKETS,
+    registers,
+  })
+  const created = new Counter({ name: 'payment_intents_created_total', help: 'Intents stored', registers })
+  const conflicts = new Counter({
+    name: 'payment_intent_conflicts_total',
+    help: 'Intents that were not stored, since their order_id or Idempotency-Key was taken',
+    registers,
+  })
+  const batchRows = new Histogram({
+    name: 'payment_intent_batch_rows',
+    help: 'Intents stored by one statement',
+    buckets: BATCH_BUCKETS,
+    registers,
+  })
+  const refused = new Counter({
+    name: 'payment_notifications_refused_total',
+    help: 'Notifications of the acquirer that were refused, by status',
+    labelNames: ['status'],
+    registers,
+  })
+  new Gauge({
+    name: 'database_pool_connections',
+    help: 'Connections by pool and state; waiting are requests without one',
+    labelNames: ['pool', 'state'],
+    registers,
+    collect() {
+      for (const [pool, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
+        this.set({ pool, state: 'busy' }, totalCount - idleCount)
+        this.set({ pool, state: 'idle' }, idleCount)
+        this.set({ pool, state: 'waiting' }, waitingCount)
+      }
+    },
+  })
+
+  // Looking a child up by its labels builds strings; a route and status have few combinations.
+  const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
+  function requestsOf(route: string, status: number) {
+    const byStatus = children.get(route) ?? new Map()
+    children.set(route, byStatus)
+    const child = byStatus.get(status) ?? requests.labels(route, String(status))
+    byStatus.set(status, child)
+    return child
+  }
+
+  return {
+    registry,
+    request(route: string, status: number, durationMs: number) {
+      requestsOf(route, status).observe(durationMs / 1000)
+      if (route === '/acquirer/paymentNotification' && status >= 400) refused.inc({ status })
+    },
+    insertBatch(rows: number, stored: number) {
+      batchRows.observe(rows)
+      created.inc(stored)
+      conflicts.inc(rows - stored)
+    },
+  }
+}
+
+/** `/metrics`, on a listener of its own that only the operator reaches. */
+export function metricsRoutes(app: FastifyInstance, { registry }: Pick<Metrics, 'registry'>) {
+  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
+}
