@@ -5,7 +5,14 @@ import { createInterface } from 'node:readline'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-export type ServerProcess = { url: string; port: number; pid: number; child: ChildProcess; stop: () => Promise<void> }
+export type ServerProcess = {
+  url: string
+  port: number
+  opsPort: number
+  pid: number
+  child: ChildProcess
+  stop: () => Promise<void>
+}
 
 /** The service as a process of its own, on a port that the system picks; answers once it listens. */
 export async function startServerProcess(
@@ -26,16 +33,17 @@ export async function startServerProcess(
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
-  const port = await new Promise<number>((resolve, reject) => {
+  const { port, opsPort } = await new Promise<{ port: number; opsPort: number }>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the service ended with code ${code} before it listened`)))
     lines.on('line', (line) => {
-      const { msg, address } = JSON.parse(line)
-      if (msg === 'listening') resolve(Number(new URL(address).port))
+      const { msg, address, ops } = JSON.parse(line)
+      if (msg === 'listening') resolve({ port: Number(new URL(address).port), opsPort: Number(new URL(ops).port) })
     })
   })
   return {
     url: `http://127.0.0.1:${port}`,
     port,
+    opsPort,
     pid: child.pid as number,
     child,
     async stop() {

@@ -1,0 +1,65 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  CREATE,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+const REQUESTS_PER_MINUTE = 30
+const FAILURES_PER_MINUTE = 20
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ rateLimitPerMinute: REQUESTS_PER_MINUTE })
+})
+
+const create = (mid: string, key: Key) => post(service.app, CREATE, intentFields(mid), key)
+
+async function statuses(count: number, send: () => Promise<{ status: number }>): Promise<number[]> {
+  const seen: number[] = []
+  for (let i = 0; i < count; i++) seen.push((await send()).status)
+  return seen
+}
+
+describe('429 (contract B2, B3)', () => {
+  it('answers a key that has used up its minute with Retry-After and RateLimit headers, and no other key', async () => {
+    const busy = await newMerchant(service.db)
+    expect(new Set(await statuses(REQUESTS_PER_MINUTE, () => create(busy.mid, busy.key)))).toEqual(new Set([200]))
+    const { status, body, headers } = await create(busy.mid, busy.key)
+    expect([status, body]).toEqual([
+      429,
+      refusal(429, `Too many requests: at most ${REQUESTS_PER_MINUTE} a minute; try again after Retry-After seconds`),
+    ])
+    expect(headers).toMatchObject({ 'ratelimit-limit': '30', 'ratelimit-remaining': '0' })
+    expect(Number(headers['retry-after'])).toBeGreaterThan(0)
+    expect(Number(headers['retry-after'])).toBeLessThanOrEqual(60)
+    expect(headers['ratelimit-reset']).toBe(headers['retry-after'])
+    const other = await newMerchant(service.db)
+    expect((await create(other.mid, other.key)).status).toBe(200)
+  })
+
+  it('answers too many wrong secrets of one public key, and lets its owner in all the while', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const guess = () => create(mid, { ...key, secretKey: 'sk_guess' })
+    expect(new Set(await statuses(FAILURES_PER_MINUTE, guess))).toEqual(new Set([401]))
+    expect((await guess()).status).toBe(429)
+    expect((await create(mid, key)).status).toBe(200)
+  })
+
+  it('counts failures by key: a neighbour behind the same address is not locked out', async () => {
+    const [noisy, quiet] = [await newMerchant(service.db), await newMerchant(service.db)]
+    await statuses(FAILURES_PER_MINUTE + 1, () => create(noisy.mid, { ...noisy.key, secretKey: 'sk_guess' }))
+    expect((await create(quiet.mid, { ...quiet.key, secretKey: 'sk_typo' })).status).toBe(401)
+  })
+
+  it('comes before the body is read', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    await statuses(REQUESTS_PER_MINUTE, () => create(mid, key))
+    expect((await post(service.app, CREATE, 'x'.repeat(20_000), key)).status).toBe(429)
+  })
+})

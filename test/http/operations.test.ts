@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createPool, type Database } from '../../src/db/pool.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { basic, CREATE, form, intentFields, type Key, newMerchant } from '../support/service.ts'
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let mid: string
+let key: Key
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = createPool({ url, size: 2, log: pino({ level: 'silent' }) })
+  ;({ mid, key } = await newMerchant(db))
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+function create(server: ServerProcess, agent?: Agent): Promise<{ status: number; connection: string | undefined }> {
+  return new Promise((resolve, reject) => {
+    const call = request(`${server.url}${CREATE}`, {
+      method: 'POST',
+      ...(agent && { agent }),
+      headers: { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' },
+    })
+    call.on('error', reject)
+    call.on('response', (response) => {
+      response.resume()
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, connection: response.headers.connection }))
+    })
+    call.end(form(intentFields(mid)))
+  })
+}
+
+const status = async (address: string) => (await fetch(address)).status
+
+describe('what an instance tells its operator', () => {
+  it('measures requests by route and status, intents, conflicts, batches, pools and the event loop, on its own port', async () => {
+    const server = await startServerProcess(url)
+    await create(server)
+    await fetch(`${server.url}/nowhere?secret=SENT`)
+    const text = await (await fetch(`http://127.0.0.1:${server.opsPort}/metrics`)).text()
+    await server.stop()
+    expect(text).toContain(`http_request_duration_seconds_count{route="${CREATE}",status="200"} 1`)
+    expect(text).toContain('http_request_duration_seconds_count{route="none",status="404"} 1')
+    expect(text).toContain('payment_intents_created_total 1')
+    expect(text).toContain('payment_intent_conflicts_total 0')
+    expect(text).toContain('payment_intent_batch_rows_count 1')
+    expect(text).toMatch(/database_pool_connections\{pool="requests",state="idle"\} \d/)
+    expect(text).toMatch(/nodejs_eventloop_lag_seconds /)
+    expect(text).not.toMatch(/SENT|sk_|asha|Asha/)
+  })
+
+  it('does not show metrics to the public port', async () => {
+    const server = await startServerProcess(url)
+    expect(await status(`${server.url}/metrics`)).toBe(404)
+    await server.stop()
+  })
+
+  it('says that a database is not migrated, and is alive meanwhile', async () => {
+    const empty = await createTestDatabase({ empty: true })
+    const server = await startServerProcess(empty.url)
+    const ready = await fetch(`${server.url}/readyz`)
+    expect([ready.status, await ready.json()]).toMatchObject([
+      503,
+      { status: false, statusCode: 503, msg: expect.stringContaining('run "ops migrate"') },
+    ])
+    expect(await status(`${server.url}/livez`)).toBe(200)
+    await server.stop()
+    await empty.drop()
+  })
+})
+
+describe('shutdown', () => {
+  it('fails readiness at once, serves on with Connection: close for the drain time, then ends with 0', async () => {
+    const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '2' })
+    expect(await status(`${server.url}/readyz`)).toBe(200)
+    const ended = once(server.child, 'exit')
+    server.child.kill('SIGTERM')
+    await expect.poll(() => status(`${server.url}/readyz`)).toBe(503)
+    expect(await status(`${server.url}/livez`)).toBe(200)
+    const agent = new Agent({ keepAlive: true })
+    expect(await create(server, agent)).toEqual({ status: 200, connection: 'close' })
+    expect(await ended).toEqual([0, null])
+  })
+
+  it('loses none of the requests that are under way', async () => {
+    const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '1' })
+    const agent = new Agent({ keepAlive: true, maxSockets: 20 })
+    const answers: Promise<{ status: number }>[] = []
+    for (let i = 0; i < 200; i++) {
+      if (i === 100) server.child.kill('SIGTERM')
+      answers.push(create(server, agent))
+      await sleep(2)
+    }
+    expect(new Set((await Promise.all(answers)).map((answer) => answer.status))).toEqual(new Set([200]))
+    await once(server.child, 'exit')
+    agent.destroy()
+  })
+
+  it('ends at once at a second signal', async () => {
+    const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '60' })
+    const ended = once(server.child, 'exit')
+    server.child.kill('SIGTERM')
+    await sleep(1_200)
+    server.child.kill('SIGTERM')
+    expect(await ended).toEqual([1, null])
+  })
+})
