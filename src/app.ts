@@ -2,7 +2,7 @@ import underPressure from '@fastify/under-pressure'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { acquirerRoutes } from './acquirer/routes.ts'
-import { cacheKeys, createAccessKeys } from './auth/access-keys.ts'
+import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
 import { dynamicQr } from './checkout/dynamic-qr.ts'
 import { checkoutRoutes } from './checkout/routes.ts'
@@ -10,6 +10,7 @@ import type { Config } from './config.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { isOutage } from './db/outage.ts'
 import type { Database } from './db/pool.ts'
+import { rememberBriefly } from './db/remember-briefly.ts'
 import { createReadRouter } from './db/replica.ts'
 import { unavailable } from './errors.ts'
 import { refuseBadUrl, refuseBrokenHttp, registerErrorHandling } from './http/error-handler.ts'
@@ -57,9 +58,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false } = dependencies
   const intents = createIntents(db, metrics.insertBatch)
   const reports = createReports(db)
-  const partners = createPartners(db)
+  const isLinked = rememberBriefly(createPartners(db).isLinked)
   const pickListDb = replicaDb && createReadRouter({ primary: listDb, replica: replicaDb })
-  const findKey = cacheKeys(createAccessKeys(db).find)
+  const findKey = rememberBriefly(createAccessKeys(db).find)
 
   const app = fastify({
     bodyLimit: BODY_LIMIT_BYTES,
@@ -129,7 +130,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
       })
       settlementRoutes(v1, {
         readFrom: async () => createSettlements(pickListDb ? await pickListDb() : listDb),
-        partners,
+        isLinked,
       })
     },
     { prefix: '/v1' },

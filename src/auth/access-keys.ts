@@ -76,31 +76,6 @@ export function createAccessKeys(db: Queryable) {
   }
 }
 
-/** How old an answer of `cacheKeys` may be. Contract B5 allows 5 seconds for a revoked key to die everywhere. */
-const CACHE_MS = 1_000
-/** Keys that are remembered at once, unknown ones too; beyond that the oldest are forgotten. */
-const CACHE_KEYS = 10_000
-
-/**
- * `find` with a memory of a second, for the look-up that every request makes: one query per key and second, however many
- * requests come. A failed look-up is not remembered.
- */
-export function cacheKeys(find: AccessKeys['find']): AccessKeys['find'] {
-  const remembered = new Map<string, { until: number; key: Promise<AccessKey | undefined> }>()
-  return (publicKey) => {
-    // Not the time of day: a clock that is set back would let a revoked key live on.
-    const moment = performance.now()
-    const known = remembered.get(publicKey)
-    if (known && moment < known.until) return known.key
-    const key = find(publicKey)
-    remembered.delete(publicKey)
-    remembered.set(publicKey, { until: moment + CACHE_MS, key })
-    key.catch(() => remembered.delete(publicKey))
-    if (remembered.size > CACHE_KEYS) remembered.delete(remembered.keys().next().value as string)
-    return key
-  }
-}
-
 export type AccessKeys = ReturnType<typeof createAccessKeys>
 
 type KeyRow = {

@@ -15,6 +15,6 @@ export function authorizeMerchant(caller: Caller, mid: string): Merchant {
  * The merchant may be disabled: its partners still read what was settled. One look-up by (pid, mid), whether or not
  * the merchant exists, so that the time tells nothing.
  */
-export async function authorizePartner(caller: Caller, pid: string, mid: string, partners: Pick<Partners, 'isLinked'>) {
-  if (caller.kind !== 'partner' || caller.pid !== pid || !(await partners.isLinked(pid, mid))) throw forbidden()
+export async function authorizePartner(caller: Caller, pid: string, mid: string, isLinked: Partners['isLinked']) {
+  if (caller.kind !== 'partner' || caller.pid !== pid || !(await isLinked(pid, mid))) throw forbidden()
 }

@@ -7,34 +7,49 @@ import type { Partners } from '../merchants/partners.ts'
 import { nextDay } from './dates.ts'
 import type { Settlement, Settlements } from './repository.ts'
 import { FetchSettlementList } from './schema.ts'
+import { shareReads } from './share-reads.ts'
 import { toWire } from './wire.ts'
 
 export type SettlementRoutes = {
   /** Where lists are read now: a replica, or the primary. */
   readFrom: () => Promise<Settlements>
-  partners: Pick<Partners, 'isLinked'>
+  isLinked: Partners['isLinked']
 }
+
+const FOUND = 'Settlements found'
+const NONE_FOUND = 'No settlements found'
 
 /** A reader that takes nothing for this long is cut off: it holds one of the few connections that lists have. */
 const STALLED_READER_MS = 30_000
 
 /** Contract A3. */
-export function settlementRoutes(v1: FastifyInstance, { readFrom, partners }: SettlementRoutes) {
+export function settlementRoutes(v1: FastifyInstance, { readFrom, isLinked }: SettlementRoutes) {
   const app = v1.withTypeProvider<ZodTypeProvider>()
+  const shareList = shareReads<string | undefined>()
 
   app.post('/partner/fetchSettlementList', { schema: { body: FetchSettlementList } }, async (request, reply) => {
-    const { body, caller } = request
-    await authorizePartner(caller, body.pid, body.mid, partners)
-    request.mid = body.mid
+    const { pid, mid, s_date: from, e_date } = request.body
+    await authorizePartner(request.caller, pid, mid, isLinked)
+    request.mid = mid
+    const until = nextDay(e_date)
     const settlements = await readFrom()
-    const batches = settlements.list(body.mid, body.s_date, nextDay(body.e_date), whenClientGoes(reply))
+
+    reply.type('application/json; charset=utf-8')
+    const key = `${mid} ${from.getTime()} ${until.getTime()}`
+    const short = await shareList(key, async () => shortText(await settlements.shortList(mid, from, until)))
+    if (short !== undefined) return reply.send(short)
+
+    const batches = settlements.list(mid, from, until, whenClientGoes(reply))
     // The first batch is awaited here, so that a database that is away still gets its proper envelope.
     const first = await batches.next()
-    if (first.done) return ok('No settlements found', [])
     reply.raw.setTimeout(STALLED_READER_MS, () => reply.raw.destroy())
-    const text = okText('Settlements found', wireBatches(first.value, batches))
-    return reply.type('application/json; charset=utf-8').send(Readable.from(text, { objectMode: false }))
+    return reply.send(Readable.from(okText(FOUND, wireBatches(first.value ?? [], batches)), { objectMode: false }))
   })
+}
+
+/** The whole answer to a short list; undefined when it was too long to be read in one piece. */
+function shortText(rows: Settlement[] | undefined): string | undefined {
+  return rows && JSON.stringify(ok(rows.length > 0 ? FOUND : NONE_FOUND, rows.map(toWire)))
 }
 
 /** Aborts when the answer is over, or its client has gone away: before this moment too. */
