@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /**
  * The kinds of fields that several requests share, each with the rule that its sender reads.

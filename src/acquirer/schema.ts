@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { otherwise, text } from '../fields.ts'
 
 const UTR_RULE = 'must be 1 to 35 letters and digits'

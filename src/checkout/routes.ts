@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
+import * as z from 'zod'
 import { notFound, paymentClosed, unavailable } from '../errors.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { recordReport } from '../payments/record-report.ts'

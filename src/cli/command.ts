@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { createAccessKeys } from '../auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
 import { identifier, otherwise, text } from '../fields.ts'

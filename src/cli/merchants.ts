@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { createMerchants, type Merchant } from '../merchants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../merchants/schema.ts'
 import { CommandFault, command, type Output } from './command.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { migrate } from '../db/migrate.ts'
 import { command } from './command.ts'
 

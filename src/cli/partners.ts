@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { createPartners, type LinkOutcome } from '../merchants/partners.ts'
 import { NewPartner, OneLink } from '../merchants/schema.ts'
 import { CommandFault, command, type Output } from './command.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { otherwise } from '../fields.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'

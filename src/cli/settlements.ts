@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
-import { z } from 'zod'
+import * as z from 'zod'
 import { otherwise } from '../fields.ts'
 import { SettlementFileError } from '../settlements/csv.ts'
 import { importSettlements } from '../settlements/import.ts'

@@ -1,11 +1,14 @@
+import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { parse } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Queryable } from './pool.ts'
 
-/** The same distance from src/db and from dist/db. */
-const FOLDER = fileURLToPath(new URL('../../migrations', import.meta.url))
+// Two folders up from here; one up from dist, where this is bundled into.
+const FOLDER = ['../../migrations', '../migrations']
+  .map((path) => fileURLToPath(new URL(path, import.meta.url)))
+  .find(existsSync) as string
 const TABLE = 'schema_migrations'
 const CONNECT_TIMEOUT_MS = 10_000
 const UNDEFINED_TABLE = '42P01'

@@ -1,6 +1,6 @@
 import formBody from '@fastify/formbody'
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, FastifyTypeProvider } from 'fastify'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { badRequest, Failure } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
 

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { z } from 'zod'
+import * as z from 'zod'
 import { identifier, otherwise, text } from '../fields.ts'
 
 /** 99 characters is the most that the UPI parameter pn carries. What turns the writing direction could disguise a payee. */

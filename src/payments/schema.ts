@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { identifier, otherwise, text } from '../fields.ts'
 
 const AMOUNT_RULE = 'must be a whole number from 1 to 100000'

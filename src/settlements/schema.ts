@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { identifier, otherwise } from '../fields.ts'
 import { startOfIstDay } from './dates.ts'
 
