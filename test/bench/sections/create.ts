@@ -57,7 +57,13 @@ async function throughput(contenders: Contenders, pgbench: ReturnType<typeof pre
     [...names, ...(pgbench ? (['database'] as const) : [])],
     ROUNDS,
     async (name, round) => {
-      if (name === 'database') return (await pgbench?.({ seconds: ROUND_SECONDS })) ?? 0
+      if (name === 'database') {
+        const insertsPerSecond = (await pgbench?.({ seconds: ROUND_SECONDS })) ?? 0
+        progress(
+          `createPaymentIntent: round ${round} of ${ROUNDS}, database: ${Math.round(insertsPerSecond)} inserts/s`,
+        )
+        return insertsPerSecond
+      }
       const { requests, requestsPerSecond } = await loadOne(contenders[name], { seconds: ROUND_SECONDS })
       if (name === 'ours') {
         answered += requests

@@ -8,8 +8,8 @@ import { addMerchants, fillIntents, MERCHANTS, merchantId } from '../tables.ts'
 import { newCreateRequest } from '../tenants.ts'
 
 const ROUNDS = 5
-const ROUND_SECONDS = 4
-const WARM_UP_SECONDS = 4
+const ROUND_SECONDS = 3
+const WARM_UP_SECONDS = 3
 const SIZES = [1_000, 100_000, 10_000_000]
 const QUICK_SIZES = [1_000, 100_000, 1_000_000]
 

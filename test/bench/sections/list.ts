@@ -10,7 +10,7 @@ import { addMerchants, fillSettlements, merchantId, RARE_DAY, RARE_ROWS } from '
 import { answerTo, newPartnerRequest } from '../tenants.ts'
 
 const ROUNDS = 5
-const ROUND_SECONDS = 4
+const ROUND_SECONDS = 3
 const WARM_UP_SECONDS = 3
 const STREAMED_ROWS = 1_000_000
 const SMALL_TABLE_ROWS = 10_000
