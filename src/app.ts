@@ -59,7 +59,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const intents = createIntents(db, metrics.insertBatch)
   const reports = createReports(db)
   const isLinked = rememberBriefly(createPartners(db).isLinked)
-  const pickListDb = replicaDb && createReadRouter({ primary: listDb, replica: replicaDb })
+  const readFromReplica = replicaDb && createReadRouter({ primary: listDb, replica: replicaDb })
   const findKey = rememberBriefly(createAccessKeys(db).find)
 
   const app = fastify({
@@ -129,7 +129,10 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
         dynamicQr: (intent, merchant) => dynamicQr(intent, merchant, config.publicUrl),
       })
       settlementRoutes(v1, {
-        readFrom: async () => createSettlements(pickListDb ? await pickListDb() : listDb),
+        read: (work) => {
+          const onDatabase = (database: Database) => work(createSettlements(database))
+          return readFromReplica ? readFromReplica(onDatabase) : onDatabase(listDb)
+        },
         isLinked,
       })
     },

@@ -45,11 +45,14 @@ export async function findRunning(cluster: Cluster): Promise<number | undefined>
   }
 }
 
-/** Starts a server on `cluster`, where none runs, and answers its port once it takes connections. */
-export async function startPostmaster(cluster: Cluster): Promise<number> {
+/**
+ * Starts a server on `cluster`, where none runs, and answers its port once it takes connections. The port is random,
+ * unless one is given.
+ */
+export async function startPostmaster(cluster: Cluster, fixedPort?: number): Promise<number> {
   for (let attempt = 1; ; attempt += 1) {
     disownPidFile(cluster)
-    const port = await freePort()
+    const port = fixedPort ?? (await freePort())
     if (await becomesReady(cluster, port)) return port
     const log = existsSync(cluster.logFile) ? readFileSync(cluster.logFile, 'utf8').trim() : ''
     const passing = /address already in use|shared memory block .* is still in use/i.test(log)

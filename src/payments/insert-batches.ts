@@ -3,9 +3,10 @@ import { unavailable } from '../errors.ts'
 import type { Intent } from './intent.ts'
 
 /**
- * Batches under way at once. A second one parses and plans while the first waits for the disk.
+ * Batches under way at once: while some wait for the disk another is gathered, and PostgreSQL flushes what it finds
+ * together. With durable commits 1, 2 and 4 were measured at 8.9, 9.3 and 10.4 thousand requests a second, 8 no better.
  */
-const BATCHES_IN_FLIGHT = 2
+const BATCHES_IN_FLIGHT = 4
 /** Rows of one statement: a full one takes a few milliseconds, which is what a request behind it waits longer. */
 const BATCH_ROWS = 200
 /** Intents that may wait for a batch: about a second's worth. Beyond it the service is overloaded, and says so at once. */

@@ -11,8 +11,8 @@ import { shareReads } from './share-reads.ts'
 import { toWire } from './wire.ts'
 
 export type SettlementRoutes = {
-  /** Where lists are read now: a replica, or the primary. */
-  readFrom: () => Promise<Settlements>
+  /** Does `work` with the settlements of a replica or of the primary; if the replica fails, again with the primary's. */
+  read: <T>(work: (settlements: Settlements) => Promise<T>) => Promise<T>
   isLinked: Partners['isLinked']
 }
 
@@ -23,7 +23,7 @@ const NONE_FOUND = 'No settlements found'
 const STALLED_READER_MS = 30_000
 
 /** Contract A3. */
-export function settlementRoutes(v1: FastifyInstance, { readFrom, isLinked }: SettlementRoutes) {
+export function settlementRoutes(v1: FastifyInstance, { read, isLinked }: SettlementRoutes) {
   const app = v1.withTypeProvider<ZodTypeProvider>()
   const shareList = shareReads<string | undefined>()
 
@@ -32,16 +32,20 @@ export function settlementRoutes(v1: FastifyInstance, { readFrom, isLinked }: Se
     await authorizePartner(request.caller, pid, mid, isLinked)
     request.mid = mid
     const until = nextDay(e_date)
-    const settlements = await readFrom()
 
     reply.type('application/json; charset=utf-8')
     const key = `${mid} ${from.getTime()} ${until.getTime()}`
-    const short = await shareList(key, async () => shortText(await settlements.shortList(mid, from, until)))
+    const short = await shareList(key, async () =>
+      shortText(await read((settlements) => settlements.shortList(mid, from, until))),
+    )
     if (short !== undefined) return reply.send(short)
 
-    const batches = settlements.list(mid, from, until, whenClientGoes(reply))
+    const gone = whenClientGoes(reply)
     // The first batch is awaited here, so that a database that is away still gets its proper envelope.
-    const first = await batches.next()
+    const { first, batches } = await read(async (settlements) => {
+      const batches = settlements.list(mid, from, until, gone)
+      return { first: await batches.next(), batches }
+    })
     reply.raw.setTimeout(STALLED_READER_MS, () => reply.raw.destroy())
     return reply.send(Readable.from(okText(FOUND, wireBatches(first.value ?? [], batches)), { objectMode: false }))
   })

@@ -23,6 +23,8 @@ export type TestClock = { now: () => Date; set: (moment: string) => void; advanc
 export type TestService = {
   app: FastifyInstance
   db: Database
+  listDb: Database
+  replicaDb: Database | undefined
   databaseUrl: string
   clock: TestClock
   log: string[]
@@ -41,13 +43,17 @@ export async function startService(
     acquirerSecrets?: string[]
     rateLimitPerMinute?: number
     publicUrl?: string
+    /** A migrated database and a replica of it, which their maker removes. */
+    replicated?: { url: string; replicaUrl: string }
   } = {},
 ): Promise<TestService> {
-  const database = await createTestDatabase()
+  const { replicated } = options
+  const database = replicated ? { url: replicated.url, drop: async () => undefined } : await createTestDatabase()
   const lines: string[] = []
   const log = pino({ level: 'info', base: null }, { write: (line) => void lines.push(line) })
   const db = createPool({ url: database.url, size: 10, log })
   const listDb = createPool({ url: database.url, size: 4, log, queryTimeoutMs: 0 })
+  const replicaDb = replicated && createPool({ url: replicated.replicaUrl, size: 4, log, queryTimeoutMs: 0 })
   const clock = testClock('2026-03-31T18:29:59.000Z')
   const config = {
     publicUrl: options.publicUrl ?? PUBLIC_URL,
@@ -58,13 +64,13 @@ export async function startService(
     rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,
   }
   const metrics = createMetrics({ requests: db, lists: listDb })
-  const app = await buildApp({ config, db, listDb, log, metrics, now: clock.now })
+  const app = await buildApp({ config, db, listDb, replicaDb, log, metrics, now: clock.now })
   afterAll(async () => {
     await app.close()
-    await Promise.all([db.end(), listDb.end()])
+    await Promise.all([db.end(), listDb.end(), replicaDb?.end()])
     await database.drop()
   })
-  return { app, db, databaseUrl: database.url, clock, log: lines }
+  return { app, db, listDb, replicaDb, databaseUrl: database.url, clock, log: lines }
 }
 
 function testClock(start: string): TestClock {
