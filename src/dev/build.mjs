@@ -15,7 +15,9 @@ await build({
   target: 'node20',
   external: ['pg-native'],
   // Libraries in CommonJS ask for the platform's modules by require.
-  banner: { js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)" },
+  banner: {
+    js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
+  },
   logLevel: 'warning',
 })
 cpSync('src/checkout/page', 'dist/page', { recursive: true })

@@ -120,5 +120,11 @@ function toSettlement([amount, utr, bankReferenceNumber, status, mid, initiatedA
 
 /** `"2026-01-02T03:04:05.6"`, quotes included, as `2026-01-02T03:04:05.600Z`; beyond milliseconds it is cut. */
 function toUtcIso(json: string): string {
+  // Nearly all are whole seconds, or have their three decimals.
+  if (json.length === WHOLE_SECONDS) return `${json.slice(1, -1)}.000Z`
+  if (json.length === MILLISECONDS) return `${json.slice(1, -1)}Z`
   return `${json.slice(1, 20)}.${json.slice(21, -1).slice(0, 3).padEnd(3, '0')}Z`
 }
+
+const WHOLE_SECONDS = '"2026-01-02T03:04:05"'.length
+const MILLISECONDS = '"2026-01-02T03:04:05.600"'.length
