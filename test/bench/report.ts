@@ -36,8 +36,8 @@ export function printFinding({ title, series, figures, notes = [] }: Finding): v
   for (const note of notes) console.log(`\n${note}`)
 }
 
-/** Prints the verdict on all that was measured; answers whether every target was met. */
-export function printVerdict(findings: Finding[], seconds: number): boolean {
+/** Prints the verdict on all that was measured; answers whether every section ran and every target was met. */
+export function printVerdict(findings: Finding[], broken: string[], seconds: number): boolean {
   const figures = findings.flatMap((finding) => finding.figures)
   const targets = figures.filter(({ atLeast, atMost }) => atLeast !== undefined || atMost !== undefined)
   const missed = targets.filter(isMissed)
@@ -46,7 +46,8 @@ export function printVerdict(findings: Finding[], seconds: number): boolean {
     const limit = atLeast !== undefined ? `at least ${atLeast}` : `at most ${atMost}`
     console.log(`MISSED: ${what}: ${format(value)} ${unit}, should be ${limit}`)
   }
-  return missed.length === 0
+  for (const name of broken) console.log(`NOT MEASURED: ${name}, for the reason above`)
+  return missed.length + broken.length === 0
 }
 
 export function writeResults(file: string, findings: Finding[], run: Record<string, unknown>): void {

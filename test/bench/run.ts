@@ -40,16 +40,22 @@ async function benchmark(): Promise<boolean> {
   const bench = await openBench({ quick })
   progress('preparing: most of it fills large tables')
   const sections = Object.entries(SECTIONS).filter(([name]) => chosen.length === 0 || chosen.includes(name))
-  const prepared = await Promise.all(sections.map(([, prepare]) => prepare(bench)))
+  const prepared = await Promise.all(sections.map(async ([name, prepare]) => ({ name, measure: await prepare(bench) })))
   await bench.settle()
   const findings: Finding[] = []
-  for (const measure of prepared) {
-    for (const finding of await measure()) {
-      findings.push(finding)
-      printFinding(finding)
+  const broken: string[] = []
+  for (const { name, measure } of prepared) {
+    try {
+      const found = await measure()
+      findings.push(...found)
+      found.forEach(printFinding)
+    } catch (error) {
+      // What the other sections found took minutes, and is worth having all the same.
+      console.error(error)
+      broken.push(name)
     }
   }
   const seconds = (performance.now() - startedAt) / 1000
-  writeResults(RESULTS, findings, { date, quick, seconds: Math.round(seconds) })
-  return printVerdict(findings, seconds)
+  writeResults(RESULTS, findings, { date, quick, seconds: Math.round(seconds), broken })
+  return printVerdict(findings, broken, seconds)
 }

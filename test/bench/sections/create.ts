@@ -1,5 +1,6 @@
-import type { Section } from '../bench.ts'
+import type { Bench, Section } from '../bench.ts'
 import { floor, startOurs, typical } from '../contenders.ts'
+import { type Cost, costSeries, loadWithCost } from '../cost.ts'
 import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
 import { preparePgbench } from '../pgbench.ts'
 import { residentMB, type Service, startService } from '../processes.ts'
@@ -35,7 +36,7 @@ export const create: Section = async (bench) => {
       ours,
       typical: { service: await startService(typical(typicalDatabase.url)), request: typicalRequest },
     }
-    const { finding, peak, answered } = await throughput(contenders, pgbench)
+    const { finding, peak, answered } = await throughput(bench, contenders, pgbench)
     const { rows } = await oursDatabase.db.query<{ count: string }>('select count(*) from payment_intents')
     if (Number(rows[0]?.count) < answered) throw new Error('More intents were answered than stored')
     const paced = await pacedLatency(contenders, peak / 2)
@@ -44,46 +45,36 @@ export const create: Section = async (bench) => {
   }
 }
 
-async function throughput(contenders: Contenders, pgbench: ReturnType<typeof preparePgbench>) {
+async function throughput(bench: Bench, contenders: Contenders, pgbench: ReturnType<typeof preparePgbench>) {
   const names = ['floor', 'ours', 'typical'] as const
+  const costs: Record<(typeof names)[number], Cost[]> = { floor: [], ours: [], typical: [] }
+  const memoryMB: number[] = []
   let answered = 0
+
+  const loadFor = async (name: (typeof names)[number], seconds: number) => {
+    const { service, request } = contenders[name]
+    const cost = await loadWithCost(bench, service, request, { seconds })
+    if (name === 'ours') answered += cost.requests
+    return cost
+  }
   for (const name of names) {
     progress(`createPaymentIntent: warming ${name} up`)
-    const { requests } = await loadOne(contenders[name], { seconds: WARM_UP_SECONDS })
-    if (name === 'ours') answered += requests
+    await loadFor(name, WARM_UP_SECONDS)
   }
-  const memoryMB: number[] = []
-  const series = await alternate(
-    [...names, ...(pgbench ? (['database'] as const) : [])],
-    ROUNDS,
-    async (name, round) => {
-      if (name === 'database') {
-        const insertsPerSecond = (await pgbench?.({ seconds: ROUND_SECONDS })) ?? 0
-        progress(
-          `createPaymentIntent: round ${round} of ${ROUNDS}, database: ${Math.round(insertsPerSecond)} inserts/s`,
-        )
-        return insertsPerSecond
-      }
-      const { requests, requestsPerSecond } = await loadOne(contenders[name], { seconds: ROUND_SECONDS })
-      if (name === 'ours') {
-        answered += requests
-        memoryMB.push(residentMB(contenders.ours.service.pid))
-      }
-      progress(`createPaymentIntent: round ${round} of ${ROUNDS}, ${name}: ${Math.round(requestsPerSecond)} requests/s`)
-      return requestsPerSecond
-    },
-  )
-  const [memoryAtStart = 0, memoryAtEnd = 0] = [memoryMB.at(0), memoryMB.at(-1)]
-  const unit = 'requests/s'
+  const all = [...names, ...(pgbench ? (['database'] as const) : [])]
+  const series = await alternate(all, ROUNDS, async (name, round) => {
+    const perSecond = name === 'database' ? await pgbench?.({ seconds: ROUND_SECONDS }) : await record(name)
+    progress(`createPaymentIntent: round ${round} of ${ROUNDS}, ${name}: ${Math.round(perSecond ?? 0)} /s`)
+    return perSecond ?? 0
+  })
   const finding: Finding = {
     title: `createPaymentIntent at ${CONNECTIONS} connections`,
     series: [
-      { contender: 'floor', unit, samples: series.floor },
-      { contender: 'ours', unit, samples: series.ours },
-      { contender: 'typical', unit, samples: series.typical },
-      ...(series.database
-        ? [{ contender: 'database alone (pgbench)', unit: 'inserts/s', samples: series.database }]
-        : []),
+      ...names.map((name) => ({ contender: name, unit: 'requests/s', samples: series[name] })),
+      ...(pgbench ? [{ contender: 'database alone (pgbench)', unit: 'inserts/s', samples: series.database }] : []),
+      ...names
+        .flatMap((name) => costSeries(name, costs[name]))
+        .filter(({ contender }) => contender !== 'floor, database'),
       { contender: 'ours, resident memory', unit: 'MB', samples: memoryMB },
     ],
     figures: [
@@ -92,7 +83,7 @@ async function throughput(contenders: Contenders, pgbench: ReturnType<typeof pre
       { what: 'typical / floor', value: ratioOfMedians(series.typical, series.floor), unit: '×' },
       {
         what: 'memory after the last round / after the first',
-        value: memoryAtEnd / memoryAtStart,
+        value: (memoryMB.at(-1) ?? 0) / (memoryMB[0] ?? 0),
         unit: '×',
         atMost: MEMORY_GROWTH_LIMIT,
       },
@@ -102,11 +93,19 @@ async function throughput(contenders: Contenders, pgbench: ReturnType<typeof pre
     ],
   }
   return { finding, peak: median(series.ours), answered }
+
+  async function record(name: (typeof names)[number]): Promise<number> {
+    const cost = await loadFor(name, ROUND_SECONDS)
+    costs[name].push(cost)
+    if (name === 'ours') memoryMB.push(residentMB(contenders.ours.service.pid))
+    return cost.requestsPerSecond
+  }
 }
 
 async function pacedLatency({ floor, ours }: Contenders, rate: number): Promise<Finding> {
   const series = await alternate(['floor', 'ours'], ROUNDS, async (name, round) => {
-    const result = await loadOne(name === 'floor' ? floor : ours, { seconds: ROUND_SECONDS, rate })
+    const { service, request } = name === 'floor' ? floor : ours
+    const result = await load(service.url, request, { seconds: ROUND_SECONDS, rate })
     progress(`createPaymentIntent: paced round ${round} of ${ROUNDS}, ${name}: p99 ${result.p99Ms.toFixed(2)} ms`)
     return result
   })
@@ -128,8 +127,4 @@ async function pacedLatency({ floor, ours }: Contenders, rate: number): Promise<
       },
     ],
   }
-}
-
-function loadOne({ service, request }: Contender, options: { seconds: number; rate?: number }) {
-  return load(service.url, request, options)
 }

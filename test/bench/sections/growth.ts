@@ -1,7 +1,8 @@
-import type { Bench, BenchDatabase, Section } from '../bench.ts'
+import type { BenchDatabase, Section } from '../bench.ts'
 import { startOurs } from '../contenders.ts'
+import { type Cost, loadWithCost } from '../cost.ts'
 import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
-import { cpuSeconds, type Service } from '../processes.ts'
+import type { Service } from '../processes.ts'
 import { type Finding, format, progress } from '../report.ts'
 import { alternate, median } from '../statistics.ts'
 import { addMerchants, fillIntents, MERCHANTS, merchantId } from '../tables.ts'
@@ -14,7 +15,6 @@ const SIZES = [1_000, 100_000, 10_000_000]
 const QUICK_SIZES = [1_000, 100_000, 1_000_000]
 
 type Stage = { database: BenchDatabase; requests: LoadRequest[]; service: Service }
-type Cost = { requestsPerSecond: number; serviceMicroseconds: number; databaseMicroseconds: number }
 
 /** Target 7 of the issue: what a request costs as intents gather, and what a second instance adds. */
 export const growth: Section = async (bench) => {
@@ -36,24 +36,14 @@ export const growth: Section = async (bench) => {
       await load(stages[size].service.url, requests, { seconds: WARM_UP_SECONDS })
     }
     const bySize = await alternate(Object.keys(stages), ROUNDS, async (size, round) => {
-      const cost = await measureCost(bench, stages[size] as Stage)
+      const { service, requests } = stages[size] as Stage
+      const cost = await loadWithCost(bench, service, requests, { seconds: ROUND_SECONDS })
       progress(`growth: round ${round} of ${ROUNDS}, ${size} intents: ${Math.round(cost.requestsPerSecond)} requests/s`)
       return cost
     })
     const instances = await oneAndTwo(stages[String(SIZES[0])] as Stage)
     await Promise.all(Object.values(stages).map(({ service }) => service.stop()))
     return [costFinding(bySize), instances]
-  }
-}
-
-async function measureCost({ postgresPid }: Bench, { service, requests }: Stage): Promise<Cost> {
-  const before = { service: cpuSeconds(service.pid), database: cpuSeconds(postgresPid) }
-  const result = await load(service.url, requests, { seconds: ROUND_SECONDS })
-  const perRequest = (seconds: number) => (seconds * 1e6) / result.requests
-  return {
-    requestsPerSecond: result.requestsPerSecond,
-    serviceMicroseconds: perRequest(cpuSeconds(service.pid) - before.service),
-    databaseMicroseconds: perRequest(cpuSeconds(postgresPid) - before.database),
   }
 }
 

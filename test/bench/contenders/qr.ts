@@ -1,7 +1,7 @@
 // Draws QR codes of links as an intent has them, and prints how many of each kind one core draws in a second.
 
-import { qrPng, qrSvg } from '../../../dist/checkout/qr-image.js'
-import { upiQrLink } from '../../../dist/payments/upi-links.js'
+import { qrPng, qrSvg } from '../../../src/checkout/qr-image.ts'
+import { upiQrLink } from '../../../src/payments/upi-links.ts'
 
 const ROUND_CPU_MICROSECONDS = 1_500_000
 
@@ -19,10 +19,10 @@ const links = Array.from({ length: 100 }, (_, i) =>
   }),
 )
 
-console.log(JSON.stringify({ png: perCpuSecond(qrPng), svg: perCpuSecond(qrSvg), linkLength: links[0].length }))
+console.log(JSON.stringify({ png: perCpuSecond(qrPng), svg: perCpuSecond(qrSvg), linkLength: links[0]?.length }))
 
 /** By processor time of the whole process, so that neither a busy machine nor a second core changes it. */
-function perCpuSecond(draw) {
+function perCpuSecond(draw: (text: string) => unknown): number {
   for (const link of links) draw(link)
   const before = process.cpuUsage()
   let drawn = 0
