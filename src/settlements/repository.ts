@@ -16,6 +16,9 @@ export type Settlement = {
 /** Most rows that are read in one piece. Beyond it a list is streamed, on a connection that its reader holds. */
 const SHORT_LIST_ROWS = 1_000
 
+/** Longest wait for a short list: on a silently cut network the answer would never come. */
+const SHORT_LIST_TIMEOUT_MS = 5_000
+
 /** to_json writes a moment as ISO 8601 whatever the server's DateStyle, and at a third of the cost of to_char. */
 const COLUMNS = `
   amount, utr, bank_reference_number, status, mid,
@@ -26,7 +29,7 @@ export function createSettlements(db: Database) {
   return {
     /** The same list as `list` in one piece, if it has at most SHORT_LIST_ROWS rows; else undefined. */
     async shortList(mid: string, from: Date, until: Date): Promise<Settlement[] | undefined> {
-      const { rows } = await db.query<Columns>({
+      const query = {
         text: `
           select ${COLUMNS}
             from settlements
@@ -34,10 +37,12 @@ export function createSettlements(db: Database) {
            order by mid, initiated_at, utr
            limit ${SHORT_LIST_ROWS + 1}`,
         values: [mid, from, until],
-        rowMode: 'array',
+        rowMode: 'array' as const,
+        query_timeout: SHORT_LIST_TIMEOUT_MS,
         // Every column as the text that it comes in, as COPY gives it.
         types: { getTypeParser: () => (text: string) => text },
-      })
+      }
+      const { rows } = await db.query<Columns>(query)
       return rows.length > SHORT_LIST_ROWS ? undefined : rows.map(toSettlement)
     },
 
