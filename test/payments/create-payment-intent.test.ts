@@ -77,6 +77,18 @@ describe('200 (contract A1, A2, B8, B10, B14, B16)', () => {
     expect(first.slice(12)).not.toBe(second.slice(12))
   })
 
+  it('makes orderIds of which 80 bits are unguessable: each of them is set in about half of 400', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const create = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId.slice(12)
+    const tails: bigint[] = (await Promise.all(Array.from({ length: 400 }, create))).map((tail) => BigInt(`0x${tail}`))
+    for (let bit = 0n; bit < 80n; bit++) {
+      const set = tails.filter((tail) => (tail >> bit) & 1n).length
+      // Six standard deviations either way.
+      expect(set, `bit ${bit}`).toBeGreaterThan(140)
+      expect(set, `bit ${bit}`).toBeLessThan(260)
+    }
+  })
+
   it('stores exactly what was sent, the payee as it is now, and whole rupees', async () => {
     service.clock.set('2026-06-01T10:00:00.000Z')
     const { body } = await create({ order_id: 'Ordre-é/1', note: 'नमस्ते', customer_name: 'Zoë 山田' })
@@ -237,6 +249,11 @@ describe('400 for fields (contract B6, B11)', () => {
     ['customer_name', 'a\u202Eb'],
   ])('takes %s at its limit: %j', async (field, value) => {
     expect((await create({ [field]: value })).status).toBe(200)
+  })
+
+  it('takes a mid of 64 characters', async () => {
+    const { mid, key } = await newMerchant(service.db, { mid: `M${'-_9z'.repeat(16)}`.slice(0, 64) })
+    expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
   })
 
   it('makes blanks of line breaks and tabs in a note', async () => {

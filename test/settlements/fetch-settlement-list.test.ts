@@ -151,6 +151,17 @@ describe('400 (contract B6, B15)', () => {
     expect((await list('01-01-2000', date)).body).toEqual(refusal(400, `e_date ${rule}`))
   })
 
+  it.each(['P 1', 'x'.repeat(65), 'P\u00e9'])('refuses %j as pid and as mid by their rule', async (id) => {
+    const rule = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
+    const { body } = await post(
+      service.app,
+      LIST,
+      { pid: id, mid: id, s_date: '01-01-2026', e_date: '01-01-2026' },
+      key,
+    )
+    expect(body).toEqual(refusal(400, `pid ${rule}; mid ${rule}`))
+  })
+
   it('refuses s_date after e_date', async () => {
     const { status, body } = await list('02-01-2026', '01-01-2026')
     expect([status, body]).toEqual([400, refusal(400, 's_date must not be after e_date')])
