@@ -5,32 +5,34 @@ import { median } from './statistics.ts'
 /** What one contender did, one sample a round. */
 export type Series = { contender: string; unit: string; samples: number[] }
 
-/** A figure that the issue sets a limit to; without `atLeast` and `atMost` it is printed only. */
-export type Figure = { what: string; value: number; unit: string; atLeast?: number; atMost?: number }
+/** What a limit is set to: the median of its samples counts. Without `atLeast` and `atMost` it is printed only. */
+export type Figure = { what: string; unit: string; samples: number[]; atLeast?: number; atMost?: number }
 
 /** What a section found out. `notes` are lines that are printed as they stand. */
 export type Finding = { title: string; series: Series[]; figures: Figure[]; notes?: string[] }
 
-export const isMissed = ({ value, atLeast, atMost }: Figure) =>
-  (atLeast !== undefined && !(value >= atLeast)) || (atMost !== undefined && !(value <= atMost))
+/** A figure that is no number is missed as well. */
+export function isMissed({ samples, atLeast, atMost }: Figure): boolean {
+  const value = median(samples)
+  return (atLeast !== undefined && !(value >= atLeast)) || (atMost !== undefined && !(value <= atMost))
+}
 
 export function printFinding({ title, series, figures, notes = [] }: Finding): void {
   console.log(`\n## ${title}\n`)
   if (series.length > 0) {
     console.log('| | median | min – max | unit |\n|---|--:|--:|---|')
     for (const { contender, unit, samples } of series) {
-      const spread = `${format(Math.min(...samples))} – ${format(Math.max(...samples))}`
-      console.log(`| ${contender} | ${format(median(samples))} | ${spread} | ${unit} |`)
+      console.log(`| ${contender} | ${format(median(samples))} | ${spread(samples)} | ${unit} |`)
     }
     console.log('')
   }
   if (figures.length > 0) {
-    console.log('| ratio or limit | measured | target | |\n|---|--:|--:|---|')
+    console.log('| ratio or limit | median | min – max | target | |\n|---|--:|--:|--:|---|')
     for (const figure of figures) {
-      const { what, value, unit, atLeast, atMost } = figure
+      const { what, unit, samples, atLeast, atMost } = figure
       const target = atLeast !== undefined ? `≥ ${atLeast}` : atMost !== undefined ? `≤ ${atMost}` : ''
       const verdict = target === '' ? '' : isMissed(figure) ? 'MISSED' : 'met'
-      console.log(`| ${what} | ${format(value)} ${unit} | ${target} | ${verdict} |`)
+      console.log(`| ${what} | ${format(median(samples))} ${unit} | ${spread(samples)} | ${target} | ${verdict} |`)
     }
   }
   for (const note of notes) console.log(`\n${note}`)
@@ -42,9 +44,9 @@ export function printVerdict(findings: Finding[], broken: string[], seconds: num
   const targets = figures.filter(({ atLeast, atMost }) => atLeast !== undefined || atMost !== undefined)
   const missed = targets.filter(isMissed)
   console.log(`\n${targets.length - missed.length} of ${targets.length} targets met in ${Math.round(seconds)} s.`)
-  for (const { what, value, unit, atLeast, atMost } of missed) {
+  for (const { what, unit, samples, atLeast, atMost } of missed) {
     const limit = atLeast !== undefined ? `at least ${atLeast}` : `at most ${atMost}`
-    console.log(`MISSED: ${what}: ${format(value)} ${unit}, should be ${limit}`)
+    console.log(`MISSED: ${what}: ${format(median(samples))} ${unit}, should be ${limit}`)
   }
   for (const name of broken) console.log(`NOT MEASURED: ${name}, for the reason above`)
   return missed.length + broken.length === 0
@@ -60,7 +62,7 @@ export function writeResults(file: string, findings: Finding[], run: Record<stri
   const results = findings.map((finding) => ({
     ...finding,
     series: finding.series.map((series) => ({ ...series, median: median(series.samples) })),
-    figures: finding.figures.map((figure) => ({ ...figure, met: !isMissed(figure) })),
+    figures: finding.figures.map((figure) => ({ ...figure, median: median(figure.samples), met: !isMissed(figure) })),
   }))
   writeFileSync(file, `${JSON.stringify({ ...run, machine, findings: results }, null, 2)}\n`)
 }
@@ -68,6 +70,8 @@ export function writeResults(file: string, findings: Finding[], run: Record<stri
 export function progress(text: string): void {
   process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`)
 }
+
+const spread = (samples: number[]) => `${format(Math.min(...samples))} – ${format(Math.max(...samples))}`
 
 /** Three digits that count, thousands apart. */
 export function format(value: number): string {

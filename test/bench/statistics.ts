@@ -8,9 +8,12 @@ export function median(samples: readonly number[]): number {
   return (low + high) / 2
 }
 
-/** How many times the median of `samples` is that of `base`. */
-export function ratioOfMedians(samples: readonly number[], base: readonly number[]): number {
-  return median(samples) / median(base)
+/**
+ * How many times `base` each of `samples` is, round by round: what slows the machine down for a while slows both down,
+ * and is not seen in their ratio.
+ */
+export function ratios(samples: readonly number[], base: readonly number[]): number[] {
+  return samples.map((sample, round) => sample / (base[round] ?? Number.NaN))
 }
 
 /**

@@ -5,7 +5,7 @@ import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
 import { preparePgbench } from '../pgbench.ts'
 import { residentMB, type Service, startService } from '../processes.ts'
 import { type Finding, progress } from '../report.ts'
-import { alternate, median, ratioOfMedians } from '../statistics.ts'
+import { alternate, median, ratios } from '../statistics.ts'
 import { answerTo, newMerchantRequest } from '../tenants.ts'
 
 const MID = 'BENCH_MERCHANT'
@@ -78,12 +78,12 @@ async function throughput(bench: Bench, contenders: Contenders, pgbench: ReturnT
       { contender: 'ours, resident memory', unit: 'MB', samples: memoryMB },
     ],
     figures: [
-      { what: 'ours / floor', value: ratioOfMedians(series.ours, series.floor), unit: '×', atLeast: 0.5 },
-      { what: 'ours / typical', value: ratioOfMedians(series.ours, series.typical), unit: '×', atLeast: 3 },
-      { what: 'typical / floor', value: ratioOfMedians(series.typical, series.floor), unit: '×' },
+      { what: 'ours / floor', samples: ratios(series.ours, series.floor), unit: '×', atLeast: 0.5 },
+      { what: 'ours / typical', samples: ratios(series.ours, series.typical), unit: '×', atLeast: 3 },
+      { what: 'typical / floor', samples: ratios(series.typical, series.floor), unit: '×' },
       {
         what: 'memory after the last round / after the first',
-        value: (memoryMB.at(-1) ?? 0) / (memoryMB[0] ?? 0),
+        samples: [(memoryMB.at(-1) ?? 0) / (memoryMB[0] ?? 0)],
         unit: '×',
         atMost: MEMORY_GROWTH_LIMIT,
       },
@@ -121,7 +121,7 @@ async function pacedLatency({ floor, ours }: Contenders, rate: number): Promise<
     figures: [
       {
         what: 'p99 of ours / p99 of the floor at the same rate',
-        value: ratioOfMedians(samples('ours', 'p99Ms'), samples('floor', 'p99Ms')),
+        samples: ratios(samples('ours', 'p99Ms'), samples('floor', 'p99Ms')),
         unit: '×',
         atMost: 3,
       },

@@ -4,7 +4,7 @@ import { type Cost, loadWithCost } from '../cost.ts'
 import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
 import type { Service } from '../processes.ts'
 import { type Finding, format, progress } from '../report.ts'
-import { alternate, median } from '../statistics.ts'
+import { alternate, median, ratios } from '../statistics.ts'
 import { addMerchants, fillIntents, MERCHANTS, merchantId } from '../tables.ts'
 import { newCreateRequest } from '../tenants.ts'
 
@@ -87,7 +87,7 @@ async function oneAndTwo({ database, requests, service }: Stage): Promise<Findin
       { contender: '1 instance', unit: 'requests/s', samples: series.one },
       { contender: '2 instances', unit: 'requests/s', samples: series.two },
     ],
-    figures: [{ what: '2 instances / 1 instance', value: median(series.two) / median(series.one), unit: '×' }],
+    figures: [{ what: '2 instances / 1 instance', samples: ratios(series.two, series.one), unit: '×' }],
     notes: [
       `For the README:\n\n| instances | requests/s |\n|--:|--:|\n| 1 | ${row(series.one)} |\n| 2 | ${row(series.two)} |`,
       'Load generator, PostgreSQL and every instance share the cores of this machine.',

@@ -4,7 +4,7 @@ import type { Section } from '../bench.ts'
 import { floor, ours } from '../contenders.ts'
 import { launch, type Program, residentMB, type Service } from '../processes.ts'
 import { type Finding, progress } from '../report.ts'
-import { alternate, ratioOfMedians } from '../statistics.ts'
+import { alternate, ratios } from '../statistics.ts'
 
 const ROUNDS = 9
 const POLL_MS = 1
@@ -46,11 +46,11 @@ function finding(series: Record<'floor' | 'ours', Start[]>, idleMB: number): Fin
     figures: [
       {
         what: 'ours ready / bare Fastify listening',
-        value: ratioOfMedians(ready, bare),
+        samples: ratios(ready, bare),
         unit: '×',
         atMost: READY_LIMIT,
       },
-      { what: 'idle memory of ours', value: idleMB, unit: 'MB', atMost: IDLE_LIMIT_MB },
+      { what: 'idle memory of ours', samples: [idleMB], unit: 'MB', atMost: IDLE_LIMIT_MB },
     ],
   }
 }
