@@ -3,7 +3,7 @@ WORKDIR /app
 
 FROM base AS build
 COPY package.json package-lock.json .npmrc ./
-RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
+RUN --mount=type=cache,target=/root/.npm npm ci
 COPY . .
 # A checkout made under umask 077 would otherwise be unreadable for the user that the service runs as.
 RUN npm run build && chmod -R a+rX package.json migrations dist
