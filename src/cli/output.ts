@@ -7,6 +7,17 @@ export function table<K extends string>(columns: readonly K[], rows: readonly Re
   return alignColumns(lines)
 }
 
+/** What tells people how far a long command is, in one line that is gone when it ends; nothing where stderr is no terminal. */
+export function progressLine(unit: string): { show: ((count: number) => void) | undefined; clear: () => void } {
+  if (!process.stderr.isTTY) return { show: undefined, clear: () => undefined }
+  return {
+    show: (count) => process.stderr.write(`${CLEAR_LINE}${count} ${unit}`),
+    clear: () => process.stderr.write(CLEAR_LINE),
+  }
+}
+
+const CLEAR_LINE = '\r\u001b[K'
+
 /** One record, a field a line. */
 export function record(fields: Readonly<Record<string, Cell>>): string {
   return alignColumns(Object.entries(fields).map(([name, value]) => [name, show(value)]))

@@ -1,12 +1,16 @@
 import * as z from 'zod'
 import { otherwise } from '../fields.ts'
+import { forgetCustomers } from '../payments/forget-customers.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
 import { createReports, type PaymentException, type PaymentHistory } from '../payments/report-repository.ts'
 import { CommandFault, command } from './command.ts'
-import { record, table } from './output.ts'
+import { progressLine, record, table } from './output.ts'
 
 const orderId = z.string(otherwise('must be our orderId')).regex(/^[0-9a-f]{32}$/, 'must be our orderId, 32 hex digits')
+/** INTENT_EXPIRY_MINUTES is a day at most, so that what is older than one is never still to be paid. */
+const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
+const DAY_MS = 24 * 60 * 60_000
 const AMOUNT_RULE = 'must be whole rupees, 1 to 100000'
 
 const REFUSED: Record<ExceptionKind, string> = {
@@ -23,7 +27,7 @@ export const paymentCommands = [
     schema: z.object({ orderId }),
     async run({ orderId }, { db }) {
       const history = await createReports(db).findHistory(orderId)
-      if (!history) throw new CommandFault('there is no such order')
+      if (!history) throw new CommandFault(REFUSED['unknown order'])
       return { json: history, text: describe(history) }
     },
   }),
@@ -41,7 +45,8 @@ export const paymentCommands = [
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: `${rupees}.00`, paidAt: undefined }
       const recorded = await recordReport(createReports(db), report, { reason: 'operator', now })
       if ('exception' in recorded) {
-        throw new CommandFault(`${REFUSED[recorded.exception]}; kept, see ops payments exceptions`)
+        const kept = recorded.exception === 'unknown order' ? '' : '; kept, see ops payments exceptions'
+        throw new CommandFault(`${REFUSED[recorded.exception]}${kept}`)
       }
       const { status, changed } = recorded
       return {
@@ -58,6 +63,27 @@ export const paymentCommands = [
     async run(_input, { db }) {
       const exceptions = await createReports(db).listExceptions()
       return { json: exceptions, text: exceptionTable(exceptions) }
+    },
+  }),
+
+  command({
+    name: 'payments forget-customers',
+    usage: '--older-than-days N',
+    schema: z.object({
+      olderThanDays: z
+        .string(otherwise(DAYS_RULE))
+        .regex(/^\d{1,5}$/, DAYS_RULE)
+        .transform(Number)
+        .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE),
+    }),
+    async run({ olderThanDays }, { db, now }) {
+      const progress = progressLine('forgotten')
+      try {
+        const forgotten = await forgetCustomers(db, new Date(now.getTime() - olderThanDays * DAY_MS), progress.show)
+        return { json: { forgotten }, text: `${forgotten} intents have forgotten their customer` }
+      } finally {
+        progress.clear()
+      }
     },
   }),
 ]

@@ -6,6 +6,7 @@ import { otherwise } from '../fields.ts'
 import { SettlementFileError } from '../settlements/csv.ts'
 import { importSettlements } from '../settlements/import.ts'
 import { CommandFault, command } from './command.ts'
+import { progressLine } from './output.ts'
 
 export const settlementCommands = [
   command({
@@ -15,25 +16,19 @@ export const settlementCommands = [
     argument: 'file',
     async run({ file }, { db, now }) {
       const csv = file === '-' ? process.stdin : await openFile(file)
-      const onProgress = process.stderr.isTTY ? showProgress : undefined
+      const progress = progressLine('lines')
       try {
-        const result = await importSettlements(db, csv, { now, onProgress })
+        const result = await importSettlements(db, csv, { now, onProgress: progress.show })
         const { inserted, unchanged, updated } = result
         return { json: result, text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated` }
       } catch (error) {
         throw error instanceof SettlementFileError ? new CommandFault(describe(error)) : error
       } finally {
-        if (onProgress) process.stderr.write(CLEAR_LINE)
+        progress.clear()
       }
     },
   }),
 ]
-
-const CLEAR_LINE = '\r\u001b[K'
-
-function showProgress(linesRead: number): void {
-  process.stderr.write(`${CLEAR_LINE}${linesRead} lines`)
-}
 
 async function openFile(path: string): Promise<Readable> {
   try {

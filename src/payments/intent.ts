@@ -57,7 +57,12 @@ export function buildIntent(
  */
 function newOrderId(now: Date): string {
   const uuid = randomUUID()
-  return now.getTime().toString(16).padStart(12, '0') + uuid.slice(0, 8) + uuid.slice(24)
+  return orderIdsBegin(now) + uuid.slice(0, 8) + uuid.slice(24)
+}
+
+/** What orderIds made at `moment` begin with; those made earlier sort before it. */
+export function orderIdsBegin(moment: Date): string {
+  return moment.getTime().toString(16).padStart(12, '0')
 }
 
 const ORDER_ID = /^[0-9a-f]{32}$/

@@ -20,7 +20,9 @@ export async function recordReport(
     const intent = await reports.findReported(report.orderId, report.utr)
     const verdict = judge(intent, report)
     if ('exception' in verdict) {
-      await reports.keepException(intent?.mid ?? '', verdict.exception, report, now)
+      // What the bank says of an unknown order may be money; what the operator says of one is a typing error.
+      if (intent || reason !== 'operator')
+        await reports.keepException(intent?.mid ?? '', verdict.exception, report, now)
       return verdict
     }
     if (intent === undefined || verdict.becomes === intent.status) return { status: verdict.becomes, changed: false }

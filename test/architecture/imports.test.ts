@@ -11,7 +11,7 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'cli',
     files: /^cli\//,
-    may: /^node:|^npm:|^(config|errors|fields)\.ts$|^(cli|db)\/|\/(repository|access-keys|credentials|merchants|partners|import|csv|schema|report-repository|record-report)\.ts$/,
+    may: /^node:|^npm:|^(config|errors|fields)\.ts$|^(cli|db)\/|\/(repository|access-keys|credentials|merchants|partners|import|csv|schema|report-repository|record-report|forget-customers)\.ts$/,
   },
   { room: 'dev', files: /^dev\//, may: /./ },
   {
@@ -22,7 +22,7 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   },
   {
     room: 'repositories',
-    files: /\/(repository|report-repository|record-report|access-keys|merchants|partners|import|read-batches)\.ts$/,
+    files: /\/(repository|report-repository|record-report|forget-customers|access-keys|merchants|partners|import|read-batches)\.ts$/,
     may: /^node:|^npm:(pg|pg-copy-streams|csv-parse)$|^db\/pool\.ts$|^(payments|settlements)\//,
   },
   {

@@ -42,6 +42,13 @@ describe('payments confirm', () => {
     expect((await json('show', '--order-id', orderId)).status).toBe('PENDING')
   })
 
+  it('keeps nothing of an order that does not exist: a typing error is no word of the bank', async () => {
+    const orderId = 'f'.repeat(32)
+    const wrong = await ops('confirm', '--order-id', orderId, '--utr', 'TEL3', '--amount', '200')
+    expect(wrong).toEqual({ code: 1, stdout: '', stderr: 'ops: there is no such order\n' })
+    expect(await json('exceptions')).not.toContainEqual(expect.objectContaining({ orderId }))
+  })
+
   it.each([
     [['--order-id', 'x', '--utr', 'U', '--amount', '1'], '--order-id must be our orderId, 32 hex digits'],
     [['--utr', 'U', '--amount', '1'], '--order-id is required'],

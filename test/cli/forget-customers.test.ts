@@ -1,0 +1,130 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { notification, notify } from '../support/acquirer.ts'
+import {
+  basic,
+  CREATE,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+import { runOps } from './ops.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+/** More than the moments that a command takes to start, and less than what a test moves the clock by. */
+const MINUTE_MS = 60_000
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+
+const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', 'forget-customers', ...args])
+
+async function forget(days: number): Promise<{ forgotten: number }> {
+  const { code, stdout, stderr } = await ops('--older-than-days', String(days), '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+/** Creates an intent as if `ageMs` ago. */
+async function create(
+  { mid, key }: { mid: string; key: Key },
+  ageMs: number,
+  fields: Record<string, string> = {},
+  headers: Record<string, string> = {},
+) {
+  service.clock.set(new Date(Date.now() - ageMs).toISOString())
+  return post(service.app, CREATE, intentFields(mid, fields), key, headers)
+}
+
+async function rowOf(orderId: string) {
+  const { rows } = await service.db.query('select * from payment_intents where order_id = $1', [orderId])
+  return rows[0]
+}
+
+const FORGOTTEN = { customer_name: '', customer_email: '', customer_mobile: '' }
+
+describe('payments forget-customers', () => {
+  it('empties the customer of every intent that is older, to the minute, and changes nothing else', async () => {
+    const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
+    const older = [
+      await create(merchant, 10 * DAY_MS + MINUTE_MS),
+      await create(merchant, 500 * DAY_MS),
+      await create(other, 11 * DAY_MS, { note: 'Order of Asha' }),
+    ].map(({ body }) => body.data.orderId)
+    const younger = (await create(merchant, 10 * DAY_MS - 2 * MINUTE_MS)).body.data.orderId
+    const before = await Promise.all(older.map(rowOf))
+    expect(await forget(10)).toEqual({ forgotten: 3 })
+    expect(await Promise.all(older.map(rowOf))).toEqual(before.map((row) => ({ ...row, ...FORGOTTEN })))
+    expect(await rowOf(younger)).toMatchObject({
+      customer_name: 'Asha Rao',
+      customer_email: 'asha@example.in',
+      customer_mobile: '0123456789',
+    })
+    expect(await forget(10)).toEqual({ forgotten: 0 })
+    expect((await ops('--older-than-days', '9')).stdout).toBe('1 intents have forgotten their customer\n')
+  })
+
+  it('keeps the order guard, the promise of the Idempotency-Key and the history', async () => {
+    const merchant = await newMerchant(service.db)
+    const fields = { order_id: '1001' }
+    const once = { 'idempotency-key': 'retry-1001' }
+    const first = await create(merchant, 3 * DAY_MS, fields, once)
+    const { orderId } = first.body.data
+    await notify(service, notification(orderId, { UTR: 'FORGET1' }))
+    expect(await forget(2)).toEqual({ forgotten: 1 })
+    expect(await rowOf(orderId)).toMatchObject(FORGOTTEN)
+
+    expect((await create(merchant, 0, fields, once)).body).toEqual(first.body)
+    expect((await create(merchant, 0, { ...fields, customer_mobile: '9999999999' }, once)).status).toBe(422)
+    expect((await create(merchant, 0, fields)).body).toEqual(refusal(409, 'Order ID already exists'))
+    const shown = await runOps(service.databaseUrl, ['payments', 'show', '--order-id', orderId, '--json'])
+    expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'SUCCESS', utr: 'FORGET1', note: 'Order 1001' })
+    expect((await service.app.inject(`/pay/${orderId}`)).statusCode).toBe(200)
+    const status = await post(
+      service.app,
+      '/v1/payments/checkPaymentStatus',
+      { mid: merchant.mid, order_id: '1001' },
+      undefined,
+      { authorization: basic(merchant.key) },
+    )
+    expect(status.body).toMatchObject({ txnStatus: 'SUCCESS' })
+  })
+
+  it('forgets more than one step holds, each once, also when two run at the same time', async () => {
+    const { mid } = await newMerchant(service.db)
+    const count = 12_000
+    await service.db.query(
+      `insert into payment_intents
+         (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+          payee_vpa, payee_name, payee_mcc, created_at, expires_at)
+       select $1, id, id, 200, 'https://shop.example.in', 'Order', 'Asha Rao', 'asha@example.in', '0123456789',
+              'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 minutes'
+         from generate_series(1, $2::int) i,
+              lateral (select timestamptz '2020-01-01 00:00:00+00' + i * interval '1 second' as at) moments,
+              lateral (select lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0')
+                              || left(md5(i::text), 20) as id) ids`,
+      [mid, count],
+    )
+    const runs = await Promise.all([forget(100), forget(100)])
+    expect(runs.reduce((sum, { forgotten }) => sum + forgotten, 0)).toBe(count)
+    const { rowCount } = await service.db.query(
+      `select from payment_intents where mid = $1 and (customer_name, customer_email, customer_mobile) <> ('', '', '')`,
+      [mid],
+    )
+    expect(rowCount).toBe(0)
+  })
+
+  it.each([[[]], [['--older-than-days', '0']], [['--older-than-days', '1.5']], [['--older-than-days', '-1']]])(
+    'is usage, exit 2, for %j',
+    async (args) => {
+      const { code, stdout, stderr } = await ops(...args)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain('usage:\n  ops payments forget-customers --older-than-days N')
+    },
+  )
+})
