@@ -22,7 +22,8 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   },
   {
     room: 'repositories',
-    files: /\/(repository|report-repository|record-report|forget-customers|access-keys|merchants|partners|import|read-batches)\.ts$/,
+    files:
+      /\/(repository|report-repository|record-report|forget-customers|access-keys|merchants|partners|import|read-batches)\.ts$/,
     may: /^node:|^npm:(pg|pg-copy-streams|csv-parse)$|^db\/pool\.ts$|^(payments|settlements)\//,
   },
   {
