@@ -5,6 +5,9 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
+/** What a notification of the acquirer can be refused with: contract C5. */
+const REFUSALS = [400, 401, 404, 409]
+
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -41,6 +44,8 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     labelNames: ['status'],
     registers,
   })
+  // A counter that begins with its first event shows Prometheus no rise: what an alert waits for begins at 0.
+  for (const status of REFUSALS) refused.inc({ status }, 0)
   new Gauge({
     name: 'database_pool_connections',
     help: 'Connections by pool and state; waiting are requests without one',
@@ -58,6 +63,7 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
   // Looking a child up by its labels builds strings; a route and status have few combinations.
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
   function requestsOf(route: string, status: number) {
+    if (!children.has(route)) requests.zero({ route, status: '500' })
     const byStatus = children.get(route) ?? new Map()
     children.set(route, byStatus)
     const child = byStatus.get(status) ?? requests.labels(route, String(status))

@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -58,6 +60,20 @@ describe('what an instance tells its operator', () => {
     expect(text).not.toMatch(/SENT|sk_|asha|Asha/)
   })
 
+  it('measures everything that the sample alerts watch, before anything has gone wrong', async () => {
+    const server = await startServerProcess(url)
+    await create(server)
+    const text = await (await fetch(`http://127.0.0.1:${server.opsPort}/metrics`)).text()
+    await server.stop()
+    const alerts = readFileSync(join(import.meta.dirname, '../../src/monitoring/alerts.yml'), 'utf8')
+    const watched = new Set(alerts.match(/\b(http|payment|database|nodejs|process)_\w+/g))
+    expect(watched.size).toBeGreaterThan(3)
+    const measured = new Set(text.match(/^\w+/gm))
+    expect([...watched].filter((name) => !measured.has(name))).toEqual([])
+    expect(text).toContain(`http_request_duration_seconds_count{route="${CREATE}",status="500"} 0`)
+    expect(text).toContain('payment_notifications_refused_total{status="401"} 0')
+  })
+
   it('does not show metrics to the public port', async () => {
     const server = await startServerProcess(url)
     expect(await status(`${server.url}/metrics`)).toBe(404)
@@ -92,7 +108,8 @@ describe('shutdown', () => {
   })
 
   it('loses none of the requests that are under way', async () => {
-    const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '1' })
+    // Longer than a busy machine takes to send them all: a request after it may find nobody.
+    const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '5' })
     const agent = new Agent({ keepAlive: true, maxSockets: 20 })
     const answers: Promise<{ status: number }>[] = []
     for (let i = 0; i < 200; i++) {
