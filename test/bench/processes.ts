@@ -102,7 +102,7 @@ async function answers(url: string): Promise<boolean> {
   return response?.status === 200
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)

@@ -1,0 +1,59 @@
+// npm run test:deployment [-- SECTION…]: tries the deployments past one machine with real servers between the parts, on this
+// machine and within about three minutes. Exits 1 when a promise is broken. Without sections it tries them all.
+import { progress } from '../bench/report.ts'
+import { type Check, findSystemProgram, openDeployment, type Section } from './deployment.ts'
+import { pgbouncer } from './sections/pgbouncer.ts'
+import { revocation } from './sections/revocation.ts'
+import { rollingRestarts } from './sections/rolling-restarts.ts'
+
+/** `needs` is a program, and the name of Debian's package that brings it. */
+const SECTIONS: Record<string, { run: Section; needs?: string }> = {
+  'rolling-restarts': { run: rollingRestarts, needs: 'haproxy' },
+  pgbouncer: { run: pgbouncer, needs: 'pgbouncer' },
+  revocation: { run: revocation },
+}
+
+const words = process.argv.slice(2)
+const unknown = words.filter((word) => !(word in SECTIONS))
+if (unknown.length > 0) {
+  console.error(`Unknown: ${unknown.join(' ')}. Sections are ${Object.keys(SECTIONS).join(', ')}.`)
+  process.exit(2)
+}
+const chosen = Object.entries(SECTIONS).filter(([name]) => words.length === 0 || words.includes(name))
+const missing = chosen.flatMap(([, { needs }]) => (needs && !findSystemProgram(needs) ? [needs] : []))
+if (missing.length > 0) {
+  console.error(`Not installed: ${missing.join(', ')}. On Debian: apt-get install ${missing.join(' ')}`)
+  process.exit(1)
+}
+
+try {
+  process.exit((await tryDeployments()) ? 0 : 1)
+} catch (error) {
+  console.error(error)
+  process.exit(1)
+}
+
+async function tryDeployments(): Promise<boolean> {
+  const startedAt = performance.now()
+  progress('building, starting PostgreSQL')
+  const deployment = await openDeployment()
+  let broken = 0
+  for (const [name, { run }] of chosen) {
+    progress(name)
+    // What the other sections find out is worth having all the same.
+    const checks = await run(deployment).catch((error): Check[] => {
+      console.error(error)
+      return [{ promise: 'the trial goes to its end', found: String(error), kept: false }]
+    })
+    broken += checks.filter(({ kept }) => !kept).length
+    print(name, checks)
+  }
+  const seconds = Math.round((performance.now() - startedAt) / 1000)
+  console.log(`\n${broken === 0 ? 'Every promise kept' : `${broken} broken`}, in ${seconds} s.`)
+  return broken === 0
+}
+
+function print(section: string, checks: Check[]): void {
+  console.log(`\n| ${section} | found | |\n|---|---|---|`)
+  for (const { promise, found, kept } of checks) console.log(`| ${promise} | ${found} | ${kept ? 'kept' : 'BROKEN'} |`)
+}

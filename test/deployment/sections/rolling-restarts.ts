@@ -1,0 +1,119 @@
+import { Agent } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { progress } from '../../bench/report.ts'
+import { newMerchantRequest, newPartnerRequest } from '../../bench/tenants.ts'
+import { type Check, type Deployment, ops } from '../deployment.ts'
+import { startHaproxy } from '../haproxy.ts'
+import { startInstance } from '../instance.ts'
+import { type Answer, send, tally, withFields } from '../requests.ts'
+import { fillSettlements, LONG_LIST_FROM, SHORT_LIST_ROWS, SHORT_LIST_TILL } from '../settlements.ts'
+
+const RESTARTS = 20
+const DRAIN_SECONDS = '2'
+/** Clients that create an intent after the other, and ask for the short list after every fourth. */
+const CLIENTS = 8
+const CREATES_PER_LIST = 4
+const PAUSE_MS = 10
+/** Long enough to be streamed, and to be under way when an instance is told to end. */
+const LONG_LIST_ROWS = 20_000
+const LONG_LIST_PAUSE_MS = 100
+
+/** Two instances behind a balancer are restarted in turn while clients go on: nobody is to notice. */
+export async function rollingRestarts(deployment: Deployment): Promise<Check[]> {
+  const { url, db } = await deployment.createDatabase('rolling_restarts')
+  await ops(deployment, { DATABASE_URL: url }, 'migrate')
+  const create = await newMerchantRequest(db, 'M1')
+  const shortList = await newPartnerRequest(db, 'M1', '01-01-2026', SHORT_LIST_TILL)
+  const longList = withFields(shortList, { s_date: LONG_LIST_FROM, e_date: '31-12-2026' })
+  await fillSettlements(db, 'M1', LONG_LIST_ROWS)
+
+  const environment = {
+    DATABASE_URL: url,
+    SHUTDOWN_DRAIN_SECONDS: DRAIN_SECONDS,
+    TRUST_PROXY: '127.0.0.1',
+  }
+  const instances = [await startInstance(deployment, environment), await startInstance(deployment, environment)]
+  const [one, two] = instances.map(({ port }) => port) as [number, number]
+  const balancer = await startHaproxy(deployment.directory, [one, two])
+  await balancer.untilBothServe()
+
+  // Answers to creates, by how they were meant; the longest wait of any.
+  const creates: Answer[] = []
+  const lists: (Answer & { rows: number; expected: number })[] = []
+  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS + 1 })
+  let longestMs = 0
+  let going = true
+
+  const timed = async (request: typeof create) => {
+    const sentAt = performance.now()
+    const answer = await send(balancer.url, request, agent)
+    longestMs = Math.max(longestMs, performance.now() - sentAt)
+    return answer
+  }
+  const list = async (request: typeof create, expected: number) => {
+    const answer = await timed(request)
+    lists.push({ ...answer, text: '', rows: countRows(answer), expected })
+  }
+  const customer = async () => {
+    for (let i = 1; going; i++) {
+      creates.push(await timed(create))
+      if (i % CREATES_PER_LIST === 0) await list(shortList, SHORT_LIST_ROWS)
+      await sleep(PAUSE_MS)
+    }
+  }
+  const partner = async () => {
+    while (going) {
+      await list(longList, LONG_LIST_ROWS)
+      await sleep(LONG_LIST_PAUSE_MS)
+    }
+  }
+  const traffic = Promise.all([partner(), ...Array.from({ length: CLIENTS }, customer)])
+
+  const exitCodes: (number | null)[] = []
+  for (let restart = 0; restart < RESTARTS; restart++) {
+    if (restart % 5 === 0) progress(`rolling-restarts: ${restart} of ${RESTARTS}`)
+    const turn = restart % instances.length
+    const instance = instances[turn] as (typeof instances)[number]
+    exitCodes.push(await instance.stop())
+    instances[turn] = await startInstance(deployment, environment, instance.port)
+    await balancer.untilBothServe()
+  }
+  going = false
+  await traffic
+  agent.destroy()
+  await Promise.all(instances.map((instance) => instance.stop()))
+
+  const { rows } = await db.query<{ n: number }>('select count(*)::int as n from payment_intents')
+  await db.end()
+  const stored = rows[0]?.n
+  const created = creates.filter(({ statusCode }) => statusCode === 200)
+  const orderIds = new Set(created.map(({ text }) => JSON.parse(text).data.orderId))
+  const wrongLists = lists.filter(({ rows, expected }) => rows !== expected)
+  return [
+    {
+      promise: `${RESTARTS} restarts under load: no request fails`,
+      found: `${creates.length} creates (${tally(creates)}), ${lists.length} lists (${tally(lists)})`,
+      kept: [...creates, ...lists].every(({ statusCode }) => statusCode === 200),
+    },
+    {
+      promise: 'every list is whole, streamed ones too',
+      found: `${wrongLists.length} of ${lists.length} with missing rows`,
+      kept: wrongLists.length === 0,
+    },
+    {
+      promise: 'every intent that was answered is stored, once',
+      found: `${orderIds.size} answered, ${stored} stored`,
+      kept: stored === orderIds.size && orderIds.size === created.length,
+    },
+    {
+      promise: 'each instance ends by itself, with 0',
+      found: `${exitCodes.filter((code) => code === 0).length} of ${RESTARTS}`,
+      kept: exitCodes.every((code) => code === 0),
+    },
+    { promise: 'longest wait for an answer', found: `${Math.round(longestMs)} ms`, kept: true },
+  ]
+}
+
+function countRows({ statusCode, text }: Answer): number {
+  return statusCode === 200 ? JSON.parse(text).data.length : 0
+}

@@ -1,0 +1,20 @@
+import type { Database } from '../../src/db/pool.ts'
+
+/** What `fillSettlements` stores in January 2026, for the short list; the others are from February on. */
+export const SHORT_LIST_ROWS = 30
+export const SHORT_LIST_TILL = '31-01-2026'
+export const LONG_LIST_FROM = '01-02-2026'
+
+/** Stores settlements of `mid`: a short list of them in January, `longListRows` after it. */
+export async function fillSettlements(db: Database, mid: string, longListRows: number): Promise<void> {
+  await db.query(
+    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+     select $1, to_char(i, 'FM000000000000'), i, 'BRN' || i, 'SUCCESS', at, at + interval '1 hour'
+       from generate_series(1, $2::int + $3::int) i,
+            lateral (select case when i <= $2::int then timestamptz '2026-01-05 06:00:00Z' + i * interval '1 minute'
+                            else timestamptz '2026-02-05 06:00:00Z' + i * interval '1 second' end as at) moments`,
+    [mid, SHORT_LIST_ROWS, longListRows],
+  )
+  // Autovacuum would do it within a minute; until then the planner would sort all of them for every list.
+  await db.query('vacuum analyze settlements')
+}
