@@ -13,13 +13,14 @@ import type { Database } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { createReadRouter } from './db/replica.ts'
 import { unavailable } from './errors.ts'
+import { registerAnswerDeadline } from './http/answer-deadline.ts'
 import { refuseBadUrl, refuseBrokenHttp, registerErrorHandling } from './http/error-handler.ts'
 import { healthRoutes } from './http/health.ts'
 import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
 import type { Metrics } from './http/metrics.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
-import { registerRequestLog } from './http/request-log.ts'
+import { createRequestLog } from './http/request-log.ts'
 import { createPartners } from './merchants/partners.ts'
 import { createReports } from './payments/report-repository.ts'
 import { createIntents } from './payments/repository.ts'
@@ -62,6 +63,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const readFromReplica = replicaDb && createReadRouter({ primary: listDb, replica: replicaDb })
   const findKey = rememberBriefly(createAccessKeys(db).find)
 
+  const requestLog = createRequestLog(log, metrics)
+  const errorHandling = { log, requestLog, isOutage }
+
   const app = fastify({
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -79,8 +83,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     return503OnClosing: false,
     genReqId: requestIdOf,
     exposeHeadRoutes: true,
-    clientErrorHandler: refuseBrokenHttp,
-    frameworkErrors: (error, request, reply) => refuseBadUrl(error, request, reply, { log, isOutage }),
+    clientErrorHandler: (error, socket) => refuseBrokenHttp(error, socket, errorHandling),
+    frameworkErrors: (error, request, reply) => refuseBadUrl(error, request, reply, errorHandling),
   })
 
   app.decorateRequest('caller')
@@ -88,12 +92,13 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   app.decorateRequest('mid', undefined)
   // Hooks by callback: an async one costs every request a promise.
   app.addHook('onRequest', (request, reply, done) => {
+    requestLog.follow(request, reply)
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
     if (isDraining()) reply.header('connection', 'close')
     done()
   })
-  registerRequestLog(app, log, metrics)
-  registerErrorHandling(app, { log, isOutage })
+  registerErrorHandling(app, errorHandling)
+  registerAnswerDeadline(app)
   await registerInput(app)
 
   healthRoutes(app, { unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)) })

@@ -94,6 +94,12 @@ export const unsupportedMediaType = () =>
     'Send the body as Content-Type: application/x-www-form-urlencoded or application/json',
   )
 
+/** 415 for a body in a coding, such as gzip; the header is what RFC 9110, section 15.5.16, asks for. */
+export const bodyEncoded = () =>
+  new Failure('unsupportedMediaType', 'Send the body uncompressed, without Content-Encoding', {
+    'accept-encoding': 'identity',
+  })
+
 export const expectationFailed = () =>
   new Failure('expectationFailed', 'The only Expect that is understood is 100-continue')
 
@@ -108,6 +114,9 @@ export const tooManyRequests = (limit: number, resetSeconds: number) =>
 
 export const headersTooLarge = () =>
   new Failure('headersTooLarge', 'The request headers are too large; send at most 16 KiB of them')
+
+export const tooManyHeaders = (limit: number) =>
+  new Failure('headersTooLarge', `The request has too many headers; send at most ${limit} of them`)
 
 /** 500: a fixed text; the cause goes to the log only. */
 export const internalError = () =>

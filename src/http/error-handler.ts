@@ -13,6 +13,7 @@ import {
   notFound,
   payloadTooLarge,
   requestTimeout,
+  tooManyHeaders,
   unauthorized,
   unavailable,
   unsupportedMediaType,
@@ -20,6 +21,7 @@ import {
 import { fail } from './envelope.ts'
 import { BODY_LIMIT_BYTES } from './input.ts'
 import { newRequestId } from './request-id.ts'
+import type { RequestLog } from './request-log.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -28,7 +30,10 @@ declare module 'fastify' {
   }
 }
 
-export type ErrorHandling = { log: Logger; isOutage: (error: unknown) => boolean }
+export type ErrorHandling = { log: Logger; requestLog: RequestLog; isOutage: (error: unknown) => boolean }
+
+/** More than browsers and proxies together send. Node.js would leave out what is beyond a limit, an Idempotency-Key say, and go on. */
+const HEADER_LIMIT = 100
 
 /**
  * Leads every exit of `app` that is not a success into the envelope: what handlers throw, unknown addresses and
@@ -41,7 +46,10 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     for (const name of [method].flat()) methods.add(name)
     methodsOf.set(url, methods)
   })
+  app.server.maxHeadersCount = HEADER_LIMIT
   app.addHook('onRequest', (request, _reply, done) => {
+    // Names and values in turn; they are more than the limit's as soon as anything was left out.
+    if (request.raw.rawHeaders.length > 2 * HEADER_LIMIT) return done(tooManyHeaders(HEADER_LIMIT))
     // Here and not in a handler, before which the body would be read: nobody's 16 KiB for an address that is not there.
     if (request.is404) return done(nothingHere(request.url))
     const hostless = request.headers.host === undefined && request.raw.httpVersion === '1.1'
@@ -53,15 +61,15 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     throw nothingHere(request.url)
   })
   app.server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    // Through the response, which waits for its turn: that of a pipelined request has no socket yet.
-    const { statusCode, headers, body } = rawAnswer(expectationFailed())
-    response.writeHead(statusCode, headers).end(body)
+    const answer = rawAnswer(expectationFailed())
+    handling.requestLog.noRequest(answer.id, answer.statusCode)
+    refuseOn(response, answer)
   })
   // Without a listener Node.js closes the connection of a CONNECT without a word.
   app.server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
     // Node.js has taken its own listeners off; without one, a client that resets its connection would end the process.
     socket.on('error', () => socket.destroy())
-    refuseRaw(socket, methodNotAllowed(['GET', 'POST']))
+    refuseRaw(socket, methodNotAllowed(['GET', 'POST']), handling)
   })
 
   function nothingHere(url: string): Failure {
@@ -76,17 +84,20 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
 
 /** Answers what the router refuses before any hook has run, such as broken percent-encoding in the address. */
 export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+  handling.requestLog.follow(request, reply)
   reply.header('x-request-id', request.id).header('cache-control', 'no-store')
   refuse(error, request, reply, handling)
 }
 
-/** Answers bytes that never became a request; the connection is closed, since nobody knows where the next one starts. */
-export function refuseBrokenHttp(error: Error & { code?: string }, socket: Duplex) {
+/** Answers bytes that are no request, or not the rest of one; the connection is closed, since nobody knows where the next one starts. */
+export function refuseBrokenHttp(error: Error & { code?: string }, socket: Duplex, handling: ErrorHandling) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   // Node.js keeps the answer under way here. What is broken after a whole request must not become that request's answer.
   const underWay = (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage
-  if (underWay && (underWay.headersSent || underWay.req.complete)) socket.destroy()
-  else refuseRaw(socket, brokenHttpFailure(error.code))
+  const failure = brokenHttpFailure(error.code)
+  if (!underWay) refuseRaw(socket, failure, handling)
+  else if (underWay.headersSent || underWay.req.complete) socket.destroy()
+  else refuseOn(underWay, rawAnswer(failure))
 }
 
 function brokenHttpFailure(code: string | undefined): Failure {
@@ -136,12 +147,24 @@ function toFailure(error: unknown, isOutage: ErrorHandling['isOutage']): Failure
   }
 }
 
-function refuseRaw(socket: Duplex, failure: Failure) {
+type RawAnswer = { id: string; statusCode: number; headers: Record<string, string>; body: string }
+
+/** Through the response, which waits for its turn: that of a pipelined request has no socket yet. */
+function refuseOn(response: ServerResponse, { statusCode, headers, body }: RawAnswer) {
+  // Set and not only written, so that the log can name the x-request-id that was sent.
+  response
+    .setHeaders(new Map(Object.entries(headers)))
+    .writeHead(statusCode)
+    .end(body)
+}
+
+function refuseRaw(socket: Duplex, failure: Failure, { requestLog }: ErrorHandling) {
   if (!socket.writable) {
     socket.destroy()
     return
   }
-  const { statusCode, headers, body } = rawAnswer(failure)
+  const { id, statusCode, headers, body } = rawAnswer(failure)
+  requestLog.noRequest(id, statusCode)
   const head = [
     `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode]}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
@@ -150,17 +173,18 @@ function refuseRaw(socket: Duplex, failure: Failure) {
 }
 
 /** What is answered past the framework; the connection is closed after it. */
-function rawAnswer(failure: Failure): { statusCode: number; headers: Record<string, string>; body: string } {
+function rawAnswer(failure: Failure): RawAnswer {
+  const id = newRequestId()
   const body = JSON.stringify(fail(failure))
   const headers = {
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(Buffer.byteLength(body)),
     'cache-control': 'no-store',
-    'x-request-id': newRequestId(),
+    'x-request-id': id,
     ...failure.headers,
     connection: 'close',
   }
-  return { statusCode: failure.statusCode, headers, body }
+  return { id, statusCode: failure.statusCode, headers, body }
 }
 
 /** Whether `path` is an address of the route `pattern`, whose parameters fill one segment each. */

@@ -1,7 +1,7 @@
 import formBody from '@fastify/formbody'
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, FastifyTypeProvider } from 'fastify'
 import type * as z from 'zod'
-import { badRequest, Failure } from '../errors.ts'
+import { badRequest, bodyEncoded, Failure } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
 
 /** Largest body. Every field at its limit fits, unless the redirect_url is long and mostly not ASCII. */
@@ -28,6 +28,12 @@ export async function registerInput(app: FastifyInstance) {
     parseJson(body),
   )
   app.setValidatorCompiler(compileBody)
+  // After the credentials and before the body: bytes in a coding are no form, and unpacking them would undo the limit.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
+    const isPlain = content.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked'
+    done(isPlain ? undefined : bodyEncoded())
+  })
 }
 
 /**
@@ -82,10 +88,37 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 function parseJson(body: Buffer): Fields | Failure {
   try {
-    const value: unknown = JSON.parse(utf8.decode(body))
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
+    const text = utf8.decode(body)
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      markRepeated(value as Fields, text)
+      return value as Fields
+    }
   } catch {}
   return badRequest('The body must be one JSON object in UTF-8')
+}
+
+/** A string, as a name if a colon follows, or what opens or closes a value that holds others. */
+const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[[\]{}]/g
+
+/**
+ * JSON.parse lets the last of several members with one name win: in a shop that pastes its texts into JSON unescaped, a
+ * customer's name could then replace the amount. Only the outermost object holds fields. `text` must be valid JSON.
+ */
+function markRepeated(fields: Fields, text: string) {
+  const seen = new Set<string>()
+  let depth = 0
+  for (const [token, string, colon] of text.matchAll(JSON_TOKEN)) {
+    if (string === undefined) depth += token === '{' || token === '[' ? 1 : -1
+    else if (colon !== undefined && depth === 1) {
+      const name: string = JSON.parse(string)
+      if (seen.has(name)) {
+        fields[REPEATED] = true
+        fields[name] = REPEATED
+      }
+      seen.add(name)
+    }
+  }
 }
 
 const compileBody: FastifySchemaCompiler<z.ZodObject> = ({ schema }) => {

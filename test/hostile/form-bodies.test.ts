@@ -1,0 +1,138 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { basic, CREATE, form, intentFields, LIST, unique } from '../support/service.ts'
+import { expectEnvelope, FORM, startTarget } from './target.ts'
+
+const target = startTarget()
+
+const post = (path: string, body: Uint8Array | string) =>
+  target.post(path, body, {
+    'content-type': FORM,
+    authorization: basic(path === LIST ? target.partner.key : target.key),
+  })
+
+const OPERATIONS = [CREATE, '/v1/payments/createOrderRequest', LIST]
+
+const bytes = (text: string) => Buffer.from(text, 'latin1')
+const NAMES = ['mid', 'pid', 'amount', 'order_id', 'redirect_url', 'note', 'customer_name', 'customer_email', 's_date']
+const STRANGE_NAMES = ['__proto__', 'constructor', 'toString', 'mid[]', 'mid[0]', 'mid.x', '', ' mid', 'MID', '%6Did']
+const SHARP_TEXTS = ['%', '%z', '%zz', '%00', '%0d%0a', '%E0%A4', '%ED%A0%80', '%C0%AF', '%F4%90%80%80', '+', '=', ';']
+
+const encoded = fc.string({ unit: 'binary' }).map(encodeURIComponent)
+const name = fc.oneof(fc.constantFrom(...NAMES, ...STRANGE_NAMES), encoded)
+const value = fc.oneof(fc.constantFrom('200', '01-01-2026', ...SHARP_TEXTS), encoded)
+const rawBytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array))
+const pair = fc.oneof(
+  fc.tuple(name, value).map((both) => bytes(both.join('='))),
+  name.map(bytes),
+  rawBytes,
+)
+const pairs = fc
+  .tuple(fc.array(pair, { maxLength: 130 }), fc.constantFrom('&', '&&', ';', '\r\n'))
+  .map(([parts, separator]) => Buffer.concat(parts.flatMap((part) => [part, bytes(separator)])))
+
+/** A good body of the operation with some of its bytes overwritten, so that it gets further than garbage does. */
+const scratches = fc.array(
+  fc.tuple(fc.nat({ max: 400 }), fc.oneof(fc.nat({ max: 255 }), fc.constantFrom(37, 38, 61))),
+  {
+    maxLength: 4,
+  },
+)
+
+function goodBody(path: string): string {
+  const { mid, partner } = target
+  return path === LIST
+    ? form({ pid: partner.pid, mid, s_date: '01-01-2026', e_date: '31-12-2026' })
+    : form(intentFields(mid, { order_id: unique('o') }))
+}
+
+describe('a form body', () => {
+  it('of any fields and bytes is answered by an envelope, never by a fault of ours', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...OPERATIONS), fc.oneof(pairs, rawBytes), async (path, body) => {
+        const answer = await post(path, body)
+        expectEnvelope(answer)
+        expect(answer.status).not.toBe(200)
+      }),
+      { numRuns: 400 },
+    )
+  })
+
+  it('that is good but for a few bytes is answered by an envelope, never by a fault of ours', async () => {
+    const statuses = new Set<number>()
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...OPERATIONS), scratches, fc.boolean(), async (path, scratched, doubled) => {
+        const body = bytes(goodBody(path) + (doubled ? '&x=1&x=2' : ''))
+        for (const [at, byte] of scratched) body[at % body.length] = byte
+        const answer = await post(path, body)
+        expectEnvelope(answer)
+        statuses.add(answer.status)
+      }),
+      { numRuns: 600 },
+    )
+    expect([...statuses]).toEqual(expect.arrayContaining([200, 400]))
+  })
+
+  it.each([
+    ['16 KiB of separators', '&'.repeat(16_384), 400],
+    ['16 KiB of percent signs', '%'.repeat(16_384), 400],
+    ['16 KiB of one name', 'x'.repeat(16_384), 400],
+    ['8,192 fields', 'a&'.repeat(8_192), 400],
+    ['5,000 equals signs', `mid=${'='.repeat(5_000)}`, 400],
+    ['a byte order mark', Buffer.from('\ufeffmid=M1'), 400],
+    ['UTF-16', Buffer.from('mid=M1', 'utf16le'), 400],
+    ['more than 16 KiB', 'x'.repeat(16_385), 413],
+    ['a mebibyte', 'mid=M1&'.repeat(150_000), 413],
+  ])('of %s is refused', async (_name, body, status) => {
+    const answer = await post(CREATE, body)
+    expectEnvelope(answer)
+    expect(answer.status).toBe(status)
+  })
+
+  it('brings every text through to the database exactly as it was encoded, or is refused', async () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 40 }),
+      fc.string({ unit: 'binary', maxLength: 40 }),
+      fc.string({
+        unit: fc.constantFrom(' ', '\u00a0', '\t', '\n', '\u2028', '+', '%', '&', '=', 'é', '𝒳'),
+        maxLength: 8,
+      }),
+    )
+    const results = { stored: 0, refused: 0 }
+    await fc.assert(
+      fc.asyncProperty(text, text, text, async (note, customer_name, order) => {
+        const order_id = `${unique('o')}${order}`
+        const { status } = await post(CREATE, form(intentFields(target.mid, { order_id, note, customer_name })))
+        const expected = {
+          order_id: kept(order_id, 64),
+          note: kept(unbroken(note), 255),
+          name: kept(customer_name, 100),
+        }
+        const isGood = Object.values(expected).every((value) => value !== undefined)
+        expect(status).toBe(isGood ? 200 : 400)
+        results[isGood ? 'stored' : 'refused'] += 1
+        if (!isGood) return
+        const { rows } = await target.db.query(
+          `select merchant_order_id as order_id, note, customer_name as name
+             from payment_intents where mid = $1 and merchant_order_id = $2`,
+          [target.mid, expected.order_id],
+        )
+        expect(rows).toEqual([expected])
+      }),
+      { numRuns: 500 },
+    )
+    expect(Math.min(results.stored, results.refused)).toBeGreaterThan(20)
+  })
+})
+
+/** What contract B7 leaves of a text of 1 to `max` characters; undefined when it is refused. */
+function kept(text: string, max: number): string | undefined {
+  const trimmed = text.replace(/^\p{Zs}+/u, '').replace(/\p{Zs}+$/u, '')
+  const size = Array.from(trimmed).length
+  return size >= 1 && size <= max && !/\p{Cc}/u.test(trimmed) ? trimmed : undefined
+}
+
+/** A note whose line breaks and tabs have become blanks. */
+function unbroken(note: string): string {
+  return note.replaceAll('\r\n', ' ').replace(/[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ')
+}

@@ -1,0 +1,137 @@
+import { once } from 'node:events'
+import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
+import { createInterface } from 'node:readline'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { createPool, type Database } from '../../src/db/pool.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { ACQUIRER_SECRETS, basic, type Key, newMerchant, newPartner } from '../support/service.ts'
+
+export const FORM = 'application/x-www-form-urlencoded'
+export const JSON_TYPE = 'application/json'
+
+/** How long an exchange on a socket may take; the service itself gives up on a request after 10 s. */
+const EXCHANGE_LIMIT_MS = 15_000
+
+export type WireAnswer = { status: number; headers: Record<string, unknown>; text: string }
+
+export type Target = {
+  db: Database
+  mid: string
+  key: Key
+  partner: { pid: string; key: Key }
+  server: ServerProcess
+  /** The log lines that the service has written so far. */
+  log: Record<string, unknown>[]
+  post: (path: string, body: Uint8Array | string, headers: OutgoingHttpHeaders) => Promise<WireAnswer>
+  /** Sends bytes as they are, and all answers until the connection is closed; the client closes its half when it has sent them. */
+  raw: (bytes: Uint8Array | string) => Promise<WireAnswer[]>
+}
+
+/**
+ * The service as a process of its own, with a merchant and a partner, for the tests of the file that calls it. When
+ * they are over it must still be the same process, and answer.
+ */
+export function startTarget(): Target {
+  const target = {} as Target
+  const agent = new Agent({ keepAlive: true })
+  let drop: () => Promise<void>
+
+  beforeAll(async () => {
+    const database = await createTestDatabase()
+    drop = database.drop
+    const db = createPool({ url: database.url, size: 2, log: { warn: () => undefined } })
+    const { mid, key } = await newMerchant(db)
+    const partner = await newPartner(db, mid)
+    const server = await startServerProcess(database.url, {
+      ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
+      RATE_LIMIT_PER_MINUTE: '1000000',
+    })
+    const log: Record<string, unknown>[] = []
+    createInterface({ input: server.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      log.push(JSON.parse(line))
+    })
+    Object.assign(target, { db, mid, key, partner, server, log })
+  })
+
+  afterAll(async () => {
+    const { server, db } = target
+    const { exitCode, signalCode } = server.child
+    const alive = await target.post('/v1/payments/checkPaymentStatus', `mid=${target.mid}&order_id=none`, {
+      'content-type': FORM,
+      authorization: basic(target.key),
+    })
+    agent.destroy()
+    await server.stop()
+    await db.end()
+    await drop()
+    expect({ exitCode, signalCode, alive: alive.status }).toEqual({ exitCode: null, signalCode: null, alive: 404 })
+    expect(target.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
+  })
+
+  target.post = async (path, body, headers) => {
+    const call = request(`${target.server.url}${path}`, { method: 'POST', agent, headers })
+    call.end(body)
+    const [response] = await once(call, 'response')
+    let text = ''
+    for await (const chunk of response.setEncoding('utf8')) text += chunk
+    return { status: response.statusCode, headers: response.headers, text }
+  }
+
+  target.raw = (bytes) =>
+    new Promise((resolve, reject) => {
+      const socket = connect(target.server.port, '127.0.0.1', () => socket.end(bytes))
+      const chunks: Buffer[] = []
+      const late = setTimeout(() => {
+        reject(new Error(`neither answered nor closed: ${JSON.stringify(Buffer.from(bytes).toString('latin1'))}`))
+        socket.destroy()
+      }, EXCHANGE_LIMIT_MS)
+      socket.on('data', (chunk) => chunks.push(chunk))
+      // A server that closes while bytes are still coming resets the connection, which is one way to close it.
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        clearTimeout(late)
+        resolve(readAnswers(Buffer.concat(chunks)))
+      })
+    })
+
+  return target
+}
+
+/** Holds an answer to the contract: a whole envelope with the keys of its status and no other, and no fault of ours. */
+export function expectEnvelope({ status, headers, text }: WireAnswer): void {
+  const body = JSON.parse(text)
+  const keys = Object.keys(body).join()
+  const expected = status === 200 ? 'status,statusCode,msg,data' : 'status,statusCode,msg'
+  const isEnvelope =
+    keys === expected &&
+    body.status === (status === 200) &&
+    body.statusCode === status &&
+    typeof body.msg === 'string' &&
+    body.msg !== '' &&
+    headers['content-type'] === 'application/json; charset=utf-8' &&
+    typeof headers['x-request-id'] === 'string' &&
+    headers['cache-control'] === 'no-store'
+  if (!isEnvelope || status >= 500) throw new Error(`no envelope: ${JSON.stringify({ status, headers, text })}`)
+}
+
+/** The answers that stand in `bytes` one after the other. What is cut off is an answer as far as it goes. */
+function readAnswers(bytes: Buffer): WireAnswer[] {
+  const answers: WireAnswer[] = []
+  let rest = bytes.toString('latin1')
+  while (rest !== '') {
+    const end = rest.indexOf('\r\n\r\n')
+    const [statusLine = '', ...lines] = rest.slice(0, end < 0 ? undefined : end).split('\r\n')
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1] ?? Number.NaN)
+    const headers = Object.fromEntries(
+      lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+    )
+    rest = end < 0 ? '' : rest.slice(end + 4)
+    if (status === 100) continue
+    const length = Number(headers['content-length'])
+    answers.push({ status, headers, text: Buffer.from(rest.slice(0, length), 'latin1').toString('utf8') })
+    rest = rest.slice(length)
+  }
+  return answers
+}
