@@ -5,10 +5,21 @@ const UTR_RULE = 'must be 1 to 35 letters and digits'
 const AMOUNT_RULE = 'must be rupees with at most two decimals'
 const PAID_AT_RULE = 'must be a time in ISO 8601 with its zone'
 
+const RUPEES = /^[0-9]{1,12}(\.[0-9]{1,2})?$/
+
 /** Rupees as a number or as text, judged by their digits and never as a float; becomes decimal text with two decimals. */
 const rupees = z
-  .union([z.string(), z.number().transform(String)], otherwise(AMOUNT_RULE))
-  .refine((amount) => /^\d{1,12}(\.\d{1,2})?$/.test(amount), AMOUNT_RULE)
+  .union(
+    [
+      z.string().regex(RUPEES, AMOUNT_RULE),
+      z
+        .number()
+        .refine((amount) => RUPEES.test(String(amount)), AMOUNT_RULE)
+        .meta({ minimum: 0, exclusiveMaximum: 1e12 })
+        .transform(String),
+    ],
+    otherwise(AMOUNT_RULE),
+  )
   .transform((amount) => {
     const [whole = '', decimals = ''] = amount.split('.')
     return `${whole.replace(/^0+(?=\d)/, '')}.${decimals.padEnd(2, '0')}`
@@ -17,16 +28,18 @@ const rupees = z
 /** The acquirer's notification: contract C5. UTR and paidAt are needed with SUCCESS only. */
 export const PaymentNotification = z
   .object({
-    orderId: text(64),
+    orderId: text(64).meta({ description: 'Our `orderId`: the parameter `tr` of the UPI link.' }),
     status: z.enum(['SUCCESS', 'FAIL', 'REJECT'], otherwise('must be SUCCESS, FAIL or REJECT')),
     UTR: z
       .string(otherwise(UTR_RULE))
       .regex(/^[A-Za-z0-9]{1,35}$/, UTR_RULE)
+      .meta({ description: 'Unique transaction reference; needed with SUCCESS.' })
       .optional(),
-    amount: rupees,
+    amount: rupees.meta({ description: 'Rupees with at most two decimals.' }),
     paidAt: z.iso
       .datetime({ offset: true, ...otherwise(PAID_AT_RULE) })
       .transform((moment) => new Date(moment))
+      .meta({ description: 'When the money moved, in ISO 8601 with its zone; needed with SUCCESS.' })
       .optional(),
   })
   .superRefine(({ status, UTR, paidAt }, context) => {
@@ -34,4 +47,10 @@ export const PaymentNotification = z
     if (UTR === undefined) context.addIssue({ code: 'custom', path: ['UTR'], message: 'is required with SUCCESS' })
     if (paidAt === undefined)
       context.addIssue({ code: 'custom', path: ['paidAt'], message: 'is required with SUCCESS' })
+  })
+  // The same in the words of JSON Schema.
+  .meta({
+    if: { properties: { status: { const: 'SUCCESS' } } },
+    // biome-ignore lint/suspicious/noThenProperty: the word is JSON Schema's, and nobody awaits a schema
+    then: { required: ['UTR', 'paidAt'] },
   })
