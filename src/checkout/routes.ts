@@ -45,6 +45,8 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
   // Without a HEAD: it would open a page that nothing ever closes.
   app.get('/pay/:orderId/events', { exposeHeadRoute: false }, async (request: PayRequest, reply) => {
     const checkout = await findCheckout(request)
+    // Answered already, since the look-up took too long: nothing would ever close what is opened now.
+    if (reply.sent) return reply
     if (watch.openPages() >= OPEN_PAGES_LIMIT) throw unavailable()
     const events = new Readable({ read() {} })
     events.push(`retry: ${COME_BACK_MS}\n\n`)

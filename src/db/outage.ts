@@ -22,9 +22,12 @@ const OUTAGE_ERRNOS = new Set([
   'ENOENT', // the unix socket of a stopped server
 ])
 
-// pg reports these without any code.
+/** The message of our own error for a look-up without an answer. */
+export const LOOK_UP_TIMEOUT = 'Look-up timeout'
+
+// pg reports all but the last without any code.
 const OUTAGE_MESSAGES =
-  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/
+  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Look-up timeout)/
 
 /** Whether `error` says that the database is away or overloaded, as opposed to a fault of ours. */
 export function isOutage(error: unknown): boolean {

@@ -6,10 +6,13 @@ export type Database = pg.Pool
 /** What a repository asks of the database: a pool, or one client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 
-/** Longest wait for a free connection, and for a new one to be made. With the one below it adds up to less than 2 s. */
-const CONNECT_TIMEOUT_MS = 800
+/**
+ * Longest wait for a free connection, and for a new one to be made. This and the one below also bound how long the pool is
+ * full of connections that are dead: below a second, in which the first success has to follow the database's return.
+ */
+const CONNECT_TIMEOUT_MS = 700
 /** Longest wait for an answer. It is the client's own clock: a silently cut network never answers. */
-const QUERY_TIMEOUT_MS = 1_000
+export const QUERY_TIMEOUT_MS = 900
 
 /**
  * A pool of at most `size` connections to `url`. Nothing is connected until the first query.
@@ -19,7 +22,7 @@ export function createPool(options: {
   url: string
   size: number
   log: Pick<Logger, 'warn'>
-  /** 0 for work that may take long: the operator's import, the streamed list. */
+  /** 0 for work that may take long: the operator's import, the streamed list, whose first rows have a limit elsewhere. */
   queryTimeoutMs?: number
 }): Database {
   const { url, size, log, queryTimeoutMs = QUERY_TIMEOUT_MS } = options

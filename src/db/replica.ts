@@ -21,6 +21,7 @@ export function createReadRouter({ primary, replica }: { primary: Database; repl
   // What the primary had written at least, and when, oldest first.
   let written: { at: number; lsn: string }[] = []
   let checked = { until: 0, isFresh: Promise.resolve(false) }
+  let wasFresh = false
 
   async function isFresh(): Promise<boolean> {
     const at = performance.now()
@@ -41,8 +42,14 @@ export function createReadRouter({ primary, replica }: { primary: Database; repl
 
   return async <T>(read: (db: Database) => Promise<T>): Promise<T> => {
     const moment = performance.now()
-    if (moment >= checked.until) checked = { until: moment + CHECK_INTERVAL_MS, isFresh: isFresh() }
-    if (!(await checked.isFresh)) return read(primary)
+    if (moment >= checked.until) {
+      checked = { until: moment + CHECK_INTERVAL_MS, isFresh: isFresh() }
+      checked.isFresh.then((fresh) => {
+        wasFresh = fresh
+      })
+    }
+    // One that was away is looked at in the background: the primary is right at any time, and nobody has to wait.
+    if (!wasFresh || !(await checked.isFresh)) return read(primary)
     try {
       return await read(replica)
     } catch (error) {

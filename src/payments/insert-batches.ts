@@ -11,11 +11,13 @@ const BATCHES_IN_FLIGHT = 4
 const BATCH_ROWS = 200
 /** Intents that may wait for a batch: about a second's worth. Beyond it the service is overloaded, and says so at once. */
 const WAITING_LIMIT = 5_000
+/** Beyond it whoever waits for the answer has been given another one: what nobody knows of is better not stored. */
+const WAITING_LIMIT_MS = 1_000
 /** Statements that meet in another order on one of the unique constraints; PostgreSQL ends one of them. */
 const DEADLOCK = '40P01'
 const DEADLOCK_RETRIES = 5
 
-type Waiting = { intent: Intent; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
+type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
 
 /**
  * Answers a function that stores one intent and says whether it was new to every unique constraint. Calls that come at
@@ -36,7 +38,9 @@ export function batchInserts(
     scheduled = true
     setImmediate(() => {
       scheduled = false
+      refuseLate()
       const batch = waiting.splice(0, BATCH_ROWS)
+      if (batch.length === 0) return
       inFlight++
       storeBatch(batch).finally(() => {
         inFlight--
@@ -44,6 +48,12 @@ export function batchInserts(
       })
       schedule()
     })
+  }
+
+  /** They wait in the order in which they came. */
+  function refuseLate() {
+    const oldest = performance.now() - WAITING_LIMIT_MS
+    while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())
   }
 
   async function storeBatch(batch: Waiting[]): Promise<void> {
@@ -67,7 +77,7 @@ export function batchInserts(
   return (intent) =>
     new Promise((resolve, reject) => {
       if (waiting.length >= WAITING_LIMIT) return reject(unavailable())
-      waiting.push({ intent, resolve, reject })
+      waiting.push({ intent, since: performance.now(), resolve, reject })
       schedule()
     })
 }

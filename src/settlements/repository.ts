@@ -1,6 +1,6 @@
 import { escapeLiteral } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import type { Database } from '../db/pool.ts'
+import { type Database, QUERY_TIMEOUT_MS } from '../db/pool.ts'
 
 /** One payout of the bank. Amounts are decimal text in rupees with two decimals; moments are ISO 8601 in UTC. */
 export type Settlement = {
@@ -15,9 +15,6 @@ export type Settlement = {
 
 /** Most rows that are read in one piece. Beyond it a list is streamed, on a connection that its reader holds. */
 const SHORT_LIST_ROWS = 1_000
-
-/** Longest wait for a short list: on a silently cut network the answer would never come. */
-const SHORT_LIST_TIMEOUT_MS = 5_000
 
 /** to_json writes a moment as ISO 8601 whatever the server's DateStyle, and at a third of the cost of to_char. */
 const COLUMNS = `
@@ -38,7 +35,7 @@ export function createSettlements(db: Database) {
            limit ${SHORT_LIST_ROWS + 1}`,
         values: [mid, from, until],
         rowMode: 'array' as const,
-        query_timeout: SHORT_LIST_TIMEOUT_MS,
+        query_timeout: QUERY_TIMEOUT_MS,
         // Every column as the text that it comes in, as COPY gives it.
         types: { getTypeParser: () => (text: string) => text },
       }

@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { NOTIFY, notification, sign } from '../support/acquirer.ts'
+import {
+  ACQUIRER_SECRETS,
+  answerOf,
+  CREATE,
+  intentFields,
+  type Key,
+  LIST,
+  newKey,
+  newMerchant,
+  newPartner,
+  post,
+  refusal,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+
+/** Contract B2, whatever the network does. */
+const LIMIT_MS = 2_000
+const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
+const STATUS = '/v1/payments/checkPaymentStatus'
+
+let service: TestService
+let mid: string
+let key: Key
+/** A key that no request has used yet: those are remembered for a second. */
+let unseen: Key
+let partner: { pid: string; key: Key }
+let orderId: string
+beforeAll(async () => {
+  service = await startService({ acquirerSecrets: ACQUIRER_SECRETS })
+  ;({ mid, key } = await newMerchant(service.db))
+  unseen = await newKey(service.db, { mid })
+  partner = await newPartner(service.db, mid)
+  orderId = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
+})
+
+/** Statements that contain `part` get no answer until `release` is called. */
+function silence(pool: Database, part: string) {
+  const query = pool.query
+  let resolve: () => void = () => undefined
+  const released = new Promise<void>((done) => {
+    resolve = done
+  })
+  pool.query = (async (...args: [string | { text: string }]) => {
+    const text = typeof args[0] === 'string' ? args[0] : args[0].text
+    if (text.includes(part)) await released
+    return query.apply(pool, args as never)
+  }) as never
+  return {
+    release() {
+      pool.query = query
+      resolve()
+    },
+  }
+}
+
+describe('503 within 2 s (contract B2) when no answer comes', () => {
+  const list = () =>
+    post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key)
+  const body = () => notification(orderId)
+  const notify = (text: string) =>
+    post(service.app, NOTIFY, text, undefined, {
+      'content-type': 'application/json',
+      'x-signature': sign(text, service.clock.now()),
+    })
+  it.each([
+    ['credentials', 'access_keys', () => post(service.app, CREATE, intentFields(mid), unseen)],
+    ['createPaymentIntent', 'insert into payment_intents', () => post(service.app, CREATE, intentFields(mid), key)],
+    ['checkPaymentStatus', 'merchant_order_id = $2', () => post(service.app, STATUS, { mid, order_id: orderId }, key)],
+    ['the link of a partner', 'partner_merchants', list],
+    ['a list', 'from settlements', list],
+    ['a notification', 'update payment_intents', () => notify(body())],
+    ['readiness', 'schema_migrations', async () => answerOf(await service.app.inject('/readyz'))],
+    [
+      'the events of a page',
+      'join merchants',
+      async () => answerOf(await service.app.inject(`/pay/${orderId}/events`)),
+    ],
+  ])('to %s', async (_name, part, send) => {
+    const silent = [silence(service.db, part), silence(service.listDb, part)]
+    const startedAt = performance.now()
+    const answer = await send()
+    const tookMs = performance.now() - startedAt
+    for (const { release } of silent) release()
+    expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
+    expect(tookMs).toBeLessThan(LIMIT_MS)
+  })
+
+  it('to a pay page, as a page', async () => {
+    const silent = silence(service.db, 'join merchants')
+    const answer = answerOf(await service.app.inject(`/pay/${orderId}`))
+    silent.release()
+    expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
+    expect(answer.headers['content-type']).toContain('text/html')
+  })
+})
+
+it('an intent that was refused while it waited for its batch is not stored afterwards', async () => {
+  const silent = silence(service.db, 'insert into payment_intents')
+  const prefix = unique('waiting')
+  const create = (number: number) =>
+    post(service.app, CREATE, intentFields(mid, { order_id: `${prefix}-${number}` }), key)
+  const answers: ReturnType<typeof create>[] = []
+  // One by one, so that each of the first makes a batch of its own, until no more may be under way.
+  for (let number = 1; number <= 8; number++) {
+    answers.push(create(number))
+    await sleep(20)
+  }
+  for (const { status } of await Promise.all(answers)) expect(status).toBe(503)
+  silent.release()
+  // Through the same queue, so behind all that waited.
+  expect((await create(9)).status).toBe(200)
+  await sleep(200)
+  const { rows } = await service.db.query<{ id: string }>(
+    'select merchant_order_id as id from payment_intents where mid = $1 and merchant_order_id like $2 order by 1',
+    [mid, `${prefix}-%`],
+  )
+  const stored = rows.map(({ id }) => id)
+  expect(stored).toContain(`${prefix}-9`)
+  // Those that had been sent to the database may be.
+  expect(stored).not.toContain(`${prefix}-8`)
+})
