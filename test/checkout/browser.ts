@@ -60,18 +60,19 @@ export function useCheckout(options: { sandbox?: boolean } = {}): Checkout {
   let browser: Browser
   let merchant: { mid: string; key: Key }
   let tabs: OpenPage[] = []
+  const servers: Server[] = []
 
   beforeAll(async () => {
     const { visits } = checkout
     checkout.shopUrl = (
-      await listen((shopRequest, response) => {
+      await listen(servers, (shopRequest, response) => {
         visits.push(shopRequest.url ?? '')
         response.setHeader('content-type', 'text/html')
         response.end('<!doctype html><title>Shop</title><link rel="icon" href="data:,"><h1>Thank you</h1>')
       })
     ).url
     let target = ''
-    const front = await listen((incoming, response) => {
+    const front = await listen(servers, (incoming, response) => {
       const { method, headers, url = '' } = incoming
       const onward = request(target + url.replace(/^\/upi/, ''), { method: method as string, headers, agent: false })
       onward.on('response', (answer) => {
@@ -89,7 +90,13 @@ export function useCheckout(options: { sandbox?: boolean } = {}): Checkout {
     merchant = await newMerchant(checkout.service.db)
     browser = await chromium.launch({ executablePath: browserPath as string, args: ARGUMENTS })
   })
-  afterAll(() => browser?.close())
+  afterAll(async () => {
+    await browser?.close()
+    for (const server of servers) {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
 
   afterEach(async () => {
     const faults = tabs.flatMap((tab) => tab.faults)
@@ -131,12 +138,9 @@ export function useCheckout(options: { sandbox?: boolean } = {}): Checkout {
   return checkout
 }
 
-async function listen(answer: RequestListener): Promise<{ url: string; server: Server }> {
+async function listen(servers: Server[], answer: RequestListener): Promise<{ url: string; server: Server }> {
   const server = createServer(answer)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  afterAll(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  servers.push(server)
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
 }

@@ -35,6 +35,13 @@ export const ACQUIRER_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-t
 
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
+const started: (() => Promise<void>)[] = []
+
+// Here and not where a service starts, which is in a beforeAll: vitest silently drops an afterAll that is called there.
+afterAll(async () => {
+  for (const stop of started.splice(0)) await stop()
+})
+
 /** The whole service on a database of its own; both are gone when the test file ends. */
 export async function startService(
   options: {
@@ -65,7 +72,7 @@ export async function startService(
   }
   const metrics = createMetrics({ requests: db, lists: listDb })
   const app = await buildApp({ config, db, listDb, replicaDb, log, metrics, now: clock.now })
-  afterAll(async () => {
+  started.push(async () => {
     await app.close()
     await Promise.all([db.end(), listDb.end(), replicaDb?.end()])
     await database.drop()
