@@ -54,7 +54,7 @@ describe('a form body', () => {
         expectEnvelope(answer)
         expect(answer.status).not.toBe(200)
       }),
-      { numRuns: 400 },
+      { numRuns: 250 },
     )
   })
 
@@ -68,7 +68,7 @@ describe('a form body', () => {
         expectEnvelope(answer)
         statuses.add(answer.status)
       }),
-      { numRuns: 600 },
+      { numRuns: 300 },
     )
     expect([...statuses]).toEqual(expect.arrayContaining([200, 400]))
   })
@@ -94,7 +94,7 @@ describe('a form body', () => {
       fc.string({ unit: 'grapheme', maxLength: 40 }),
       fc.string({ unit: 'binary', maxLength: 40 }),
       fc.string({
-        unit: fc.constantFrom(' ', '\u00a0', '\t', '\n', '\u2028', '+', '%', '&', '=', 'é', '𝒳'),
+        unit: fc.constantFrom(' ', '\u00a0', '\t', '\n', '\u2028', '\ufeff', '+', '%', '&', '=', 'é', '𝒳'),
         maxLength: 8,
       }),
     )
@@ -119,7 +119,7 @@ describe('a form body', () => {
         )
         expect(rows).toEqual([expected])
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     )
     expect(Math.min(results.stored, results.refused)).toBeGreaterThan(20)
   })
@@ -132,7 +132,11 @@ function kept(text: string, max: number): string | undefined {
   return size >= 1 && size <= max && !/\p{Cc}/u.test(trimmed) ? trimmed : undefined
 }
 
-/** A note whose line breaks and tabs have become blanks. */
+/** A note whose line breaks and tabs have become blanks; at its ends a byte order mark counts as one. */
 function unbroken(note: string): string {
-  return note.replaceAll('\r\n', ' ').replace(/[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ')
+  return note
+    .replaceAll('\r\n', ' ')
+    .replace(/[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ')
+    .replace(/^[\p{Zs}\ufeff]+/u, '')
+    .replace(/[\p{Zs}\ufeff]+$/u, '')
 }

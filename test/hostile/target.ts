@@ -25,8 +25,11 @@ export type Target = {
   /** The log lines that the service has written so far. */
   log: Record<string, unknown>[]
   post: (path: string, body: Uint8Array | string, headers: OutgoingHttpHeaders) => Promise<WireAnswer>
-  /** Sends bytes as they are, and all answers until the connection is closed; the client closes its half when it has sent them. */
-  raw: (bytes: Uint8Array | string) => Promise<WireAnswer[]>
+  /**
+   * Sends bytes as they are, and answers what came back until the connection was closed: by the service, or by a
+   * client that leaves, in order or by a reset, after `patienceMs` without a byte from it.
+   */
+  raw: (bytes: Uint8Array | string, leaving?: { patienceMs: number; reset?: boolean }) => Promise<WireAnswer[]>
 }
 
 /**
@@ -79,14 +82,16 @@ export function startTarget(): Target {
     return { status: response.statusCode, headers: response.headers, text }
   }
 
-  target.raw = (bytes) =>
+  target.raw = (bytes, leaving) =>
     new Promise((resolve, reject) => {
-      const socket = connect(target.server.port, '127.0.0.1', () => socket.end(bytes))
+      const socket = connect(target.server.port, '127.0.0.1', () => socket.write(bytes))
       const chunks: Buffer[] = []
       const late = setTimeout(() => {
         reject(new Error(`neither answered nor closed: ${JSON.stringify(Buffer.from(bytes).toString('latin1'))}`))
         socket.destroy()
       }, EXCHANGE_LIMIT_MS)
+      if (leaving)
+        socket.setTimeout(leaving.patienceMs, () => (leaving.reset ? socket.resetAndDestroy() : socket.end()))
       socket.on('data', (chunk) => chunks.push(chunk))
       // A server that closes while bytes are still coming resets the connection, which is one way to close it.
       socket.on('error', () => undefined)

@@ -1,0 +1,178 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
+import { expectEnvelope, FORM, startTarget } from './target.ts'
+
+const target = startTarget()
+
+const goodBody = (order_id = unique('o')) => form(intentFields(target.mid, { order_id }))
+
+/** A request of createPaymentIntent with `headers` as raw bytes beside the necessary ones. */
+function request(headers: (string | Buffer)[], body = goodBody(), credentials = basic(target.key)): Buffer {
+  const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${FORM}\r\n`
+  const authorization = credentials && `Authorization: ${credentials}\r\n`
+  const lines = headers.flatMap((line) => [Buffer.from(line), Buffer.from('\r\n')])
+  return Buffer.concat([
+    Buffer.from(`${head}Content-Length: ${body.length}\r\n${authorization}`),
+    ...lines,
+    Buffer.from(`\r\n${body}`),
+  ])
+}
+
+async function send(...args: Parameters<typeof request>) {
+  const [answer, ...more] = await target.raw(request(...args))
+  if (answer === undefined || more.length > 0) throw new Error('not one answer')
+  expectEnvelope(answer)
+  return answer
+}
+
+const line = (name: string, value: Buffer) => Buffer.concat([Buffer.from(`${name}: `), value])
+
+/** What a header can hold on the wire and what it cannot; a line break would begin another one. */
+const anyValue = fc.oneof(
+  fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes.filter((byte) => byte !== 10 && byte !== 13))),
+  fc.string({ unit: 'grapheme-ascii', maxLength: 80 }).map((text) => Buffer.from(text)),
+  fc.string({ unit: 'binary', maxLength: 20 }).map((text) => Buffer.from(text.replace(/[\r\n]/g, ''))),
+)
+
+/** What HTTP lets a receiver make of a value; undefined when it must refuse it: RFC 9110, section 5.5. */
+function received(value: Buffer): string | undefined {
+  const text = value.toString('latin1')
+  return /[\x00-\x08\x0a-\x1f\x7f]/.test(text) ? undefined : text.replace(/^[ \t]+|[ \t]+$/g, '')
+}
+
+describe('a header', () => {
+  it('Idempotency-Key is taken when it is 1 to 64 printable ASCII characters, and else refused', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyValue, async (value) => {
+        const { status } = await send([line('Idempotency-Key', value)])
+        const text = received(value)
+        // A short key may have come before, with another order.
+        const expected = text !== undefined && /^[ -~]{1,64}$/.test(text) ? [200, 422] : [400]
+        expect(expected).toContain(status)
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('Idempotency-Key brings the first answer again, whatever it holds', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 30 }), async (text) => {
+        const key = line('Idempotency-Key', Buffer.from(`${unique('k')}${text}`))
+        const body = goodBody()
+        const [first, second] = [await send([key], body), await send([key], body)]
+        expect([first.status, second.text]).toEqual([200, first.text])
+        expect((await send([key])).status).toBe(422)
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  it('x-request-id comes back when it is sane, and never otherwise', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(
+          anyValue,
+          fc.stringMatching(/^[A-Za-z0-9._-]{1,66}$/).map((text) => Buffer.from(text)),
+        ),
+        async (value) => {
+          const { headers } = await send([line('X-Request-Id', value)], 'mid=')
+          const text = received(value) ?? ''
+          if (/^[A-Za-z0-9._-]{1,64}$/.test(text)) expect(headers['x-request-id']).toBe(text)
+          else expect(headers['x-request-id']).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+        },
+      ),
+      { numRuns: 150 },
+    )
+  })
+
+  it('Authorization lets nobody in but its owner, whatever it holds', async () => {
+    const { publicKey, secretKey } = target.key
+    const base64 = (text: string) => Buffer.from(text).toString('base64')
+    const near = fc.constantFrom(
+      basic(target.key).toLowerCase(),
+      `Basic ${base64(`${publicKey}:`)}`,
+      `Basic ${base64(`:${secretKey}`)}`,
+      `Basic ${base64(`${publicKey}:${secretKey}\0`)}`,
+      `Basic ${base64(`${publicKey}\0:${secretKey}`)}`,
+      `Basic ${base64(`${publicKey}:${secretKey}:`)}`,
+      `Basic ${base64(`${publicKey} :${secretKey}`)}`,
+      `Basic ${base64(`${publicKey.toUpperCase()}:${secretKey}`)}`,
+      `Basic ${base64(publicKey + secretKey)}`,
+      `Basic ${base64(`' or 1=1 --:${secretKey}`)}`,
+      `Bearer ${base64(`${publicKey}:${secretKey}`)}`,
+      `Basic ${publicKey}:${secretKey}`,
+      `Basic ${'QUFB'.repeat(3_000)}`,
+    )
+    const userAndSecret = fc
+      .tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }))
+      .map((both) => Buffer.from(`Basic ${base64(both.join(':'))}`))
+    const value = fc.oneof(
+      near.map((text) => Buffer.from(text)),
+      userAndSecret,
+      anyValue,
+    )
+    await fc.assert(
+      fc.asyncProperty(value, async (credentials) => {
+        const { status } = await send([line('Authorization', credentials)], goodBody(), '')
+        expect(received(credentials) === undefined ? [400] : [401, 429]).toContain(status)
+      }),
+      { numRuns: 200 },
+    )
+    expect((await send([])).status).toBe(200)
+  })
+
+  it('of any name and value changes nothing, or is refused', async () => {
+    const name = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,30}$/)
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(name, anyValue), { maxLength: 20 }), async (headers) => {
+        const { status } = await send(headers.map(([key, value]) => line(`x-${key}`, value)))
+        expect(status).toBe(headers.every(([, value]) => received(value) !== undefined) ? 200 : 400)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('is never left out in silence: more than 100 of them are refused, however many', async () => {
+    const necessary = 5
+    const fill = (count: number) => Array.from({ length: count - necessary }, (_, i) => `h${i}:`)
+    expect((await send([...fill(99), `Idempotency-Key: ${unique('k')}`])).status).toBe(200)
+    for (const count of [101, 200, 1_001, 2_100]) {
+      const { status, text } = await send(fill(count))
+      expect([status, JSON.parse(text)]).toEqual([
+        431,
+        refusal(431, 'The request has too many headers; send at most 100 of them'),
+      ])
+    }
+  })
+})
+
+describe('a body in a coding', () => {
+  it.each(['gzip', 'br', 'deflate', 'zstd', 'GZIP', 'identity, gzip', 'utf-8'])(
+    'is refused with what to do instead: Content-Encoding %s',
+    async (coding) => {
+      const { status, text, headers } = await send([`Content-Encoding: ${coding}`])
+      expect([status, JSON.parse(text)]).toEqual([
+        415,
+        refusal(415, 'Send the body uncompressed, without Content-Encoding'),
+      ])
+      expect(headers['accept-encoding']).toBe('identity')
+    },
+  )
+
+  it('is refused when it hides in Transfer-Encoding', async () => {
+    const body = goodBody()
+    const [answer] = await target.raw(
+      `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+    )
+    expect(answer?.status).toBe(415)
+  })
+
+  it('of the name identity is none', async () => {
+    expect((await send(['Content-Encoding: Identity'])).status).toBe(200)
+  })
+
+  it('is judged after the credentials', async () => {
+    expect((await send(['Content-Encoding: gzip'], goodBody(), 'Basic nobody')).status).toBe(401)
+  })
+})

@@ -1,0 +1,187 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { NOTIFY, notification, sign } from '../support/acquirer.ts'
+import { basic, CREATE, intentFields, LIST, refusal, unique } from '../support/service.ts'
+import { expectEnvelope, JSON_TYPE, startTarget } from './target.ts'
+
+const target = startTarget()
+
+const post = (path: string, body: Uint8Array | string) =>
+  target.post(path, body, {
+    'content-type': JSON_TYPE,
+    authorization: basic(path === LIST ? target.partner.key : target.key),
+  })
+
+const notify = (body: Uint8Array | string) =>
+  target.post(NOTIFY, body, { 'content-type': JSON_TYPE, 'x-signature': sign(Buffer.from(body), new Date()) })
+
+const fields = (changes: Record<string, string> = {}) => intentFields(target.mid, { order_id: unique('o'), ...changes })
+
+const FIELDS = [
+  'mid',
+  'amount',
+  'order_id',
+  'redirect_url',
+  'note',
+  'customer_name',
+  'customer_email',
+  'customer_mobile',
+]
+const NOTIFICATION_FIELDS = ['orderId', 'status', 'UTR', 'amount', 'paidAt']
+
+/** A JSON text, as values that JSON.stringify would never write are in it too. */
+const anyJson = fc.oneof(
+  fc.json({ depthSize: 'medium', maxDepth: 4 }),
+  fc.constantFrom(
+    '-0',
+    '1e400',
+    '-1e400',
+    '1E5',
+    '2e2',
+    '200.5',
+    '1e-400',
+    `1${'0'.repeat(400)}`,
+    '"\\ud800"',
+    '"\\u0000"',
+  ),
+  fc.constantFrom(
+    '"9999-12-31T23:59:59Z"',
+    '"0000-01-01T00:00:00Z"',
+    '"2026-02-30T00:00:00Z"',
+    '"-000001-01-01T00:00:00Z"',
+  ),
+)
+
+describe('a JSON body', () => {
+  it('of any value or any bytes is answered by an envelope, never by a fault of ours', async () => {
+    const body = fc.oneof(
+      anyJson,
+      fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
+      fc
+        .dictionary(fc.oneof(fc.constantFrom(...FIELDS, '__proto__'), fc.string()), fc.jsonValue())
+        .map((value) => JSON.stringify(value)),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(CREATE, LIST, '/v1/payments/checkPaymentStatus'), body, async (path, sent) => {
+        const answer = await post(path, sent)
+        expectEnvelope(answer)
+        expect([400, 413]).toContain(answer.status)
+      }),
+      { numRuns: 250 },
+    )
+  })
+
+  it('that is good but for one value is answered by an envelope, never by a fault of ours', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...FIELDS, '__proto__', 'constructor'), anyJson, async (name, json) => {
+        expectEnvelope(await post(CREATE, withValue(fields(), name, json)))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('has its amount judged by value, however the number is written', async () => {
+    const number = fc.oneof(
+      fc.double().map((value) => (Number.isFinite(value) ? String(value) : '1e400')),
+      fc.integer({ min: -5, max: 100_005 }).map(String),
+      fc.integer({ min: 0, max: 100_005 }).map((value) => `${value}.000`),
+      fc.tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: -2, max: 6 })).map((both) => both.join('e')),
+    )
+    await fc.assert(
+      fc.asyncProperty(number, async (amount) => {
+        const { status, text } = await post(CREATE, withValue(fields(), 'amount', amount))
+        const rupees = Number(amount)
+        const isGood = Math.floor(rupees) === rupees && rupees > 0 && rupees <= 100_000
+        expect([status, JSON.parse(text).data?.amount]).toEqual(isGood ? [200, rupees.toFixed(0)] : [400, undefined])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it.each([
+    ['a nest of arrays 16,000 deep', '['.repeat(16_000)],
+    ['a whole nest of objects 2,500 deep', `${'{"a":'.repeat(2_500)}1${'}'.repeat(2_500)}`],
+    ['a field that is a nest 8,000 deep', `{"mid":${'['.repeat(8_000)}${']'.repeat(8_000)}}`],
+    ['2,000 fields', `{${Array.from({ length: 2_000 }, (_, i) => `"${i.toString(36)}":1`).join()}}`],
+    ['16 KiB of backslashes', `{"mid":"${'\\'.repeat(16_000)}"}`],
+    ['UTF-16', Buffer.from('{"mid":"M1"}', 'utf16le')],
+    ['two values', '{"mid":"M1"}{"mid":"M2"}'],
+    ['a comment', '{"mid":"M1"/**/}'],
+  ])('of %s is refused', async (_name, body) => {
+    const answer = await post(CREATE, body)
+    expectEnvelope(answer)
+    expect(answer.status).toBe(400)
+  })
+
+  it('may begin with a byte order mark', async () => {
+    expect((await post(CREATE, `\ufeff${JSON.stringify(fields())}`)).status).toBe(200)
+  })
+})
+
+describe('a JSON field that is sent twice (contract B7)', () => {
+  it('is refused by its name, however it is spelled and whatever stands between', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...FIELDS), fc.boolean(), fc.json(), async (name, escaped, between) => {
+        const spelled = escaped ? name.replace(/./g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : name
+        const whole = JSON.stringify({ order_id: 'x', ...fields() })
+        const body = `${whole.slice(0, -1)},"between":${between},"${spelled}" : "1"}`
+        const { status, text } = await post(CREATE, body)
+        expect([status, JSON.parse(text)]).toEqual([400, refusal(400, `${name} must be sent once`)])
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('cannot replace an amount through a text that a shop has pasted in unescaped', async () => {
+    const pasted = `Asha","amount":"1","x":"`
+    const body = JSON.stringify(fields()).replace('Asha Rao', pasted)
+    expect(JSON.parse(body).amount).toBe('1')
+    expect(JSON.parse((await post(CREATE, body)).text)).toEqual(refusal(400, 'amount must be sent once'))
+  })
+
+  it('is refused in a notification too', async () => {
+    const { status, text } = await notify(notification('0'.repeat(32)).replace('{', '{"amount":1,'))
+    expect([status, JSON.parse(text)]).toEqual([400, refusal(400, 'amount must be sent once')])
+  })
+
+  it('is refused without an echo of its name when it is none of ours', async () => {
+    const body = JSON.stringify(fields()).replace('{', '{"SENT":1,"SENT":2,')
+    expect(JSON.parse((await post(CREATE, body)).text)).toEqual(refusal(400, 'every field must be sent once'))
+  })
+
+  it('is none when the same name stands inside a value, or in the text of one', async () => {
+    const inner = fc.json().map((json) => `{"a":[{"amount":${json}},{"amount":1,"amount":2}]}`)
+    const text = fc.string().map((part) => JSON.stringify(`","amount":"1\\${part}`))
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(inner, text), async (json) => {
+        expect((await post(CREATE, withValue(fields(), 'extra', json))).status).toBe(200)
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
+
+describe('a signed notification', () => {
+  it('of any value and any bytes is answered by an envelope, never by a fault of ours', async () => {
+    const orderId = '0'.repeat(32)
+    const good = fc
+      .tuple(fc.constantFrom(...NOTIFICATION_FIELDS), anyJson)
+      .map(([name, json]) => withValue(JSON.parse(notification(orderId)), name, json))
+    const bytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array))
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(good, anyJson, bytes), async (body) => {
+        const answer = await notify(body)
+        expectEnvelope(answer)
+        expect([400, 404]).toContain(answer.status)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+/** The JSON of `values` with the field `name` as the given JSON text. */
+function withValue(values: Record<string, unknown>, name: string, json: string): string {
+  const others = Object.entries(values).filter(([key]) => key !== name)
+  const members = others.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`)
+  return `{${[...members, `${JSON.stringify(name)}:${json}`].join()}}`
+}

@@ -1,0 +1,202 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
+import { expectEnvelope, FORM, startTarget, type WireAnswer } from './target.ts'
+
+const target = startTarget()
+
+/** A client that is not answered at once leaves: much garbage is the beginning of a request that never comes. */
+const LEAVING = { patienceMs: 150 }
+const AT_ONCE = 25
+
+function good(order_id = unique('o'), connection = 'keep-alive'): string {
+  const body = form(intentFields(target.mid, { order_id }))
+  return `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nConnection: ${connection}\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+}
+
+async function isStored(order_id: string): Promise<boolean> {
+  const { rowCount } = await target.db.query('select 1 from payment_intents where merchant_order_id = $1', [order_id])
+  return rowCount === 1
+}
+
+/** Every answer is a whole envelope and the last thing on its connection, or the good answer of a good request. */
+function expectEnvelopes(answers: WireAnswer[]): void {
+  for (const answer of answers) expectEnvelope(answer)
+}
+
+async function expectStillServing(): Promise<void> {
+  const [answer] = await target.raw(good(unique('o'), 'close'))
+  expect(answer?.status).toBe(200)
+}
+
+describe('bytes on a socket', () => {
+  it('of any kind get an envelope or a closed connection, and the next client is served', async () => {
+    const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
+    const methods = fc.constantFrom('GET', 'POST', 'PUT', 'QUERY', 'TRACE', 'CONNECT', 'get', 'GET ', '\r\nGET', '')
+    const address = fc.oneof(
+      fc.constantFrom(
+        '/',
+        '*',
+        '//',
+        '/%',
+        '/pay/%zz/qr.png',
+        CREATE,
+        'http://x/livez',
+        '/livez?%00',
+        `/${'a'.repeat(300)}`,
+      ),
+      fc.string({ unit: 'binary' }),
+    )
+    const version = fc.constantFrom('HTTP/1.1', 'HTTP/1.0', 'HTTP/0.9', 'HTTP/2.0', 'HTTP/1.1 x', 'http/1.1', '')
+    const header = fc.oneof(
+      fc.constantFrom('Host: x', 'Host: x\r\nHost: y', 'Connection: close', 'Connection: upgrade\r\nUpgrade: h2c'),
+      fc.constantFrom('Content-Length: 5', 'Content-Length: -1', 'Content-Length: 1e3', 'Content-Length: 5, 5'),
+      fc.constantFrom('Transfer-Encoding: chunked', 'Transfer-Encoding: x', 'Transfer-Encoding : chunked', ' folded'),
+      fc.constantFrom('Expect: 100-continue', 'Expect: x', 'Trailer: mid', 'TE: trailers', 'Range: bytes=0-'),
+      fc.string({ unit: 'binary' }),
+    )
+    const lineBreak = fc.constantFrom('\r\n', '\r\n', '\r\n', '\n', '\r')
+    const requestLike = fc
+      .tuple(methods, address, version, fc.array(header, { maxLength: 5 }), lineBreak, bytes)
+      .map(([method, url, http, headers, eol, body]) =>
+        Buffer.concat([Buffer.from([`${method} ${url} ${http}`, ...headers, '', ''].join(eol)), body]),
+      )
+    const several = fc
+      .array(fc.oneof(requestLike, bytes), { minLength: 1, maxLength: 3 })
+      .map((all) => Buffer.concat(all))
+    const seen = { answers: 0 }
+    await fc.assert(
+      fc.asyncProperty(fc.array(several, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (garbage) => {
+        const exchanges = await Promise.all(garbage.map((sent) => target.raw(sent, LEAVING)))
+        exchanges.forEach(expectEnvelopes)
+        seen.answers += exchanges.flat().length
+      }),
+      { numRuns: 20, endOnFailure: true },
+    )
+    expect(seen.answers).toBeGreaterThan(100)
+    await expectStillServing()
+  })
+
+  it('of a good request, cut anywhere or with one byte changed, get an envelope or a closed connection', async () => {
+    const change = fc.record({
+      at: fc.nat({ max: 700 }),
+      byte: fc.nat({ max: 255 }),
+      cut: fc.boolean(),
+      reset: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (changes) => {
+        const exchanges = changes.map(({ at, byte, cut, reset }) => {
+          const bytes = Buffer.from(good(unique('o'), 'close'))
+          const place = at % bytes.length
+          if (!cut) bytes[place] = byte
+          return target.raw(cut ? bytes.subarray(0, place) : bytes, { ...LEAVING, reset })
+        })
+        for (const answers of await Promise.all(exchanges)) expectEnvelopes(answers)
+      }),
+      { numRuns: 12, endOnFailure: true },
+    )
+    await expectStillServing()
+  })
+})
+
+describe('a second request hidden in the first', () => {
+  const body = 'mid=x'
+  const start = `POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\n`
+  const chunked = 'Transfer-Encoding: chunked\r\n'
+
+  it.each([
+    ['behind two lengths', `Content-Length: 5\r\nContent-Length: 0\r\n\r\n${body}`],
+    ['behind a list of lengths', `Content-Length: 5, 0\r\n\r\n${body}`],
+    ['behind a length with a sign', `Content-Length: +5\r\n\r\n${body}`],
+    ['behind a length and chunks', `Content-Length: 5\r\n${chunked}\r\n0\r\n\r\n`],
+    ['behind chunks and a length', `${chunked}Content-Length: 5\r\n\r\n0\r\n\r\n`],
+    ['behind two codings, chunked first', 'Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n'],
+    ['behind a coding that nobody knows', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
+    ['behind a blank before the colon', 'Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n'],
+    ['behind a folded header', 'Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n'],
+    ['behind a vertical tab in a coding', 'Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n'],
+    ['behind a bare line feed', `X: y\nContent-Length: 5\r\n\r\n${body}`],
+    ['behind a bare carriage return', `X: y\rContent-Length: 5\r\n\r\n${body}`],
+    ['behind a size of chunk that overflows', `${chunked}\r\n${'f'.repeat(17)}\r\n`],
+    ['behind a negative size of chunk', `${chunked}\r\n-1\r\n`],
+    ['behind a size of chunk that is hexadecimal by prefix', `${chunked}\r\n0x5\r\n${body}\r\n0\r\n\r\n`],
+    ['behind a chunk that is longer than its size', `${chunked}\r\n1\r\nmid=x\r\n0\r\n\r\n`],
+    ['behind a chunk extension of 20,000 bytes', `${chunked}\r\n5;${'x'.repeat(20_000)}\r\n${body}\r\n0\r\n\r\n`],
+    ['behind HTTP/1.0 and chunks', `${chunked}\r\n0\r\n\r\n`, start.replace('1.1', '1.0')],
+    ['behind the preface of HTTP/2', 'SM\r\n\r\n', 'PRI * HTTP/2.0\r\n\r\n'],
+    ['behind a TLS hello', '', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
+  ])('%s is not carried out', async (_name, trick, head = start) => {
+    const order_id = unique('smuggled')
+    const answers = await target.raw(head + trick + good(order_id, 'close'), LEAVING)
+    expectEnvelopes(answers)
+    expect(answers.map(({ status }) => status)).not.toContain(200)
+    expect(await isStored(order_id)).toBe(false)
+    await expectStillServing()
+  })
+
+  it('is none when both are whole: pipelined requests are answered in order', async () => {
+    const orders = Array.from({ length: 20 }, () => unique('o'))
+    const answers = await target.raw(orders.map((order, i) => good(order, i === 19 ? 'close' : 'keep-alive')).join(''))
+    expect(answers.map(({ status }) => status)).toEqual(orders.map(() => 200))
+    const taken = await target.raw(good(orders[0]) + good(unique('o')) + good(orders[1], 'close'))
+    expect(taken.map(({ status }) => status)).toEqual([409, 200, 409])
+  })
+})
+
+describe('the log line of a request that was not answered in order', () => {
+  /** The only line of the request whose x-request-id is `id`. */
+  async function lineOf(id: string) {
+    await expect.poll(() => target.log.filter((line) => line.id === id).length, { timeout: 5_000 }).toBe(1)
+    return target.log.find((line) => line.id === id)
+  }
+  const withId = (id: string) => good(unique('o'), 'close').replace('Host: x', `Host: x\r\nX-Request-Id: ${id}`)
+
+  it('has the status 499 when the client resets the connection in mid-body', async () => {
+    const id = unique('reset-')
+    expect(await target.raw(withId(id).slice(0, -10), { ...LEAVING, reset: true })).toEqual([])
+    expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, publicKey: target.key.publicKey })
+  })
+
+  it('has the status 499 when the client leaves before the answer', async () => {
+    const id = unique('left-')
+    const lock = await target.db.connect()
+    await lock.query('begin; lock table payment_intents in access exclusive mode')
+    try {
+      expect(await target.raw(withId(id), { ...LEAVING, reset: true })).toEqual([])
+      expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, mid: target.mid })
+    } finally {
+      await lock.query('rollback')
+      lock.release()
+    }
+    const metrics = await (await fetch(`http://127.0.0.1:${target.server.opsPort}/metrics`)).text()
+    expect(metrics).toMatch(new RegExp(`http_request_duration_seconds_count\\{route="${CREATE}",status="499"\\} \\d`))
+  })
+
+  it('has the id and status of the answer when the rest of a request is broken', async () => {
+    const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
+    const [answer] = await target.raw(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
+    expect(JSON.parse(answer?.text ?? '')).toEqual(refusal(400, 'What arrived is not HTTP/1.1'))
+    expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: CREATE, status: 400 })
+  })
+
+  it.each([
+    ['no HTTP', 'garbage\r\n\r\n', 400],
+    ['an Expect that nobody knows', 'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
+    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
+    ['an address that cannot be read', 'GET /pay/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
+  ])('is there for %s', async (_name, bytes, status) => {
+    const [answer] = await target.raw(bytes)
+    expect(answer?.status).toBe(status)
+    expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: 'none', status })
+  })
+
+  it('is one, and of the status that was sent, for a request that goes well', async () => {
+    const [answer] = await target.raw(withId('well'))
+    expect(answer?.status).toBe(200)
+    const line = await lineOf('well')
+    expect(line).toMatchObject({ method: 'POST', route: CREATE, status: 200, mid: target.mid })
+    expect(line).not.toHaveProperty('cut')
+    expect(line?.durationMs).toBeGreaterThan(0)
+  })
+})
