@@ -1,0 +1,133 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Payment, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
+
+/** Of both kinds together: each run makes the links of one payment and the one inside its QR. */
+const RUNS = 50_000
+
+const SHARP = ['&', '=', '?', '#', '%', '+', ';', '/', ':', ' ', '\t', '\n', '"', "'", '<', '(', '\\', '\0', '\u202e']
+const INJECTIONS = [
+  '&am=1.00',
+  '&pa=thief@bank',
+  '#',
+  '?pa=thief@bank',
+  '%26am%3D1',
+  ';am=1',
+  '\r\nam=1',
+  '&am',
+  '&&',
+  '&=',
+]
+const text = fc.oneof(
+  fc.string({ unit: fc.constantFrom(...SHARP, 'a', 'é', 'क', 'ि', '🙏', '𝒳'), maxLength: 60 }),
+  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc.array(fc.constantFrom(...INJECTIONS, 'Order', '1001'), { maxLength: 8 }).map((parts) => parts.join('')),
+)
+const LOCAL = [...'abzAZ09._-']
+const vpa = fc
+  .tuple(
+    fc.string({ unit: fc.constantFrom(...LOCAL), minLength: 1, maxLength: 40 }),
+    fc.string({ unit: fc.constantFrom('a', 'z', 'A', '0', '.', '-'), minLength: 1, maxLength: 20 }),
+  )
+  .map((both) => both.join('@'))
+
+const anyPayment = fc.record({
+  orderId: fc.bigInt({ min: 0n, max: 2n ** 128n - 1n }).map((id) => id.toString(16).padStart(32, '0')),
+  amount: fc.integer({ min: 1, max: 100_000 }),
+  note: text,
+  payee: fc.record({ vpa, name: text, mcc: fc.constantFrom('0000', '5814', '9999') }),
+  createdAt: fc.date({ min: new Date('2020-01-01'), max: new Date('2060-01-01'), noInvalidDate: true }),
+  minutes: fc.integer({ min: 1, max: 1_440 }),
+})
+
+const PREFIXES = {
+  intent: 'upi://pay?',
+  phonepe: 'phonepe://upi/pay?',
+  paytm: 'paytmmp://upi/pay?',
+  gpay: 'tez://upi/pay?',
+}
+
+describe('generated UPI links (contract B12, B13)', () => {
+  it('100,000 of them hold each parameter once, as it was given, whatever the note and the names', () => {
+    let links = 0
+    fc.assert(
+      fc.property(anyPayment, ({ minutes, ...payment }) => {
+        const expiresAt = new Date(payment.createdAt.getTime() + minutes * 60_000)
+        const forApps = upiLinks(payment)
+        const query = forApps.intent.slice(PREFIXES.intent.length)
+        for (const [app, prefix] of Object.entries(PREFIXES))
+          same(forApps[app as keyof typeof PREFIXES], prefix + query)
+        hold(forApps.intent, payment, { mode: '04', qrMedium: '02' })
+        const forQr = upiQrLink({ ...payment, expiresAt })
+        hold(forQr, payment, {
+          mode: '15',
+          qrMedium: '06',
+          QRts: inIndia(payment.createdAt),
+          QRexpire: inIndia(expiresAt),
+        })
+        links += 2
+      }),
+      { numRuns: RUNS },
+    )
+    expect(links).toBe(100_000)
+  }, 60_000)
+})
+
+/** Reads `link` in two ways that know nothing of how it was made, and compares both with what it must say. */
+function hold(link: string, { orderId, amount, note, payee }: Payment, rest: Record<string, string>): void {
+  if (!/^upi:\/\/pay\?[A-Za-z0-9=&%@._~-]+$/.test(link)) throw new Error(`a character that must be encoded: ${link}`)
+  const query = link.slice(link.indexOf('?') + 1)
+  const split = query.split('&').map((pair) => {
+    const [name = '', value = '', ...more] = pair.split('=')
+    if (more.length > 0) throw new Error(`a second = in ${pair}`)
+    return [name, decodeURIComponent(value)] as const
+  })
+  const url = new URL(link)
+  same(JSON.stringify([...url.searchParams]), JSON.stringify(split))
+  same(url.hash, '')
+
+  const { mode = '', qrMedium = '', ...times } = rest
+  const tn = split.find(([name]) => name === 'tn')?.[1] ?? ''
+  const expected = {
+    ver: '01',
+    mode,
+    pa: payee.vpa,
+    pn: payee.name,
+    mc: payee.mcc,
+    tr: orderId,
+    tn,
+    am: `${amount}.00`,
+    cu: 'INR',
+    qrMedium,
+    ...times,
+  }
+  same(JSON.stringify(split), JSON.stringify(Object.entries(expected)))
+  holdNote(tn, note)
+}
+
+/** `tn` is the beginning of the note without what apps reject: never empty, never too long, never another text. */
+function holdNote(tn: string, note: string): void {
+  const size = Array.from(tn).length
+  if (size < 1 || size > 50 || /[^\p{L}\p{M}\p{N} .,_:-]/u.test(tn)) throw new Error(`a bad tn: ${JSON.stringify(tn)}`)
+  const kept = Array.from(note, (c) => (/[\p{L}\p{M}\p{N}.,_:-]/u.test(c) ? c : ' ')).join('')
+  const words = kept.split(' ').filter((word) => word !== '')
+  same(words.join(' ').slice(0, tn.length), words.length > 0 ? tn : '')
+  if (words.length === 0) same(tn, 'Payment')
+}
+
+const INDIA = new Intl.DateTimeFormat('en-GB', {
+  timeZone: 'Asia/Kolkata',
+  dateStyle: 'short',
+  timeStyle: 'medium',
+  hourCycle: 'h23',
+})
+
+function inIndia(moment: Date): string {
+  const [, day, month, year, time] = /^(\d\d)\/(\d\d)\/(\d{4}), (.{8})$/.exec(INDIA.format(moment)) ?? []
+  return `${year}-${month}-${day}T${time}+05:30`
+}
+
+/** Not expect, which would take most of the time of 100,000 links. */
+function same(actual: string, expected: string): void {
+  if (actual !== expected) throw new Error(`${JSON.stringify(actual)} is not ${JSON.stringify(expected)}`)
+}
