@@ -12,6 +12,7 @@ import { isOutage } from './db/outage.ts'
 import type { Database } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { createReadRouter } from './db/replica.ts'
+import { docsRoutes } from './docs/routes.ts'
 import { unavailable } from './errors.ts'
 import { registerAnswerDeadline } from './http/answer-deadline.ts'
 import { refuseBadUrl, refuseBrokenHttp, registerErrorHandling } from './http/error-handler.ts'
@@ -109,6 +110,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     sandbox: config.sandbox,
     onWatchError: (error) => log.warn({ error: (error as Error).message }, 'open pages were not looked up'),
   })
+
+  docsRoutes(app, { publicUrl: config.publicUrl, takesNotifications: config.acquirerSecrets.length > 0 })
 
   if (config.acquirerSecrets.length > 0) {
     await app.register(async (acquirer) => {

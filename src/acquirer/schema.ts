@@ -52,5 +52,5 @@ export const PaymentNotification = z
   .meta({
     if: { properties: { status: { const: 'SUCCESS' } } },
     // biome-ignore lint/suspicious/noThenProperty: the word is JSON Schema's, and nobody awaits a schema
-    then: { required: ['UTR', 'paidAt'] },
+    then: { required: ['UTR', 'paidAt'], properties: { UTR: {}, paidAt: {} } },
   })

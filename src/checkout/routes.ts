@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { notFound, paymentClosed, unavailable } from '../errors.ts'
+import { holds } from '../http/etag.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/report-repository.ts'
@@ -102,9 +103,4 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     if (holds(request.headers['if-none-match'], etag)) return reply.code(304).send()
     return reply.type(type).send(draw(upiQrLink(checkout)))
   }
-}
-
-/** Whether an If-None-Match names `etag`: alone, in a list, as weak or as `*`. */
-function holds(ifNoneMatch: string | undefined, etag: string): boolean {
-  return ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
 }

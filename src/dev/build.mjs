@@ -21,3 +21,13 @@ await build({
   logLevel: 'warning',
 })
 cpSync('src/checkout/page', 'dist/page', { recursive: true })
+cpSync('src/docs/ui', 'dist/ui', { recursive: true })
+for (const file of [
+  'swagger-ui-bundle.js',
+  'swagger-ui.css',
+  'swagger-ui-bundle.js.LICENSE.txt',
+  'LICENSE',
+  'NOTICE',
+]) {
+  cpSync(`node_modules/swagger-ui-dist/${file}`, `dist/ui/${file}`)
+}

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { badRequest } from '../errors.ts'
 import type { Idempotency } from './intent.ts'
 
-const PRINTABLE_ASCII = /^[\x20-\x7e]{1,64}$/
+/** 1 to 64 printable ASCII characters. */
+export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
 
 /**
  * The header Idempotency-Key with what it stands for, or undefined without one: contract C1. `operation` and the checked
@@ -14,7 +15,7 @@ export function readIdempotency(
   fields: Record<string, unknown>,
 ): Idempotency | undefined {
   if (header === undefined) return undefined
-  if (typeof header !== 'string' || !PRINTABLE_ASCII.test(header)) {
+  if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) {
     throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
   }
   const fingerprint = createHash('sha256')

@@ -31,7 +31,11 @@ const redirectUrl = z
 const note = z
   .string(otherwise('must be text of 1 to 255 characters'))
   // What `text` asks for, as far as it can be said of the remark before its blanks are mended.
-  .meta({ minLength: 1, maxLength: 255, pattern: '^[^\\u0000-\\u0008\\u000e-\\u001f\\u007f-\\u0084\\u0086-\\u009f]*$' })
+  .meta({
+    minLength: 1,
+    maxLength: 255,
+    pattern: '^[^\\u0000-\\u0008\\u000e-\\u001f\\u007f-\\u0084\\u0086-\\u009f\\ud800-\\udfff]*$',
+  })
   .transform((remark) => remark.replace(/\r\n|[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ').trim())
   .pipe(text(255))
 

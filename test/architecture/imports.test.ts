@@ -29,7 +29,12 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'routes',
     files: /^(payments|settlements|checkout|acquirer)\//,
-    may: /^node:|^npm:zod$|^errors\.ts$|^http\/(envelope|input)\.ts$|^merchants\/authorize\.ts$|^(checkout|acquirer)\/|^(payments|settlements)\/(?!routes)/,
+    may: /^node:|^npm:zod$|^errors\.ts$|^http\/(envelope|input|etag)\.ts$|^merchants\/authorize\.ts$|^(checkout|acquirer)\/|^(payments|settlements)\/(?!routes)/,
+  },
+  {
+    room: 'docs',
+    files: /^docs\//,
+    may: /^node:|^npm:zod$|^errors\.ts$|^http\/(envelope|input|etag)\.ts$|^(payments|settlements|acquirer)\/(schema|idempotency)\.ts$|^docs\//,
   },
   { room: 'merchants', files: /^merchants\//, may: /^node:|^npm:zod$|^(errors|fields)\.ts$|^merchants\// },
   { room: 'auth', files: /^auth\//, may: /^node:|^npm:(@fastify\/basic-auth|fastify)$|^errors\.ts$|^auth\// },

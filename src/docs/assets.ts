@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+
+/** Something to send, with what a browser needs to know that it has it already. */
+export type Asset = { type: string; plain: Buffer; gzipped: Buffer; etag: string }
+
+const TYPES = { html: 'text/html; charset=utf-8', css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' }
+
+/** Reads a file of the docs page: one of ours, or one of Swagger UI, which a build has laid beside ours. */
+export async function readAsset(name: string): Promise<Asset> {
+  const ours = new URL(`./ui/${name}`, import.meta.url)
+  const file = existsSync(ours) ? ours : createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)
+  return toAsset(TYPES[name.slice(name.lastIndexOf('.') + 1) as keyof typeof TYPES], await readFile(file))
+}
+
+export async function toAsset(type: string, content: Buffer | string): Promise<Asset> {
+  const plain = Buffer.from(content)
+  // In a thread of its own: Swagger UI's 1.7 MB were measured at 53 ms.
+  const gzipped = await promisify(gzip)(plain)
+  return { type, plain, gzipped, etag: createHash('sha256').update(plain).digest('base64url').slice(0, 22) }
+}

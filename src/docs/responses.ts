@@ -1,0 +1,91 @@
+import type * as z from 'zod'
+import { badRequest, expectationFailed, type Failure, headersTooLarge, requestTimeout } from '../errors.ts'
+import { fail } from '../http/envelope.ts'
+import { toAnswerSchema } from './json-schema.ts'
+
+export type Response = { description: string; headers?: object; content?: object }
+
+/** By their names on the wire, as errors.ts and the plugins write them. */
+export const HEADERS = {
+  'x-request-id': header('Names this request in the log of the service; quote it when you ask for help.'),
+  'www-authenticate': header('The scheme that is asked for.', 'Basic realm="UPI payments", charset="UTF-8"'),
+  'retry-after': header('Seconds after which to try again.', '1'),
+  'ratelimit-limit': header('Requests a minute.', '60000'),
+  'ratelimit-remaining': header('Requests that are left of this minute.', '0'),
+  'ratelimit-reset': header('Seconds until they are new.', '12'),
+  'accept-encoding': header('The codings that are taken, where it was the coding.', 'identity'),
+  'cache-control': header('How long a copy may be kept.', 'public, max-age=30'),
+  etag: header('For If-None-Match.', '"019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"'),
+}
+
+function header(description: string, example?: string) {
+  return { description, schema: { type: 'string' }, ...(example !== undefined && { example }) }
+}
+
+/** What each status means, whatever the operation. */
+const MEANING: Record<string, string> = {
+  400: 'The body or some fields are wrong; `msg` names every wrong field at once.',
+  401: 'No, malformed, unknown, wrong or revoked credentials.',
+  403: 'The key is good but not for that `mid` or `pid`, or the merchant is disabled.',
+  404: 'There is none.',
+  409: 'It contradicts what is stored already.',
+  410: 'Paid, expired, or its merchant is disabled.',
+  413: 'The body is too large.',
+  415: 'The body is neither form nor JSON, or is compressed.',
+  422: 'This Idempotency-Key was used for another request.',
+  429: 'Too many requests, or too many wrong credentials.',
+  500: 'Our fault; quote `x-request-id`.',
+  503: 'Briefly away or overloaded; try again after `Retry-After` seconds.',
+  '4XX': 'What any address may answer to what is no proper request: 400, 408, 417 or 431.',
+}
+
+/** May be the answer to any request, whatever it asks for: nobody got as far as asking. */
+const NO_PROPER_REQUEST = [badRequest('Send a Host header'), requestTimeout(), expectationFailed(), headersTooLarge()]
+
+/** The responses of an operation: one success, and a refusal for every status that `failures` have. */
+export function answers(
+  success: Response,
+  failures: readonly Failure[],
+  { credentials = true, refusalType = 'application/json' } = {},
+): Record<string, Response> {
+  const responses: Record<string, Response> = {
+    '200': { ...success, headers: { ...requestIdRef(), ...success.headers } },
+  }
+  for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
+    const those = failures.filter(({ statusCode }) => String(statusCode) === status)
+    const challenge = status === '401' && credentials ? ['www-authenticate'] : []
+    responses[status] = refusal(status, those, refusalType, challenge)
+  }
+  responses['4XX'] = refusal('4XX', NO_PROPER_REQUEST, 'application/json', [])
+  return responses
+}
+
+function refusal(status: string, failures: readonly Failure[], type: string, headerNames: readonly string[]): Response {
+  const names = new Set([...headerNames, ...failures.flatMap(({ headers }) => Object.keys(headers))])
+  const statusCodes = [...new Set(failures.map(({ statusCode }) => statusCode))]
+  const schema = {
+    allOf: [{ $ref: '#/components/schemas/Refusal' }, { properties: { statusCode: { enum: statusCodes } } }],
+  }
+  const examples = failures.map((failure) => [failure.message, { value: fail(failure) }])
+  return {
+    description: MEANING[status] ?? '',
+    headers: { ...requestIdRef(), ...Object.fromEntries([...names].map((name) => [name, headerRef(name)])) },
+    content: {
+      [type]: type === 'application/json' ? { schema, examples: Object.fromEntries(examples) } : { schema: TEXT },
+    },
+  }
+}
+
+const TEXT = { type: 'string' }
+
+export function json(description: string, schema: z.ZodType, example: unknown): Response {
+  return { description, content: { 'application/json': { schema: toAnswerSchema(schema), example } } }
+}
+
+export function headerRef(name: string) {
+  return { $ref: `#/components/headers/${name}` }
+}
+
+export function requestIdRef() {
+  return { 'x-request-id': headerRef('x-request-id') }
+}
