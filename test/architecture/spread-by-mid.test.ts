@@ -1,0 +1,243 @@
+import { Readable } from 'node:stream'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { forgetCustomers } from '../../src/payments/forget-customers.ts'
+import { createReports } from '../../src/payments/report-repository.ts'
+import { importSettlements } from '../../src/settlements/import.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import {
+  CREATE,
+  form,
+  intentFields,
+  LIST,
+  newMerchant,
+  newPartner,
+  post,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+// What it takes to spread the schema by mid over a distributed PostgreSQL: design.md, "The database".
+
+/** Every node would hold them whole. Any other table is a tenant's, a new one too. */
+const SMALL_TABLES = ['merchants', 'partners', 'partner_merchants', 'access_keys', 'schema_migrations']
+/** Of the import's own transaction. */
+const TEMPORARY_TABLES = ['incoming']
+/** More than a list that is read in one piece. */
+const LONG_LIST_ROWS = 1_500
+/** What is no read and no write of rows. */
+const NO_ROWS = /^\s*(begin|commit|rollback|set local|lock table|truncate incoming|create temporary table)\b/i
+
+let service: TestService
+/** The statements of each operation, in the order in which they were sent. */
+const sent = new Map<string, Set<string>>()
+let operation = ''
+
+beforeAll(async () => {
+  service = await startService({ sandbox: true })
+  const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
+  vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    const text = typeof args[0] === 'string' ? args[0] : (args[0] as { text: string }).text
+    if (operation) sent.set(operation, (sent.get(operation) ?? new Set()).add(text))
+    return query.apply(this, args)
+  } as never)
+  await driveEveryOperation()
+})
+afterAll(() => vi.restoreAllMocks())
+
+async function driveEveryOperation() {
+  const { app, db, clock } = service
+  const { mid, key } = await newMerchant(db)
+  const partner = await newPartner(db, mid)
+  const csv = ['mid,amount,utr,bank_reference_number,status,initiation_date']
+  for (let i = 0; i < LONG_LIST_ROWS; i++) csv.push(`${mid},1.00,LONG${i},BRN${i},PENDING,2026-01-15T00:00:00Z`)
+  const file = () => Readable.from([`${csv.join('\n')}\n`])
+
+  await as('createPaymentIntent', async () => {
+    const headers = { 'idempotency-key': 'once' }
+    const fields = intentFields(mid, { order_id: '1001' })
+    expect((await post(app, CREATE, fields, key, headers)).status).toBe(200)
+    expect((await post(app, CREATE, fields, key, headers)).status).toBe(200)
+    expect((await post(app, CREATE, fields, key)).status).toBe(409)
+  })
+  let orderId = ''
+  await as('createOrderRequest', async () => {
+    const { body } = await post(app, '/v1/payments/createOrderRequest', intentFields(mid), key)
+    orderId = body.data.orderId
+  })
+  await as('checkPaymentStatus', async () => {
+    for (const id of ['1001', orderId]) {
+      expect((await post(app, '/v1/payments/checkPaymentStatus', { mid, order_id: id }, key)).status).toBe(200)
+    }
+  })
+  const watched = (await post(app, CREATE, intentFields(mid), key)).body.data.orderId
+  await as('pay page', async () => {
+    for (const address of [`/pay/${watched}`, `/pay/${watched}/qr.svg`]) {
+      expect((await app.inject(address)).statusCode).toBe(200)
+    }
+    const events = app.inject(`/pay/${watched}/events`)
+    await vi.waitFor(() => expect([...(sent.get('pay page') ?? [])].join()).toContain('any ($1)'), { timeout: 10_000 })
+    const simulate = { method: 'POST' as const, url: `/pay/${watched}/simulate`, payload: form({ status: 'SUCCESS' }) }
+    const type = { 'content-type': 'application/x-www-form-urlencoded' }
+    expect((await app.inject({ ...simulate, headers: type })).statusCode).toBe(303)
+    expect((await events).payload).toContain('over')
+  })
+  await as('paymentNotification', async () => {
+    const utr = newUtr()
+    expect((await notify(service, notification(orderId, { status: 'FAIL', UTR: undefined }))).status).toBe(200)
+    expect((await notify(service, notification(orderId, { UTR: utr }))).status).toBe(200)
+    expect((await notify(service, notification(orderId, { UTR: utr, amount: 1 }))).status).toBe(409)
+    expect((await notify(service, notification('0'.repeat(32)))).status).toBe(404)
+  })
+  await as('settlements import', async () => {
+    await importSettlements(service.listDb, file(), { now: clock.now() })
+    csv.splice(0, csv.length, ...csv.map((line) => line.replace('PENDING', 'SUCCESS')))
+    expect(await importSettlements(service.listDb, file(), { now: clock.now() })).toMatchObject({
+      updated: LONG_LIST_ROWS,
+    })
+  })
+  await as('fetchSettlementList', async () => {
+    for (const [day, rows] of [
+      ['15-01-2026', LONG_LIST_ROWS],
+      ['16-01-2026', 0],
+    ] as const) {
+      const { body } = await post(app, LIST, { pid: partner.pid, mid, s_date: day, e_date: day }, partner.key)
+      expect(body.data).toHaveLength(rows)
+    }
+  })
+  await as('payments show', () => createReports(db).findHistory(orderId))
+  await as('payments exceptions', () => createReports(db).listExceptions())
+  await as('payments forget-customers', () => forgetCustomers(db, new Date('2100-01-01T00:00:00Z')))
+}
+
+async function as(name: string, work: () => Promise<unknown>) {
+  operation = name
+  await work()
+  operation = ''
+}
+
+/** A place of a statement's plan that reads or writes a tenant's table, and by what it finds its rows. */
+type Access = { table: string; by: string }
+
+type Plan = { Plans?: Plan[]; [property: string]: unknown }
+
+/** Asks PostgreSQL itself how it would run `statement`, and not what its text looks like. */
+async function accessesOf(client: pg.Client, statement: string): Promise<Access[]> {
+  const inner = /^\s*copy \(([\s\S]*)\) to stdout\s*$/.exec(statement)?.[1] ?? statement
+  const { rows } = await client.query(`explain (generic_plan, format json) ${inner}`)
+  const accesses: Access[] = []
+  const walk = (plan: Plan) => {
+    const table = plan['Relation Name']
+    if (typeof table === 'string' && ![...SMALL_TABLES, ...TEMPORARY_TABLES].includes(table)) {
+      if (plan['Node Type'] !== 'ModifyTable') {
+        accesses.push({ table, by: [plan['Index Cond'], plan['Recheck Cond'], plan.Filter].filter(Boolean).join(' ') })
+      } else if (plan.Operation === 'Insert') {
+        const columns = new RegExp(`insert into ${table}\\s*\\(([^)]*)\\)`).exec(statement)?.[1] ?? ''
+        accesses.push({ table, by: columns.split(/,\s*/).includes('mid') ? 'mid = inserted' : '' })
+      }
+    }
+    plan.Plans?.forEach(walk)
+  }
+  walk(rows[0]['QUERY PLAN'][0].Plan)
+  return accesses
+}
+
+const carriesMid = ({ by }: Access) => /\bmid = /.test(by)
+/** Our orderId is unguessable and says enough. */
+const carriesOrderId = ({ by }: Access) => /(?<![a-z_])order_id = /.test(by)
+
+describe('every statement on a tenant’s table', () => {
+  const accesses = new Map<string, Access[]>()
+
+  beforeAll(async () => {
+    const client = new pg.Client({ connectionString: service.databaseUrl })
+    await client.connect()
+    try {
+      await client.query('begin')
+      // The tables of a test are small; the plan is to be that of large ones.
+      for (const way of ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin']) {
+        await client.query(`set local enable_${way} = off`)
+      }
+      const statements = [...sent].flatMap(([name, texts]) => [...texts].map((text) => ({ name, text })))
+      for (const { text } of statements) if (text.includes('create temporary table')) await client.query(text)
+      for (const { name, text } of statements) {
+        if (NO_ROWS.test(text) || /^\s*copy incoming/.test(text)) continue
+        accesses.set(name, [...(accesses.get(name) ?? []), ...(await accessesOf(client, text))])
+      }
+    } finally {
+      await client.end()
+    }
+  })
+
+  it('was seen: each operation has touched the tables that it is about', () => {
+    const tables = Object.fromEntries([...accesses].map(([name, all]) => [name, [...new Set(all.map((a) => a.table))]]))
+    expect(tables).toEqual({
+      createPaymentIntent: ['payment_intents'],
+      createOrderRequest: ['payment_intents'],
+      checkPaymentStatus: ['payment_intents'],
+      'pay page': expect.arrayContaining(['payment_intents', 'payment_changes']),
+      paymentNotification: expect.arrayContaining(['payment_intents', 'payment_changes', 'payment_exceptions']),
+      'settlements import': ['settlements'],
+      fetchSettlementList: ['settlements'],
+      'payments show': expect.arrayContaining(['payment_intents', 'payment_changes', 'payment_exceptions']),
+      'payments exceptions': ['payment_exceptions'],
+      'payments forget-customers': ['payment_intents'],
+    })
+  })
+
+  it('carries mid, or our unguessable orderId where the customer, the bank or the operator has nothing else', () => {
+    const withoutMid = [...accesses].flatMap(([name, all]) =>
+      all.filter((access) => !carriesMid(access)).map((access) => ({ name, ...access })),
+    )
+    const byOrderId = new Set(withoutMid.filter(carriesOrderId).map(({ name, table }) => `${name}: ${table}`))
+    expect([...byOrderId].sort()).toEqual([
+      'pay page: payment_intents',
+      'paymentNotification: payment_intents',
+      'payments show: payment_intents',
+    ])
+    // The operator's overview of all merchants is what it says.
+    expect(withoutMid.filter((access) => !carriesOrderId(access))).toEqual([
+      { name: 'payments exceptions', table: 'payment_exceptions', by: '' },
+    ])
+  })
+})
+
+describe('the schema', () => {
+  it('makes nothing unique over merchants: every unique index of a tenant’s table begins with mid', async () => {
+    const { rows } = await service.db.query<{ table: string; index: string; first: string }>(
+      `select i.indrelid::regclass::text as table, i.indexrelid::regclass::text as index, a.attname as first
+         from pg_index i
+         join pg_class c on c.oid = i.indrelid and c.relnamespace = 'public'::regnamespace
+         left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+        where i.indisunique and c.relname <> all ($1)
+        order by 1, 2`,
+      [SMALL_TABLES],
+    )
+    expect(new Set(rows.map(({ table }) => table))).toEqual(
+      new Set(['payment_changes', 'payment_exceptions', 'payment_intents', 'settlements']),
+    )
+    expect(rows.filter(({ first }) => first !== 'mid')).toEqual([])
+  })
+
+  it('refers from one tenant’s table to another within a merchant only', async () => {
+    const { rows } = await service.db.query<{ name: string; own: string; other: string }>(
+      `select conname as name,
+              (select attname from pg_attribute where attrelid = conrelid and attnum = conkey[1]) as own,
+              (select attname from pg_attribute where attrelid = confrelid and attnum = confkey[1]) as other
+         from pg_constraint
+        where contype = 'f' and confrelid::regclass::text <> all ($1)`,
+      [SMALL_TABLES],
+    )
+    expect(rows).toEqual([{ name: 'payment_changes_intent_fkey', own: 'mid', other: 'mid' }])
+  })
+
+  it('gives every tenant’s table a primary key', async () => {
+    const { rows } = await service.db.query(
+      `select relname from pg_class
+        where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> all ($1)
+          and not exists (select from pg_constraint where conrelid = pg_class.oid and contype = 'p')`,
+      [SMALL_TABLES],
+    )
+    expect(rows).toEqual([])
+  })
+})
