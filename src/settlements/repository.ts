@@ -1,3 +1,4 @@
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { escapeLiteral } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { type Database, QUERY_TIMEOUT_MS } from '../db/pool.ts'
@@ -99,6 +100,9 @@ async function* parseRows(chunks: AsyncIterable<Buffer>): AsyncGenerator<Settlem
     const lines = (rest + chunk.toString('latin1')).split('\n')
     rest = lines.pop() ?? ''
     yield lines.map(parseLine)
+    // Node.js reads what has arrived by the megabyte before it turns to anybody else. Beside four long lists a payment took
+    // 200 ms without this and 45 ms with it, and new connections to the database were so late that lists were refused.
+    await turnOfTheLoop()
   }
 }
 

@@ -1,4 +1,6 @@
 import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
 import { freePort, start } from '../bench/processes.ts'
 import type { Deployment } from './deployment.ts'
 import { untilAnswers } from './wait.ts'
@@ -11,13 +13,17 @@ export type Instance = {
   stop: () => Promise<number | null>
 }
 
+/** What all instances log, in the directory of the trial. */
+export const INSTANCE_LOG = 'instances.log'
+
 /** The built service in production mode, ready to serve; on a port of its own, unless one is given. */
 export async function startInstance(
-  { programs }: Deployment,
+  { programs, directory }: Deployment,
   environment: Record<string, string>,
   fixedPort?: number,
 ): Promise<Instance> {
   const port = fixedPort ?? (await freePort())
+  const log = openSync(join(directory, INSTANCE_LOG), 'a')
   const child = start(process.execPath, ['--max-semi-space-size=16', programs.server], {
     env: {
       PATH: process.env.PATH,
@@ -27,8 +33,9 @@ export async function startInstance(
       OPS_PORT: '0',
       ...environment,
     },
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', log, 'inherit'],
   })
+  closeSync(log)
   const url = `http://127.0.0.1:${port}`
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   await untilAnswers(`${url}/readyz`, hasEnded)

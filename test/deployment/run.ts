@@ -1,7 +1,10 @@
 // npm run test:deployment [-- SECTION…]: tries the deployments past one machine with real servers between the parts, on this
 // machine and within about three minutes. Exits 1 when a promise is broken. Without sections it tries them all.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { progress } from '../bench/report.ts'
 import { type Check, findSystemProgram, openDeployment, type Section } from './deployment.ts'
+import { INSTANCE_LOG } from './instance.ts'
 import { pgbouncer } from './sections/pgbouncer.ts'
 import { revocation } from './sections/revocation.ts'
 import { rollingRestarts } from './sections/rolling-restarts.ts'
@@ -49,6 +52,7 @@ async function tryDeployments(): Promise<boolean> {
     print(name, checks)
   }
   const seconds = Math.round((performance.now() - startedAt) / 1000)
+  if (broken > 0) printFaults(join(deployment.directory, INSTANCE_LOG))
   console.log(`\n${broken === 0 ? 'Every promise kept' : `${broken} broken`}, in ${seconds} s.`)
   return broken === 0
 }
@@ -56,4 +60,16 @@ async function tryDeployments(): Promise<boolean> {
 function print(section: string, checks: Check[]): void {
   console.log(`\n| ${section} | found | |\n|---|---|---|`)
   for (const { promise, found, kept } of checks) console.log(`| ${promise} | ${found} | ${kept ? 'kept' : 'BROKEN'} |`)
+}
+
+/** What the instances said of requests that failed, each fault once. */
+function printFaults(logFile: string): void {
+  const counts = new Map<string, number>()
+  for (const line of readFileSync(logFile, 'utf8').split('\n')) {
+    if (!line.includes('"error"')) continue
+    const { msg, error } = JSON.parse(line)
+    const fault = `${msg}: ${typeof error === 'string' ? error : error.message}`
+    counts.set(fault, (counts.get(fault) ?? 0) + 1)
+  }
+  for (const [fault, count] of counts) console.error(`${count} × ${fault}`)
 }

@@ -6,9 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
-import { basic, form, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
+import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
 
 const ROWS = 1_000_000
+/** One a second since 05:30 of the first of two days. */
+const ROWS_OF_TWO_DAYS = 152_999
 const MEMORY_LIMIT_KB = 64 * 1024
 
 let db: Database
@@ -16,12 +18,14 @@ let server: ServerProcess
 let drop: () => Promise<void>
 let fields: string
 let key: Key
+let merchant: { mid: string; key: Key }
 beforeAll(async () => {
   const database = await createTestDatabase()
   drop = database.drop
   db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }), queryTimeoutMs: 0 })
   server = await startServerProcess(database.url)
-  const { mid } = await newMerchant(db)
+  merchant = await newMerchant(db)
+  const { mid } = merchant
   const partner = await newPartner(db, mid)
   key = partner.key
   fields = form({ pid: partner.pid, mid, s_date: '01-01-2020', e_date: '31-12-2029' })
@@ -41,15 +45,25 @@ afterAll(async () => {
   await drop()
 })
 
-/** Asks for the whole list and answers the response before its body is read. */
-function askForList(): Promise<IncomingMessage> {
+/** Asks for the list, the whole one unless told otherwise, and answers the response before its body is read. */
+function askForList(changes: Record<string, string> = {}): Promise<IncomingMessage> {
+  return ask(LIST, key, form({ ...Object.fromEntries(new URLSearchParams(fields)), ...changes }))
+}
+
+function ask(path: string, key: Key, body: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const call = request(`${server.url}${LIST}`, {
+    const call = request(`${server.url}${path}`, {
       method: 'POST',
       headers: { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' },
     })
-    call.on('error', reject).on('response', resolve).end(fields)
+    call.on('error', reject).on('response', resolve).end(body)
   })
+}
+
+async function readAll(response: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) text += chunk
+  return text
 }
 
 function memoryKb(field: 'VmRSS' | 'VmHWM'): number {
@@ -69,14 +83,29 @@ describe('a long list (contract B15)', () => {
     const small = await askForList()
     small.destroy()
     const before = memoryKb('VmRSS')
-    let text = ''
-    for await (const chunk of (await askForList()).setEncoding('utf8')) text += chunk
+    const text = await readAll(await askForList())
     const grown = memoryKb('VmHWM') - before
     const { status, msg, data } = JSON.parse(text)
     expect([status, msg, data.length]).toEqual([true, 'Settlements found', ROWS])
     expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000001000000'])
     console.log(`a list of ${ROWS} settlements raised the memory by ${Math.round(grown / 1024)} MB`)
     expect(grown).toBeLessThan(MEMORY_LIMIT_KB)
+  }, 120_000)
+
+  it('is answered and read to its end also beside three others, and payments beside them', async () => {
+    let reading = true
+    const twoDays = { s_date: '01-01-2025', e_date: '02-01-2025' }
+    const lists = Promise.all(Array.from({ length: 4 }, async () => readAll(await askForList(twoDays)))).finally(() => {
+      reading = false
+    })
+    const payments = new Set<number | undefined>()
+    while (reading) {
+      const payment = await ask(CREATE, merchant.key, form(intentFields(merchant.mid)))
+      payments.add(payment.statusCode)
+      payment.resume()
+    }
+    for (const text of await lists) expect(JSON.parse(text).data).toHaveLength(ROWS_OF_TWO_DAYS)
+    expect(payments).toEqual(new Set([200]))
   }, 120_000)
 
   it('frees its connection at once when the client goes away, ten times over', async () => {
