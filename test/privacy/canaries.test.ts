@@ -1,0 +1,312 @@
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { createPool, type Database } from '../../src/db/pool.ts'
+import { runOps } from '../cli/ops.ts'
+import { NOTIFY, notification, sign } from '../support/acquirer.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
+import { type ObservedService, startObservedService } from './observed-service.ts'
+
+const CREATE_ORDER = '/v1/payments/createOrderRequest'
+const STATUS = '/v1/payments/checkPaymentStatus'
+
+/** Unmistakable wherever it turns up, and in the shape that its field wants. */
+const CUSTOMER = {
+  customer_name: 'Canaryname Rao',
+  customer_email: 'canarymail@example.in',
+  customer_mobile: '9137460285',
+}
+const MERCHANT = {
+  redirect_url: 'https://shop.example.in/canaryredirect?for=canaryquery',
+  note: 'Canarynote 77',
+  order_id: 'canaryorder-1',
+}
+const SECRETS = {
+  acquirer: 'canaryacquirer-0123456789',
+  databasePassword: 'canarypassword',
+  guess: 'sk_canaryguess',
+  bearer: 'canarybearer',
+  cookie: 'session=canarycookie',
+  agent: 'canaryagent/1.0',
+  idempotencyKey: 'canaryretry',
+  query: 'canaryinquery',
+}
+
+let database: { url: string; drop: () => Promise<void> }
+let db: Database
+let url: string
+let role: string
+let merchant: { mid: string; key: Key }
+let partner: { pid: string; key: Key }
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }) })
+  role = `canary_${randomBytes(6).toString('hex')}`
+  await db.query(`create role ${role} login superuser password '${SECRETS.databasePassword}'`)
+  const own = new URL(database.url)
+  own.username = role
+  own.password = SECRETS.databasePassword
+  url = own.href
+  merchant = await newMerchant(db)
+  partner = await newPartner(db, merchant.mid)
+})
+afterAll(async () => {
+  await db.end()
+  await database.drop()
+  const admin = new pg.Client({ connectionString: inject('adminUrl') })
+  await admin.connect()
+  await admin.query(`drop role ${role}`)
+  await admin.end()
+})
+
+/** All that may be found nowhere: what was sent, also as it travels, and what the service was trusted with. */
+function forbidden(): string[] {
+  const { databasePassword, acquirer, guess, bearer, cookie, agent, idempotencyKey, query } = SECRETS
+  const secretKeys = [merchant.key, partner.key].map(({ secretKey }) => secretKey)
+  const credentials = [
+    merchant.key,
+    partner.key,
+    { publicKey: merchant.key.publicKey, secretKey: guess },
+    { publicKey: 'canarypublic', secretKey: guess },
+  ].map((key) => basic(key).slice('Basic '.length))
+  const texts = [...Object.values(CUSTOMER), ...Object.values(MERCHANT)]
+  const words = ['canary', databasePassword, acquirer, guess, bearer, cookie, agent, idempotencyKey, query]
+  return [...words, ...texts, ...texts.map(encodeURIComponent), ...secretKeys, ...credentials]
+}
+
+/** The forbidden texts that `written` holds, in whatever case. */
+function leaks(written: string): string[] {
+  // The role's name is in the address of the database and no secret; PostgreSQL names it when it refuses a log-in.
+  const text = written.replaceAll(role, 'role').toLowerCase()
+  return forbidden().filter((canary) => text.includes(canary.toLowerCase()))
+}
+
+type Call = { path: string; body?: string; headers?: Record<string, string>; method?: string }
+
+/** Sends `call` with canaries in every header that is no part of it; answers the status, and all that came, as text. */
+async function send(service: ObservedService, { path, body, headers, method = 'POST' }: Call) {
+  const answer = await fetch(service.url + path, {
+    method,
+    redirect: 'manual',
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      cookie: SECRETS.cookie,
+      'user-agent': SECRETS.agent,
+      ...headers,
+    },
+    ...(body !== undefined && { body }),
+  })
+  const text = `${JSON.stringify([...answer.headers])}\n${await answer.text()}`
+  if (answer.status >= 400) refusals.push(text)
+  return { status: answer.status, text }
+}
+
+/** All answers that were no success. */
+const refusals: string[] = []
+
+const authorized = (key: Key, more: Record<string, string> = {}) => ({ authorization: basic(key), ...more })
+const create = (changes: Record<string, string | undefined> = {}, more: Record<string, string> = {}): Call => ({
+  path: CREATE,
+  body: form(intentFields(merchant.mid, { ...CUSTOMER, ...MERCHANT, ...changes })),
+  headers: authorized(merchant.key, more),
+})
+const list = (changes: Record<string, string> = {}): Call => ({
+  path: LIST,
+  body: form({ pid: partner.pid, mid: merchant.mid, s_date: '01-01-2026', e_date: '31-01-2026', ...changes }),
+  headers: authorized(partner.key),
+})
+const notice = (body: string, secret = SECRETS.acquirer): Call => ({
+  path: NOTIFY,
+  body,
+  headers: { 'content-type': 'application/json', 'x-signature': sign(body, new Date(), secret) },
+})
+
+/** Each field with what it refuses, canary inside. */
+const WRONG_FIELDS: Record<string, string>[] = [
+  { mid: 'canarymid' },
+  { mid: 'canary mid' },
+  { amount: 'canaryamount' },
+  { order_id: `canaryorder${'x'.repeat(64)}` },
+  { redirect_url: 'javascript:canaryredirect' },
+  { redirect_url: 'https://canaryuser:canarypass@shop.example.in/' },
+  { note: 'Canarynote\u0001' },
+  { customer_name: `Canaryname${'x'.repeat(100)}` },
+  { customer_name: 'Canaryname\u0000' },
+  { customer_email: 'canarymail at example' },
+  { customer_mobile: '91374602850' },
+]
+
+describe('what was sent in confidence', () => {
+  it('is in no log, no metric and no refusal, whatever is asked and whatever goes wrong', async () => {
+    const service = await startObservedService({ DATABASE_URL: url, ACQUIRER_SECRETS: SECRETS.acquirer })
+    const expectStatus = async (status: number, call: Call) => {
+      const answer = await send(service, call)
+      expect([call.path, answer.status, answer.text]).toEqual([call.path, status, expect.anything()])
+      return answer.text
+    }
+
+    // Successes: each operation.
+    const retry = { 'idempotency-key': SECRETS.idempotencyKey }
+    const created = await expectStatus(200, create({}, retry))
+    expect(await expectStatus(200, create({}, retry))).toContain('Payment intent created')
+    const orderId = /"orderId":"([^"]+)"/.exec(created)?.[1] as string
+    await expectStatus(200, { ...create({ order_id: 'canaryorder-2' }), path: CREATE_ORDER })
+    const status = (id: string): Call => ({
+      path: STATUS,
+      body: form({ mid: merchant.mid, order_id: id }),
+      headers: authorized(merchant.key),
+    })
+    await expectStatus(200, status(MERCHANT.order_id))
+    await expectStatus(200, list())
+    const page = await expectStatus(200, { path: `/pay/${orderId}?${SECRETS.query}=1`, method: 'GET' })
+    for (const value of Object.values(CUSTOMER)) expect(page).not.toContain(value)
+    await expectStatus(200, { path: `/pay/${orderId}/qr.png`, method: 'GET' })
+    await expectStatus(200, notice(notification(orderId, { UTR: 'NOTACANARY1' })))
+
+    // Refusals: 400 of every field, in both kinds of body, and of bodies that cannot be read.
+    for (const wrong of WRONG_FIELDS) {
+      const isForbidden = wrong.mid === 'canarymid'
+      await expectStatus(isForbidden ? 403 : 400, create(wrong))
+      const asJson = JSON.stringify(intentFields(merchant.mid, { ...CUSTOMER, ...MERCHANT, ...wrong }))
+      const json = {
+        path: CREATE,
+        body: asJson,
+        headers: authorized(merchant.key, { 'content-type': 'application/json' }),
+      }
+      await expectStatus(isForbidden ? 403 : 400, json)
+    }
+    for (const body of [
+      '{"canary":',
+      '"canary"',
+      `${form(CUSTOMER)}&customer_name=canary2`,
+      'customer_name=%canary',
+      'canaryfield=1&canaryfield=2',
+    ]) {
+      await expectStatus(400, { path: CREATE, body, headers: authorized(merchant.key) })
+    }
+    await expectStatus(400, create({}, { 'idempotency-key': `canary${'x'.repeat(64)}` }))
+    await expectStatus(400, list({ s_date: 'canarydate' }))
+    await expectStatus(400, notice('{"orderId":"canaryorder"}'))
+    await expectStatus(401, notice(notification(orderId), 'canarysecret-of-nobody'))
+    await expectStatus(404, notice(notification('canaryorder')))
+    for (const authorization of [
+      `Bearer ${SECRETS.bearer}`,
+      'Basic canary!',
+      basic({ publicKey: merchant.key.publicKey, secretKey: SECRETS.guess }),
+      basic({ publicKey: 'canarypublic', secretKey: SECRETS.guess }),
+    ]) {
+      await expectStatus(401, create({}, { authorization }))
+    }
+    for (let i = 0; i < 21; i++) {
+      await send(service, create({}, { authorization: basic({ ...merchant.key, secretKey: SECRETS.guess }) }))
+    }
+    await expectStatus(429, create({}, { authorization: basic({ ...merchant.key, secretKey: SECRETS.guess }) }))
+    await expectStatus(409, create())
+    await expectStatus(422, create({ customer_name: 'Canaryother' }, retry))
+    await expectStatus(403, { ...list({ mid: 'canarymid' }) })
+    await expectStatus(404, status('canaryunknown'))
+    await expectStatus(404, { path: '/v1/canarypath?canaryquery=1' })
+    await expectStatus(404, { path: '/pay/canaryorder', method: 'GET' })
+    await expectStatus(405, { path: `${CREATE}?canaryquery=1`, method: 'GET' })
+    await expectStatus(413, create({ note: 'canary'.repeat(4_000) }))
+    await expectStatus(415, create({}, { 'content-type': 'text/canary' }))
+    await expectStatus(400, { path: '/pay/%canary', method: 'GET' })
+
+    // A fault of ours: PostgreSQL's error carries the whole row in its detail.
+    await db.query(
+      `alter table payment_intents add constraint canary_check check (customer_name not like 'Canaryfault%')`,
+    )
+    await expectStatus(500, create({ customer_name: 'Canaryfault', order_id: 'canaryorder-3' }))
+    await db.query('alter table payment_intents drop constraint canary_check')
+    await db.query('alter table payment_intents alter column note type integer using 0')
+    await expectStatus(500, create({ order_id: 'canaryorder-4' }))
+    await db.query('alter table payment_intents alter column note type text')
+
+    // The database goes away under it.
+    await db.query('alter table payment_intents rename to canary_intents')
+    await expectStatus(503, create({ order_id: 'canaryorder-5' }))
+    await db.query('alter table canary_intents rename to payment_intents')
+    await db.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [role])
+    await sleep(100)
+    await expectStatus(200, create({ order_id: 'canaryorder-6' }))
+
+    const metrics = await (await fetch(service.metricsUrl)).text()
+    const output = await service.stop()
+    // What was looked at is what is meant to be there.
+    expect(metrics).toContain(`route="${CREATE}",status="409"`)
+    expect(output.match(/"msg":"request"/g)?.length).toBeGreaterThan(60)
+    expect(output).toContain('violates check constraint')
+    expect(output).toContain('database connection lost')
+    expect(output).toContain(merchant.key.publicKey)
+
+    expect(leaks(metrics)).toEqual([])
+    // The names of table and constraint are ours, not the customer's.
+    expect(leaks(output.replace(/canary_(check|intents)/g, ''))).toEqual([])
+    expect(refusals.flatMap(leaks)).toEqual([])
+  })
+
+  it.each([
+    ['refuses connections', () => Promise.resolve('127.0.0.1:1')],
+    ['is not where its address says', () => Promise.resolve('database.invalid:5432')],
+    ['speaks another protocol', () => strangerAddress()],
+  ])('is in no log and no refusal while the database %s', async (_name, addressOf) => {
+    const address = await addressOf()
+    const service = await startObservedService({
+      DATABASE_URL: `postgres://${role}:${SECRETS.databasePassword}@${address}/upi`,
+      ACQUIRER_SECRETS: SECRETS.acquirer,
+    })
+    const unready = await send(service, { path: '/readyz', method: 'GET' })
+    const answers = [unready, await send(service, create()), await send(service, notice(notification('0'.repeat(32))))]
+    const output = await service.stop()
+    expect(answers.every(({ status }) => status === 500 || status === 503)).toBe(true)
+    expect(output).toContain('"msg":"request"')
+    expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
+  })
+
+  it('is in no word of a service whose log-in is refused', async () => {
+    const wrong = new URL(url)
+    wrong.password = `${SECRETS.databasePassword}-old`
+    const service = await startObservedService({ DATABASE_URL: wrong.href })
+    const { status, text } = await send(service, create())
+    const output = await service.stop()
+    expect(status).toBe(503)
+    expect([text, output].flatMap(leaks)).toEqual([])
+  })
+
+  it.each([
+    'canarypassword',
+    'mysql://user:canarypassword@host/db',
+    'postgres://user:canarypassword@host:port/db',
+    'postgres://user:canary%password@host/db',
+  ])('is in no word of a command line that cannot use %s', async (databaseUrl) => {
+    const { code, stdout, stderr } = await runOps(databaseUrl, ['merchants', 'list'])
+    expect(code).toBe(1)
+    expect(leaks(stdout + stderr)).toEqual([])
+  })
+
+  it('is in no word of an import that is refused', async () => {
+    const header = 'mid,amount,utr,bank_reference_number,status,initiation_date'
+    const lines = ['canarymid,1,canaryutr,canarybrn,SUCCESS,2026-01-01T00:00:00Z', 'canary,canary,!,,canary,canary']
+    const { code, stdout, stderr } = await runOps(
+      url,
+      ['settlements', 'import', '-'],
+      [header, ...lines, ''].join('\n'),
+    )
+    expect(code).toBe(1)
+    expect(stderr).toContain('line 2')
+    expect(leaks(stdout + stderr)).toEqual([])
+  })
+})
+
+/** Of a server that answers a database's client with something else. */
+async function strangerAddress(): Promise<string> {
+  const server = createServer((socket) => socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  server.unref()
+  return `127.0.0.1:${(server.address() as { port: number }).port}`
+}
