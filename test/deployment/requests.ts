@@ -1,9 +1,14 @@
 import { createHmac } from 'node:crypto'
 import { type Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readList } from '../bench/list-reader.ts'
 import type { LoadRequest } from '../bench/load.ts'
 
 /** `statusCode` 0 is no answer at all: refused, reset, or cut off in the middle. */
 export type Answer = { statusCode: number; headers: IncomingHttpHeaders; text: string }
+
+const MOST_TRIES = 30
+const RETRY_MS = 200
 
 export const ACQUIRER_SECRET = 'only-known-to-this-trial'
 
@@ -21,6 +26,32 @@ export function send(url: string, { path, headers, body }: LoadRequest, agent: A
     })
     request.on('error', fail).end(body)
   })
+}
+
+/**
+ * As `send`, but does what a 503 with Retry-After asks for: a machine that is busy with other things refuses some. For what is
+ * to be right in the end, as opposed to what is never to be refused.
+ */
+export async function sendPatiently(url: string, request: LoadRequest, agent: Agent): Promise<Answer> {
+  for (let tries = 1; ; tries++) {
+    const answer = await send(url, request, agent)
+    const mayRetry = answer.statusCode === 503 && answer.headers['retry-after'] !== undefined && tries < MOST_TRIES
+    if (!mayRetry) return answer
+    await sleep(RETRY_MS)
+  }
+}
+
+/** How many rows a list has, whatever its length; as patiently. */
+export async function countRowsPatiently(url: string, list: LoadRequest): Promise<number> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await readList(url, list)
+    } catch (error) {
+      // A list that was cut off says 200 here.
+      if (tries === MOST_TRIES || !(error as Error).message.includes('ended with 503')) throw error
+      await sleep(RETRY_MS)
+    }
+  }
 }
 
 /** The same form with other fields; an Idempotency-Key goes into its header. */

@@ -2,6 +2,7 @@
 // machine and within about three minutes. Exits 1 when a promise is broken. Without sections it tries them all.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { progress } from '../bench/report.ts'
 import { type Check, findSystemProgram, openDeployment, type Section } from './deployment.ts'
 import { INSTANCE_LOG } from './instance.ts'
@@ -15,6 +16,9 @@ const SECTIONS: Record<string, { run: Section; needs?: string }> = {
   pgbouncer: { run: pgbouncer, needs: 'pgbouncer' },
   revocation: { run: revocation },
 }
+
+/** Lines wait for this long in an instance; see LOG_FLUSH_INTERVAL_MS in server.ts. */
+const LOG_FLUSH_MS = 1_000
 
 const words = process.argv.slice(2)
 const unknown = words.filter((word) => !(word in SECTIONS))
@@ -52,7 +56,7 @@ async function tryDeployments(): Promise<boolean> {
     print(name, checks)
   }
   const seconds = Math.round((performance.now() - startedAt) / 1000)
-  if (broken > 0) printFaults(join(deployment.directory, INSTANCE_LOG))
+  if (broken > 0) await printFaults(join(deployment.directory, INSTANCE_LOG))
   console.log(`\n${broken === 0 ? 'Every promise kept' : `${broken} broken`}, in ${seconds} s.`)
   return broken === 0
 }
@@ -63,7 +67,8 @@ function print(section: string, checks: Check[]): void {
 }
 
 /** What the instances said of requests that failed, each fault once. */
-function printFaults(logFile: string): void {
+async function printFaults(logFile: string): Promise<void> {
+  await sleep(LOG_FLUSH_MS)
   const counts = new Map<string, number>()
   for (const line of readFileSync(logFile, 'utf8').split('\n')) {
     if (!line.includes('"error"')) continue

@@ -3,14 +3,23 @@ import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/db/pool.ts'
-import { readList } from '../../bench/list-reader.ts'
 import type { LoadRequest } from '../../bench/load.ts'
 import { progress } from '../../bench/report.ts'
 import { newMerchantRequest, newPartnerRequest } from '../../bench/tenants.ts'
 import { type Check, type Deployment, type DeploymentDatabase, openPool, ops, ROLE } from '../deployment.ts'
 import { type Instance, startInstance } from '../instance.ts'
 import { connects, type Pooler, SERVER_CONNECTIONS, startPgbouncer } from '../pgbouncer.ts'
-import { ACQUIRER_SECRET, type Answer, forEach, paymentNotification, send, tally, withFields } from '../requests.ts'
+import {
+  ACQUIRER_SECRET,
+  type Answer,
+  countRowsPatiently,
+  forEach,
+  paymentNotification,
+  send,
+  sendPatiently,
+  tally,
+  withFields,
+} from '../requests.ts'
 import { fillSettlements, LONG_LIST_FROM, SHORT_LIST_ROWS, SHORT_LIST_TILL } from '../settlements.ts'
 import { until } from '../wait.ts'
 
@@ -130,7 +139,7 @@ async function oneWinnerPerOrder({ instances: [one, two], agent, create, databas
   const orders = Array.from({ length: ORDERS }, (_, i) => `order-${i}`)
   const attempts = orders.flatMap((order_id) => [one, two, one].map(({ url }) => ({ url, order_id })))
   const answers = await forEach(attempts, AT_ONCE, ({ url, order_id }) =>
-    send(url, withFields(create, { order_id }), agent),
+    sendPatiently(url, withFields(create, { order_id }), agent),
   )
   const winners = new Map<string, number>()
   for (const [i, { statusCode }] of answers.entries()) {
@@ -151,10 +160,10 @@ async function oneWinnerPerOrder({ instances: [one, two], agent, create, databas
 async function replays({ instances, agent, create }: Trial): Promise<Check[]> {
   const keys = Array.from({ length: REPLAYED }, (_, i) => `replay-${i}`)
   const pairs = await forEach(keys, AT_ONCE / 2, (key) =>
-    Promise.all(instances.map(({ url }) => send(url, withFields(create, { order_id: key }, key), agent))),
+    Promise.all(instances.map(({ url }) => sendPatiently(url, withFields(create, { order_id: key }, key), agent))),
   )
   const others = await forEach(keys, AT_ONCE, (key, i) =>
-    send((instances[i % 2] as Instance).url, withFields(create, { order_id: key, amount: '201' }, key), agent),
+    sendPatiently((instances[i % 2] as Instance).url, withFields(create, { order_id: key, amount: '201' }, key), agent),
   )
   const same = pairs.filter(([a, b]) => a?.statusCode === 200 && a.text === b?.text)
   return [
@@ -169,13 +178,15 @@ async function replays({ instances, agent, create }: Trial): Promise<Check[]> {
 async function notifications({ instances: [one, two], agent, create, database }: Trial): Promise<Check[]> {
   const orders = Array.from({ length: PAID }, (_, i) => `paid-${i}`)
   const results = await forEach(orders, AT_ONCE / 4, async (order_id, i) => {
-    const created = await send(one.url, withFields(create, { order_id }), agent)
+    const created = await sendPatiently(one.url, withFields(create, { order_id }), agent)
     const { orderId } = JSON.parse(created.text).data
     const notified = await Promise.all(
-      [one, two, two].map(({ url }) => send(url, paymentNotification(orderId, `${700_000_000_000 + i}`), agent)),
+      [one, two, two].map(({ url }) =>
+        sendPatiently(url, paymentNotification(orderId, `${700_000_000_000 + i}`), agent),
+      ),
     )
     const check = { ...create, path: '/v1/payments/checkPaymentStatus' }
-    const status = await send(two.url, withFields(check, { order_id }), agent)
+    const status = await sendPatiently(two.url, withFields(check, { order_id }), agent)
     return { notified, isPaid: JSON.parse(status.text).txnStatus === 'SUCCESS' }
   })
   const notified = results.flatMap((result) => result.notified)
@@ -192,14 +203,14 @@ async function notifications({ instances: [one, two], agent, create, database }:
 
 async function lists({ instances, agent, shortList, longList }: Trial): Promise<Check[]> {
   const asked = Array.from({ length: 200 }, (_, i) => instances[i % 2] as Instance)
-  const short = await forEach(asked, 16, ({ url }) => send(url, shortList, agent))
+  const short = await forEach(asked, 16, ({ url }) => sendPatiently(url, shortList, agent))
   const utrs = short.map(({ text }) =>
     JSON.parse(text)
       .data.map((record: { UTR: string }) => record.UTR)
       .join(),
   )
   const inOrder = utrs.filter((all) => all === Array.from({ length: SHORT_LIST_ROWS }, (_, i) => utr(i + 1)).join())
-  const long = await forEach(asked.slice(0, 8), 8, ({ url }) => readList(url, longList))
+  const long = await forEach(asked.slice(0, 8), 8, ({ url }) => countRowsPatiently(url, longList))
   return [
     {
       promise: `200 lists of ${SHORT_LIST_ROWS} rows, 8 of ${LONG_LIST_ROWS} at once: whole`,
@@ -225,7 +236,7 @@ async function importThroughThePooler({ deployment, pooler, instances, database,
   let done = false
   const seen = new Set<number>()
   const reading = (async () => {
-    while (!done) seen.add(await readList(two.url, list))
+    while (!done) seen.add(await countRowsPatiently(two.url, list))
   })()
   const startedAt = performance.now()
   const environment = { DATABASE_URL: pooler.url }
@@ -233,7 +244,7 @@ async function importThroughThePooler({ deployment, pooler, instances, database,
   const seconds = (performance.now() - startedAt) / 1000
   done = true
   await reading
-  seen.add(await readList(two.url, list))
+  seen.add(await countRowsPatiently(two.url, list))
   const again = await ops(deployment, environment, 'settlements', 'import', file)
   return [
     {
@@ -258,8 +269,10 @@ async function readersGone({ instances, longList, database, agent, create }: Tri
   const leftAt = performance.now()
   await until('no list was read any more', async () => (await connectionsThatCopy(database)) === 0)
   const seconds = (performance.now() - leftAt) / 1000
-  const after = await forEach(numbers.slice(0, 100), 16, (i) => send((instances[i % 2] as Instance).url, create, agent))
-  const rows = await Promise.all(instances.map(({ url }) => readList(url, longList)))
+  const after = await forEach(numbers.slice(0, 100), 16, (i) =>
+    sendPatiently((instances[i % 2] as Instance).url, create, agent),
+  )
+  const rows = await Promise.all(instances.map(({ url }) => countRowsPatiently(url, longList)))
   return [
     {
       promise: `${READERS_GONE} readers gone in mid-list: every connection is free again`,
@@ -389,9 +402,20 @@ async function outages(
   ]
 }
 
-/** Asks for a list and takes nothing but the head of the answer. */
-function openList(url: string, { path, headers, body }: LoadRequest) {
-  return new Promise<{ response: IncomingMessage; leave: () => void }>((resolve, reject) => {
+/** Asks for a list, patiently, and takes nothing but the head of the answer. */
+async function openList(url: string, list: LoadRequest): Promise<OpenList> {
+  for (;;) {
+    const open = await askForList(url, list)
+    if (open.response.statusCode !== 503) return open
+    open.leave()
+    await sleep(100)
+  }
+}
+
+type OpenList = { response: IncomingMessage; leave: () => void }
+
+function askForList(url: string, { path, headers, body }: LoadRequest): Promise<OpenList> {
+  return new Promise((resolve, reject) => {
     const request = httpRequest(url + path, { method: 'POST', headers, agent: false })
     request.on('error', reject).on('response', (response) => {
       response.on('error', () => undefined)
