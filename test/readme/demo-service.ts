@@ -1,0 +1,98 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterAll } from 'vitest'
+import { createPartners } from '../../src/merchants/partners.ts'
+import { type Key, newKey, newMerchant, startService, type TestService } from '../support/service.ts'
+
+/** What happens to an answer on its way; `unavailable` and `too many` do not even reach the service. */
+export type Fault = 'lost' | 'half' | 'unavailable' | 'too many' | 'none'
+
+export type DemoService = {
+  service: TestService
+  /** Where the service is reached, over a network that does what it is told. */
+  url: string
+  merchantKey: Key
+  partnerKey: Key
+  /** How often each operation was called, answered or not. */
+  calls: Map<string, number>
+}
+
+const closing: (() => void)[] = []
+afterAll(() => {
+  for (const close of closing.splice(0)) close()
+})
+
+/**
+ * A service with the merchant and the partner that `npm start` makes. Calls of an operation meet its `faults` in turn,
+ * then none. `pays` is what the customer does after the first answer that the payment is pending.
+ */
+export async function startDemoService(
+  options: { faults?: Record<string, Fault[]>; pays?: 'SUCCESS' | 'FAIL' } = {},
+): Promise<DemoService> {
+  const calls = new Map<string, number>()
+  let target: string
+  const front = createServer(async (request, response) => {
+    const operation = request.url?.split('/').at(-1) ?? ''
+    const faults = options.faults?.[operation] ?? []
+    const fault = faults[calls.get(operation) ?? 0] ?? 'none'
+    calls.set(operation, (calls.get(operation) ?? 0) + 1)
+    const body = await text(request)
+    if (fault === 'unavailable') return refuse(response, 503)
+    if (fault === 'too many') return refuse(response, 429)
+    const answer = await fetch(`${target}${request.url}`, {
+      method: 'POST',
+      headers: withoutHopByHop(request.headers),
+      body,
+    })
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    if (operation === 'checkPaymentStatus' && bytes.includes('PENDING') && options.pays) await pay(options.pays)
+    if (fault === 'lost') return response.destroy()
+    response.writeHead(answer.status, { 'content-type': 'application/json', 'content-length': bytes.length })
+    if (fault === 'none') return response.end(bytes)
+    response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy())
+  })
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
+  closing.push(() => {
+    front.closeAllConnections()
+    front.close()
+  })
+  const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`
+  const service = await startService({ sandbox: true, publicUrl: url })
+  target = await service.app.listen({ host: '127.0.0.1', port: 0 })
+
+  const { key: merchantKey } = await newMerchant(service.db, { mid: 'DEMO_MERCHANT' })
+  const partners = createPartners(service.db)
+  await partners.add({ pid: 'DEMO_PARTNER', name: 'Demo Partner' }, new Date())
+  await partners.link('DEMO_PARTNER', 'DEMO_MERCHANT')
+  const partnerKey = await newKey(service.db, { pid: 'DEMO_PARTNER' })
+  return { service, url, merchantKey, partnerKey, calls }
+
+  /** Presses the control of every order's pay page. */
+  async function pay(status: 'SUCCESS' | 'FAIL') {
+    const { rows } = await service.db.query('select order_id from payment_intents')
+    for (const { order_id } of rows) await simulate(service, order_id, status)
+  }
+}
+
+export async function simulate({ app }: TestService, orderId: string, status: 'SUCCESS' | 'FAIL'): Promise<void> {
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const { statusCode } = await app.inject({
+    method: 'POST',
+    url: `/pay/${orderId}/simulate`,
+    headers,
+    payload: `status=${status}`,
+  })
+  if (statusCode !== 303) throw new Error(`the control of the pay page answers ${statusCode}`)
+}
+
+/** What balancers and the service itself say when it is too much for the moment. */
+function refuse(response: ServerResponse, statusCode: 429 | 503) {
+  const body = JSON.stringify({ status: false, statusCode, msg: 'try again' })
+  response.writeHead(statusCode, { 'content-type': 'application/json', 'retry-after': '1' }).end(body)
+}
+
+function withoutHopByHop(headers: IncomingHttpHeaders): Record<string, string> {
+  const { authorization = '', 'content-type': type = '', 'idempotency-key': key } = headers
+  return { authorization, 'content-type': type, ...(key !== undefined && { 'idempotency-key': String(key) }) }
+}

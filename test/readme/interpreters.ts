@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process'
+import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import type { Key } from '../support/service.ts'
+
+/** Whether `command` is there; CI must not pass without what it `mustHave`, elsewhere its samples are left out and say so. */
+export function has(command: string, { mustHave }: { mustHave: boolean }): boolean {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  if (folders.some((folder) => isExecutable(join(folder, command)))) return true
+  const missing = `No ${command}: install it to try the samples of README.md that need it`
+  if (mustHave && process.env.CI === 'true') throw new Error(missing)
+  console.warn(`${missing}. Skipped`)
+  return false
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export type Outcome = { code: number | null; stdout: string; stderr: string }
+
+/** Runs `command` as its reader would, in a folder that holds `files` and is removed afterwards. */
+export async function runIn(
+  files: Record<string, string>,
+  command: readonly [string, ...string[]],
+  { baseUrl, key }: { baseUrl: string; key: Key },
+): Promise<Outcome> {
+  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-readme-'))
+  try {
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+    return await run(command, folder, {
+      BASE_URL: baseUrl,
+      PUBLIC_KEY: key.publicKey,
+      SECRET_KEY: key.secretKey,
+      // A proxy of the machine has no way to this process.
+      NO_PROXY: '127.0.0.1',
+      no_proxy: '127.0.0.1',
+    })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+export function run(
+  [file, ...args]: readonly [string, ...string[]],
+  cwd: string,
+  environment: Record<string, string>,
+): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, {
+      cwd,
+      env: { ...process.env, ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const outcome: Outcome = { code: null, stdout: '', stderr: '' }
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].setEncoding('utf8').on('data', (text: string) => {
+        outcome[name] += text
+      })
+    }
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ ...outcome, code }))
+  })
+}
