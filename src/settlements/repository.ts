@@ -17,6 +17,9 @@ export type Settlement = {
 /** Most rows that are read in one piece. Beyond it a list is streamed, on a connection that its reader holds. */
 const SHORT_LIST_ROWS = 1_000
 
+/** Longest wait for the next rows of a list that has begun: after a silent cut of the network they never come. */
+const SILENCE_LIMIT_MS = 5_000
+
 /** to_json writes a moment as ISO 8601 whatever the server's DateStyle, and at a third of the cost of to_char. */
 const COLUMNS = `
   amount, utr, bank_reference_number, status, mid,
@@ -65,7 +68,7 @@ export function createSettlements(db: Database) {
       if (signal.aborted) abort()
       else signal.addEventListener('abort', abort, { once: true })
       try {
-        yield* parseRows(rows)
+        yield* parseRows(rows, abort)
         release(false)
       } finally {
         signal.removeEventListener('abort', abort)
@@ -93,16 +96,25 @@ function copyStatement(mid: string, from: Date, until: Date): string {
     ) to stdout`
 }
 
-async function* parseRows(chunks: AsyncIterable<Buffer>): AsyncGenerator<Settlement[]> {
+/** `onSilence` is called when the next rows do not come, and has to end `chunks`. */
+async function* parseRows(chunks: AsyncIterable<Buffer>, onSilence: () => void): AsyncGenerator<Settlement[]> {
   let rest = ''
-  for await (const chunk of chunks) {
-    // Every column is ASCII by its check.
-    const lines = (rest + chunk.toString('latin1')).split('\n')
-    rest = lines.pop() ?? ''
-    yield lines.map(parseLine)
-    // Node.js reads what has arrived by the megabyte before it turns to anybody else. Beside four long lists a payment took
-    // 200 ms without this and 45 ms with it, and new connections to the database were so late that lists were refused.
-    await turnOfTheLoop()
+  let silence = setTimeout(onSilence, SILENCE_LIMIT_MS)
+  try {
+    for await (const chunk of chunks) {
+      // How long the reader takes with them is no silence of the database.
+      clearTimeout(silence)
+      // Every column is ASCII by its check.
+      const lines = (rest + chunk.toString('latin1')).split('\n')
+      rest = lines.pop() ?? ''
+      yield lines.map(parseLine)
+      // Node.js reads what has arrived by the megabyte before it turns to anybody else. Beside four long lists a payment
+      // took 200 ms without this and 45 ms with it, and new connections to the database were so late that lists were refused.
+      await turnOfTheLoop()
+      silence = setTimeout(onSilence, SILENCE_LIMIT_MS)
+    }
+  } finally {
+    clearTimeout(silence)
   }
 }
 

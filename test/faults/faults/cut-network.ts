@@ -1,0 +1,50 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../load.ts'
+import { reconcile } from '../reconcile.ts'
+import { startServiceProcess } from '../service-process.ts'
+import { type Stage, setScene } from '../stage.ts'
+import { type Cut, startTcpProxy } from '../tcp-proxy.ts'
+import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict.ts'
+
+const CUTS: Cut[] = ['refused', 'reset', 'held', 'swallowed']
+const SERVING_MS = 1_500
+/** The short one returns while the first requests still wait: all that they hold is dead. */
+const CUT_MS = [400, 3_000]
+
+/** The network between service and PostgreSQL is cut under load, in each way in which networks are. */
+export async function cutNetwork({ postgres }: Stage): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const cut of CUTS) findings.push(await cutOneWay(postgres, cut))
+  return findings
+}
+
+async function cutOneWay(postgres: Stage['postgres'], cut: Cut): Promise<Finding> {
+  const { database, db, tenant } = await setScene(postgres, `network_${cut}`)
+  const proxy = await startTcpProxy(postgres.port)
+  const service = await startServiceProcess(postgres.urlOf(database, proxy.port))
+  const load = startLoad(() => service.url, tenant)
+  const spans: { from: number; until: number }[] = []
+  for (const cutMs of CUT_MS) {
+    await sleep(SERVING_MS)
+    proxy.cut(cut)
+    const from = performance.now()
+    await sleep(cutMs)
+    await proxy.restore()
+    spans.push({ from, until: performance.now() })
+  }
+  await sleep(SERVING_MS)
+  await load.end()
+  const { journal } = load
+  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
+  const finding = judge(`network ${cut}`, journal, reconciled, {
+    firstSuccessMs: spans.map(({ until }) => firstSuccessAfter(journal, until)),
+  })
+  const { from, until } = spans.at(-1) as { from: number; until: number }
+  finding.broken.push(...brokenHealth(journal, from, until))
+  if (service.hasEnded()) finding.broken.push('the service lives on')
+  load.client.close()
+  await service.stop()
+  proxy.close()
+  await db.end()
+  return finding
+}

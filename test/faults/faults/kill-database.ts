@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../load.ts'
+import { momentOfReturn } from '../postgres-server.ts'
+import { reconcile } from '../reconcile.ts'
+import { startServiceProcess } from '../service-process.ts'
+import { type Stage, setScene } from '../stage.ts'
+import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict.ts'
+
+const KILLS = 10
+const SERVING_MS = 1_200
+const AWAY_MS = 1_000
+
+/** kill -9 of PostgreSQL under load, which ends all its processes; the service lives on. */
+export async function killDatabase({ postgres }: Stage): Promise<Finding[]> {
+  const { database, db, tenant } = await setScene(postgres, 'kill_database')
+  const service = await startServiceProcess(postgres.urlOf(database))
+  const load = startLoad(() => service.url, tenant)
+  const killed: number[] = []
+  const returned: number[] = []
+  for (let kill = 0; kill < KILLS; kill++) {
+    await sleep(SERVING_MS)
+    postgres.killHard()
+    killed.push(performance.now())
+    await sleep(AWAY_MS)
+    const [moment] = await Promise.all([momentOfReturn(postgres.urlOf(database)), postgres.restart()])
+    returned.push(moment)
+  }
+  await sleep(SERVING_MS)
+  await load.end()
+  const { journal } = load
+  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
+  const finding = judge(`kill -9 of PostgreSQL, ${KILLS}×`, journal, reconciled, {
+    firstSuccessMs: returned.map((moment) => firstSuccessAfter(journal, moment)),
+  })
+  finding.broken.push(...killed.flatMap((from, kill) => brokenHealth(journal, from, returned[kill] ?? 0)))
+  if (service.hasEnded()) finding.broken.push('the service lives on')
+  load.client.close()
+  await service.stop()
+  await db.end()
+  return [finding]
+}

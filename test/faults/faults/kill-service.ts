@@ -1,0 +1,28 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../load.ts'
+import { reconcile } from '../reconcile.ts'
+import { startServiceProcess } from '../service-process.ts'
+import { type Stage, setScene } from '../stage.ts'
+import { type Finding, judge } from '../verdict.ts'
+
+const KILLS = 20
+const SERVING_MS = 500
+
+/** kill -9 of the service under load; another one takes its place, as a supervisor would see to. */
+export async function killService({ postgres }: Stage): Promise<Finding[]> {
+  const { database, db, tenant } = await setScene(postgres, 'kill_service')
+  let service = await startServiceProcess(postgres.urlOf(database))
+  const load = startLoad(() => service.url, tenant)
+  for (let kill = 0; kill < KILLS; kill++) {
+    await sleep(SERVING_MS)
+    await service.killHard()
+    service = await startServiceProcess(postgres.urlOf(database))
+  }
+  await sleep(SERVING_MS)
+  await load.end()
+  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
+  load.client.close()
+  await service.stop()
+  await db.end()
+  return [judge(`kill -9 of the service, ${KILLS}×`, load.journal, reconciled, { mayBeUnanswered: true })]
+}

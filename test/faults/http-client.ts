@@ -1,0 +1,42 @@
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+
+export type Request = { method: 'GET' | 'POST'; path: string; headers?: Record<string, string>; body?: string }
+
+/** What came back, or why nothing did. `tookMs` is until the last byte. */
+export type Answer = { tookMs: number } & (
+  | { status: number; headers: IncomingHttpHeaders; text: string }
+  | { unanswered: string }
+)
+
+/** Only bounds a service that hangs: the promises are far below. */
+const PATIENCE_MS = 15_000
+
+export type HttpClient = { send: (url: string, request: Request) => Promise<Answer>; close: () => void }
+
+/** A client with connections that are kept open, as a shop's server has. */
+export function createHttpClient(): HttpClient {
+  const agent = new Agent({ keepAlive: true })
+  return {
+    send: (url, { method, path, headers = {}, body }) =>
+      new Promise((resolve) => {
+        const startedAt = performance.now()
+        const end = (
+          outcome: { unanswered: string } | { status: number; headers: IncomingHttpHeaders; text: string },
+        ) => {
+          clearTimeout(timer)
+          resolve({ tookMs: performance.now() - startedAt, ...outcome })
+        }
+        const call = httpRequest(url + path, { method, headers, agent }, (response) => {
+          let text = ''
+          response.setEncoding('utf8').on('data', (part: string) => {
+            text += part
+          })
+          response.on('end', () => end({ status: response.statusCode ?? 0, headers: response.headers, text }))
+          response.on('error', (error) => end({ unanswered: error.message }))
+        })
+        const timer = setTimeout(() => call.destroy(new Error(`no answer within ${PATIENCE_MS} ms`)), PATIENCE_MS)
+        call.on('error', (error) => end({ unanswered: error.message })).end(body)
+      }),
+    close: () => agent.destroy(),
+  }
+}

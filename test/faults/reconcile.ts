@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Database } from '../../src/db/pool.ts'
+import type { Answer, HttpClient, Request } from './http-client.ts'
+import { createdOrderId, type Entry, isUnsure, type Journal, statusOf } from './journal.ts'
+import { checkStatus, create, type Names, notification } from './operations.ts'
+import type { Tenant } from './tenant.ts'
+
+export type Reconciled = {
+  /** What the client was unsure of, and of how much of that it found out what became of it. */
+  unsure: number
+  resolved: number
+  /** Acknowledged and not stored as acknowledged. */
+  lost: number
+  /** Stored or acknowledged as two orders where it was one. */
+  doubled: number
+  /** Stored, and known to no client even after it has asked for all that it was unsure of. */
+  orphaned: number
+}
+
+type Row = {
+  order_id: string
+  merchant_order_id: string
+  idempotency_key: string | null
+  status: string
+  utr: string | null
+}
+
+const SETTLE_TIMEOUT_MS = 20_000
+const POLL_MS = 100
+/** Answered creations that are repeated too: a replay must be what was answered first. */
+const REPLAYED = 50
+const ASKED_AT_ONCE = 10
+
+/** Finds out, as a merchant's server would, what became of all that got no answer, then compares journal and database. */
+export async function reconcile(options: {
+  journal: Journal
+  tenant: Tenant
+  url: string
+  client: HttpClient
+  /** Straight to the database, past what the fault struck. */
+  db: Database
+}): Promise<Reconciled> {
+  const { journal, tenant, url, client, db } = options
+  await untilNothingIsUnderWay(db)
+  const ask = (request: Request) => client.send(url, request)
+  const changing = journal.filter(({ kind }) => kind === 'create' || kind === 'notification')
+  const unsure = changing.filter(isUnsure)
+  const certain = journal.filter((entry) => entry.names?.idempotencyKey !== undefined && entry.orderIds.size > 0)
+  let resolved = 0
+  await inGroups(unsure, async (entry) => {
+    if (await resolve(entry, tenant, ask)) resolved++
+  })
+  await inGroups(certain.slice(-REPLAYED), async (entry) => void (await resolve(entry, tenant, ask)))
+
+  const { rows } = await db.query<Row>(
+    'select order_id, merchant_order_id, idempotency_key, status, utr from payment_intents where mid = $1',
+    [tenant.mid],
+  )
+  const stored = new Map(rows.map((row) => [row.order_id, row]))
+  const known = new Set(journal.flatMap(({ orderIds }) => [...orderIds]))
+  const lostOrders = [...known].filter((orderId) => !stored.has(orderId))
+  const lostPayments = journal.filter((entry) => isLostPayment(entry, stored))
+  const ownNames = new Set(journal.map(({ storedAs }) => storedAs))
+  return {
+    unsure: unsure.length,
+    resolved,
+    lost: lostOrders.length + lostPayments.length,
+    doubled: journal.filter((entry) => entry.orderIds.size > 1).length + doubledRows(rows),
+    orphaned: rows.filter((row) => !known.has(row.order_id) && !ownNames.has(row.merchant_order_id)).length,
+  }
+}
+
+/** Whether it is now known what became of the request of `entry`. */
+async function resolve(entry: Entry, tenant: Tenant, ask: (request: Request) => Promise<Answer>): Promise<boolean> {
+  if (entry.paid) return isStatus(await ask(notification(entry.paid.orderId, entry.paid.utr)), 200)
+  const names = entry.names as Names
+  const repeat = async () => {
+    const answer = await ask(create(tenant, names, entry.operation))
+    const orderId = createdOrderId(answer)
+    if (orderId !== undefined) entry.orderIds.add(orderId)
+    return { answer, orderId }
+  }
+  if (names.idempotencyKey !== undefined) return (await repeat()).orderId !== undefined
+  // Without a key: by its own order_id, and once more when it turns out that it was not stored.
+  const ownOrderId = names.orderId as string
+  if (isStatus(await ask(checkStatus(tenant, ownOrderId)), 404)) return (await repeat()).orderId !== undefined
+  const { answer } = await repeat()
+  if (!isStatus(answer, 409)) return false
+  entry.storedAs = ownOrderId
+  return true
+}
+
+const isStatus = (answer: Answer, status: number) => 'status' in answer && answer.status === status
+
+/** An acknowledged notification that the order does not show. */
+function isLostPayment(entry: Entry, stored: Map<string, Row>): boolean {
+  if (entry.paid === undefined || statusOf(entry) !== 200) return false
+  const row = stored.get(entry.paid.orderId)
+  return row?.status !== 'SUCCESS' || row.utr !== entry.paid.utr
+}
+
+/** The database's constraints forbid it; whether they do is what is tested. */
+function doubledRows(rows: Row[]): number {
+  const surplus = (values: (string | null)[]) => {
+    const given = values.filter((value) => value !== null)
+    return given.length - new Set(given).size
+  }
+  return surplus(rows.map((row) => row.merchant_order_id)) + surplus(rows.map((row) => row.idempotency_key))
+}
+
+/** A statement whose client has given up on it may still be on its way to the disk. */
+async function untilNothingIsUnderWay(db: Database): Promise<void> {
+  const deadline = performance.now() + SETTLE_TIMEOUT_MS
+  for (;;) {
+    const { rows } = await db.query(
+      `select query from pg_stat_activity
+        where datname = current_database() and state <> 'idle' and backend_type = 'client backend' and pid <> pg_backend_pid()`,
+    )
+    if (rows.length === 0) return
+    if (performance.now() > deadline) throw new Error(`Still under way in the database: ${rows[0].query}`)
+    await sleep(POLL_MS)
+  }
+}
+
+async function inGroups<T>(items: T[], work: (item: T) => Promise<void>): Promise<void> {
+  for (let at = 0; at < items.length; at += ASKED_AT_ONCE) {
+    await Promise.all(items.slice(at, at + ASKED_AT_ONCE).map(work))
+  }
+}

@@ -1,0 +1,53 @@
+// npm run test:faults [-- NAME…]: strikes the service with faults under load, as it is shipped, and reconciles what was
+// answered with what is stored. Exits 1 when a promise is broken. Everything stays on 127.0.0.1; only processes that it
+// started are ended.
+import { run } from '../bench/processes.ts'
+import { progress } from '../bench/report.ts'
+import { cutNetwork } from './faults/cut-network.ts'
+import { killDatabase } from './faults/kill-database.ts'
+import { killService } from './faults/kill-service.ts'
+import { openStage, type Stage } from './stage.ts'
+import { printTable } from './table.ts'
+import type { Finding } from './verdict.ts'
+
+const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
+  service: killService,
+  database: killDatabase,
+  network: cutNetwork,
+}
+
+const chosen = process.argv.slice(2)
+const unknown = chosen.filter((name) => !(name in FAULTS))
+if (unknown.length > 0) {
+  console.error(`Unknown: ${unknown.join(' ')}. Faults are ${Object.keys(FAULTS).join(', ')}.`)
+  process.exit(2)
+}
+
+try {
+  process.exit((await strike()) ? 0 : 1)
+} catch (error) {
+  console.error(error)
+  process.exit(1)
+}
+
+async function strike(): Promise<boolean> {
+  const startedAt = performance.now()
+  progress('building')
+  await run('npm', ['run', '--silent', 'build'])
+  const stage = await openStage()
+  const findings: Finding[] = []
+  for (const [name, fault] of Object.entries(FAULTS)) {
+    if (chosen.length > 0 && !chosen.includes(name)) continue
+    progress(name)
+    try {
+      findings.push(...(await fault(stage)))
+    } catch (error) {
+      console.error(error)
+      findings.push({ fault: name, notes: [], broken: [`the test itself: ${(error as Error).message}`] })
+    }
+  }
+  const held = printTable(findings)
+  const seconds = Math.round((performance.now() - startedAt) / 1_000)
+  console.log(held ? `Every promise held, in ${seconds} s.` : `Promises were broken; ${seconds} s.`)
+  return held
+}

@@ -1,0 +1,104 @@
+import { faultOfForm, isUnsure, type Journal, type Kind, statusOf } from './journal.ts'
+import type { Reconciled } from './reconcile.ts'
+
+/** What came of one fault: a row of the table. */
+export type Finding = {
+  fault: string
+  figures?: {
+    requests: number
+    answered: number
+    unavailable: number
+    unanswered: number
+    reconciled: Reconciled
+    otherServerErrors: number
+    slowest503Ms: number
+    /** From each return of what was away to the moment at which every kind of request had succeeded. */
+    firstSuccessMs: number[]
+  }
+  /** What else was seen, in words. */
+  notes: string[]
+  /** The promises that did not hold. */
+  broken: string[]
+  /** Why the fault could not be tried here. */
+  leftOut?: string
+}
+
+/** Longest wait for a 503, and for the first success after the return: issue 4, point 2. */
+const UNAVAILABLE_LIMIT_MS = 2_000
+const RETURN_LIMIT_MS = 1_000
+
+/** Judges the journal of a fault by what holds for all of them. */
+export function judge(
+  fault: string,
+  journal: Journal,
+  reconciled: Reconciled,
+  { firstSuccessMs = [], mayBeUnanswered = false }: { firstSuccessMs?: number[]; mayBeUnanswered?: boolean } = {},
+): Finding & { figures: NonNullable<Finding['figures']> } {
+  const unavailable = journal.filter((entry) => statusOf(entry) === 503)
+  const unanswered = journal.filter((entry) => statusOf(entry) === undefined)
+  const otherServerErrors = journal.filter((entry) => (statusOf(entry) ?? 0) >= 500 && statusOf(entry) !== 503)
+  const refused = journal.filter((entry) => !isUnsure(entry) && statusOf(entry) !== 200)
+  const slowest503Ms = Math.max(0, ...unavailable.map(({ answer }) => answer?.tookMs ?? 0))
+  const broken: string[] = []
+  const expect = (holds: boolean, promise: string) => {
+    if (!holds) broken.push(promise)
+  }
+  const { unsure, resolved, lost, doubled, orphaned } = reconciled
+  expect(lost === 0, `nothing acknowledged is lost: ${lost} are`)
+  expect(doubled === 0, `nothing is doubled: ${doubled} are`)
+  expect(orphaned === 0, `nothing is stored that no client knows of: ${orphaned} are`)
+  expect(unsure === resolved, `all that was unsure is resolved: ${unsure - resolved} are not`)
+  expect(otherServerErrors.length === 0, `no 5xx but 503: ${otherServerErrors.map(statusOf)}`)
+  expect(refused.length === 0, `good requests are not refused: ${refused.map((e) => `${e.kind} ${statusOf(e)}`)}`)
+  expect(slowest503Ms < UNAVAILABLE_LIMIT_MS, `503 within ${UNAVAILABLE_LIMIT_MS} ms: one took ${ms(slowest503Ms)}`)
+  for (const took of firstSuccessMs) {
+    expect(took < RETURN_LIMIT_MS, `success within ${RETURN_LIMIT_MS} ms of the return: one took ${ms(took)}`)
+  }
+  if (!mayBeUnanswered) {
+    const reasons = unanswered.map(
+      ({ kind, answer }) => `${kind}: ${answer && 'unanswered' in answer && answer.unanswered}`,
+    )
+    expect(unanswered.length === 0, `every request is answered: ${[...new Set(reasons)].join('; ')}`)
+  }
+  const faults = journal.map(faultOfForm).filter((it) => it !== undefined)
+  expect(faults.length === 0, `every answer has its form: ${[...new Set(faults)].join('; ')}`)
+  return {
+    fault,
+    figures: {
+      requests: journal.length,
+      answered: journal.length - unavailable.length - unanswered.length,
+      unavailable: unavailable.length,
+      unanswered: unanswered.length,
+      reconciled,
+      otherServerErrors: otherServerErrors.length,
+      slowest503Ms,
+      firstSuccessMs,
+    },
+    notes: [],
+    broken,
+  }
+}
+
+const NEEDS_DATABASE: Kind[] = ['create', 'status', 'notification', 'short list', 'long list', 'page', 'readyz']
+
+/** How long after `moment` every kind of request had succeeded once. */
+export function firstSuccessAfter(journal: Journal, moment: number): number {
+  const successes = journal.filter((entry) => statusOf(entry) === 200 && (entry.answeredAt ?? 0) > moment)
+  const firstOf = (kind: Kind) =>
+    Math.min(...successes.filter((entry) => entry.kind === kind).map((entry) => entry.answeredAt as number))
+  return Math.max(...NEEDS_DATABASE.map(firstOf)) - moment
+}
+
+/** What the journal says of health checks between two moments: readiness fails, liveness does not. */
+export function brokenHealth(journal: Journal, from: number, until: number): string[] {
+  const during = journal.filter(({ sentAt, answeredAt }) => sentAt >= from && (answeredAt ?? Infinity) <= until)
+  const statuses = (kind: string) => during.filter((entry) => entry.kind === kind).map(statusOf)
+  const broken: string[] = []
+  if (!statuses('readyz').includes(503) || statuses('readyz').includes(200)) {
+    broken.push(`/readyz fails while the database is away: ${statuses('readyz')}`)
+  }
+  if (statuses('livez').some((status) => status !== 200)) broken.push(`/livez holds: ${statuses('livez')}`)
+  return broken
+}
+
+export const ms = (milliseconds: number) => `${Math.round(milliseconds)} ms`
