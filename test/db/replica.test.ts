@@ -55,17 +55,18 @@ function recordLists(name: string, pool: Database) {
   }) as never)
 }
 
-async function settle(utr: string) {
+async function settle(utr: string, merchant = mid) {
   await service.db.query(
     `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
      values ($1, $2, 1000, $3, 'SUCCESS', '2026-01-05T00:00:00Z', '2026-01-05T00:00:00Z')`,
-    [mid, utr, `BRN${utr}`],
+    [merchant, utr, `BRN${utr}`],
   )
 }
 
-async function list() {
+async function list(of = { pid, mid, key }) {
   asked.length = 0
-  const { status, body } = await post(service.app, LIST, { pid, mid, s_date: '05-01-2026', e_date: '05-01-2026' }, key)
+  const fields = { pid: of.pid, mid: of.mid, s_date: '05-01-2026', e_date: '05-01-2026' }
+  const { status, body } = await post(service.app, LIST, fields, of.key)
   return { status, utrs: body.data?.map((record: { UTR: string }) => record.UTR), answeredBy: asked.at(-1) }
 }
 
@@ -154,5 +155,19 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3', '4'], answeredBy: 'primary' })
     expect(asked).toEqual(['replica', 'primary'])
     failing.clear()
+  })
+
+  it('are read from the primary once the replica is promoted: never a false "No settlements found"', async () => {
+    await untilAnsweredBy('replica')
+    await replica.query('select pg_promote()')
+    const merchant = await newMerchant(service.db)
+    const other = { mid: merchant.mid, ...(await newPartner(service.db, merchant.mid)) }
+    await settle('5', other.mid)
+    await sleep(BEYOND_LAG_LIMIT_MS)
+    for (let i = 0; i < 10; i++) {
+      expect(await list(other)).toEqual({ status: 200, utrs: ['5'], answeredBy: 'primary' })
+      await sleep(200)
+    }
+    expect(await onReplica()).toEqual(['1', '2', '3', '4'])
   })
 })
