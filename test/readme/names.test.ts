@@ -1,0 +1,74 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createTestDatabase } from '../support/database.ts'
+import { startServerProcess } from '../support/server-process.ts'
+import { blocks, README, ROOT } from './readme.ts'
+
+/** Without what stands in fenced blocks, where a # begins a comment and brackets are code. */
+const prose = README.replaceAll(/^```[\s\S]*?^```$/gm, '')
+const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
+
+describe('what the README names is there', () => {
+  it.each(unique(prose.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)))('link %s', (target) => {
+    const [path = '', anchor] = target.split('#')
+    if (path !== '') expect(existsSync(join(ROOT, path))).toBe(true)
+    if (anchor !== undefined)
+      expect(anchors(path === '' ? README : readFileSync(join(ROOT, path), 'utf8'))).toContain(anchor)
+  })
+
+  // dist is what `npm run build` makes.
+  it.each(unique(README.matchAll(/(?<![\w/.-])((?:src|test|migrations|\.ci)\/[\w./-]*\w)/g)))('file %s', (path) => {
+    expect(existsSync(join(ROOT, path))).toBe(true)
+  })
+
+  it.each(unique(README.matchAll(/`((?:\.env|docker-compose|Dockerfile|\.nvmrc)[\w.-]*)`/g)))('file %s', (path) => {
+    // `.env` is the reader's own.
+    expect(existsSync(join(ROOT, path === '.env' ? '.env.example' : path))).toBe(true)
+  })
+
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  it.each(unique(README.matchAll(/\bnpm run (?:-s )?([\w:]+)/g)))('script %s', (name) => {
+    expect(Object.keys(scripts)).toContain(name)
+  })
+
+  it.each(unique(README.matchAll(/docker compose (?:exec|run|stop|start)(?: -\S+)* (\w+)/g)))(
+    'service %s of the compose file',
+    (name) => {
+      expect(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
+    },
+  )
+
+  it('every metric, label and route of its alerts and its table', async () => {
+    const alerts = blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text)
+    const named = [...alerts, prose].flatMap((text) => [...text.matchAll(METRIC)].map(([name]) => name))
+    const database = await createTestDatabase()
+    const server = await startServerProcess(database.url)
+    try {
+      await fetch(`${server.url}/v1/payments/createPaymentIntent`, { method: 'POST' })
+      const metrics = await (await fetch(`http://127.0.0.1:${server.opsPort}/metrics`)).text()
+      expect(named.length).toBeGreaterThan(10)
+      for (const name of named) expect(metrics).toMatch(new RegExp(`^${name}[{ ]|^# TYPE ${name} `, 'm'))
+      for (const [label] of alerts.join().matchAll(/\w+="[^"]+"/g)) {
+        if (!label.startsWith('job=')) expect(metrics).toContain(label)
+      }
+      // A counter that is not there before its first event never increases in the eyes of Prometheus.
+      expect(metrics).toContain('payment_notifications_refused_total{status="401"} 0')
+    } finally {
+      await server.stop()
+      await database.drop()
+    }
+  })
+})
+
+const METRIC = /\b(?:http_request|payment_intents?|payment_notifications|database_pool|nodejs|process)_[a-z0-9_]+/g
+
+/** The anchors of headings, as code hosts make them. */
+function anchors(markdown: string): string[] {
+  return [...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
