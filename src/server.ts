@@ -8,6 +8,13 @@ import { createMetrics, metricsRoutes } from './http/metrics.ts'
 
 /** Connections for lists that are being streamed, to the primary and to the replica each. */
 const LIST_POOL_SIZE = 4
+/** Longest time for a scrape of the metrics to arrive. */
+const OPS_REQUEST_TIMEOUT_MS = 10_000
+/**
+ * Longest wait for what is under way when the service ends: a long list is read as slowly as its client likes. Together
+ * with the drain it must stay below the 30 s after which container platforms kill.
+ */
+const CLOSE_LIMIT_MS = 20_000
 /** npm passes Ctrl-C on to a process that got it from the terminal already: the second one within this time is no wish to hurry. */
 const REPEATED_SIGNAL_MS = 1_000
 /** Lines are written together: one system call a line was measured at 4 % of a request. */
@@ -44,7 +51,7 @@ const app = await buildApp({
   now: () => new Date(),
   isDraining: () => stoppingSince !== undefined,
 })
-const opsApp = fastify()
+const opsApp = fastify({ requestTimeout: OPS_REQUEST_TIMEOUT_MS })
 metricsRoutes(opsApp, metrics)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
@@ -61,7 +68,8 @@ logFile.flushSync()
 
 /**
  * Tells the balancer by readiness, and every client by `Connection: close`, to go elsewhere, and serves on meanwhile;
- * then takes no more, finishes what is under way and closes the database. A second signal stops at once.
+ * then takes no more, finishes what is under way and closes the database. What takes too long is cut off: it ends with 1
+ * then, with 0 otherwise. A second signal stops at once.
  */
 async function stop(signal: string) {
   if (stoppingSince !== undefined) {
@@ -71,10 +79,15 @@ async function stop(signal: string) {
   stoppingSince = performance.now()
   log.info({ signal, drainSeconds: config.shutdownDrainSeconds }, 'stopping')
   await sleep(config.shutdownDrainSeconds * 1000)
+  const inTime = await Promise.race([close().then(() => true), sleep(CLOSE_LIMIT_MS, false)])
+  if (inTime) log.info('stopped')
+  else log.warn({ limitSeconds: CLOSE_LIMIT_MS / 1000 }, 'stopped what was still under way')
+  process.exit(inTime ? 0 : 1)
+}
+
+async function close() {
   await Promise.all([app.close(), opsApp.close()])
   await Promise.all(Object.values(pools).map((pool) => pool.end()))
-  log.info('stopped')
-  process.exit(0)
 }
 
 function configOrExit() {

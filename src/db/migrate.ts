@@ -33,6 +33,8 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
   client.on('error', silent)
   await client.connect()
   try {
+    // The session is its own: others' limits must not end the building of an index, or the wait for another's migration.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0')
     const applied = await runner({
       dbClient: client,
       dir: FOLDER,

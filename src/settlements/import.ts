@@ -9,6 +9,8 @@ import { type Batch, readBatches } from './read-batches.ts'
 export type ImportResult = { inserted: number; unchanged: number; updated: number }
 
 const FAULTS_SHOWN = 20
+/** Longest wait for more of the file, which may come through a pipe; then PostgreSQL ends the import. */
+const FILE_TIMEOUT = '10min'
 
 /**
  * Stores the settlements of a CSV file, all of them or none, and streams it: the size of the file does not matter.
@@ -58,8 +60,13 @@ export function importSettlements(
 }
 
 async function prepare(client: Queryable): Promise<void> {
-  // Compiling a batch's statement takes longer than running it.
-  await client.query('set local jit = off')
+  // Compiling a batch's statement takes longer than running it. An import may wait for another one, and for its file,
+  // longer than the operator lets others wait; not for ever, since it holds a lock.
+  await client.query(`
+    set local jit = off;
+    set local statement_timeout = 0;
+    set local lock_timeout = 0;
+    set local idle_in_transaction_session_timeout = '${FILE_TIMEOUT}'`)
   // Imports take turns: two that hold the same rows in another order would otherwise wait for each other for ever.
   // Whoever reads the list is not held up, and sees the rows when all are there.
   await client.query('lock table settlements in share row exclusive mode')

@@ -54,21 +54,26 @@ export function createSettlements(db: Database) {
      */
     async *list(mid: string, from: Date, until: Date, signal: AbortSignal): AsyncGenerator<Settlement[]> {
       const client = await db.connect()
-      const rows = client.query(copyTo(copyStatement(mid, from, until)))
       let held = true
       const release = (close: boolean) => {
         if (held) client.release(close)
         held = false
       }
+      const inTime = (text: string) => ({ text, query_timeout: QUERY_TIMEOUT_MS })
+      let rows: ReturnType<typeof copyTo> | undefined
       // A reader that is gone may never resume this loop, so the connection cannot wait for its end.
       const abort = () => {
-        rows.destroy()
+        rows?.destroy()
         release(true)
       }
-      if (signal.aborted) abort()
-      else signal.addEventListener('abort', abort, { once: true })
+      signal.addEventListener('abort', abort, { once: true })
       try {
+        // The operator limits statements by the role; this one takes as long as its reader does.
+        await client.query(inTime('begin; set local statement_timeout = 0'))
+        signal.throwIfAborted()
+        rows = client.query(copyTo(copyStatement(mid, from, until)))
         yield* parseRows(rows, abort)
+        await client.query(inTime('commit'))
         release(false)
       } finally {
         signal.removeEventListener('abort', abort)

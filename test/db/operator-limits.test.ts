@@ -1,0 +1,106 @@
+import { PassThrough, Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { migrate } from '../../src/db/migrate.ts'
+import { createPool, type Database } from '../../src/db/pool.ts'
+import { importSettlements } from '../../src/settlements/import.ts'
+import { createSettlements } from '../../src/settlements/repository.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { newMerchant } from '../support/service.ts'
+
+/** What the operator has set for everybody; shorter than anybody would, so that a test need not wait for long. */
+const OPERATOR_LIMIT_MS = 300
+const BEYOND_LIMIT_MS = 3 * OPERATOR_LIMIT_MS
+const SETTINGS = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
+
+let url: string
+let drop: () => Promise<void>
+let db: Database
+let mid: string
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = unlimited(url)
+  ;({ mid } = await newMerchant(db))
+  await db.end()
+  await limit(url)
+  db = unlimited(url)
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+const unlimited = (address: string) =>
+  createPool({ url: address, size: 3, log: pino({ level: 'silent' }), queryTimeoutMs: 0 })
+
+async function limit(address: string) {
+  const client = new pg.Client({ connectionString: address })
+  await client.connect()
+  for (const setting of SETTINGS) {
+    await client.query(`alter database ${client.database} set ${setting} = ${OPERATOR_LIMIT_MS}`)
+  }
+  await client.end()
+}
+
+const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date\n'
+const line = (utr: number) => `${mid},1.00,LIMIT${utr},BRN,SUCCESS,2026-01-15T00:00:00Z\n`
+
+describe('limits that the operator has set by the role or the database', () => {
+  it('hold for what takes no longer by right', async () => {
+    await expect(db.query('select pg_sleep(10)')).rejects.toMatchObject({ code: '57014' })
+  })
+
+  it('end no import that waits for another one, nor one whose file comes slowly', async () => {
+    const slow = new PassThrough()
+    slow.write(HEADER)
+    // A whole batch, so that something is stored while the rest of the file is still to come.
+    for (let i = 0; i < 10_000; i++) slow.write(line(i))
+    const first = importSettlements(db, slow, { now: new Date('2026-02-01') })
+    await sleep(OPERATOR_LIMIT_MS / 2)
+    const second = importSettlements(db, Readable.from([HEADER, line(0)]), { now: new Date('2026-02-01') })
+    await sleep(BEYOND_LIMIT_MS)
+    slow.end(line(10_000))
+    expect(await first).toEqual({ inserted: 10_001, unchanged: 0, updated: 0 })
+    expect(await second).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
+  })
+
+  it('end no long list whose reader takes its time', async () => {
+    const filler = new pg.Client({ connectionString: url })
+    await filler.connect()
+    // More than the sockets in between hold.
+    await filler.query('set statement_timeout = 0')
+    await filler.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+       select $1, 'LIST' || i, 1, 'BRN', 'SUCCESS', '2026-03-15', '2026-03-15' from generate_series(1, 100000) i`,
+      [mid],
+    )
+    await filler.end()
+    const { list } = createSettlements(db)
+    let rows = 0
+    for await (const batch of list(mid, new Date('2026-03-01'), new Date('2026-04-01'), new AbortController().signal)) {
+      if (rows === 0) await sleep(BEYOND_LIMIT_MS)
+      rows += batch.length
+    }
+    expect(rows).toBe(100_000)
+    // The connection goes back without what was set for the list.
+    const { rows: settings } = await db.query('show statement_timeout')
+    expect(settings).toEqual([{ statement_timeout: `${OPERATOR_LIMIT_MS}ms` }])
+  })
+
+  it('end no migration that waits for the migration of another', async () => {
+    const empty = await createTestDatabase({ empty: true })
+    await limit(empty.url)
+    const holder = new pg.Client({ connectionString: empty.url })
+    await holder.connect()
+    await holder.query('set idle_in_transaction_session_timeout = 0')
+    await holder.query('begin; create table public.schema_migrations (id serial primary key)')
+    const migrating = migrate(empty.url)
+    await sleep(BEYOND_LIMIT_MS)
+    await holder.query('rollback')
+    expect(await migrating).toContain('0001_merchants_keys_intents_settlements')
+    await holder.end()
+    await empty.drop()
+  })
+})
