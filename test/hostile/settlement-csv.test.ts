@@ -132,7 +132,7 @@ describe('a generated settlement file', () => {
           faultyLines: [],
         })
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     )
   })
 
@@ -141,6 +141,8 @@ describe('a generated settlement file', () => {
       anyRow.map(fieldsOf),
       fc.tuple(anyRow, fc.nat({ max: 6 }), anyText).map(([row, at, text]) => fieldsOf(row).with(at, BAD + text)),
       fc.array(anyText, { minLength: 2, maxLength: 6 }),
+      anyRow.map((row) => fieldsOf(row).slice(0, -1)),
+      anyRow.map((row) => [...fieldsOf(row), '']),
     )
     await fc.assert(
       fc.asyncProperty(fc.array(anyRecord, { maxLength: 15 }), anyStyle, async (records, style) => {
@@ -152,7 +154,7 @@ describe('a generated settlement file', () => {
           lines.slice(1).filter((_, i) => isGood(records[i] ?? [])),
         )
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     )
   })
 
@@ -168,7 +170,7 @@ describe('a generated settlement file', () => {
         if (result instanceof SettlementFileError) expect(result.count).toBeGreaterThan(0)
         else expect(result).toMatchObject({ rows: [] })
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     )
   })
 })
@@ -245,7 +247,7 @@ describe('a generated settlement file on PostgreSQL', () => {
           updated: 0,
         })
       }),
-      { numRuns: 40 },
+      { numRuns: 30 },
     )
   })
 
@@ -269,7 +271,7 @@ describe('a generated settlement file on PostgreSQL', () => {
         else expect(outcome.faults[0]?.line).toBeGreaterThan(2)
         expect(await stored(mids)).toHaveLength(isRefused ? 0 : 1)
       }),
-      { numRuns: 40 },
+      { numRuns: 30 },
     )
     expect(outcomes).toContain('refused')
   })

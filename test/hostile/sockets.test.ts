@@ -8,6 +8,8 @@ const target = startTarget()
 /** A client that is not answered at once leaves: much garbage is the beginning of a request that never comes. */
 const LEAVING = { patienceMs: 150 }
 const AT_ONCE = 25
+/** A client that must have been heard before it breaks off, on a busy machine too. */
+const BREAKING_OFF = { patienceMs: 1_000, reset: true }
 
 function good(order_id = unique('o'), connection = 'keep-alive'): string {
   const body = form(intentFields(target.mid, { order_id }))
@@ -71,9 +73,9 @@ describe('bytes on a socket', () => {
         exchanges.forEach(expectEnvelopes)
         seen.answers += exchanges.flat().length
       }),
-      { numRuns: 20, endOnFailure: true },
+      { numRuns: 16, endOnFailure: true },
     )
-    expect(seen.answers).toBeGreaterThan(100)
+    expect(seen.answers).toBeGreaterThan(50)
     await expectStillServing()
   })
 
@@ -94,7 +96,7 @@ describe('bytes on a socket', () => {
         })
         for (const answers of await Promise.all(exchanges)) expectEnvelopes(answers)
       }),
-      { numRuns: 12, endOnFailure: true },
+      { numRuns: 10, endOnFailure: true },
     )
     await expectStillServing()
   })
@@ -147,14 +149,14 @@ describe('a second request hidden in the first', () => {
 describe('the log line of a request that was not answered in order', () => {
   /** The only line of the request whose x-request-id is `id`. */
   async function lineOf(id: string) {
-    await expect.poll(() => target.log.filter((line) => line.id === id).length, { timeout: 5_000 }).toBe(1)
+    await expect.poll(() => target.log.filter((line) => line.id === id).length, { timeout: 10_000 }).toBe(1)
     return target.log.find((line) => line.id === id)
   }
   const withId = (id: string) => good(unique('o'), 'close').replace('Host: x', `Host: x\r\nX-Request-Id: ${id}`)
 
   it('has the status 499 when the client resets the connection in mid-body', async () => {
     const id = unique('reset-')
-    expect(await target.raw(withId(id).slice(0, -10), { ...LEAVING, reset: true })).toEqual([])
+    expect(await target.raw(withId(id).slice(0, -10), BREAKING_OFF)).toEqual([])
     expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, publicKey: target.key.publicKey })
   })
 
@@ -163,7 +165,7 @@ describe('the log line of a request that was not answered in order', () => {
     const lock = await target.db.connect()
     await lock.query('begin; lock table payment_intents in access exclusive mode')
     try {
-      expect(await target.raw(withId(id), { ...LEAVING, reset: true })).toEqual([])
+      expect(await target.raw(withId(id), BREAKING_OFF)).toEqual([])
       expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, mid: target.mid })
     } finally {
       await lock.query('rollback')
