@@ -1,6 +1,7 @@
 // npm run test:deployment [-- SECTION…]: tries the deployments past one machine with real servers between the parts, on this
 // machine and within about three minutes. Exits 1 when a promise is broken. Without sections it tries them all.
 import { readFileSync } from 'node:fs'
+import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { progress } from '../bench/report.ts'
@@ -56,7 +57,11 @@ async function tryDeployments(): Promise<boolean> {
     print(name, checks)
   }
   const seconds = Math.round((performance.now() - startedAt) / 1000)
-  if (broken > 0) await printFaults(join(deployment.directory, INSTANCE_LOG))
+  if (broken > 0) {
+    await printFaults(join(deployment.directory, INSTANCE_LOG))
+    // The service refuses what it cannot serve in time, and no promise says that the machine is its own.
+    console.error(`Load of the machine in the last minute: ${loadavg()[0]?.toFixed(1)} on ${cpus().length} processors`)
+  }
   console.log(`\n${broken === 0 ? 'Every promise kept' : `${broken} broken`}, in ${seconds} s.`)
   return broken === 0
 }
