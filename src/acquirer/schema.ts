@@ -49,8 +49,4 @@ export const PaymentNotification = z
       context.addIssue({ code: 'custom', path: ['paidAt'], message: 'is required with SUCCESS' })
   })
   // The same in the words of JSON Schema.
-  .meta({
-    if: { properties: { status: { const: 'SUCCESS' } } },
-    // biome-ignore lint/suspicious/noThenProperty: the word is JSON Schema's, and nobody awaits a schema
-    then: { required: ['UTR', 'paidAt'], properties: { UTR: {}, paidAt: {} } },
-  })
+  .meta({ anyOf: [{ properties: { status: { enum: ['FAIL', 'REJECT'] } } }, { required: ['UTR', 'paidAt'] }] })

@@ -7,20 +7,19 @@ export function toJsonBodySchema(schema: z.ZodType): JsonSchema {
   return withoutDialect(z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }))
 }
 
-/** What `schema` takes, of a form, in which every value is text. */
-export function toFormSchema(schema: z.ZodType): JsonSchema {
+/** What `schema` takes, of a form, in which every value is text. `example` is what a reader finds filled in. */
+export function toFormSchema(schema: z.ZodType, example: Record<string, string>): JsonSchema {
   const { properties = {}, ...rest } = toJsonBodySchema(schema)
-  return { ...rest, properties: Object.fromEntries(Object.entries(properties).map(([name, of]) => [name, asText(of)])) }
+  const texts = Object.entries(properties).map(([name, { anyOf, ...property }]) => {
+    const text = { ...anyOf?.find(({ type }) => type === 'string'), ...property }
+    return [name, name in example ? { ...text, examples: [example[name]] } : text]
+  })
+  return { ...rest, properties: Object.fromEntries(texts) }
 }
 
 /** What an answer that `schema` describes looks like. */
 export function toAnswerSchema(schema: z.ZodType): JsonSchema {
   return withoutDialect(z.toJSONSchema(schema, { io: 'output', target: 'draft-2020-12' }))
-}
-
-function asText(property: JsonSchema): JsonSchema {
-  const { anyOf, ...rest } = property
-  return { ...anyOf?.find(({ type }) => type === 'string'), ...rest }
 }
 
 /** OpenAPI 3.1 has a dialect of its own, of which a schema inside a document says nothing. */

@@ -48,7 +48,7 @@ export function openApiDocument({ publicUrl, takesNotifications }: DocumentOptio
   }
 }
 
-const LICENSE = { name: 'Not for use without an agreement', identifier: 'LicenseRef-UNLICENSED' }
+const LICENSE = { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' }
 
 const DESCRIPTION = `Takes UPI payments in India.
 

@@ -33,7 +33,7 @@ import {
   SettlementList,
 } from './answers.ts'
 import { toFormSchema, toJsonBodySchema } from './json-schema.ts'
-import { answers, headerRef, json, requestIdRef } from './responses.ts'
+import { answers, headerRefs, json } from './responses.ts'
 
 export const ORDER_ID = {
   name: 'orderId',
@@ -258,7 +258,7 @@ export const payPage = {
 }
 
 export function qr(form: string, type: string, operationId: string) {
-  const cached = { 'cache-control': headerRef('cache-control'), etag: headerRef('etag') }
+  const cached = headerRefs('cache-control', 'etag')
   return {
     operationId,
     tags: ['Customer'],
@@ -271,7 +271,7 @@ export function qr(form: string, type: string, operationId: string) {
         [NO_PAYMENT_HERE, paymentClosed(), ...OUR_FAULT],
         { credentials: false },
       ),
-      '304': { description: 'The copy that you have is good.', headers: { ...requestIdRef(), ...cached } },
+      '304': { description: 'The copy that you have is good.', headers: { ...headerRefs('x-request-id'), ...cached } },
     },
   }
 }
@@ -304,7 +304,7 @@ function formOrJson(schema: z.ZodType, form: Record<string, string>, asJson: Rec
   return {
     required: true,
     content: {
-      'application/x-www-form-urlencoded': { schema: toFormSchema(schema), example: form },
+      'application/x-www-form-urlencoded': { schema: toFormSchema(schema, form), example: form },
       'application/json': { schema: toJsonBodySchema(schema), example: asJson },
     },
   }

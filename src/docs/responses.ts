@@ -7,19 +7,19 @@ export type Response = { description: string; headers?: object; content?: object
 
 /** By their names on the wire, as errors.ts and the plugins write them. */
 export const HEADERS = {
-  'x-request-id': header('Names this request in the log of the service; quote it when you ask for help.'),
+  'x-request-id': header('Every answer carries it: the name of this request in the log of the service.'),
   'www-authenticate': header('The scheme that is asked for.', 'Basic realm="UPI payments", charset="UTF-8"'),
   'retry-after': header('Seconds after which to try again.', '1'),
   'ratelimit-limit': header('Requests a minute.', '60000'),
   'ratelimit-remaining': header('Requests that are left of this minute.', '0'),
   'ratelimit-reset': header('Seconds until they are new.', '12'),
-  'accept-encoding': header('The codings that are taken, where it was the coding.', 'identity'),
+  'accept-encoding': header('The codings that are taken, where a coding was refused.', 'identity', false),
   'cache-control': header('How long a copy may be kept.', 'public, max-age=30'),
   etag: header('For If-None-Match.', '"019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"'),
 }
 
-function header(description: string, example?: string) {
-  return { description, schema: { type: 'string' }, ...(example !== undefined && { example }) }
+function header(description: string, example?: string, required = true) {
+  return { description, required, schema: { type: 'string' }, ...(example !== undefined && { example }) }
 }
 
 /** What each status means, whatever the operation. */
@@ -49,7 +49,7 @@ export function answers(
   { credentials = true, refusalType = 'application/json' } = {},
 ): Record<string, Response> {
   const responses: Record<string, Response> = {
-    '200': { ...success, headers: { ...requestIdRef(), ...success.headers } },
+    '200': { ...success, headers: { ...headerRefs('x-request-id'), ...success.headers } },
   }
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)
@@ -66,26 +66,26 @@ function refusal(status: string, failures: readonly Failure[], type: string, hea
   const schema = {
     allOf: [{ $ref: '#/components/schemas/Refusal' }, { properties: { statusCode: { enum: statusCodes } } }],
   }
-  const examples = failures.map((failure) => [failure.message, { value: fail(failure) }])
+  const named = status === '500' ? ['x-request-id', ...names] : [...names]
   return {
     description: MEANING[status] ?? '',
-    headers: { ...requestIdRef(), ...Object.fromEntries([...names].map((name) => [name, headerRef(name)])) },
+    ...(named.length > 0 && { headers: headerRefs(...named) }),
     content: {
-      [type]: type === 'application/json' ? { schema, examples: Object.fromEntries(examples) } : { schema: TEXT },
+      [type]: type === 'application/json' ? { schema, ...asExamples(failures) } : { schema: { type: 'string' } },
     },
   }
 }
 
-const TEXT = { type: 'string' }
+function asExamples([first, ...others]: readonly Failure[]) {
+  if (first === undefined || others.length === 0) return { example: first && fail(first) }
+  const all = [first, ...others].map((failure) => [failure.message, { value: fail(failure) }])
+  return { examples: Object.fromEntries(all) }
+}
 
 export function json(description: string, schema: z.ZodType, example: unknown): Response {
   return { description, content: { 'application/json': { schema: toAnswerSchema(schema), example } } }
 }
 
-export function headerRef(name: string) {
-  return { $ref: `#/components/headers/${name}` }
-}
-
-export function requestIdRef() {
-  return { 'x-request-id': headerRef('x-request-id') }
+export function headerRefs(...names: string[]) {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

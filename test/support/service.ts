@@ -10,6 +10,7 @@ import { createMetrics } from '../../src/http/metrics.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
 import { createTestDatabase } from './database.ts'
+import './openapi.ts'
 
 export type Key = { publicKey: string; secretKey: string }
 // biome-ignore lint/suspicious/noExplicitAny: a test asserts what a body is, it cannot know

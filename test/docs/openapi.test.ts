@@ -1,0 +1,161 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createPartners } from '../../src/merchants/partners.ts'
+import { notify } from '../support/acquirer.ts'
+import { DOCUMENT, POSTS } from '../support/openapi.ts'
+import {
+  answerOf,
+  type Key,
+  newKey,
+  newMerchant,
+  PUBLIC_URL,
+  post,
+  postJson,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+const FORM = 'application/x-www-form-urlencoded'
+const JSON_TYPE = 'application/json'
+
+let service: TestService
+let merchantKey: Key
+let partnerKey: Key
+beforeAll(async () => {
+  service = await startService()
+  merchantKey = (await newMerchant(service.db, { mid: 'DEMO_MERCHANT' })).key
+  const partners = createPartners(service.db)
+  await partners.add({ pid: 'DEMO_PARTNER', name: 'Demo Partner' }, service.clock.now())
+  await partners.link('DEMO_PARTNER', 'DEMO_MERCHANT')
+  partnerKey = await newKey(service.db, { pid: 'DEMO_PARTNER' })
+})
+
+async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Record<string, string> = {}) {
+  return answerOf(await service.app.inject({ method, url, headers }))
+}
+
+describe('the document', () => {
+  it('is answered to anybody, at PUBLIC_URL as its server, in few bytes and not twice', async () => {
+    const { status, body, headers } = await request('GET', '/openapi.json')
+    expect([status, body.openapi, body.servers]).toEqual([200, '3.1.0', [{ url: PUBLIC_URL }]])
+    expect(Object.keys(body.paths)).toEqual(Object.keys(DOCUMENT.paths))
+    expect(headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'public, max-age=60',
+    })
+    const packed = await service.app.inject({
+      method: 'HEAD',
+      url: '/openapi.json',
+      headers: { 'accept-encoding': 'br, gzip' },
+    })
+    expect([packed.statusCode, packed.payload, packed.headers['content-encoding']]).toEqual([200, '', 'gzip'])
+    expect(Number(packed.headers['content-length'])).toBeLessThan(Number(headers['content-length']) / 4)
+    for (const { etag } of [headers, packed.headers]) {
+      const accept = { 'accept-encoding': etag === headers.etag ? 'identity' : 'gzip', 'if-none-match': String(etag) }
+      expect((await request('GET', '/openapi.json', accept)).status).toBe(304)
+    }
+    expect(packed.headers.etag).not.toBe(headers.etag)
+  })
+
+  it('speaks of notifications only where they are taken', async () => {
+    const { app } = await startService({ acquirerSecrets: [] })
+    const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
+    expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
+    expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
+  })
+
+  it('names a refusal of every status that the operations of the interface have', () => {
+    const statuses = (path: string) => Object.keys(POSTS[path]?.responses ?? {}).sort()
+    const atTheDoor = ['200', '400', '401', '403', '413', '415', '429', '4XX', '500', '503']
+    const create = [...atTheDoor, '409', '422'].sort()
+    expect(statuses('/v1/payments/createPaymentIntent')).toEqual(create)
+    expect(statuses('/v1/payments/createOrderRequest')).toEqual(create)
+    expect(statuses('/v1/payments/checkPaymentStatus')).toEqual([...atTheDoor, '404'].sort())
+    expect(statuses('/v1/partner/fetchSettlementList')).toEqual(atTheDoor)
+  })
+})
+
+describe('the examples of the document', () => {
+  const example = (path: string, type: string) => POSTS[path]?.requestBody.content[type]?.example ?? {}
+
+  it.each(['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/partner/fetchSettlementList'])(
+    'work as they stand, as form and as JSON: %s',
+    async (path) => {
+      const key = path.includes('partner') ? partnerKey : merchantKey
+      for (const send of [
+        () => post(service.app, path, example(path, FORM), key),
+        () => postJson(service.app, path, example(path, JSON_TYPE), key),
+      ]) {
+        expect((await send()).status).toBe(200)
+      }
+    },
+  )
+
+  it('work as they stand once the order is there: checkPaymentStatus and paymentNotification', async () => {
+    const path = '/v1/payments/checkPaymentStatus'
+    const { order_id = '' } = example(path, FORM)
+    const order = { ...example('/v1/payments/createPaymentIntent', FORM), order_id }
+    const { orderId } = (await post(service.app, '/v1/payments/createPaymentIntent', order, merchantKey)).body.data
+    expect((await post(service.app, path, example(path, FORM), merchantKey)).body).toMatchObject({
+      txnStatus: 'PENDING',
+    })
+    const notification = { ...example('/acquirer/paymentNotification', JSON_TYPE), orderId }
+    expect((await notify(service, JSON.stringify(notification))).status).toBe(200)
+    const paid = await postJson(service.app, path, example(path, JSON_TYPE), merchantKey)
+    expect(paid.body).toEqual(POSTS[path]?.responses['200']?.content?.[JSON_TYPE]?.example)
+  })
+
+  it('show the very words of a refusal', async () => {
+    const path = '/v1/payments/createPaymentIntent'
+    const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
+    const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
+    expect((await post(service.app, path, wrong, merchantKey)).body).toEqual(shown('400'))
+    expect((await post(service.app, path, wrong)).body).toEqual(shown('401'))
+    expect((await post(service.app, path, example(path, FORM), partnerKey)).body).toEqual(shown('403'))
+    expect(shown('409')).toEqual(refusal(409, 'Order ID already exists'))
+  })
+})
+
+describe('the docs page', () => {
+  it.each([
+    ['/docs', 'text/html; charset=utf-8', 60],
+    ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', 3600],
+    ['/docs/swagger-ui.css', 'text/css; charset=utf-8', 3600],
+    ['/docs/docs.js', 'text/javascript; charset=utf-8', 3600],
+    ['/docs/docs.css', 'text/css; charset=utf-8', 3600],
+  ])('is answered to anybody, packed, once, and as what it is: %s', async (url, type, maxAge) => {
+    const plain = await request('GET', url)
+    expect([plain.status, plain.headers['content-encoding']]).toEqual([200, undefined])
+    const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
+    expect(packed.headers).toMatchObject({
+      'content-type': type,
+      'content-encoding': 'gzip',
+      'cache-control': `public, max-age=${maxAge}`,
+      vary: 'accept-encoding',
+      'x-content-type-options': 'nosniff',
+    })
+    const again = { 'accept-encoding': 'gzip', 'if-none-match': String(packed.headers.etag) }
+    expect((await request('GET', url, again)).status).toBe(304)
+    expect((await request('GET', url, { 'accept-encoding': 'gzip;q=0' })).headers['content-encoding']).toBeUndefined()
+    const head = await request('HEAD', url)
+    expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', plain.headers['content-length']])
+  })
+
+  it('runs nothing inline and nothing from elsewhere, sends to nobody else, and stands in no frame', async () => {
+    const { headers, text } = await request('GET', '/docs')
+    expect(headers['content-security-policy']).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    )
+    expect(text).not.toMatch(/https?:|<style|<script>|\son\w+=/)
+  })
+
+  it.each(['/docs', '/openapi.json', '/docs/docs.js'])('refuses as every address does: %s', async (url) => {
+    const { status, body, headers } = await request('POST', url)
+    expect([status, body, headers.allow]).toEqual([
+      405,
+      refusal(405, 'This address answers GET, HEAD only'),
+      'GET, HEAD',
+    ])
+    expect((await request('GET', `${url}/x`)).body).toEqual(refusal(404, 'There is nothing at this address'))
+  })
+})

@@ -1,0 +1,98 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { held, strangeness } from '../support/openapi.ts'
+import {
+  CREATE,
+  intentFields,
+  type Key,
+  LIST,
+  newMerchant,
+  newPartner,
+  post,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+let service: TestService
+let mid: string
+let key: Key
+beforeAll(async () => {
+  service = await startService()
+  ;({ mid, key } = await newMerchant(service.db))
+})
+
+/** How many answers `work` made the support of these tests hold against the document. */
+async function heldDuring(work: () => Promise<unknown>): Promise<number> {
+  const before = held.answers
+  await work()
+  return held.answers - before
+}
+
+const refused = { status: false, statusCode: 401, msg: 'Send valid credentials' }
+const challenge: Record<string, string> = {
+  'content-type': 'application/json; charset=utf-8',
+  'www-authenticate': 'Basic',
+}
+const seen = (status: number, body: unknown, headers: Record<string, string | undefined> = challenge) => ({
+  status,
+  header: (name: string) => headers[name],
+  text: typeof body === 'string' ? body : JSON.stringify(body),
+})
+
+describe('every answer of every test is held against the document', () => {
+  it('those of a service in this process', async () => {
+    expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid), key))).toBe(1)
+    expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid)))).toBe(1)
+  })
+
+  it('those that are streamed', async () => {
+    const partner = await newPartner(service.db, mid)
+    await service.db.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+       select $1, 'STREAM' || i, i, 'BRN' || i, 'SUCCESS', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'
+         from generate_series(1, 3000) as i`,
+      [mid],
+    )
+    const fields = { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '02-01-2026' }
+    const work = async () => expect((await post(service.app, LIST, fields, partner.key)).body.data).toHaveLength(3000)
+    expect(await heldDuring(work)).toBe(1)
+  })
+
+  it('those that come by a connection, of any process', async () => {
+    const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    // Once where it is sent, once where it arrives.
+    expect(await heldDuring(() => fetch(`${address}/livez?x=y`))).toBe(2)
+  })
+})
+
+describe('what the document does not know is noticed', () => {
+  it('lets the answer pass that it is about', () => {
+    expect(strangeness('POST', CREATE, seen(401, refused))).toEqual([])
+    expect(strangeness('POST', CREATE, seen(431, { ...refused, statusCode: 431 }))).toEqual([])
+  })
+
+  it.each([
+    ['a status', seen(418, { ...refused, statusCode: 418 }), /statusCode must be equal to one of the allowed values/],
+    ['a success of another status', seen(201, refused), /not documented/],
+    ['a field', seen(401, { ...refused, data: {} }), /must NOT have additional properties/],
+    ['a missing field', seen(401, { status: false, statusCode: 401 }), /must have required property 'msg'/],
+    ['another statusCode than the status', seen(401, { ...refused, statusCode: 400 }), /allowed values/],
+    [
+      'a missing header',
+      seen(401, refused, { ...challenge, 'www-authenticate': undefined }),
+      /www-authenticate is missing/,
+    ],
+    [
+      'a content type',
+      seen(401, 'no', { ...challenge, 'content-type': 'text/plain' }),
+      /text\/plain is not documented/,
+    ],
+  ])('%s', (_name, answer, fault) => {
+    expect(strangeness('POST', CREATE, answer)?.join()).toMatch(fault)
+  })
+
+  it('an operation of the interface that it does not have', () => {
+    expect(strangeness('POST', '/v1/payments/refund', seen(200, {}))).toEqual(['the operation is not documented'])
+    expect(strangeness('POST', '/v1/payments/refund', seen(404, {}))).toBeUndefined()
+    expect(strangeness('GET', '/metrics', seen(200, ''))).toBeUndefined()
+  })
+})

@@ -1,0 +1,158 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type * as z from 'zod'
+import { PaymentNotification } from '../../src/acquirer/schema.ts'
+import { CheckPaymentStatus, CreatePaymentIntent } from '../../src/payments/schema.ts'
+import { FetchSettlementList } from '../../src/settlements/schema.ts'
+import { POSTS } from '../support/openapi.ts'
+
+type Body = Record<string, unknown>
+type Values = Record<string, fc.Arbitrary<unknown>>
+
+/**
+ * What JSON Schema cannot say. Besides, a body is described as it is after its blanks were trimmed, its empty fields left
+ * out and its repeated fields refused, which is done to any body before its schema sees it.
+ */
+const BEYOND_JSON_SCHEMA: Record<string, (body: Body) => boolean> = {
+  'blanks and line breaks of a note are mended before it is measured': ({ note }) =>
+    typeof note === 'string' && /^[\s\u0085]|[\s\u0085]$|\r\n/.test(note),
+  'a redirect_url is one that a browser can read': ({ redirect_url }) =>
+    typeof redirect_url === 'string' && !URL.canParse(redirect_url),
+  'a redirect_url is measured in UTF-16 units': ({ redirect_url }) =>
+    typeof redirect_url === 'string' && redirect_url.length > 2048 && [...redirect_url].length <= 2048,
+  'a date exists': ({ s_date, e_date }) => [s_date, e_date].some((date) => isNoDay(date)),
+  's_date is not after e_date': ({ s_date, e_date }) => sortable(e_date) !== '' && sortable(s_date) > sortable(e_date),
+  'a number has at most two decimals': ({ status, amount }) =>
+    status !== undefined && typeof amount === 'number' && !/^\d+(\.\d{1,2})?$/.test(String(amount)),
+}
+
+const DATE = /^(\d\d)-(\d\d)-(\d{4})$/
+/** yyyy-mm-dd, or nothing that is before or after anything. */
+const sortable = (date: unknown) => (DATE.test(String(date)) ? String(date).replace(DATE, '$3-$2-$1') : '')
+const isNoDay = (date: unknown) => {
+  const day = sortable(date)
+  // A day that does not exist is read as one of the next month, or not at all.
+  return day !== '' && (day < '0001' || !isDay(day))
+}
+const isDay = (day: string) => {
+  const read = new Date(`${day}T00:00:00Z`)
+  return !Number.isNaN(read.getTime()) && read.toISOString().startsWith(day)
+}
+
+const CHARACTERS = ['a', 'Z', '0', '9', '_', '-', '.', '@', ':', '/', '?', '#', '+', ' ', '\t', '\n', '\r', '\u0000', '\u007f', '\u0085', '\u00a0', '\u2028', '\ud800', '\udc00', 'é', '₹', '५', '😀', '\\', '"', '%'] // biome-ignore format: one line
+const wildText = fc.oneof(
+  fc.string({ unit: fc.constantFrom(...CHARACTERS), maxLength: 12 }),
+  fc
+    .tuple(
+      fc.constantFrom(1, 9, 10, 35, 36, 63, 64, 65, 99, 100, 101, 254, 255, 256, 2048),
+      fc.constantFrom('a', '7', '😀', 'é'),
+    )
+    .map(([length, character]) => character.repeat(length)),
+)
+const wild = fc.oneof(
+  wildText,
+  fc.constantFrom<unknown>(null, true, 0, -1, 1, 100_000, 100_001, 200.5, 1e300, 1e12, 999_999_999_999, [], ['a'], {}),
+)
+
+const identifier = fc.constantFrom('DEMO_MERCHANT', 'M-1_x', 'a'.repeat(64))
+const text = fc.constantFrom('1001', 'Asha Rao', 'ओम', '😀'.repeat(64), '"')
+const day = (...years: string[]) =>
+  fc
+    .tuple(fc.integer({ min: 1, max: 32 }), fc.integer({ min: 1, max: 13 }), fc.constantFrom(...years))
+    .map(([d, m, y]) => `${String(d).padStart(2, '0')}-${String(m).padStart(2, '0')}-${y}`)
+
+const NEW_PAYMENT: Values = {
+  mid: identifier,
+  amount: fc.constantFrom<unknown>('1', '200', '200.0', '200.00', '007', '100000', '0100000.00', 1, 200, 100_000),
+  order_id: text,
+  redirect_url: fc.constantFrom(
+    'https://shop.example/ok?a=b#c',
+    'HTTP://x',
+    'http://[::1]/',
+    'https://ü.example/ñ',
+    `https://x/${'y'.repeat(2038)}`,
+  ),
+  note: fc.constantFrom('Two cups', 'a\nb', '😀'.repeat(255), 'x\u0085y'),
+  customer_name: text,
+  customer_email: fc.constantFrom('a@b.co', "o'neil+x@shop-1.example.in", `${'a'.repeat(242)}@example.in`),
+  customer_mobile: fc.constantFrom('0000000000', '9876543210'),
+}
+
+const NEAR_MISSES: Record<string, unknown[]> = {
+  amount: ['0', '100001', '200.50', '200.', '1e3', '0x10', '+5', '५०', '200.000', 0, 100_001, 0.5, '00', '0.00'],
+  redirect_url: ['ftp://x', 'javascript:alert(1)', 'https://', 'https://bank@evil', 'https://u:p@x/', '//x', 'https://x y', `https://x/${'y'.repeat(2039)}`],
+  customer_email: ['a@b', 'a..b@c.in', '.a@c.in', 'a@c..in', 'a b@c.in', 'é@c.in', 'a@b.co\n', `${'a'.repeat(249)}@c.in`],
+  customer_mobile: ['987654321', '98765432100', '987654321a', '९८७६५४३२१०', '987654321\n'],
+  s_date: ['1-1-2026', '01/01/2026', '2026-01-01', '00-01-2026', '01-00-2026', '29-02-2025', '31-04-2026'],
+  status: ['success', 'PENDING', ''],
+  UTR: ['A-1', 'é1', ''],
+  paidAt: ['2026-11-21T15:40:12', '2026-11-21', '2026-02-30T00:00:00Z', '2026-11-21T24:00:00Z', '2026-11-21 15:40:12Z'],
+} // biome-ignore format: one line a field
+
+const OPERATIONS: [path: string, schema: z.ZodType, values: Values, optional: string[]][] = [
+  ['/v1/payments/createPaymentIntent', CreatePaymentIntent, NEW_PAYMENT, ['order_id']],
+  ['/v1/payments/createOrderRequest', CreatePaymentIntent, NEW_PAYMENT, ['order_id']],
+  ['/v1/payments/checkPaymentStatus', CheckPaymentStatus, { mid: identifier, order_id: text }, []],
+  [
+    '/v1/partner/fetchSettlementList',
+    FetchSettlementList,
+    { pid: identifier, mid: identifier, s_date: day('0000', '0001', '2024'), e_date: day('2024', '2026', '9999') },
+    [],
+  ],
+  [
+    '/acquirer/paymentNotification',
+    PaymentNotification,
+    {
+      orderId: text,
+      status: fc.constantFrom('SUCCESS', 'FAIL', 'REJECT'),
+      UTR: fc.constantFrom('523504870405', 'A'.repeat(35)),
+      amount: fc.constantFrom<unknown>('200', '200.5', '0.00', '999999999999.99', 200, 200.1, 0.07, 999_999_999_999.99),
+      paidAt: fc.constantFrom('2026-11-21T15:40:12+05:30', '2024-02-29T00:00:00Z', '2026-11-21T15:40:12.123456Z'),
+    },
+    ['UTR', 'paidAt'],
+  ],
+]
+
+/** A body that is right, or wrong in one or two fields: one that is wrong in all of them would show nothing of each. */
+function bodies(values: Values, optional: string[]): fc.Arbitrary<Body> {
+  const names = Object.keys(values)
+  const wrong = fc
+    .constantFrom(...names)
+    .chain((name) =>
+      fc.oneof(wild, fc.constantFrom(...(NEAR_MISSES[name] ?? ['']), undefined)).map((value) => ({ [name]: value })),
+    )
+  return fc
+    .tuple(
+      fc.record(values, { requiredKeys: names.filter((name) => !optional.includes(name)) }),
+      fc.array(wrong, { maxLength: 2 }),
+      fc.constantFrom({}, { udf1: 'x', toString: 1 }),
+    )
+    .map(([right, wrongs, extras]) => Object.assign({}, right, extras, ...wrongs))
+    .map((body) => Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)))
+}
+
+// Formats are what JSON Schema calls annotations: they say what a pattern beside them decides.
+const ajv = new Ajv2020({ strict: false, validateFormats: false })
+
+describe('the document takes what the service takes', () => {
+  it.each(OPERATIONS)('%s', (path, schema, values, optional) => {
+    const { content } = POSTS[path]?.requestBody ?? { content: {} }
+    const [form, json] = ['application/x-www-form-urlencoded', 'application/json'].map((type) =>
+      content[type] ? ajv.compile(content[type].schema) : undefined,
+    )
+    const seen = { taken: 0, refused: 0 }
+    fc.assert(
+      fc.property(bodies(values, optional), (body) => {
+        if (Object.values(BEYOND_JSON_SCHEMA).some((rule) => rule(body))) return
+        const { success } = schema.safeParse(body)
+        seen[success ? 'taken' : 'refused']++
+        expect(json?.(body), JSON.stringify(body)).toBe(success)
+        const allText = Object.entries(body).every(([name, value]) => !(name in values) || typeof value === 'string')
+        if (form && allText) expect(form(body), JSON.stringify(body)).toBe(success)
+      }),
+      { numRuns: 4_000 },
+    )
+    expect(Math.min(seen.taken, seen.refused)).toBeGreaterThan(400)
+  })
+})

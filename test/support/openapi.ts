@@ -1,0 +1,119 @@
+import { subscribe } from 'node:diagnostics_channel'
+import { Readable } from 'node:stream'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { FastifyInstance } from 'fastify'
+import { afterEach, expect } from 'vitest'
+import { openApiDocument } from '../../src/docs/openapi.ts'
+
+/**
+ * Holds what every service in this process answers, and what `fetch` gets from one of another process, against the
+ * OpenAPI document: a status, type, header or field that it does not know fails the test that saw it.
+ */
+
+export const DOCUMENT = openApiDocument({ publicUrl: 'https://pay.example.in/upi', takesNotifications: true })
+
+type Media = { schema: object; example: Record<string, string> }
+type Response = { headers?: Record<string, { $ref: string }>; content?: Record<string, Media> }
+type Operation = { requestBody: { content: Record<string, Media> }; responses: Record<string, Response> }
+type Seen = { status: number; header: (name: string) => unknown; text: string }
+
+const paths = Object.entries(DOCUMENT.paths as unknown as Record<string, Record<string, Operation>>)
+const templates = paths.map(([path, methods]) => ({
+  path,
+  methods,
+  pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
+}))
+
+/** What is sent to the service, by address. */
+export const POSTS: Record<string, Operation | undefined> = Object.fromEntries(
+  paths.map(([path, methods]) => [path, methods.post]),
+)
+
+const ajv = new Ajv2020({ strict: false })
+addFormats.default(ajv)
+ajv.addSchema(DOCUMENT, 'openapi')
+const validators = new Map<string, ValidateFunction>()
+
+/** What of the answer to `method` `address` the document does not know; undefined when it does not speak of the address. */
+export function strangeness(method: string, address: string, seen: Seen): string[] | undefined {
+  const path = address.split(/[?#]/, 1)[0] ?? ''
+  const template = templates.find(({ pattern }) => pattern.test(path))
+  const verb = method === 'HEAD' ? 'get' : method.toLowerCase()
+  const operation = template?.methods[verb]
+  if (template === undefined || operation === undefined) {
+    const isOperation = path.startsWith('/v1/') && seen.status !== 404 && seen.status !== 405
+    return isOperation ? ['the operation is not documented'] : undefined
+  }
+
+  const key = String(seen.status) in operation.responses ? String(seen.status) : `${String(seen.status)[0]}XX`
+  const response = operation.responses[key]
+  if (response === undefined) return ['the status is not documented']
+  const missing = Object.entries(response.headers ?? {})
+    .filter(([name, { $ref }]) => seen.header(name) === undefined && isRequired($ref))
+    .map(([name]) => `the header ${name} is missing`)
+  if (response.content === undefined) return seen.text === '' ? missing : [...missing, 'no body is documented']
+  const type = String(seen.header('content-type') ?? '').split(';', 1)[0] ?? ''
+  if (!(type in response.content)) return [...missing, `the content type ${type} is not documented`]
+  if (type !== 'application/json' || (method === 'HEAD' && seen.text === '')) return missing
+  const validate = validator(['paths', template.path, verb, 'responses', key, 'content', type, 'schema'])
+  return validate(JSON.parse(seen.text)) ? missing : [...missing, ajv.errorsText(validate.errors)]
+}
+
+function isRequired(ref: string): boolean {
+  return DOCUMENT.components.headers[ref.split('/').at(-1) as keyof typeof DOCUMENT.components.headers].required
+}
+
+/** For a schema inside the document, by the names that lead to it. */
+function validator(names: string[]): ValidateFunction {
+  const pointer = names.map((name) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')
+  const made = validators.get(pointer) ?? ajv.compile({ $ref: `openapi#/${pointer}` })
+  validators.set(pointer, made)
+  return made
+}
+
+const faults: string[] = []
+/** How many answers were held against the document; a test of this file's own. */
+export const held = { answers: 0 }
+
+function hold(method: string, address: string, seen: Seen) {
+  const strange = strangeness(method, address, seen)
+  if (strange === undefined) return
+  held.answers++
+  for (const fault of strange) faults.push(`${method} ${address} ${seen.status}: ${fault}. It said: ${seen.text}`)
+}
+
+afterEach(() => {
+  expect(faults.splice(0), 'answers that openapi.json does not know').toEqual([])
+})
+
+// The channel on which Fastify tells of every instance that is made.
+subscribe('fastify.initialization', (message) => {
+  const { fastify } = message as { fastify: FastifyInstance }
+  fastify.addHook('onSend', (request, reply, payload, done) => {
+    const status = reply.statusCode
+    const holdText = (text: string) =>
+      hold(request.method, request.url, { status, header: (name) => reply.getHeader(name), text })
+    if (payload instanceof Readable) {
+      // Fastify pipes it in this same turn, so nothing of it is lost; an answer that breaks off is not held.
+      if (String(reply.getHeader('content-type')).startsWith('application/json')) {
+        const chunks: Buffer[] = []
+        payload.on('data', (chunk) => chunks.push(Buffer.from(chunk)))
+        payload.once('end', () => holdText(Buffer.concat(chunks).toString()))
+      }
+    } else holdText(payload === null || payload === undefined ? '' : String(payload))
+    done()
+  })
+})
+
+const { fetch } = globalThis
+globalThis.fetch = async (input, init) => {
+  const answer = await fetch(input, init)
+  // Without a length it is an answer that is too long to be read twice, or never ends.
+  if (answer.headers.has('content-length') && typeof input === 'string') {
+    const { pathname } = new URL(input)
+    const header = (name: string) => answer.headers.get(name) ?? undefined
+    hold(init?.method ?? 'GET', pathname, { status: answer.status, header, text: await answer.clone().text() })
+  }
+  return answer
+}
