@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
@@ -164,8 +165,11 @@ describe('the log line of a request that was not answered in order', () => {
     const id = unique('left-')
     const lock = await target.db.connect()
     await lock.query('begin; lock table payment_intents in access exclusive mode')
+    const client = connect(target.server.port, '127.0.0.1', () => client.write(withId(id)))
     try {
-      expect(await target.raw(withId(id), BREAKING_OFF)).toEqual([])
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      await expect.poll(async () => (await target.db.query(waiting)).rowCount, { interval: 20 }).toBe(1)
+      client.resetAndDestroy()
       expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, mid: target.mid })
     } finally {
       await lock.query('rollback')
