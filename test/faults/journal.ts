@@ -31,6 +31,10 @@ export function isUnsure(entry: Entry): boolean {
   return status === undefined || status === 503
 }
 
+/** Whether it is a long list that broke off, which its reader notices: contract B15. */
+export const isBrokenOff = ({ kind, answer }: Entry) =>
+  kind === 'long list' && answer !== undefined && 'unanswered' in answer && answer.begun
+
 /** What is wrong with the form of an answer (contract A1, B1, B2); undefined when nothing is. */
 export function faultOfForm(entry: Entry): string | undefined {
   const { answer, kind } = entry

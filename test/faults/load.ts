@@ -27,7 +27,8 @@ export type Load = {
 type Sent = Pick<Entry, 'kind' | 'names' | 'operation' | 'paid'> & { request: Request }
 
 /** The traffic of one tenant, sent in time whatever is answered, and written down. `url` is asked anew for each request. */
-export function startLoad(url: () => string, tenant: Tenant): Load {
+export function startLoad(url: () => string, tenant: Tenant, { without }: { without?: Kind } = {}): Load {
+  const others = OTHERS.filter((kind) => kind !== without)
   const client = createHttpClient()
   const journal: Journal = []
   const underWay = new Set<Promise<void>>()
@@ -61,7 +62,7 @@ export function startLoad(url: () => string, tenant: Tenant): Load {
   function next(): Sent {
     turn++
     const orderId = created.at(-1)
-    const kind = OTHERS[((turn - 1) / 2) % OTHERS.length]
+    const kind = others[((turn - 1) / 2) % others.length]
     if (kind === undefined || orderId === undefined) return nextCreation()
     switch (kind) {
       case 'notification':

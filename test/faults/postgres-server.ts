@@ -22,6 +22,8 @@ export type PostgresServer = {
 
 const DURABLE = ['fsync', 'synchronous_commit', 'full_page_writes']
 const POLL_MS = 5
+/** Recovery of what a fault test has written takes a second or two. */
+const RETURN_TIMEOUT_MS = 30_000
 
 /** A PostgreSQL server whose commits survive it. It is stopped at the end of this process at the latest. */
 export async function startPostgresServer(directory: string, settings: string[] = []): Promise<PostgresServer> {
@@ -68,8 +70,10 @@ export async function startPostgresServer(directory: string, settings: string[] 
 
 /** Asks without pause until the server at `url` answers; the moment at which that question was begun. */
 export async function momentOfReturn(url: string): Promise<number> {
+  const deadline = performance.now() + RETURN_TIMEOUT_MS
   for (;;) {
     const begun = performance.now()
+    if (begun > deadline) throw new Error(`PostgreSQL did not return within ${RETURN_TIMEOUT_MS} ms`)
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000, query_timeout: 1_000 })
     client.on('error', () => undefined)
     const answered = await client

@@ -4,8 +4,13 @@
 import { run } from '../bench/processes.ts'
 import { progress } from '../bench/report.ts'
 import { cutNetwork } from './faults/cut-network.ts'
+import { exhaustPool } from './faults/exhaust-pool.ts'
+import { fillDisk } from './faults/fill-disk.ts'
+import { jumpClock } from './faults/jump-clock.ts'
 import { killDatabase } from './faults/kill-database.ts'
 import { killService } from './faults/kill-service.ts'
+import { leaveLists } from './faults/leave-lists.ts'
+import { slowClients } from './faults/slow-clients.ts'
 import { openStage, type Stage } from './stage.ts'
 import { printTable } from './table.ts'
 import type { Finding } from './verdict.ts'
@@ -14,6 +19,11 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   service: killService,
   database: killDatabase,
   network: cutNetwork,
+  pool: exhaustPool,
+  disk: fillDisk,
+  clock: jumpClock,
+  gone: leaveLists,
+  slow: slowClients,
 }
 
 const chosen = process.argv.slice(2)

@@ -1,4 +1,4 @@
-import { faultOfForm, isUnsure, type Journal, type Kind, statusOf } from './journal.ts'
+import { faultOfForm, isBrokenOff, isUnsure, type Journal, type Kind, statusOf } from './journal.ts'
 import type { Reconciled } from './reconcile.ts'
 
 /** What came of one fault: a row of the table. */
@@ -35,7 +35,8 @@ export function judge(
   { firstSuccessMs = [], mayBeUnanswered = false }: { firstSuccessMs?: number[]; mayBeUnanswered?: boolean } = {},
 ): Finding & { figures: NonNullable<Finding['figures']> } {
   const unavailable = journal.filter((entry) => statusOf(entry) === 503)
-  const unanswered = journal.filter((entry) => statusOf(entry) === undefined)
+  const unanswered = journal.filter((entry) => statusOf(entry) === undefined && !isBrokenOff(entry))
+  const brokenOff = journal.filter(isBrokenOff)
   const otherServerErrors = journal.filter((entry) => (statusOf(entry) ?? 0) >= 500 && statusOf(entry) !== 503)
   const refused = journal.filter((entry) => !isUnsure(entry) && statusOf(entry) !== 200)
   const slowest503Ms = Math.max(0, ...unavailable.map(({ answer }) => answer?.tookMs ?? 0))
@@ -66,7 +67,7 @@ export function judge(
     fault,
     figures: {
       requests: journal.length,
-      answered: journal.length - unavailable.length - unanswered.length,
+      answered: journal.length - unavailable.length - unanswered.length - brokenOff.length,
       unavailable: unavailable.length,
       unanswered: unanswered.length,
       reconciled,
@@ -74,7 +75,7 @@ export function judge(
       slowest503Ms,
       firstSuccessMs,
     },
-    notes: [],
+    notes: brokenOff.length > 0 ? [`${brokenOff.length} long lists broke off, which their readers see`] : [],
     broken,
   }
 }

@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../load.ts'
+import { reconcile } from '../reconcile.ts'
+import { startServiceProcess } from '../service-process.ts'
+import { type Stage, setScene } from '../stage.ts'
+import { type Finding, firstSuccessAfter, judge } from '../verdict.ts'
+
+const POOL_SIZE = 3
+const SERVING_MS = 1_500
+const BLOCKED_MS = 6_000
+/** PostgreSQL's own limit is 100 for everybody: a service that leaves blocked statements behind would use it up. */
+const CONNECTIONS_LIMIT = 60
+
+/** A lock in the database holds every connection of a small pool. */
+export async function exhaustPool({ postgres }: Stage): Promise<Finding[]> {
+  const { database, db, tenant } = await setScene(postgres, 'pool')
+  const env = { DATABASE_POOL_SIZE: String(POOL_SIZE) }
+  const service = await startServiceProcess(postgres.urlOf(database), { env })
+  const load = startLoad(() => service.url, tenant)
+  await sleep(SERVING_MS)
+
+  const locker = await db.connect()
+  await locker.query('begin')
+  await locker.query('lock table payment_intents in access exclusive mode')
+  await sleep(BLOCKED_MS)
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from pg_stat_activity where backend_type = 'client backend'`,
+  )
+  await locker.query('rollback')
+  const releasedAt = performance.now()
+  locker.release()
+  const connections = rows[0]?.count ?? 0
+
+  await sleep(SERVING_MS)
+  await load.end()
+  const { journal } = load
+  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
+  const finding = judge('pool exhausted by a lock', journal, reconciled, {
+    firstSuccessMs: [firstSuccessAfter(journal, releasedAt)],
+  })
+  finding.notes.push(`${connections} connections after ${BLOCKED_MS / 1_000} s of a lock, with a pool of ${POOL_SIZE}`)
+  if (connections > CONNECTIONS_LIMIT) finding.broken.push('blocked statements are not left behind')
+  load.client.close()
+  await service.stop()
+  await db.end()
+  return [finding]
+}

@@ -1,0 +1,106 @@
+import { spawnSync } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../load.ts'
+import { momentOfReturn, startPostgresServer } from '../postgres-server.ts'
+import { reconcile } from '../reconcile.ts'
+import { startServiceProcess } from '../service-process.ts'
+import { type Stage, setScene } from '../stage.ts'
+import { type Finding, firstSuccessAfter, judge } from '../verdict.ts'
+
+const FAULT = 'disk full'
+const DISK_MB = 256
+const SERVING_MS = 1_500
+const FULL_MS = 4_000
+/** Small, so that the log of transactions soon asks for what is not there. */
+const SETTINGS = ['max_wal_size=32MB', 'min_wal_size=32MB']
+const CHUNK = Buffer.alloc(64 * 1024, 1)
+
+/** PostgreSQL's disk is full while intents come in, until somebody makes room. */
+export async function fillDisk({ directory }: Stage): Promise<Finding[]> {
+  const disk = join(directory, 'small-disk')
+  mkdirSync(disk)
+  const refusal = mount(disk)
+  if (refusal !== undefined) return [{ fault: FAULT, notes: [], broken: [], leftOut: refusal }]
+  const unmount = () => void spawnSync('umount', [disk])
+  process.prependListener('exit', unmount)
+  const postgres = await startPostgresServer(disk, SETTINGS)
+  try {
+    return [await fill(disk, postgres)]
+  } finally {
+    postgres.stop()
+    process.off('exit', unmount)
+    unmount()
+  }
+}
+
+async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding> {
+  const { database, tenant, db } = await setScene(postgres, 'disk')
+  const service = await startServiceProcess(postgres.urlOf(database))
+  const load = startLoad(() => service.url, tenant)
+  await sleep(SERVING_MS)
+
+  const filler = join(disk, 'filler')
+  const stopFilling = keepFull(filler)
+  const filledAt = performance.now()
+  await sleep(FULL_MS)
+  stopFilling()
+  rmSync(filler)
+  const returning = momentOfReturn(postgres.urlOf(database))
+  // A server that found no room for its log ends, at once or after it has tried to recover.
+  let restarted = false
+  const tending = setInterval(() => {
+    if (postgres.isRunning() || restarted) return
+    restarted = true
+    void postgres.restart()
+  }, 100)
+  const returnedAt = await returning
+  clearInterval(tending)
+
+  await sleep(SERVING_MS)
+  await load.end()
+  const { journal } = load
+  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
+  const finding = judge(FAULT, journal, reconciled, { firstSuccessMs: [firstSuccessAfter(journal, returnedAt)] })
+  const refused = journal.filter(
+    ({ sentAt, answer }) => sentAt > filledAt && answer && 'status' in answer && answer.status === 503,
+  )
+  finding.notes.push(restarted ? 'PostgreSQL ended itself and was started anew' : 'PostgreSQL went on by itself')
+  if (refused.length === 0) finding.broken.push('the disk was full: no request noticed')
+  if (service.hasEnded()) finding.broken.push('the service lives on')
+  load.client.close()
+  await service.stop()
+  await db.end()
+  return finding
+}
+
+function mount(path: string): string | undefined {
+  if (process.getuid?.() !== 0) return 'mounting a small disk needs root'
+  const { status, stderr, error } = spawnSync(
+    'mount',
+    ['-t', 'tmpfs', '-o', `size=${DISK_MB}m,mode=711`, 'tmpfs', path],
+    {
+      encoding: 'utf8',
+    },
+  )
+  return status === 0 ? undefined : `a small disk cannot be mounted: ${error?.message ?? stderr.trim()}`
+}
+
+/** Takes all room there is, and what becomes free later too, until the returned function is called. */
+function keepFull(path: string): () => void {
+  const file = openSync(path, 'w')
+  const take = () => {
+    try {
+      while (writeSync(file, CHUNK) > 0);
+    } catch {
+      // Full.
+    }
+  }
+  take()
+  const timer = setInterval(take, 10)
+  return () => {
+    clearInterval(timer)
+    closeSync(file)
+  }
+}

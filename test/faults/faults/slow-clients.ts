@@ -1,0 +1,103 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../load.ts'
+import { longList } from '../operations.ts'
+import { reconcile } from '../reconcile.ts'
+import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
+import { type Stage, setScene } from '../stage.ts'
+import type { Tenant } from '../tenant.ts'
+import { type Finding, judge, ms } from '../verdict.ts'
+
+const SENDERS = 100
+/** As many as there are connections for long lists. */
+const READERS = 4
+/** The service's limits are 10 s for a request and 30 s for a reader, looked at every second or so. */
+const SENDER_LIMIT_MS = 14_000
+const READER_LIMIT_MS = 40_000
+const TRICKLE_MS = 500
+/** More than fits between PostgreSQL and a client that reads nothing. */
+const ROWS = 100_000
+
+/** What became of a slow connection: closed after so long, with such an answer. */
+type End = { afterMs: number; answer: string }
+
+/** Clients that send headers or bodies byte by byte, and readers that take nothing, beside the usual load. */
+export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
+  const { database, db, tenant } = await setScene(postgres, 'slow', ROWS)
+  const service = await startServiceProcess(postgres.urlOf(database))
+  const load = startLoad(() => service.url, tenant, { without: 'long list' })
+  const body = 'mid='
+  const head = headOf(tenant, service, 4_000)
+  const [headers, bodies, readers] = await Promise.all([
+    many(SENDERS, () => trickle(service, head.slice(0, -4), 'x-slow: 1\r\n')),
+    many(SENDERS, () => trickle(service, head + body, 'x')),
+    many(READERS, () => readNothing(service, tenant)),
+  ])
+  await load.end()
+  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
+  const finding = judge('slow clients', load.journal, reconciled)
+  const slowest = (ends: End[]) => Math.max(...ends.map(({ afterMs }) => afterMs))
+  const expectEnds = (name: string, ends: End[], limitMs: number) => {
+    finding.notes.push(`${ends.length} ${name} were cut off after at most ${ms(slowest(ends))}`)
+    if (slowest(ends) > limitMs) finding.broken.push(`${name} are cut off within ${limitMs / 1_000} s`)
+  }
+  expectEnds('slow senders of headers', headers, SENDER_LIMIT_MS)
+  expectEnds('slow senders of bodies', bodies, SENDER_LIMIT_MS)
+  expectEnds('readers that take nothing', readers, READER_LIMIT_MS)
+  for (const { answer } of [...headers, ...bodies]) {
+    if (answer !== '' && !answer.startsWith('HTTP/1.1 408 '))
+      finding.broken.push(`408 or nothing: ${answer.slice(0, 40)}`)
+  }
+  const slow503 = load.journal.filter(({ answer }) => answer && 'status' in answer && answer.status === 503)
+  if (slow503.length > 0) finding.broken.push(`good requests are answered meanwhile: ${slow503.length} got 503`)
+  load.client.close()
+  await service.stop()
+  await db.end()
+  return [finding]
+}
+
+const many = <T>(count: number, start: () => Promise<T>) => Promise.all(Array.from({ length: count }, start))
+
+function headOf(tenant: Tenant, service: ServiceProcess, contentLength: number): string {
+  const { path, headers = {} } = longList(tenant)
+  const lines = Object.entries({ host: new URL(service.url).host, ...headers, 'content-length': contentLength })
+  return `POST ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
+}
+
+/** Sends `start`, then `more` again and again, until it is cut off. */
+async function trickle(service: ServiceProcess, start: string, more: string): Promise<End> {
+  const { socket, ended } = open(service)
+  socket.write(start)
+  const timer = setInterval(() => socket.writable && socket.write(more), TRICKLE_MS)
+  const end = await ended
+  clearInterval(timer)
+  return end
+}
+
+/** Asks for a long list and takes nothing of it; looks whether it was cut off. */
+async function readNothing(service: ServiceProcess, tenant: Tenant): Promise<End> {
+  const { socket, ended } = open(service)
+  const { body = '' } = longList(tenant)
+  socket.pause()
+  socket.write(headOf(tenant, service, body.length) + body)
+  // Only a reader sees that a connection was closed; nothing is taken off before its time is up.
+  const startedAt = performance.now()
+  await sleep(READER_LIMIT_MS - 4_000)
+  socket.resume()
+  const { answer } = await ended
+  return { afterMs: answer.endsWith('0\r\n\r\n') ? Infinity : performance.now() - startedAt, answer }
+}
+
+function open(service: ServiceProcess): { socket: Socket; ended: Promise<End> } {
+  const startedAt = performance.now()
+  const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+  let answer = ''
+  const ended = new Promise<End>((resolve) => {
+    socket.on('data', (bytes) => {
+      answer += bytes.toString('latin1')
+    })
+    socket.on('error', () => undefined)
+    socket.once('close', () => resolve({ afterMs: performance.now() - startedAt, answer }))
+  })
+  return { socket, ended }
+}
