@@ -3,6 +3,8 @@ import { bringDatabase, bringsDatabase } from './checkout-database.ts'
 import { ensureDemo } from './demo.ts'
 import { demoCommands } from './demo-commands.ts'
 
+if (process.stdout.isTTY) await import('./pretty-log.ts')
+
 if (bringsDatabase()) {
   const { directory, databaseUrl } = await bringDatabase()
   const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
