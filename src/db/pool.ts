@@ -14,6 +14,8 @@ export type Queryable = Pick<pg.Pool, 'query'>
 const CONNECT_TIMEOUT_MS = 700
 /** Longest wait for an answer. It is the client's own clock: a silently cut network never answers. */
 export const QUERY_TIMEOUT_MS = 900
+/** How long a connection stays open that nobody needs, so that what a burst has opened goes back to the others. */
+const IDLE_TIMEOUT_MS = 10_000
 
 /**
  * A pool of at most `size` connections to `url`. Nothing is connected until the first query.
@@ -31,6 +33,7 @@ export function createPool(options: {
     connectionString: url,
     max: size,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
     ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
     keepAlive: true,
   })
