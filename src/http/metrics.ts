@@ -5,8 +5,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
-/** What a notification of the acquirer can be refused with: contract C5. */
-const REFUSALS = [400, 401, 404, 409]
+/** What a notification of the acquirer can be refused with: contract C5. An outage, and a client that left, refuse nothing. */
+const REFUSALS = new Set([400, 401, 404, 409, 413, 415])
 
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
 
@@ -75,7 +75,7 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     registry,
     request(route: string, status: number, durationMs: number) {
       requestsOf(route, status).observe(durationMs / 1000)
-      if (route === '/acquirer/paymentNotification' && status >= 400) refused.inc({ status })
+      if (route === '/acquirer/paymentNotification' && REFUSALS.has(status)) refused.inc({ status })
     },
     insertBatch(rows: number, stored: number) {
       batchRows.observe(rows)
