@@ -138,7 +138,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
       })
       settlementRoutes(v1, {
         read: (work) => {
-          const onDatabase = (database: Database) => work(createSettlements(database))
+          // Slow readers of long lists may hold every connection of theirs; a short list is a query like any other.
+          const onDatabase = (database: Database) =>
+            work(createSettlements(database, database === listDb ? db : database))
           return readFromReplica ? readFromReplica(onDatabase) : onDatabase(listDb)
         },
         isLinked,

@@ -25,8 +25,11 @@ const COLUMNS = `
   amount, utr, bank_reference_number, status, mid,
   to_json(initiated_at at time zone 'UTC'), to_json(created_at at time zone 'UTC')`
 
-/** What the bank has paid out. The operator's import writes it; see import.ts. */
-export function createSettlements(db: Database) {
+/**
+ * What the bank has paid out. The operator's import writes it; see import.ts. `db` is for long lists, each of which holds
+ * a connection for as long as its reader takes.
+ */
+export function createSettlements(db: Database, shortListDb = db) {
   return {
     /** The same list as `list` in one piece, if it has at most SHORT_LIST_ROWS rows; else undefined. */
     async shortList(mid: string, from: Date, until: Date): Promise<Settlement[] | undefined> {
@@ -43,7 +46,7 @@ export function createSettlements(db: Database) {
         // Every column as the text that it comes in, as COPY gives it.
         types: { getTypeParser: () => (text: string) => text },
       }
-      const { rows } = await db.query<Columns>(query)
+      const { rows } = await shortListDb.query<Columns>(query)
       return rows.length > SHORT_LIST_ROWS ? undefined : rows.map(toSettlement)
     },
 

@@ -35,7 +35,7 @@ beforeAll(async () => {
   const replicated = { url, replicaUrl: databaseUrl(servers.replicaUrl, 'payments') }
   service = await startService({ replicated })
   replica = service.replicaDb as Database
-  recordLists('primary', service.listDb)
+  recordLists('primary', service.db)
   recordLists('replica', replica)
   ;({ mid } = await newMerchant(service.db))
   ;({ pid, key } = await newPartner(service.db, mid))

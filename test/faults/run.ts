@@ -1,6 +1,7 @@
 // npm run test:faults [-- NAME…]: strikes the service with faults under load, as it is shipped, and reconciles what was
 // answered with what is stored. Exits 1 when a promise is broken. Everything stays on 127.0.0.1; only processes that it
 // started are ended.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { run } from '../bench/processes.ts'
 import { progress } from '../bench/report.ts'
 import { cutNetwork } from './faults/cut-network.ts'
@@ -26,6 +27,9 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   slow: slowClients,
 }
 
+/** Twice what the longest one takes on a busy machine: whatever happens, it comes to an end. */
+const FAULT_LIMIT_MS = 150_000
+
 const chosen = process.argv.slice(2)
 const unknown = chosen.filter((name) => !(name in FAULTS))
 if (unknown.length > 0) {
@@ -50,7 +54,7 @@ async function strike(): Promise<boolean> {
     if (chosen.length > 0 && !chosen.includes(name)) continue
     progress(name)
     try {
-      findings.push(...(await fault(stage)))
+      findings.push(...(await Promise.race([fault(stage), tooLong()])))
     } catch (error) {
       console.error(error)
       findings.push({ fault: name, notes: [], broken: [`the test itself: ${(error as Error).message}`] })
@@ -60,4 +64,9 @@ async function strike(): Promise<boolean> {
   const seconds = Math.round((performance.now() - startedAt) / 1_000)
   console.log(held ? `Every promise held, in ${seconds} s.` : `Promises were broken; ${seconds} s.`)
   return held
+}
+
+async function tooLong(): Promise<never> {
+  await sleep(FAULT_LIMIT_MS, undefined, { ref: false })
+  throw new Error(`it took more than ${FAULT_LIMIT_MS / 1_000} s`)
 }

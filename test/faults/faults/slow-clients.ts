@@ -11,9 +11,10 @@ import { type Finding, judge, ms } from '../verdict.ts'
 const SENDERS = 100
 /** As many as there are connections for long lists. */
 const READERS = 4
-/** The service's limits are 10 s for a request and 30 s for a reader, looked at every second or so. */
+/** The service's limit is 10 s for a request, looked at every second. */
 const SENDER_LIMIT_MS = 14_000
-const READER_LIMIT_MS = 40_000
+/** The service's limit is 30 s; Node.js grants it twice to a connection on which it was still writing at first. */
+const READER_LIMIT_MS = 70_000
 const TRICKLE_MS = 500
 /** More than fits between PostgreSQL and a client that reads nothing. */
 const ROWS = 100_000
@@ -29,7 +30,7 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
   const body = 'mid='
   const head = headOf(tenant, service, 4_000)
   const [headers, bodies, readers] = await Promise.all([
-    many(SENDERS, () => trickle(service, head.slice(0, -4), 'x-slow: 1\r\n')),
+    many(SENDERS, () => trickle(service, head.slice(0, -2), 'x-slow: 1\r\n')),
     many(SENDERS, () => trickle(service, head + body, 'x')),
     many(READERS, () => readNothing(service, tenant)),
   ])
@@ -44,9 +45,9 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
   expectEnds('slow senders of headers', headers, SENDER_LIMIT_MS)
   expectEnds('slow senders of bodies', bodies, SENDER_LIMIT_MS)
   expectEnds('readers that take nothing', readers, READER_LIMIT_MS)
-  for (const { answer } of [...headers, ...bodies]) {
-    if (answer !== '' && !answer.startsWith('HTTP/1.1 408 '))
-      finding.broken.push(`408 or nothing: ${answer.slice(0, 40)}`)
+  const answers = new Set([...headers, ...bodies].map(({ answer }) => answer.split('\r\n', 1)[0]))
+  for (const answer of answers) {
+    if (answer && !answer.startsWith('HTTP/1.1 408 ')) finding.broken.push(`408 or nothing, not ${answer}`)
   }
   const slow503 = load.journal.filter(({ answer }) => answer && 'status' in answer && answer.status === 503)
   if (slow503.length > 0) finding.broken.push(`good requests are answered meanwhile: ${slow503.length} got 503`)
@@ -82,7 +83,7 @@ async function readNothing(service: ServiceProcess, tenant: Tenant): Promise<End
   socket.write(headOf(tenant, service, body.length) + body)
   // Only a reader sees that a connection was closed; nothing is taken off before its time is up.
   const startedAt = performance.now()
-  await sleep(READER_LIMIT_MS - 4_000)
+  await sleep(READER_LIMIT_MS - 5_000)
   socket.resume()
   const { answer } = await ended
   return { afterMs: answer.endsWith('0\r\n\r\n') ? Infinity : performance.now() - startedAt, answer }
