@@ -128,7 +128,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
         },
       })
       const limits = await registerRateLimits(v1, config.rateLimitPerMinute)
-      await registerAuthentication(v1, { findKey, limits, isOutage })
+      await registerAuthentication(v1, { findKey, limits })
       paymentRoutes(v1, {
         intents,
         now,

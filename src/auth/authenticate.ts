@@ -1,6 +1,6 @@
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance } from 'fastify'
-import { unauthorized, unavailable } from '../errors.ts'
+import { unauthorized } from '../errors.ts'
 import type { RateLimits } from '../http/rate-limits.ts'
 import type { AccessKeys, Caller } from './access-keys.ts'
 import { secretMatches } from './credentials.ts'
@@ -22,11 +22,10 @@ const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 export type Authentication = {
   findKey: AccessKeys['find']
   limits: RateLimits
-  isOutage: (error: unknown) => boolean
 }
 
 /** Checks the Basic credentials of every request to `app` before a byte of its body is parsed: 401, 429, or `request.caller`. */
-export async function registerAuthentication(app: FastifyInstance, { findKey, limits, isOutage }: Authentication) {
+export async function registerAuthentication(app: FastifyInstance, { findKey, limits }: Authentication) {
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {
@@ -45,6 +44,6 @@ export async function registerAuthentication(app: FastifyInstance, { findKey, li
 
   // The plugin answers 401 to every error without a status code; a database that is away is not the caller's fault.
   function failedLookUp(error: Error): never {
-    throw isOutage(error) ? unavailable() : Object.assign(error, { statusCode: 500 })
+    throw Object.assign(error, { statusCode: 500 })
   }
 }

@@ -115,8 +115,9 @@ function brokenHttpFailure(code: string | undefined): Failure {
 
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, { log, isOutage }: ErrorHandling) {
   const failure = toFailure(error, isOutage)
-  // A client that went away ends its own request in some error; nobody waits for the answer.
-  if (failure.statusCode >= 500 && !reply.raw.destroyed) {
+  // A refusal of ours, such as 503 beyond a limit, stands in the request's own line. And a client that went away ends its
+  // request in some error for which nobody waits.
+  if (error !== failure && failure.statusCode >= 500 && !reply.raw.destroyed) {
     // Never the whole error: what PostgreSQL adds in `detail` carries the row.
     const { name, message, stack, code } = error as Error & { code?: unknown }
     log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')

@@ -38,6 +38,10 @@ describe('what the README names is there', () => {
     },
   )
 
+  it.each(['haproxy.cfg', 'pgbouncer.ini'])('%s as the trial of deployments runs with it', (name) => {
+    expect(README).toContain(readFileSync(join(ROOT, 'test/deployment', name), 'utf8'))
+  })
+
   it('every metric', async () => {
     const named = unique(prose.matchAll(METRIC))
     const metrics = await createMetrics({}).registry.metrics()
