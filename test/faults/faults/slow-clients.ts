@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../load.ts'
+import { poolConnections } from '../metrics-reader.ts'
 import { longList } from '../operations.ts'
 import { reconcile } from '../reconcile.ts'
 import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
@@ -75,18 +76,22 @@ async function trickle(service: ServiceProcess, start: string, more: string): Pr
   return end
 }
 
-/** Asks for a long list and takes nothing of it; looks whether it was cut off. */
+/** Asks for a long list and takes nothing of it, until the service holds no connection for it any more. */
 async function readNothing(service: ServiceProcess, tenant: Tenant): Promise<End> {
   const { socket, ended } = open(service)
   const { body = '' } = longList(tenant)
   socket.pause()
-  socket.write(headOf(tenant, service, body.length) + body)
-  // Only a reader sees that a connection was closed; nothing is taken off before its time is up.
   const startedAt = performance.now()
-  await sleep(READER_LIMIT_MS - 5_000)
+  socket.write(headOf(tenant, service, body.length) + body)
+  await sleep(SENDER_LIMIT_MS)
+  while ((await poolConnections(service.opsUrl))['lists busy'] !== 0) {
+    if (performance.now() - startedAt > 2 * READER_LIMIT_MS) return { afterMs: Infinity, answer: '' }
+    await sleep(TRICKLE_MS)
+  }
+  const afterMs = performance.now() - startedAt
   socket.resume()
   const { answer } = await ended
-  return { afterMs: answer.endsWith('0\r\n\r\n') ? Infinity : performance.now() - startedAt, answer }
+  return { afterMs: answer.endsWith('0\r\n\r\n') ? Infinity : afterMs, answer }
 }
 
 function open(service: ServiceProcess): { socket: Socket; ended: Promise<End> } {
