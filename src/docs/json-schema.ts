@@ -12,7 +12,8 @@ export function toFormSchema(schema: z.ZodType, example: Record<string, string>)
   const { properties = {}, ...rest } = toJsonBodySchema(schema)
   const texts = Object.entries(properties).map(([name, { anyOf, ...property }]) => {
     const text = { ...anyOf?.find(({ type }) => type === 'string'), ...property }
-    return [name, name in example ? { ...text, examples: [example[name]] } : text]
+    // Not `examples`: what makes collections for Postman looks for this word only.
+    return [name, name in example ? { ...text, example: example[name] } : text]
   })
   return { ...rest, properties: Object.fromEntries(texts) }
 }

@@ -34,6 +34,7 @@ describe.runIf(browserPath)('the docs page, in a real browser, behind a proxy un
     await open(tab, 'createPaymentIntent')
     await authorize(tab, key)
     const operation = block(tab, 'createPaymentIntent')
+    expect(await operation.getByPlaceholder('order_id').inputValue()).toBe('')
     for (const type of ['application/x-www-form-urlencoded', 'application/json']) {
       await operation.getByLabel('Request content type').selectOption(type)
       await operation.getByRole('button', { name: 'Execute' }).click()

@@ -24,7 +24,7 @@ const BEYOND_JSON_SCHEMA: Record<string, (body: Body) => boolean> = {
   'a date exists': ({ s_date, e_date }) => [s_date, e_date].some((date) => isNoDay(date)),
   's_date is not after e_date': ({ s_date, e_date }) => sortable(e_date) !== '' && sortable(s_date) > sortable(e_date),
   'a number has at most two decimals': ({ status, amount }) =>
-    status !== undefined && typeof amount === 'number' && !/^\d+(\.\d{1,2})?$/.test(String(amount)),
+    status !== undefined && typeof amount === 'number' && !/^-?\d+(\.\d{1,2})?$/.test(String(amount)),
 }
 
 const DATE = /^(\d\d)-(\d\d)-(\d{4})$/

@@ -7,7 +7,7 @@ const here = new URL('.', location.href).href.replace(/\/$/, '')
 for (const { post } of Object.values(openapi.paths)) {
   const form = post?.requestBody.content['application/x-www-form-urlencoded']?.schema
   for (const [name, property] of Object.entries(form?.properties ?? {})) {
-    if (!form.required.includes(name)) property.examples = ['']
+    if (!form.required.includes(name)) property.example = ''
   }
 }
 
