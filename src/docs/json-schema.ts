@@ -2,18 +2,24 @@ import * as z from 'zod'
 
 export type JsonSchema = { [keyword: string]: unknown; properties?: Record<string, JsonSchema>; anyOf?: JsonSchema[] }
 
-/** What `schema` takes, of JSON: the unknown fields that it ignores are not spoken of. */
-export function toJsonBodySchema(schema: z.ZodType): JsonSchema {
-  return withoutDialect(z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }))
+/**
+ * What `schema` takes, of JSON: the unknown fields that it ignores are not spoken of. `example` is what a reader finds
+ * filled in.
+ */
+export function toJsonBodySchema(schema: z.ZodType, example: Record<string, unknown>): JsonSchema {
+  const { properties = {}, ...rest } = withoutDialect(z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }))
+  const filledIn = Object.entries(properties).map(([name, property]) => {
+    // Not `examples`, nor one for the whole body alone: Postman and Insomnia look for this word, field by field.
+    return [name, name in example ? { ...property, example: example[name] } : property]
+  })
+  return { ...rest, properties: Object.fromEntries(filledIn) }
 }
 
-/** What `schema` takes, of a form, in which every value is text. `example` is what a reader finds filled in. */
+/** What `schema` takes, of a form, in which every value is text. */
 export function toFormSchema(schema: z.ZodType, example: Record<string, string>): JsonSchema {
-  const { properties = {}, ...rest } = toJsonBodySchema(schema)
+  const { properties = {}, ...rest } = toJsonBodySchema(schema, example)
   const texts = Object.entries(properties).map(([name, { anyOf, ...property }]) => {
-    const text = { ...anyOf?.find(({ type }) => type === 'string'), ...property }
-    // Not `examples`: what makes collections for Postman looks for this word only.
-    return [name, name in example ? { ...text, example: example[name] } : text]
+    return [name, { ...anyOf?.find(({ type }) => type === 'string'), ...property }]
   })
   return { ...rest, properties: Object.fromEntries(texts) }
 }

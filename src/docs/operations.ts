@@ -198,6 +198,14 @@ export const fetchSettlementList = {
   ),
 }
 
+const NOTIFICATION = {
+  orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+  status: 'SUCCESS',
+  UTR: '523504870405',
+  amount: '200.00',
+  paidAt: '2026-11-21T15:40:12+05:30',
+}
+
 export const paymentNotification = {
   operationId: 'paymentNotification',
   tags: ['Acquirer'],
@@ -210,14 +218,8 @@ export const paymentNotification = {
     required: true,
     content: {
       'application/json': {
-        schema: toJsonBodySchema(PaymentNotification),
-        example: {
-          orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
-          status: 'SUCCESS',
-          UTR: '523504870405',
-          amount: '200.00',
-          paidAt: '2026-11-21T15:40:12+05:30',
-        },
+        schema: toJsonBodySchema(PaymentNotification, NOTIFICATION),
+        example: NOTIFICATION,
       },
     },
   },
@@ -305,7 +307,7 @@ function formOrJson(schema: z.ZodType, form: Record<string, string>, asJson: Rec
     required: true,
     content: {
       'application/x-www-form-urlencoded': { schema: toFormSchema(schema, form), example: form },
-      'application/json': { schema: toJsonBodySchema(schema), example: asJson },
+      'application/json': { schema: toJsonBodySchema(schema, asJson), example: asJson },
     },
   }
 }
