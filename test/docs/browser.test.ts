@@ -53,5 +53,6 @@ describe.runIf(browserPath)('the docs page, in a real browser, behind a proxy un
     expect(names.length).toBeGreaterThan(9)
     await open(tab, ...names)
     expect(await tab.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+    expect(await tab.getByText('No links').first().isVisible()).toBe(false)
   })
 })
