@@ -48,7 +48,7 @@ describe('exit 0: help', () => {
       ...['partners add', 'partners list', 'partners link', 'partners unlink'],
       ...['keys create', 'keys list', 'keys revoke'],
       'settlements import',
-      ...['payments show', 'payments confirm', 'payments exceptions'],
+      ...['payments show', 'payments confirm', 'payments exceptions', 'payments forget-customers'],
     ])
   })
 

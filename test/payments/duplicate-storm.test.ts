@@ -6,6 +6,7 @@ import { type ServerProcess, startServerProcess } from '../support/server-proces
 import { basic, CREATE, form, intentFields, newMerchant, refusal } from '../support/service.ts'
 
 const REPEATS = 200
+const STORMS = 5
 
 let db: Database
 let servers: ServerProcess[]
@@ -36,14 +37,24 @@ describe('the order guard over processes (contract B9)', () => {
     const warmUp = await Promise.all(Array.from({ length: 20 }, (_, i) => send(`warm-${i}`, i)))
     expect(warmUp.every(({ status }) => status === 200)).toBe(true)
 
-    const answers = await Promise.all(Array.from({ length: REPEATS }, (_, i) => send('storm', i)))
-    const refused = answers.filter(({ status }) => status === 409)
-    expect([answers.filter(({ status }) => status === 200).length, refused.length]).toEqual([1, REPEATS - 1])
-    for (const { body } of refused) expect(body).toEqual(refusal(409, 'Order ID already exists'))
-    const { rowCount } = await db.query(
-      `select 1 from payment_intents where mid = $1 and merchant_order_id = 'storm'`,
-      [mid],
-    )
-    expect(rowCount).toBe(1)
+    // A machine too busy to answer all of them in time says 503 to some; even then never two win.
+    const storm = async (orderId: string) => {
+      const answers = await Promise.all(Array.from({ length: REPEATS }, (_, i) => send(orderId, i)))
+      const count = (of: number) => answers.filter(({ status }) => status === of).length
+      for (const { body } of answers.filter(({ status }) => status === 409)) {
+        expect(body).toEqual(refusal(409, 'Order ID already exists'))
+      }
+      const { rowCount } = await db.query(
+        'select 1 from payment_intents where mid = $1 and merchant_order_id = $2',
+        [mid, orderId],
+      )
+      expect(rowCount).toBe(1)
+      expect(count(200)).toBeLessThanOrEqual(1)
+      expect(count(200) + count(409) + count(503)).toBe(REPEATS)
+      return { won: count(200), refused: count(409) }
+    }
+    let found = await storm('storm')
+    for (let i = 1; found.refused < REPEATS - 1 && i < STORMS; i++) found = await storm(`storm-${i}`)
+    expect(found).toEqual({ won: 1, refused: REPEATS - 1 })
   })
 })
