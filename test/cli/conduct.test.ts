@@ -42,7 +42,7 @@ describe('exit 0: help', () => {
   it('of all commands names each of them', async () => {
     const { code, stdout } = await runOps(undefined, ['--help'])
     expect(code).toBe(0)
-    expect([...stdout.matchAll(/^ {2}ops ((?:[a-z]+ ?){1,2})/gm)].map(([, name]) => name?.trim())).toEqual([
+    expect([...stdout.matchAll(/^ {2}ops ((?:[a-z][a-z-]* ?){1,2})/gm)].map(([, name]) => name?.trim())).toEqual([
       'migrate',
       ...['merchants add', 'merchants list', 'merchants update', 'merchants disable', 'merchants enable'],
       ...['partners add', 'partners list', 'partners link', 'partners unlink'],

@@ -44,10 +44,10 @@ describe('the order guard over processes (contract B9)', () => {
       for (const { body } of answers.filter(({ status }) => status === 409)) {
         expect(body).toEqual(refusal(409, 'Order ID already exists'))
       }
-      const { rowCount } = await db.query(
-        'select 1 from payment_intents where mid = $1 and merchant_order_id = $2',
-        [mid, orderId],
-      )
+      const { rowCount } = await db.query('select 1 from payment_intents where mid = $1 and merchant_order_id = $2', [
+        mid,
+        orderId,
+      ])
       expect(rowCount).toBe(1)
       expect(count(200)).toBeLessThanOrEqual(1)
       expect(count(200) + count(409) + count(503)).toBe(REPEATS)
