@@ -61,7 +61,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const intents = createIntents(db, metrics.insertBatch)
   const reports = createReports(db)
   const isLinked = rememberBriefly(createPartners(db).isLinked)
-  const readFromReplica = replicaDb && createReadRouter({ primary: listDb, replica: replicaDb })
+  const readFromReplica = replicaDb && createReadRouter({ primary: db, replica: replicaDb })
   const findKey = rememberBriefly(createAccessKeys(db).find)
 
   const requestLog = createRequestLog(log, metrics)
@@ -140,8 +140,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
         read: (work) => {
           // Slow readers of long lists may hold every connection of theirs; a short list is a query like any other.
           const onDatabase = (database: Database) =>
-            work(createSettlements(database, database === listDb ? db : database))
-          return readFromReplica ? readFromReplica(onDatabase) : onDatabase(listDb)
+            work(database === db ? createSettlements(listDb, db) : createSettlements(database))
+          return readFromReplica ? readFromReplica(onDatabase) : onDatabase(db)
         },
         isLinked,
       })

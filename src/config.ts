@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import * as z from 'zod'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -36,7 +37,14 @@ const secrets = z
 /** Whose X-Forwarded-For is believed. */
 const proxyAddresses = z
   .string()
-  .regex(/^[\da-fA-F.:,/ ]+$/, 'must be addresses or networks of proxies, joined by commas')
+  .refine((list) => list.split(',').every(isNetwork), 'must be addresses or networks of proxies, joined by commas')
+
+/** An address, or a network as address/prefix. Fastify would take `10.1` for 10.0.0.1. */
+function isNetwork(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.trim().split('/')
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return bits > 0 && rest.length === 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits))
+}
 
 const DatabaseVariables = z.object({
   DATABASE_URL: postgresUrl,

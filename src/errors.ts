@@ -82,7 +82,7 @@ export const notificationRefused = (kind: 'amount differs' | 'UTR of another ord
       : 'This UTR was already used by another order',
   )
 
-/** 410: a QR whose intent is expired, or whose merchant takes no payments. */
+/** 410: a QR whose intent is paid or expired, or whose merchant takes no payments. */
 export const paymentClosed = () => new Failure('gone', 'This payment is no longer open; ask the merchant for a new one')
 
 export const payloadTooLarge = (limitBytes: number) =>

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import fastify from 'fastify'
-import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { createPool } from './db/pool.ts'
 import { createMetrics, metricsRoutes } from './http/metrics.ts'
+import { openLog } from './log.ts'
 
 /** Connections for lists that are being streamed, to the primary and to the replica each. */
 const LIST_POOL_SIZE = 4
@@ -17,16 +17,9 @@ const OPS_REQUEST_TIMEOUT_MS = 10_000
 const CLOSE_LIMIT_MS = 20_000
 /** npm passes Ctrl-C on to a process that got it from the terminal already: the second one within this time is no wish to hurry. */
 const REPEATED_SIGNAL_MS = 1_000
-/** Lines are written together: one system call a line was measured at 4 % of a request. */
-const LOG_BUFFER_BYTES = 8_192
-/** The longest that a line waits to be written, and what is lost of the log when the process is killed. */
-const LOG_FLUSH_INTERVAL_MS = 500
 
 const config = configOrExit()
-const logFile = pino.destination({ minLength: LOG_BUFFER_BYTES, sync: true })
-const log = pino({ level: config.logLevel, base: null }, logFile)
-setInterval(() => logFile.flushSync(), LOG_FLUSH_INTERVAL_MS).unref()
-process.on('exit', () => logFile.flushSync())
+const { log, flush } = openLog(config.logLevel)
 // Whatever gets here is a fault of ours and may have left anything half done: better a new process than this one.
 process.on('uncaughtException', (error) => {
   log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'unexpected fault')
@@ -64,7 +57,7 @@ try {
   process.exit(1)
 }
 log.info({ address: app.listeningOrigin, ops: opsApp.listeningOrigin, publicUrl: config.publicUrl }, 'listening')
-logFile.flushSync()
+flush()
 
 /**
  * Tells the balancer by readiness, and every client by `Connection: close`, to go elsewhere, and serves on meanwhile;

@@ -35,6 +35,14 @@ describe('the configuration', () => {
     expect(() => readDatabaseConfig({ DATABASE_URL: '' })).toThrow('DATABASE_URL is required')
   })
 
+  it('takes addresses and networks as TRUST_PROXY, and nothing that would have to be guessed at', () => {
+    const trustProxy = (TRUST_PROXY: string) => readConfig({ DATABASE_URL, TRUST_PROXY }).trustProxy
+    expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toBe('10.0.0.1, 10.1.0.0/16,2001:db8::/32')
+    for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {
+      expect(() => trustProxy(wrong)).toThrow('TRUST_PROXY must be addresses or networks of proxies, joined by commas')
+    }
+  })
+
   it('keeps the path of PUBLIC_URL and drops its trailing slash (contract B13)', () => {
     const publicUrl = (PUBLIC_URL: string) => readConfig({ DATABASE_URL, PUBLIC_URL }).publicUrl
     expect(publicUrl('https://pay.example.in/upi/')).toBe('https://pay.example.in/upi')

@@ -36,6 +36,8 @@ export function createPaymentWatch({
   onError: (error: unknown) => void
 }) {
   const pages = new Set<Page>()
+  /** How many of them an order has. */
+  const pagesOf = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   let ticks = 0
   let closed = false
@@ -71,8 +73,22 @@ export function createPaymentWatch({
   }
 
   function end(page: Page) {
-    pages.delete(page)
+    remove(page)
     page.listener.over()
+  }
+
+  function add(page: Page) {
+    const { orderId } = page.checkout
+    pages.add(page)
+    pagesOf.set(orderId, (pagesOf.get(orderId) ?? 0) + 1)
+  }
+
+  function remove(page: Page) {
+    if (!pages.delete(page)) return
+    const { orderId } = page.checkout
+    const left = (pagesOf.get(orderId) ?? 0) - 1
+    if (left > 0) pagesOf.set(orderId, left)
+    else pagesOf.delete(orderId)
   }
 
   function schedule() {
@@ -89,21 +105,25 @@ export function createPaymentWatch({
       }
       const moment = now()
       const page: Page = { checkout, shown: pageState(checkout, moment), listener }
-      pages.add(page)
+      add(page)
       listener.state(page.shown)
       tell(page, page.shown, moment)
       schedule()
-      return () => pages.delete(page)
+      return () => remove(page)
     },
 
     openPages: () => pages.size,
+
+    openPagesOf: (orderId: string) => pagesOf.get(orderId) ?? 0,
 
     /** Ends every page's connection; the browsers come back by themselves, to another instance. */
     close() {
       closed = true
       clearTimeout(timer)
-      for (const { listener } of pages) listener.leave()
-      pages.clear()
+      for (const page of pages) {
+        remove(page)
+        page.listener.leave()
+      }
     },
   }
 }

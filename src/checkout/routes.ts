@@ -17,6 +17,8 @@ import { qrPng, qrSvg } from './qr-image.ts'
 const QR_MAX_AGE_SECONDS = 30
 /** Pages of one instance that wait for their payment; each holds a connection. One more is told to come back. */
 const OPEN_PAGES_LIMIT = 10_000
+/** Of one order: who knows its address must not take up the places of all other customers. */
+const OPEN_PAGES_OF_ORDER_LIMIT = 20
 
 /** How soon a browser whose connection was lost asks again; its own habit is 3 seconds or more. */
 const COME_BACK_MS = 1_000
@@ -49,6 +51,7 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     // Answered already, since the look-up took too long: nothing would ever close what is opened now.
     if (reply.sent) return reply
     if (watch.openPages() >= OPEN_PAGES_LIMIT) throw unavailable()
+    if (watch.openPagesOf(checkout.orderId) >= OPEN_PAGES_OF_ORDER_LIMIT) throw unavailable()
     const events = new Readable({ read() {} })
     events.push(`retry: ${COME_BACK_MS}\n\n`)
     const close = watch.open(checkout, {

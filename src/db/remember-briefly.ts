@@ -4,7 +4,7 @@ import { LOOK_UP_TIMEOUT } from './outage.ts'
 const MEMORY_MS = 1_000
 /** Answers that are remembered at once, also that there is nothing; beyond that the oldest are forgotten. */
 const MEMORY_ENTRIES = 10_000
-/** Longest wait for an answer: a request has its own work to do after it, and 2 s for all of it (contract B2). */
+/** Longest wait for an answer: a request has its own work to do after it, and 2 s for all of it: see answer-deadline.ts. */
 const LOOK_UP_LIMIT_MS = 600
 
 /**

@@ -17,4 +17,4 @@ const lines = pretty({
   },
 })
 
-Object.assign(pino, { destination: () => Object.assign(lines, { flushSync: () => undefined }) })
+Object.assign(pino, { destination: () => Object.assign(lines, { flush: () => undefined }) })

@@ -10,7 +10,7 @@ declare module 'fastify' {
 /**
  * Longest time from a complete request to the first byte of its answer; then it is 503. A handler may wait for a place in
  * a batch, for a connection and for several queries in turn, each with a limit of its own: only here is their sum known.
- * With the look-up of credentials, which comes before the body, it stays below the 2 s of contract B2.
+ * With the look-up of credentials, which comes before the body, it stays below 2 s, however the database is away.
  */
 const ANSWER_LIMIT_MS = 1_100
 

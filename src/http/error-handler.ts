@@ -74,7 +74,8 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
 
   function nothingHere(url: string): Failure {
     // The router has decoded the address already, so it can be decoded.
-    const path = decodeURI(url.split(/[?#]/, 1)[0] ?? '')
+    // As its client sends it to a proxy, an address may begin with scheme and host.
+    const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
     for (const [pattern, methods] of methodsOf) {
       if (matches(pattern, path)) return methodNotAllowed([...methods].sort())
     }

@@ -60,9 +60,9 @@ function newOrderId(now: Date): string {
   return orderIdsBegin(now) + uuid.slice(0, 8) + uuid.slice(24)
 }
 
-/** What orderIds made at `moment` begin with; those made earlier sort before it. */
+/** What orderIds made at `moment` begin with; those made earlier sort before it. Before 1970 there were none. */
 export function orderIdsBegin(moment: Date): string {
-  return moment.getTime().toString(16).padStart(12, '0')
+  return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
 const ORDER_ID = /^[0-9a-f]{32}$/

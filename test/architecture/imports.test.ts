@@ -41,6 +41,7 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   { room: 'http', files: /^http\//, may: /^node:|^npm:|^(errors|fields)\.ts$|^http\// },
   { room: 'db', files: /^db\//, may: /^node:|^npm:|^errors\.ts$|^db\// },
   { room: 'config', files: /^config\.ts$/, may: /^node:|^npm:zod$/ },
+  { room: 'log', files: /^log\.ts$/, may: /^npm:pino$/ },
   { room: 'roots', files: /^(app|server)\.ts$/, may: /^(?!cli\/|dev\/)/ },
 ]
 

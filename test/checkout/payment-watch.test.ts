@@ -173,6 +173,7 @@ describe('the watch over open pages', () => {
 
 describe('open pages on real connections', () => {
   const CONNECTIONS = 50
+  const PAGES_OF_ORDER = 20
 
   /** A page's connection: what has arrived on it, and whether the service has ended it. */
   function connect(url: string) {
@@ -235,15 +236,38 @@ describe('open pages on real connections', () => {
     const { mid, key } = await newMerchant(service.db)
     const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
     const lookUps = looksUp(service)
-    const pages = Array.from({ length: CONNECTIONS }, () => connect(`${address}/pay/${orderId}/events`))
+    const pages = Array.from({ length: PAGES_OF_ORDER }, () => connect(`${address}/pay/${orderId}/events`))
     // Some leave before they were answered, some after.
-    for (const page of pages.slice(0, CONNECTIONS / 2)) page.leave()
-    await expect.poll(() => pages.filter(({ text }) => text !== '').length, SOON).toBe(CONNECTIONS / 2)
+    for (const page of pages.slice(0, PAGES_OF_ORDER / 2)) page.leave()
+    await expect.poll(() => pages.filter(({ text }) => text !== '').length, SOON).toBe(PAGES_OF_ORDER / 2)
     await expect.poll(lookUps, SOON).toBeGreaterThan(0)
     for (const page of pages) page.leave()
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     const rest = lookUps()
     await new Promise((resolve) => setTimeout(resolve, 2_500))
     expect(lookUps()).toBe(rest)
+  })
+
+  it(`are at most ${PAGES_OF_ORDER} of one order, whoever opens them: every other order has its own`, async () => {
+    const service = await startService()
+    const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    const { mid, key } = await newMerchant(service.db)
+    const newOrder = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId as string
+    const [mine, other] = [await newOrder(), await newOrder()]
+    const open = (orderId: string) => connect(`${address}/pay/${orderId}/events`)
+    const pages = Array.from({ length: PAGES_OF_ORDER }, () => open(mine))
+    await expect.poll(() => pages.filter(({ text }) => text !== '').length, SOON).toBe(PAGES_OF_ORDER)
+    const [refused, welcome] = [open(mine), open(other)]
+    await expect.poll(() => refused.text, SOON).toContain('"statusCode":503')
+    await expect.poll(() => welcome.text, SOON).toContain('data: open')
+    pages[0]?.leave()
+    await expect
+      .poll(async () => {
+        const next = open(mine)
+        await expect.poll(() => next.text, SOON).not.toBe('')
+        return next.text
+      }, SOON)
+      .toContain('data: open')
+    for (const page of [...pages, welcome]) page.leave()
   })
 })

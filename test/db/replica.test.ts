@@ -92,6 +92,14 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toEqual({ status: 200, utrs: ['1'], answeredBy: 'replica' })
   })
 
+  it('are read from it while slow readers hold every connection for long lists of the primary', async () => {
+    const held = await Promise.all(Array.from({ length: 4 }, () => service.listDb.connect()))
+    await sleep(BEYOND_LAG_LIMIT_MS)
+    await list()
+    await untilAnsweredBy('replica')
+    for (const client of held) client.release()
+  })
+
   it('are read from the primary once it lags, however often lists are asked for', async () => {
     await untilAnsweredBy('replica')
     await pauseReplay()

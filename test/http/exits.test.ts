@@ -160,6 +160,14 @@ describe('bytes that are not HTTP (contract B2)', () => {
     expect(JSON.parse(body)).toEqual(refusal(417, 'The only Expect that is understood is 100-continue'))
   })
 
+  it('405 for another method also where the whole address was sent, as to a proxy', async () => {
+    const { head, body } = await raw(
+      `GET http://example.in${CREATE}?a=b HTTP/1.1\r\nHost: example.in\r\nConnection: close\r\n\r\n`,
+    )
+    expect(head).toMatch(/^HTTP\/1.1 405 /)
+    expect(JSON.parse(body)).toEqual(refusal(405, 'This address answers POST only'))
+  })
+
   it('405 for CONNECT', async () => {
     const { head, body } = await raw('CONNECT example.in:443 HTTP/1.1\r\nHost: example.in\r\n\r\n')
     expect(head).toMatch(/^HTTP\/1.1 405 /)

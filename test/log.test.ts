@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, openSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createTestDatabase } from './support/database.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+let url: string
+let drop: () => Promise<void>
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+})
+afterAll(() => drop())
+
+async function freePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  return String(typeof address === 'object' ? address?.port : '')
+}
+
+const livez = (port: string) =>
+  fetch(`http://127.0.0.1:${port}/livez`, { signal: AbortSignal.timeout(2_000) }).then(
+    ({ status }) => status,
+    () => undefined,
+  )
+
+describe.skipIf(!existsSync('/dev/full'))('a log that cannot be written', () => {
+  it.each([
+    ['on a full disk', () => openSync('/dev/full', 'w')],
+    ['for a reader that has stopped', () => 'pipe' as const],
+  ])('%s stops neither requests nor the end of the service', async (_, output) => {
+    const port = await freePort()
+    const child = spawn(process.execPath, ['--import', 'tsx', 'src/server.ts'], {
+      cwd: ROOT,
+      env: {
+        ...process.env,
+        DATABASE_URL: url,
+        PORT: port,
+        OPS_PORT: '0',
+        SHUTDOWN_DRAIN_SECONDS: '0',
+        PUBLIC_URL: 'http://localhost',
+      },
+      stdio: ['ignore', output(), 'inherit'],
+    })
+    await expect.poll(() => livez(port), { timeout: 20_000 }).toBe(200)
+    // More lines than a pipe holds, and one flush after them.
+    for (let i = 0; i < 20; i++) await Promise.all(Array.from({ length: 50 }, () => livez(port)))
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    expect(await livez(port)).toBe(200)
+    const ended = once(child, 'exit')
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([0, null])
+  })
+})
