@@ -4,12 +4,12 @@ import { type Logger, pino } from 'pino'
 const BUFFER_BYTES = 8_192
 /** The longest that a line waits to be written, and what is lost of the log when the process is killed. */
 const FLUSH_INTERVAL_MS = 500
-/** What is kept while nothing can be written, on a full disk or for a reader that has stopped; lines beyond it are lost. */
+/** What is kept while nothing can be written, such as on a full disk; lines beyond it are lost. */
 const KEPT_BYTES = 1024 * 1024
 
 /**
- * The log of the process, on its standard output; `flush` writes what has gathered. Whatever becomes of the reader or the
- * disk behind it, the service goes on: what could not be written is tried again with the next lines.
+ * The log of the process, on its standard output; `flush` writes what has gathered. Where it cannot be written the service
+ * goes on: it is tried again with the next lines.
  */
 export function openLog(level: string): { log: Logger; flush: () => void } {
   const output = pino.destination({

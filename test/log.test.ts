@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from './support/database.ts'
 
@@ -29,11 +30,8 @@ const livez = (port: string) =>
     () => undefined,
   )
 
-describe.skipIf(!existsSync('/dev/full'))('a log that cannot be written', () => {
-  it.each([
-    ['on a full disk', () => openSync('/dev/full', 'w')],
-    ['for a reader that has stopped', () => 'pipe' as const],
-  ])('%s stops neither requests nor the end of the service', async (_, output) => {
+describe.skipIf(!existsSync('/dev/full'))('a log on a full disk', () => {
+  it('stops neither requests nor the end of the service', async () => {
     const port = await freePort()
     const child = spawn(process.execPath, ['--import', 'tsx', 'src/server.ts'], {
       cwd: ROOT,
@@ -45,15 +43,19 @@ describe.skipIf(!existsSync('/dev/full'))('a log that cannot be written', () => 
         SHUTDOWN_DRAIN_SECONDS: '0',
         PUBLIC_URL: 'http://localhost',
       },
-      stdio: ['ignore', output(), 'inherit'],
+      stdio: ['ignore', openSync('/dev/full', 'w'), 'inherit'],
     })
-    await expect.poll(() => livez(port), { timeout: 20_000 }).toBe(200)
-    // More lines than a pipe holds, and one flush after them.
-    for (let i = 0; i < 20; i++) await Promise.all(Array.from({ length: 50 }, () => livez(port)))
-    await new Promise((resolve) => setTimeout(resolve, 600))
-    expect(await livez(port)).toBe(200)
-    const ended = once(child, 'exit')
-    child.kill('SIGTERM')
-    expect(await ended).toEqual([0, null])
+    try {
+      await expect.poll(() => livez(port), { timeout: 20_000 }).toBe(200)
+      // More lines than are written at once, and a flush after them.
+      await Promise.all(Array.from({ length: 100 }, () => livez(port)))
+      await sleep(1_000)
+      expect(await livez(port)).toBe(200)
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      expect(await ended).toEqual([0, null])
+    } finally {
+      child.kill('SIGKILL')
+    }
   })
 })
