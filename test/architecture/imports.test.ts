@@ -72,7 +72,11 @@ describe('who may import whom', () => {
     const rule = RULES.find(({ files }) => files.test(file))
     expect(rule, 'every file belongs to a room').toBeDefined()
     const strangers = importsOf(file).filter(({ target, typeOnly }) => !typeOnly && !rule?.may.test(target))
-    expect(strangers.map(({ target }) => target)).toEqual([])
+    const house = `${file} is of the room "${rule?.room}", which may import ${rule?.may}`
+    expect(
+      strangers.map(({ target }) => target),
+      house,
+    ).toEqual([])
   })
 
   it('nothing but the roots and dev imports app.ts and server.ts, types included', () => {

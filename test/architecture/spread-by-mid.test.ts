@@ -5,6 +5,7 @@ import { forgetCustomers } from '../../src/payments/forget-customers.ts'
 import { createReports } from '../../src/payments/report-repository.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { POSTS } from '../support/openapi.ts'
 import {
   CREATE,
   form,
@@ -17,7 +18,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 
-// What it takes to spread the schema by mid over a distributed PostgreSQL: design.md, "The database".
+// What it takes to spread the schema by mid over a distributed PostgreSQL: README, "When one machine is not enough".
 
 /** Every node would hold them whole. Any other table is a tenant's, a new one too. */
 const SMALL_TABLES = ['merchants', 'partners', 'partner_merchants', 'access_keys', 'schema_migrations']
@@ -167,6 +168,14 @@ describe('every statement on a tenant’s table', () => {
     } finally {
       await client.end()
     }
+  })
+
+  it('was asked for: every operation that is documented is driven', () => {
+    const documented = Object.values(POSTS).flatMap((post) => post?.operationId ?? [])
+    expect(
+      documented.filter((name) => !sent.has(name)),
+      'missing in driveEveryOperation of this file',
+    ).toEqual([])
   })
 
   it('was seen: each operation has touched the tables that it is about', () => {

@@ -136,6 +136,11 @@ function bodies(values: Values, optional: string[]): fc.Arbitrary<Body> {
 const ajv = new Ajv2020({ strict: false, validateFormats: false })
 
 describe('the document takes what the service takes', () => {
+  it('in every operation', () => {
+    const posts = Object.keys(POSTS).filter((path) => POSTS[path] !== undefined)
+    expect(OPERATIONS.map(([path]) => path).sort(), 'rows of OPERATIONS in this file').toEqual(posts.sort())
+  })
+
   it.each(OPERATIONS)('%s', (path, schema, values, optional) => {
     const { content } = POSTS[path]?.requestBody ?? { content: {} }
     const [form, json] = ['application/x-www-form-urlencoded', 'application/json'].map((type) =>

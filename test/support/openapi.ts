@@ -15,7 +15,11 @@ export const DOCUMENT = openApiDocument({ publicUrl: 'https://pay.example.in/upi
 
 type Media = { schema: object; example: Record<string, string> }
 type Response = { headers?: Record<string, { $ref: string }>; content?: Record<string, Media> }
-type Operation = { requestBody: { content: Record<string, Media> }; responses: Record<string, Response> }
+type Operation = {
+  operationId: string
+  requestBody: { content: Record<string, Media> }
+  responses: Record<string, Response>
+}
 type Seen = { status: number; header: (name: string) => unknown; text: string }
 
 const paths = Object.entries(DOCUMENT.paths as unknown as Record<string, Record<string, Operation>>)
@@ -84,7 +88,7 @@ function hold(method: string, address: string, seen: Seen) {
 }
 
 afterEach(() => {
-  expect(faults.splice(0), 'answers that openapi.json does not know').toEqual([])
+  expect(faults.splice(0), 'answers that src/docs does not describe').toEqual([])
 })
 
 // The channel on which Fastify tells of every instance that is made.
