@@ -36,6 +36,8 @@ export function demoCommands(demo: Demo, now: Date): string {
     '',
     fetchSettlementList,
     '',
+    `See and try every operation in a browser: ${base}/docs`,
+    '',
     'What the samples in README.md need, as the merchant:',
     '',
     environment(base, demo.merchantKey),
