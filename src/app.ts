@@ -1,4 +1,3 @@
-import underPressure from '@fastify/under-pressure'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { acquirerRoutes } from './acquirer/routes.ts'
@@ -13,12 +12,14 @@ import type { Database } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { createReadRouter } from './db/replica.ts'
 import { docsRoutes } from './docs/routes.ts'
-import { unavailable } from './errors.ts'
 import { registerAnswerDeadline } from './http/answer-deadline.ts'
-import { refuseBadUrl, refuseBrokenHttp, registerErrorHandling } from './http/error-handler.ts'
+import { refuseBrokenHttp, refuseConnect, refuseExpectation } from './http/broken-http.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits, createHttpServer } from './http/connections.ts'
+import { refuseBadUrl, registerErrorHandling } from './http/error-handler.ts'
 import { healthRoutes } from './http/health.ts'
 import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
 import type { Metrics } from './http/metrics.ts'
+import { refuseWhileOverloaded } from './http/overload.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { createRequestLog } from './http/request-log.ts'
@@ -28,15 +29,6 @@ import { createIntents } from './payments/repository.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { createSettlements } from './settlements/repository.ts'
 import { settlementRoutes } from './settlements/routes.ts'
-
-/** Longest time for all of a request to arrive; a slow sender gets 408. */
-const REQUEST_TIMEOUT_MS = 10_000
-const TIMEOUT_CHECK_INTERVAL_MS = 1_000
-/** Longer than the idle time of usual load balancers, so that it is they who close a connection first. */
-const KEEP_ALIVE_TIMEOUT_MS = 75_000
-/** Mean lateness of timers over a second: beyond it more requests come than can be served, and new ones get 503 at once. */
-const EVENT_LOOP_DELAY_LIMIT_MS = 250
-const HEADERS_LIMIT_BYTES = 16 * 1024
 
 export type Dependencies = {
   config: Pick<
@@ -53,11 +45,13 @@ export type Dependencies = {
   now: () => Date
   /** Whether this instance is on its way out: it serves on, and asks everybody to go elsewhere. */
   isDraining?: () => boolean
+  connectionLimits?: ConnectionLimits
 }
 
 /** The service, ready to listen: the table of contents of all that it answers. */
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false } = dependencies
+  const { connectionLimits = CONNECTION_LIMITS } = dependencies
   const intents = createIntents(db, metrics.insertBatch)
   const reports = createReports(db)
   const isLinked = rememberBriefly(createPartners(db).isLinked)
@@ -69,16 +63,11 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 
   const app = fastify({
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    // A missing Host would be answered by Node.js without an envelope; error-handler.ts refuses it.
-    http: {
-      maxHeaderSize: HEADERS_LIMIT_BYTES,
-      requireHostHeader: false,
-      // Node.js lets the longer of the two be the limit of the whole request, and by itself looks every 30 s only.
-      headersTimeout: REQUEST_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-    },
+    serverFactory: (handle) =>
+      createHttpServer({ request: handle, unknownExpectation: refuseExpectation({ requestLog }) }, connectionLimits).on(
+        'connect',
+        refuseConnect({ requestLog }),
+      ),
     trustProxy: config.trustProxy,
     // While it closes it answers what still comes on open connections, instead of refusing it.
     return503OnClosing: false,
@@ -121,12 +110,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 
   await app.register(
     async (v1) => {
-      await v1.register(underPressure, {
-        maxEventLoopDelay: EVENT_LOOP_DELAY_LIMIT_MS,
-        pressureHandler: async () => {
-          throw unavailable()
-        },
-      })
+      refuseWhileOverloaded(v1)
       const limits = await registerRateLimits(v1, config.rateLimitPerMinute)
       await registerAuthentication(v1, { findKey, limits })
       paymentRoutes(v1, {

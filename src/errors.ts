@@ -43,6 +43,10 @@ export class Failure extends Error {
 /** 400: `message` names every fault of the request at once. */
 export const badRequest = (message: string) => new Failure('badRequest', message)
 
+/** 400: without one clear Host, a proxy in front and this service may not mean the same request. */
+export const improperHost = () =>
+  badRequest('Send one Host header: a name or address, and a port if there is one, such as pay.example.in:8080')
+
 /** 401: one text for a missing, malformed, unknown, wrong or revoked credential. */
 export const unauthorized = () =>
   new Failure('unauthorized', 'Send valid credentials: Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)')

@@ -1,5 +1,5 @@
 import type * as z from 'zod'
-import { badRequest, expectationFailed, type Failure, headersTooLarge, requestTimeout } from '../errors.ts'
+import { expectationFailed, type Failure, headersTooLarge, improperHost, requestTimeout } from '../errors.ts'
 import { fail } from '../http/envelope.ts'
 import { toAnswerSchema } from './json-schema.ts'
 
@@ -40,7 +40,7 @@ const MEANING: Record<string, string> = {
 }
 
 /** May be the answer to any request, whatever it asks for: nobody got as far as asking. */
-const NO_PROPER_REQUEST = [badRequest('Send a Host header'), requestTimeout(), expectationFailed(), headersTooLarge()]
+const NO_PROPER_REQUEST = [improperHost(), requestTimeout(), expectationFailed(), headersTooLarge()]
 
 /** The responses of an operation: one success, and a refusal for every status that `failures` have. */
 export function answers(

@@ -1,26 +1,22 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { STATUS_CODES } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import {
   badRequest,
-  expectationFailed,
   Failure,
-  headersTooLarge,
+  improperHost,
   internalError,
   methodNotAllowed,
   notFound,
   payloadTooLarge,
-  requestTimeout,
   tooManyHeaders,
   unauthorized,
   unavailable,
   unsupportedMediaType,
 } from '../errors.ts'
+import { HEADER_LIMIT } from './connections.ts'
 import { fail } from './envelope.ts'
 import { BODY_LIMIT_BYTES } from './input.ts'
-import { newRequestId } from './request-id.ts'
 import type { RequestLog } from './request-log.ts'
 
 declare module 'fastify' {
@@ -32,12 +28,9 @@ declare module 'fastify' {
 
 export type ErrorHandling = { log: Logger; requestLog: RequestLog; isOutage: (error: unknown) => boolean }
 
-/** More than browsers and proxies together send. Node.js would leave out what is beyond a limit, an Idempotency-Key say, and go on. */
-const HEADER_LIMIT = 100
-
 /**
  * Leads every exit of `app` that is not a success into the envelope: what handlers throw, unknown addresses and
- * methods, the framework's refusals, and bytes that are no HTTP.
+ * methods, and the framework's refusals. What never becomes a request of the framework is in broken-http.ts.
  */
 export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
   const methodsOf = new Map<string, Set<string>>()
@@ -46,30 +39,17 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     for (const name of [method].flat()) methods.add(name)
     methodsOf.set(url, methods)
   })
-  app.server.maxHeadersCount = HEADER_LIMIT
   app.addHook('onRequest', (request, _reply, done) => {
     // Names and values in turn; they are more than the limit's as soon as anything was left out.
     if (request.raw.rawHeaders.length > 2 * HEADER_LIMIT) return done(tooManyHeaders(HEADER_LIMIT))
+    if (!hasProperHost(request.raw)) return done(improperHost())
     // Here and not in a handler, before which the body would be read: nobody's 16 KiB for an address that is not there.
-    if (request.is404) return done(nothingHere(request.url))
-    const hostless = request.headers.host === undefined && request.raw.httpVersion === '1.1'
-    done(hostless ? badRequest('Send a Host header') : undefined)
+    done(request.is404 ? nothingHere(request.url) : undefined)
   })
 
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply, handling))
   app.setNotFoundHandler((request) => {
     throw nothingHere(request.url)
-  })
-  app.server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    const answer = rawAnswer(expectationFailed())
-    handling.requestLog.noRequest(answer.id, answer.statusCode)
-    refuseOn(response, answer)
-  })
-  // Without a listener Node.js closes the connection of a CONNECT without a word.
-  app.server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    // Node.js has taken its own listeners off; without one, a client that resets its connection would end the process.
-    socket.on('error', () => socket.destroy())
-    refuseRaw(socket, methodNotAllowed(['GET', 'POST']), handling)
   })
 
   function nothingHere(url: string): Failure {
@@ -88,30 +68,6 @@ export function refuseBadUrl(error: Error, request: FastifyRequest, reply: Fasti
   handling.requestLog.follow(request, reply)
   reply.header('x-request-id', request.id).header('cache-control', 'no-store')
   refuse(error, request, reply, handling)
-}
-
-/** Answers bytes that are no request, or not the rest of one; the connection is closed, since nobody knows where the next one starts. */
-export function refuseBrokenHttp(error: Error & { code?: string }, socket: Duplex, handling: ErrorHandling) {
-  if (error.code === 'ECONNRESET' || socket.destroyed) return
-  // Node.js keeps the answer under way here. What is broken after a whole request must not become that request's answer.
-  const underWay = (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage
-  const failure = brokenHttpFailure(error.code)
-  if (!underWay) refuseRaw(socket, failure, handling)
-  else if (underWay.headersSent || underWay.req.complete) socket.destroy()
-  else refuseOn(underWay, rawAnswer(failure))
-}
-
-function brokenHttpFailure(code: string | undefined): Failure {
-  switch (code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return headersTooLarge()
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return payloadTooLarge(BODY_LIMIT_BYTES)
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return requestTimeout()
-    default:
-      return badRequest('What arrived is not HTTP/1.1')
-  }
 }
 
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, { log, isOutage }: ErrorHandling) {
@@ -149,46 +105,6 @@ function toFailure(error: unknown, isOutage: ErrorHandling['isOutage']): Failure
   }
 }
 
-type RawAnswer = { id: string; statusCode: number; headers: Record<string, string>; body: string }
-
-/** Through the response, which waits for its turn: that of a pipelined request has no socket yet. */
-function refuseOn(response: ServerResponse, { statusCode, headers, body }: RawAnswer) {
-  // Set and not only written, so that the log can name the x-request-id that was sent.
-  response
-    .setHeaders(new Map(Object.entries(headers)))
-    .writeHead(statusCode)
-    .end(body)
-}
-
-function refuseRaw(socket: Duplex, failure: Failure, { requestLog }: ErrorHandling) {
-  if (!socket.writable) {
-    socket.destroy()
-    return
-  }
-  const { id, statusCode, headers, body } = rawAnswer(failure)
-  requestLog.noRequest(id, statusCode)
-  const head = [
-    `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode]}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
-}
-
-/** What is answered past the framework; the connection is closed after it. */
-function rawAnswer(failure: Failure): RawAnswer {
-  const id = newRequestId()
-  const body = JSON.stringify(fail(failure))
-  const headers = {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': String(Buffer.byteLength(body)),
-    'cache-control': 'no-store',
-    'x-request-id': id,
-    ...failure.headers,
-    connection: 'close',
-  }
-  return { id, statusCode: failure.statusCode, headers, body }
-}
-
 /** Whether `path` is an address of the route `pattern`, whose parameters fill one segment each. */
 function matches(pattern: string, path: string): boolean {
   const want = pattern.split('/')
@@ -196,4 +112,19 @@ function matches(pattern: string, path: string): boolean {
   return (
     want.length === have.length && want.every((part, i) => (part.startsWith(':') ? have[i] !== '' : part === have[i]))
   )
+}
+
+/** A name, an IPv4 address or an IPv6 literal, and a port if there is one: RFC 9110, section 7.2, without userinfo and lists. */
+const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
+
+/** RFC 9112, section 3.2: one Host, and a valid one. HTTP/1.0, in which balancers may ask for health, has none or one. */
+function hasProperHost({ rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
+  if (host === undefined) return httpVersion === '1.0'
+  // Node.js keeps the first of several.
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count === 1 && HOST.test(host)
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { serverAccount } from '../../src/dev/postgres-binaries.ts'
@@ -7,8 +8,18 @@ import { until, untilAnswers } from './wait.ts'
 
 const CONFIG = join(import.meta.dirname, 'haproxy.cfg')
 
+/** Whether tests can have HAProxy; without it they are left out and say so, but CI must not pass without them. */
+export function hasHaproxy(): boolean {
+  if (findSystemProgram('haproxy') !== undefined) return true
+  const missing = 'No HAProxy: install the package haproxy'
+  if (process.env.CI === 'true') throw new Error(missing)
+  console.warn(`${missing}. Skipped: what needs a real proxy`)
+  return false
+}
+
 export type Balancer = {
   url: string
+  stop: () => Promise<void>
   /** Waits until the balancer itself takes both instances for able to serve. */
   untilBothServe: () => Promise<void>
 }
@@ -35,9 +46,18 @@ export async function startHaproxy(directory: string, ports: [number, number]): 
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const url = `http://127.0.0.1:${port}`
-  const hasEnded = () => child.exitCode !== null
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   await until('HAProxy listened', () => untilAnswers(`${url}/livez`, hasEnded).then(() => true))
-  return { url, untilBothServe: () => untilAnswers(`http://127.0.0.1:${watchPort}/both-serve`, hasEnded) }
+  return {
+    url,
+    untilBothServe: () => untilAnswers(`http://127.0.0.1:${watchPort}/both-serve`, hasEnded),
+    async stop() {
+      if (hasEnded()) return
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
 }
 
 /** Throws when one of `changes` is not in `text`: the trial would run with another configuration than it says. */

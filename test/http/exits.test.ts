@@ -148,10 +148,58 @@ describe('bytes that are not HTTP (contract B2)', () => {
     expect(JSON.parse(body)).toEqual(refusal(431, 'The request headers are too large; send at most 16 KiB of them'))
   })
 
-  it('400 for a missing Host', async () => {
-    const { head, body } = await raw('GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n')
-    expect(head).toMatch(/^HTTP\/1.1 400 /)
-    expect(JSON.parse(body)).toEqual(refusal(400, 'Send a Host header'))
+  const BAD_HOST = refusal(
+    400,
+    'Send one Host header: a name or address, and a port if there is one, such as pay.example.in:8080',
+  )
+
+  it.each([
+    ['none', ''],
+    ['two', 'Host: x\r\nHost: y\r\n'],
+    ['the same twice', 'Host: x\r\nhOST: x\r\n'],
+    ['an empty one', 'Host:\r\n'],
+    ['a user in it', 'Host: x@y\r\n'],
+    ['a path in it', 'Host: x/y\r\n'],
+    ['a list', 'Host: x, y\r\n'],
+    ['a list without blanks', 'Host: x,y\r\n'],
+    ['a blank in it', 'Host: x y\r\n'],
+    ['a port that is none', 'Host: x:y\r\n'],
+    ['two ports', 'Host: x:1:2\r\n'],
+    ['an IPv6 address without brackets', 'Host: ::1\r\n'],
+    ['a query', 'Host: x?y\r\n'],
+    ['a port alone', 'Host: :80\r\n'],
+    ['bytes that are no ASCII', 'Host: b\u00fccher.example\r\n'],
+  ])('400 for a wrong Host: %s', async (_name, host) => {
+    for (const path of ['/livez', '/nowhere']) {
+      const { head, body } = await raw(
+        Buffer.from(`GET ${path} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 'latin1'),
+      )
+      expect([head.slice(0, 13), JSON.parse(body)]).toEqual(['HTTP/1.1 400 ', BAD_HOST])
+    }
+  })
+
+  it.each([
+    'pay.example.in',
+    'PAY.example.in.',
+    'pay.example.in:8080',
+    'pay.example.in:',
+    'api_1',
+    'payments_api-1.internal:3000',
+    'xn--bcher-kva.example',
+    '10.0.0.11:3000',
+    '[::1]',
+    '[::1]:3000',
+    '[2001:db8::7%25eth0]:3000',
+    '[::ffff:10.0.0.1]',
+  ])('200 for what clients and proxies send as Host: %s', async (host) => {
+    const { head } = await raw(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+    expect(head).toMatch(/^HTTP\/1.1 200 /)
+  })
+
+  it('200 for an address in absolute form, and for HTTP/1.0 without a Host, as balancers ask for health', async () => {
+    const absolute = 'GET http://pay.example.in/livez HTTP/1.1\r\nHost: pay.example.in\r\nConnection: close\r\n\r\n'
+    expect((await raw(absolute)).head).toMatch(/^HTTP\/1.1 200 /)
+    expect((await raw('GET /readyz HTTP/1.0\r\n\r\n')).head).toMatch(/^HTTP\/1.1 200 /)
   })
 
   it('417 for an Expect that nobody knows', async () => {

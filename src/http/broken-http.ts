@@ -1,0 +1,115 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import {
+  badRequest,
+  expectationFailed,
+  type Failure,
+  headersTooLarge,
+  methodNotAllowed,
+  payloadTooLarge,
+  requestTimeout,
+} from '../errors.ts'
+import { connectionOf } from './connections.ts'
+import { fail } from './envelope.ts'
+import { BODY_LIMIT_BYTES } from './input.ts'
+import { newRequestId } from './request-id.ts'
+import type { RequestLog } from './request-log.ts'
+
+type Handling = { requestLog: RequestLog }
+
+/**
+ * Answers bytes that are no request, or not the rest of one; then the connection is closed, since nobody knows where the
+ * next one starts. Every request gets one answer at most: where its answer was begun, the connection is closed in silence.
+ * A second answer would be taken for that of the next request, and behind a proxy that one may be another client's.
+ */
+export function refuseBrokenHttp(
+  error: Error & { code?: string },
+  socket: Duplex & { bytesRead?: number },
+  handling: Handling,
+) {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const { last, underWay } = connectionOf(socket)
+  if (last && !last.req.complete) {
+    // Its own answer, which waits for its turn behind those of earlier requests.
+    if (last.headersSent) socket.destroy()
+    else refuseOn(last, rawAnswer(brokenHttpFailure(error.code)))
+  } else if (underWay.size > 0 || socket.bytesRead === 0) {
+    // What is broken after a whole request must not become its answer, and silence asks for none.
+    socket.destroy()
+  } else {
+    refuseRaw(socket, brokenHttpFailure(error.code), handling)
+  }
+}
+
+/** Answers a request with an Expect that nobody knows, before anything else looks at it. */
+export function refuseExpectation({ requestLog }: Handling): RequestListener {
+  return (_request, response) => {
+    const answer = rawAnswer(expectationFailed())
+    requestLog.noRequest(answer.id, answer.statusCode)
+    refuseOn(response, answer)
+  }
+}
+
+/** Answers CONNECT. Without a listener Node.js closes the connection without a word. */
+export function refuseConnect(handling: Handling) {
+  return (_request: IncomingMessage, socket: Duplex) => {
+    // Node.js has taken its own listeners off; without one, a client that resets its connection would end the process.
+    socket.on('error', () => socket.destroy())
+    if (connectionOf(socket).underWay.size > 0) socket.destroy()
+    else refuseRaw(socket, methodNotAllowed(['GET', 'POST']), handling)
+  }
+}
+
+function brokenHttpFailure(code: string | undefined): Failure {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return headersTooLarge()
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return payloadTooLarge(BODY_LIMIT_BYTES)
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return requestTimeout()
+    default:
+      return badRequest('What arrived is not HTTP/1.1')
+  }
+}
+
+type RawAnswer = { id: string; statusCode: number; headers: Record<string, string>; body: string }
+
+/** Through the response, which waits for its turn: that of a pipelined request has no socket yet. */
+function refuseOn(response: ServerResponse, { statusCode, headers, body }: RawAnswer) {
+  // Set and not only written, so that the log can name the x-request-id that was sent.
+  response
+    .setHeaders(new Map(Object.entries(headers)))
+    .writeHead(statusCode)
+    .end(body)
+}
+
+function refuseRaw(socket: Duplex, failure: Failure, { requestLog }: Handling) {
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const { id, statusCode, headers, body } = rawAnswer(failure)
+  requestLog.noRequest(id, statusCode)
+  const head = [
+    `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode]}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+/** What is answered past the framework; the connection is closed after it. */
+function rawAnswer(failure: Failure): RawAnswer {
+  const id = newRequestId()
+  const body = JSON.stringify(fail(failure))
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'no-store',
+    'x-request-id': id,
+    ...failure.headers,
+    connection: 'close',
+  }
+  return { id, statusCode: failure.statusCode, headers, body }
+}

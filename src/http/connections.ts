@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+
+export const CONNECTION_LIMITS = {
+  /** Longest time for all of a request to arrive; a slow sender gets 408. A connection that never sends a byte is closed. */
+  requestMs: 10_000,
+  /** Longer than the idle time of usual load balancers, so that it is they who close a connection first. */
+  keepAliveMs: 75_000,
+  /**
+   * Longest time in which nothing is read from or written to a connection with a request under way; then its reader
+   * takes nothing, and it is closed. Node.js lets the first such time pass after which something had been written. Open
+   * pay pages get a heartbeat about every 20 s.
+   */
+  stalledMs: 60_000,
+  /**
+   * Requests under way on one connection. Browsers and proxies send one at a time; each one more costs memory and a place
+   * in every queue before any is answered: 100,000 at once were measured to block the event loop for 3 s.
+   */
+  requestsUnderWay: 32,
+  /** As many as pay pages may be open, and room for all others. Each takes about 20 KB. */
+  connections: 12_000,
+  /** Open files kept for the database, the log and the operator's listener. A process that has none left fails anywhere. */
+  filesKeptFree: 256,
+}
+
+export type ConnectionLimits = typeof CONNECTION_LIMITS
+
+const TIMEOUT_CHECK_INTERVAL_MS = 1_000
+export const HEADERS_LIMIT_BYTES = 16 * 1024
+/** More than browsers and proxies together send. Node.js would leave out what is beyond a limit, an Idempotency-Key say, and go on. */
+export const HEADER_LIMIT = 100
+/** The part of all places from which on a connection without any request yet gives its place to the next one. */
+const CROWDED = 0.9
+/** Open files of a process where the system does not tell: what is usual on POSIX systems at least. */
+const USUAL_OPEN_FILES = 1_024
+
+/** What is known of a connection beyond what Node.js tells. */
+export type Connection = {
+  /** Answers that are not over yet, in the order of their requests. */
+  underWay: Set<ServerResponse>
+  /** The answer to the latest request whose headers have come. */
+  last: ServerResponse | undefined
+}
+
+const connections = new WeakMap<Duplex, Connection>()
+
+export function connectionOf(socket: Duplex): Connection {
+  const connection = connections.get(socket) ?? { underWay: new Set(), last: undefined }
+  connections.set(socket, connection)
+  return connection
+}
+
+export type Handlers = {
+  request: RequestListener
+  /** For an Expect that is not 100-continue. */
+  unknownExpectation: RequestListener
+}
+
+/** An HTTP server with a limit on everything that a connection can hold. */
+export function createHttpServer({ request, unknownExpectation }: Handlers, limits: ConnectionLimits): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: HEADERS_LIMIT_BYTES,
+      // A missing Host would be answered by Node.js without an envelope; error-handler.ts refuses it.
+      requireHostHeader: false,
+      requestTimeout: limits.requestMs,
+      // Node.js lets the longer of the two be the limit of the whole request, and by itself looks every 30 s only.
+      headersTimeout: limits.requestMs,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+      keepAliveTimeout: limits.keepAliveMs,
+    },
+    serveWith(request),
+  )
+  server.on('checkExpectation', serveWith(unknownExpectation))
+  server.maxHeadersCount = HEADER_LIMIT
+  server.setTimeout(limits.stalledMs)
+  limitConnections(server, Math.min(limits.connections, fileLimit(limits.filesKeptFree)))
+  return server
+
+  function serveWith(handle: RequestListener): RequestListener {
+    return (request, response) => {
+      const { socket } = request
+      // Node.js reads what has arrived to its end, though the connection was closed in its midst.
+      if (socket.destroyed) return
+      const connection = connectionOf(socket)
+      const { underWay } = connection
+      if (underWay.size >= limits.requestsUnderWay) {
+        socket.destroy()
+        return
+      }
+      connection.last = response
+      underWay.add(response)
+      response.once('close', () => underWay.delete(response))
+      closeUnlessReadToItsEnd(response)
+      handle(request, response)
+    }
+  }
+}
+
+/**
+ * What is broken in the rest of a body comes to light after an early answer, such as 404, and ends the connection. A proxy
+ * may have lent it to another client by then, whose request would be lost: after such an answer nobody must reuse it.
+ * With a Content-Length nothing can be broken in the rest, and a chunked body that was read keeps its connection.
+ */
+function closeUnlessReadToItsEnd(response: ServerResponse) {
+  const { req: request, shouldKeepAlive } = response
+  if (request.headers['transfer-encoding'] === undefined) return
+  response.shouldKeepAlive = false
+  request.once('end', () => {
+    response.shouldKeepAlive = shouldKeepAlive
+  })
+}
+
+/**
+ * At most `limit` connections; one more is closed at once. Before it comes to that, the oldest without any request gives
+ * its place: a proxy or client that connects sends at once, so silent ones keep nobody out.
+ */
+function limitConnections(server: Server, limit: number) {
+  const waiting = new Set<Duplex>()
+  let open = 0
+  server.maxConnections = limit
+  server.on('connection', (socket) => {
+    open++
+    waiting.add(socket)
+    socket.once('close', () => {
+      open--
+      waiting.delete(socket)
+      // Node.js closes the answer whose turn it is; of those behind it nobody would ever learn that their client is gone.
+      for (const response of connectionOf(socket).underWay) {
+        if (!response.socket) response.destroy().emit('close')
+      }
+    })
+    if (open > limit * CROWDED) waiting.values().next().value?.destroy()
+  })
+  const hasSent: RequestListener = ({ socket }) => waiting.delete(socket)
+  server.prependListener('request', hasSent).prependListener('checkExpectation', hasSent)
+}
+
+/** How many connections the process may have open besides `keptFree` files, or half of all files if they are few. */
+function fileLimit(keptFree: number): number {
+  const files = openFilesLimit()
+  return files - Math.min(keptFree, Math.floor(files / 2))
+}
+
+/** Node.js raises the soft limit to the hard one when it starts, and has no way to ask for it. */
+function openFilesLimit(): number {
+  try {
+    const [, soft] = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    if (soft !== undefined) return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
+  } catch {
+    // No Linux.
+  }
+  return USUAL_OPEN_FILES
+}
