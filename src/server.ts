@@ -8,8 +8,12 @@ import { openLog } from './log.ts'
 
 /** Connections for lists that are being streamed, to the primary and to the replica each. */
 const LIST_POOL_SIZE = 4
-/** Longest time for a scrape of the metrics to arrive. */
+/** Lists that wait for one of those; each holds its connection for seconds, so that more would wait for nothing. */
+const LIST_WAITING_LIMIT = 100
+/** Longest time for a scrape of the metrics to arrive, and for its reader to take nothing of it. */
 const OPS_REQUEST_TIMEOUT_MS = 10_000
+/** Scrapers and operators; their connections come out of the open files that are kept free of customers' ones. */
+const OPS_CONNECTION_LIMIT = 64
 /**
  * Longest wait for what is under way when the service ends: a long list is read as slowly as its client likes. Together
  * with the drain it must stay below the 30 s after which container platforms kill.
@@ -26,7 +30,8 @@ process.on('uncaughtException', (error) => {
   process.exit(1)
 })
 
-const listPool = (url: string) => createPool({ url, size: LIST_POOL_SIZE, log, queryTimeoutMs: 0 })
+const listPool = (url: string) =>
+  createPool({ url, size: LIST_POOL_SIZE, log, queryTimeoutMs: 0, waitingLimit: LIST_WAITING_LIMIT })
 const db = createPool({ url: config.databaseUrl, size: config.databasePoolSize, log })
 const listDb = listPool(config.databaseUrl)
 const replicaDb = config.databaseReadUrl === undefined ? undefined : listPool(config.databaseReadUrl)
@@ -44,7 +49,8 @@ const app = await buildApp({
   now: () => new Date(),
   isDraining: () => stoppingSince !== undefined,
 })
-const opsApp = fastify({ requestTimeout: OPS_REQUEST_TIMEOUT_MS })
+const opsApp = fastify({ requestTimeout: OPS_REQUEST_TIMEOUT_MS, connectionTimeout: OPS_REQUEST_TIMEOUT_MS })
+opsApp.server.maxConnections = OPS_CONNECTION_LIMIT
 metricsRoutes(opsApp, metrics)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))

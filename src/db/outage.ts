@@ -25,9 +25,12 @@ const OUTAGE_ERRNOS = new Set([
 /** The message of our own error for a look-up without an answer. */
 export const LOOK_UP_TIMEOUT = 'Look-up timeout'
 
-// pg reports all but the last without any code.
+/** The message of our own error for a pool for whose connections too many wait already. */
+export const POOL_CROWDED = 'Too many wait for a connection'
+
+// pg reports all but the last two without any code.
 const OUTAGE_MESSAGES =
-  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Look-up timeout)/
+  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Look-up timeout|Too many wait for a connection)/
 
 /** Whether `error` says that the database is away or overloaded, as opposed to a fault of ours. */
 export function isOutage(error: unknown): boolean {

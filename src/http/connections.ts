@@ -81,11 +81,12 @@ export function createHttpServer({ request, unknownExpectation }: Handlers, limi
   function serveWith(handle: RequestListener): RequestListener {
     return (request, response) => {
       const { socket } = request
-      // Node.js reads what has arrived to its end, though the connection was closed in its midst.
+      // A request may come to light behind the one for which its connection was closed.
       if (socket.destroyed) return
       const connection = connectionOf(socket)
       const { underWay } = connection
       if (underWay.size >= limits.requestsUnderWay) {
+        stopParsing(socket)
         socket.destroy()
         return
       }
@@ -96,6 +97,15 @@ export function createHttpServer({ request, unknownExpectation }: Handlers, limi
       handle(request, response)
     }
   }
+}
+
+/**
+ * A closed connection's last 64 KiB would still be parsed, about 1,400 requests and 90 ms that nobody needs. Node.js has no
+ * official way to end that; were this one gone, only the time would be lost.
+ */
+function stopParsing(socket: Duplex & { parser?: { onIncoming?: () => number } | null }) {
+  const FAIL = -1
+  if (socket.parser?.onIncoming) socket.parser.onIncoming = () => FAIL
 }
 
 /**

@@ -36,7 +36,7 @@ export type Target = {
  * The service as a process of its own, with a merchant and a partner, for the tests of the file that calls it. When
  * they are over it must still be the same process, and answer.
  */
-export function startTarget(): Target {
+export function startTarget(options: { openFiles?: number } = {}): Target {
   const target = {} as Target
   const agent = new Agent({ keepAlive: true })
   let drop: () => Promise<void>
@@ -47,10 +47,8 @@ export function startTarget(): Target {
     const db = createPool({ url: database.url, size: 2, log: { warn: () => undefined } })
     const { mid, key } = await newMerchant(db)
     const partner = await newPartner(db, mid)
-    const server = await startServerProcess(database.url, {
-      ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
-      RATE_LIMIT_PER_MINUTE: '1000000',
-    })
+    const environment = { ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), RATE_LIMIT_PER_MINUTE: '1000000' }
+    const server = await startServerProcess(database.url, environment, options)
     const log: Record<string, unknown>[] = []
     createInterface({ input: server.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       log.push(JSON.parse(line))

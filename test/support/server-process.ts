@@ -18,8 +18,12 @@ export type ServerProcess = {
 export async function startServerProcess(
   databaseUrl: string,
   environment: Record<string, string> = {},
+  { openFiles }: { openFiles?: number } = {},
 ): Promise<ServerProcess> {
-  const child = spawn(process.execPath, ['--max-semi-space-size=16', '--import', 'tsx', 'src/server.ts'], {
+  const service = [process.execPath, '--max-semi-space-size=16', '--import', 'tsx', 'src/server.ts']
+  const limited = ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`, ...service]
+  const [command, ...args] = openFiles === undefined ? service : limited
+  const child = spawn(command as string, args, {
     cwd: ROOT,
     env: {
       ...process.env,

@@ -6,6 +6,7 @@ import { buildApp } from '../../src/app.ts'
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../../src/auth/credentials.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits } from '../../src/http/connections.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
@@ -51,6 +52,7 @@ export async function startService(
     acquirerSecrets?: string[]
     rateLimitPerMinute?: number
     publicUrl?: string
+    connectionLimits?: Partial<ConnectionLimits>
     /** A migrated database and a replica of it, which their maker removes. */
     replicated?: { url: string; replicaUrl: string }
   } = {},
@@ -72,7 +74,8 @@ export async function startService(
     rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,
   }
   const metrics = createMetrics({ requests: db, lists: listDb })
-  const app = await buildApp({ config, db, listDb, replicaDb, log, metrics, now: clock.now })
+  const connectionLimits = { ...CONNECTION_LIMITS, ...options.connectionLimits }
+  const app = await buildApp({ config, db, listDb, replicaDb, log, metrics, now: clock.now, connectionLimits })
   started.push(async () => {
     await app.close()
     await Promise.all([db.end(), listDb.end(), replicaDb?.end()])

@@ -1,0 +1,163 @@
+import { once } from 'node:events'
+import { Agent } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { residentMB } from '../bench/processes.ts'
+import { type Answer, send, tally } from '../deployment/requests.ts'
+import {
+  basic,
+  CREATE,
+  form,
+  intentFields,
+  LIST,
+  newMerchant,
+  newPartner,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+import { FORM, startTarget } from './target.ts'
+
+/** As many open files as an ordinary account may have, and more silent connections than that. */
+const OPEN_FILES = 4_096
+const SILENT = 4_200
+const PIPELINED = 100_000
+/** How long a client that may send all its requests waits for their answers. */
+const ANSWERED_MS = 5_000
+/** Requests of the neighbour: 25 a second. */
+const NEIGHBOUR_INTERVAL_MS = 40
+
+const target = startTarget({ openFiles: OPEN_FILES })
+
+const create = () => ({
+  path: CREATE,
+  headers: { 'content-type': FORM, authorization: basic(target.key) },
+  body: form(intentFields(target.mid, { order_id: unique('o') })),
+})
+
+/** Creates of another client, at a steady rate, for as long as `attack` takes and for a second after it. */
+async function neighbourBeside(attack: () => Promise<void>, agent: Agent): Promise<Answer[]> {
+  await send(target.server.url, create(), agent)
+  let over = false
+  const attacked = attack()
+    .then(() => sleep(1_000))
+    .finally(() => {
+      over = true
+    })
+  const answers: Promise<Answer>[] = []
+  while (!over) {
+    answers.push(send(target.server.url, create(), agent))
+    await sleep(NEIGHBOUR_INTERVAL_MS)
+  }
+  await attacked
+  return Promise.all(answers)
+}
+
+function open(port: number): Socket {
+  const socket = connect(port, '127.0.0.1')
+  // How it is closed does not matter here.
+  return socket.on('error', () => undefined)
+}
+
+describe('one client with many requests or connections', () => {
+  it(`that pipelines ${PIPELINED} requests costs its neighbour no payment, and the service no memory`, async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+    const before = residentMB(target.server.pid)
+    let peak = before
+    const answers = await neighbourBeside(async () => {
+      let sent = 0
+      while (sent < PIPELINED) {
+        const socket = open(target.server.port).resume()
+        const closed = new Promise((resolve) => socket.once('close', resolve))
+        while (sent < PIPELINED && !socket.destroyed) {
+          const some = Array.from({ length: 1_000 }, () => `GET /pay/${unique('')} HTTP/1.1\r\nHost: x\r\n\r\n`)
+          sent += some.length
+          await new Promise((resolve) => socket.write(some.join(''), resolve))
+        }
+        await Promise.race([closed, sleep(ANSWERED_MS)])
+        socket.destroy()
+        peak = Math.max(peak, residentMB(target.server.pid))
+      }
+    }, agent)
+    agent.destroy()
+    expect(tally(answers)).toBe(`200 × ${answers.length}`)
+    expect(peak - before).toBeLessThan(250)
+  })
+
+  it(`that opens ${SILENT} silent connections keeps nobody else out, nor ends the process`, async () => {
+    const keptAlive = new Agent({ keepAlive: true, maxSockets: 4 })
+    const anew = new Agent({ keepAlive: false })
+    const sockets: Socket[] = []
+    const later: Answer[] = []
+    const answers = await neighbourBeside(async () => {
+      for (let i = 0; i < SILENT; i++) {
+        sockets.push(open(target.server.port))
+        if (i % 100 === 0) await sleep(10)
+      }
+      // Longer than the service takes to look after its own state again.
+      for (let i = 0; i < 20; i++) {
+        later.push(await send(target.server.url, create(), anew))
+        await sleep(100)
+      }
+    }, keptAlive)
+    for (const socket of sockets) socket.destroy()
+    keptAlive.destroy()
+    expect([tally(later), tally(answers)]).toEqual([`200 × ${later.length}`, `200 × ${answers.length}`])
+    expect(target.server.child.exitCode).toBe(null)
+  })
+})
+
+describe('a connection', () => {
+  let service: TestService
+  let port: number
+  beforeAll(async () => {
+    service = await startService({ connectionLimits: { stalledMs: 1_000, requestMs: 1_000 } })
+    await service.app.listen({ host: '127.0.0.1', port: 0 })
+    port = (service.app.server.address() as { port: number }).port
+  })
+
+  const openConnections = () =>
+    new Promise<number>((resolve) => service.app.server.getConnections((_error, count) => resolve(count)))
+
+  it('whose reader takes nothing is closed', async () => {
+    const socket = open(port).pause()
+    const large = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n'
+    socket.write(large.repeat(30))
+    await expect.poll(openConnections).toBe(1)
+    await expect.poll(openConnections, { timeout: 20_000, interval: 200 }).toBe(0)
+    socket.destroy()
+  })
+
+  it('that is silent from the start is closed without a word', async () => {
+    const socket = open(port)
+    const bytes: Buffer[] = []
+    socket.on('data', (some) => bytes.push(some))
+    await once(socket, 'close')
+    expect(bytes).toEqual([])
+  })
+
+  it('may be kept for 75 s between two requests', async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/livez`)
+    expect(answer.headers.get('keep-alive')).toBe('timeout=75')
+  })
+
+  it('whose client leaves lets go of what all its requests hold, also of those that wait for their turn', async () => {
+    const { mid } = await newMerchant(service.db)
+    const { pid, key } = await newPartner(service.db, mid)
+    await service.listDb.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+       select $1, 'U' || lpad(i::text, 10, '0'), 1, 'B' || i, 'SUCCESS', '2026-01-02', '2026-01-02'
+         from generate_series(1, 60000) i`,
+      [mid],
+    )
+    const body = form({ pid, mid, s_date: '01-01-2026', e_date: '31-01-2026' })
+    const list = `POST ${LIST} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(key)}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    const busy = () => service.listDb.totalCount - service.listDb.idleCount
+    const socket = open(port).pause()
+    socket.write(list + list)
+    await expect.poll(busy, { timeout: 10_000 }).toBe(2)
+    socket.destroy()
+    await expect.poll(busy, { timeout: 10_000 }).toBe(0)
+  })
+})
