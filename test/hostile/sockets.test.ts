@@ -27,6 +27,15 @@ function expectEnvelopes(answers: WireAnswer[]): void {
   for (const answer of answers) expectEnvelope(answer)
 }
 
+/** `bytes` in pieces, cut at the places that `cuts` say as parts of its length. */
+function inPieces(bytes: Buffer | string, cuts: number[]): Buffer[] {
+  const all = Buffer.from(bytes as Buffer)
+  const places = [...cuts.map((part) => Math.floor(part * all.length)), all.length].sort((a, b) => a - b)
+  return places.map((end, i) => all.subarray(places[i - 1] ?? 0, end)).filter(({ length }) => length > 0)
+}
+
+const someCuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 4 })
+
 async function expectStillServing(): Promise<void> {
   const [answer] = await target.raw(good(unique('o'), 'close'))
   expect(answer?.status).toBe(200)
@@ -67,11 +76,20 @@ describe('bytes on a socket', () => {
     const several = fc
       .array(fc.oneof(requestLike, bytes), { minLength: 1, maxLength: 3 })
       .map((all) => Buffer.concat(all))
+    const sent = fc.tuple(several, someCuts).map(([all, cuts]) => inPieces(all, cuts))
     const seen = { answers: 0 }
     await fc.assert(
-      fc.asyncProperty(fc.array(several, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (garbage) => {
+      fc.asyncProperty(fc.array(sent, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (garbage) => {
         const exchanges = await Promise.all(garbage.map((sent) => target.raw(sent, LEAVING)))
         exchanges.forEach(expectEnvelopes)
+        for (const [i, answers] of exchanges.entries()) {
+          // One for each request line, and one for what begins none.
+          const lines =
+            Buffer.concat(garbage[i] ?? [])
+              .toString('latin1')
+              .split('HTTP/').length - 1
+          expect(answers.length).toBeLessThanOrEqual(lines + 1)
+        }
         seen.answers += exchanges.flat().length
       }),
       { numRuns: 16, endOnFailure: true },
@@ -100,6 +118,68 @@ describe('bytes on a socket', () => {
       { numRuns: 10, endOnFailure: true },
     )
     await expectStillServing()
+  })
+})
+
+describe('requests one after the other, in pieces, of which any may break in its body', () => {
+  type Sent = { text: string; statuses: number[] }
+  const starts: [string, number][] = [
+    ['POST /nowhere', 404],
+    ['GET /nowhere', 404],
+    [`PUT ${CREATE}`, 405],
+    [`POST ${CREATE}`, 401],
+    ['GET /livez', 200],
+    ['GET /readyz', 200],
+    ['POST /acquirer/paymentNotification', 401],
+  ]
+  const bodies: [string, boolean][] = [
+    ['Content-Length: 5\r\n\r\nmid=x', true],
+    ['Transfer-Encoding: chunked\r\n\r\n5\r\nmid=x\r\n0\r\n\r\n', true],
+    ['Transfer-Encoding: chunked\r\n\r\n5\r\nmid=x\r\n0\r\nX-Sum: 1\r\n\r\n', true],
+    ['Transfer-Encoding: chunked\r\n\r\n5\r\nmid=x\r\n0\r\nContent-Length: 5\r\n\r\n', false],
+    ['Transfer-Encoding: chunked\r\n\r\n5\r\nmid=x\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n', false],
+    ['Transfer-Encoding: chunked\r\n\r\n5\r\nmid=x\r\nzz\r\n', false],
+    ['Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nmid=xyz\r\n', false],
+    [`Transfer-Encoding: chunked\r\n\r\n5\r\nmid=x\r\n0\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`, false],
+  ]
+  const request = fc
+    .tuple(fc.constantFrom(...starts), fc.constantFrom(...bodies), fc.boolean())
+    .map(([[start, status], [body, isWhole], expects]): Sent => {
+      const headers = `Host: x\r\nContent-Type: ${FORM}\r\n${expects ? 'Expect: 100-continue\r\n' : ''}`
+      // What breaks may be told of its break, unless it was answered before: never both.
+      return { text: `${start} HTTP/1.1\r\n${headers}${body}`, statuses: isWhole ? [status] : [status, 400, 413, 431] }
+    })
+  const exchange = fc.tuple(fc.array(request, { minLength: 1, maxLength: 4 }), someCuts)
+
+  it('never bring more answers than requests, each in its turn', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(exchange, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
+        await Promise.all(
+          all.map(async ([requests, cuts]) => {
+            const answers = await target.raw(inPieces(requests.map(({ text }) => text).join(''), cuts), LEAVING)
+            expectEnvelopes(answers)
+            const got = answers.map(({ status }) => status)
+            const isExpected = got.every((status, i) => requests[i]?.statuses.includes(status))
+            if (!isExpected) throw new Error(`${got} to ${JSON.stringify([requests, cuts])}`)
+          }),
+        )
+      }),
+      { numRuns: 12, endOnFailure: true },
+    )
+    await expectStillServing()
+  })
+
+  it.each([
+    [
+      'chunks',
+      (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`,
+    ],
+    ['a length', (text: string) => `Content-Length: ${text.length}\r\n\r\n${text}`],
+  ])('keep their connection when they are whole and were read: with %s', async (_name, framed) => {
+    const body = () => framed(form(intentFields(target.mid, { order_id: unique('o') })))
+    const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
+    const answers = await target.raw([head + body(), head + body(), good(unique('o'), 'close')])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 })
 

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -13,6 +14,11 @@ export const JSON_TYPE = 'application/json'
 
 /** How long an exchange on a socket may take; the service itself gives up on a request after 10 s. */
 const EXCHANGE_LIMIT_MS = 15_000
+
+/** Between two pieces of what is sent: long enough for the service to answer what it has. */
+const PIECE_PAUSE_MS = 10
+
+type Bytes = Uint8Array | string
 
 export type WireAnswer = { status: number; headers: Record<string, unknown>; text: string }
 
@@ -26,10 +32,10 @@ export type Target = {
   log: Record<string, unknown>[]
   post: (path: string, body: Uint8Array | string, headers: OutgoingHttpHeaders) => Promise<WireAnswer>
   /**
-   * Sends bytes as they are, and answers what came back until the connection was closed: by the service, or by a
+   * Sends bytes as they are, a list of them piece by piece, and answers what came back until the connection was closed: by the service, or by a
    * client that leaves, in order or by a reset, after `patienceMs` without a byte from it.
    */
-  raw: (bytes: Uint8Array | string, leaving?: { patienceMs: number; reset?: boolean }) => Promise<WireAnswer[]>
+  raw: (bytes: Bytes | Bytes[], leaving?: { patienceMs: number; reset?: boolean }) => Promise<WireAnswer[]>
 }
 
 /**
@@ -82,10 +88,20 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
 
   target.raw = (bytes, leaving) =>
     new Promise((resolve, reject) => {
-      const socket = connect(target.server.port, '127.0.0.1', () => socket.write(bytes))
+      const pieces = [bytes].flat()
+      const socket = connect(target.server.port, '127.0.0.1', async () => {
+        for (const [i, piece] of pieces.entries()) {
+          if (i > 0) await sleep(PIECE_PAUSE_MS)
+          if (socket.writable) socket.write(piece)
+        }
+      }).setNoDelay(true)
       const chunks: Buffer[] = []
       const late = setTimeout(() => {
-        reject(new Error(`neither answered nor closed: ${JSON.stringify(Buffer.from(bytes).toString('latin1'))}`))
+        reject(
+          new Error(
+            `neither answered nor closed: ${JSON.stringify(pieces.map((piece) => Buffer.from(piece).toString('latin1')))}`,
+          ),
+        )
         socket.destroy()
       }, EXCHANGE_LIMIT_MS)
       if (leaving)
