@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { acquirerRoutes } from './acquirer/routes.ts'
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
+import { createKeyFinder } from './auth/find-keys.ts'
 import { dynamicQr } from './checkout/dynamic-qr.ts'
 import { checkoutRoutes } from './checkout/routes.ts'
 import type { Config } from './config.ts'
@@ -56,7 +57,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const reports = createReports(db)
   const isLinked = rememberBriefly(createPartners(db).isLinked)
   const readFromReplica = replicaDb && createReadRouter({ primary: db, replica: replicaDb })
-  const findKey = rememberBriefly(createAccessKeys(db).find)
+  const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db)))
 
   const requestLog = createRequestLog(log, metrics)
   const errorHandling = { log, requestLog, isOutage }

@@ -26,20 +26,32 @@ export type NewAccessKey = {
 const LISTING = `
   public_key as "publicKey", mid, pid, label, created_at as "createdAt", revoked_at as "revokedAt"`
 
+const KEY_AND_OWNER = `
+  select k.public_key, k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.created_at, m.disabled_at
+    from access_keys k
+    left join merchants m on m.mid = k.mid`
+
 /** The key table. A secret is never in it, only its SHA-256. */
 export function createAccessKeys(db: Queryable) {
   return {
     /** The live key of that name with its owner as they are now; undefined when unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
       const { rows } = await db.query<KeyRow>(
-        `select k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.created_at, m.disabled_at
-           from access_keys k
-           left join merchants m on m.mid = k.mid
+        `${KEY_AND_OWNER}
           where k.public_key = $1 and k.revoked_at is null`,
         [publicKey],
       )
-      const [row] = rows
-      return row && { publicKey, secretHash: row.secret_hash, caller: toCaller(row) }
+      return rows[0] && toAccessKey(rows[0])
+    },
+
+    /** The same for several names at once, by name. */
+    async findAll(publicKeys: string[]): Promise<Map<string, AccessKey>> {
+      const { rows } = await db.query<KeyRow>(
+        `${KEY_AND_OWNER}
+          where k.public_key = any($1::text[]) and k.revoked_at is null`,
+        [publicKeys],
+      )
+      return new Map(rows.map((row) => [row.public_key, toAccessKey(row)]))
     },
 
     /** Stores a key of an owner that exists; the foreign keys refuse any other (SQLSTATE 23503). */
@@ -79,6 +91,7 @@ export function createAccessKeys(db: Queryable) {
 export type AccessKeys = ReturnType<typeof createAccessKeys>
 
 type KeyRow = {
+  public_key: string
   secret_hash: Buffer
   pid: string | null
   mid: string
@@ -88,6 +101,10 @@ type KeyRow = {
   dynamic_qr: Merchant['dynamicQr']
   created_at: Date
   disabled_at: Date | null
+}
+
+function toAccessKey(row: KeyRow): AccessKey {
+  return { publicKey: row.public_key, secretHash: row.secret_hash, caller: toCaller(row) }
 }
 
 function toCaller(row: KeyRow): Caller {

@@ -31,7 +31,11 @@ export async function registerAuthentication(app: FastifyInstance, { findKey, li
     async validate(publicKey, secret, request) {
       request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
       const key = request.publicKey && (await findKey(request.publicKey).catch(failedLookUp))
-      if (!key || !secretMatches(secret, key.secretHash)) {
+      if (!key) {
+        await limits.countUnknownKey(request)
+        throw unauthorized()
+      }
+      if (!secretMatches(secret, key.secretHash)) {
         await limits.countFailure(request)
         throw unauthorized()
       }

@@ -5,17 +5,22 @@ import { tooManyRequests } from '../errors.ts'
 const WINDOW_MS = 60_000
 /** Wrong credentials for one public key from one address in a minute. */
 const FAILURES_PER_MINUTE = 20
+/** Unknown public keys from one address in a minute: shops with a revoked key among them, behind a balancer many. */
+const UNKNOWN_KEYS_PER_MINUTE = 100
 
 export type RateLimits = {
   /** Counts a request of an accepted key; throws 429 when the key has had its share of this minute. */
   countRequest: (request: FastifyRequest) => Promise<void>
-  /** Counts a refused credential; throws 429 when there were too many. Right credentials are never held up. */
+  /** Counts a wrong secret of a key; throws 429 when there were too many. Right credentials are never held up. */
   countFailure: (request: FastifyRequest) => Promise<void>
+  /** Counts a public key that nobody has; throws 429 when there were too many. Known keys are never held up. */
+  countUnknownKey: (request: FastifyRequest) => Promise<void>
 }
 
 /**
  * Limits by `request.publicKey`, counted in this process. Failures count by key and address together: without
- * TRUST_PROXY everybody behind a balancer has one address, and nobody must be locked out by a neighbour.
+ * TRUST_PROXY everybody behind a balancer has one address, and nobody must be locked out by a neighbour. Unknown keys count
+ * by address alone, since each may be another one; who is refused for them has no key either.
  */
 export async function registerRateLimits(app: FastifyInstance, requestsPerMinute: number): Promise<RateLimits> {
   await app.register(rateLimit, { global: false, timeWindow: WINDOW_MS })
@@ -24,9 +29,14 @@ export async function registerRateLimits(app: FastifyInstance, requestsPerMinute
     max: FAILURES_PER_MINUTE,
     keyGenerator: ({ publicKey, ip }) => `${publicKey} ${ip}`,
   })
+  const unknownKeys = app.createRateLimit({ max: UNKNOWN_KEYS_PER_MINUTE, keyGenerator: ({ ip }) => ip })
   const counted = (limit: typeof requests) => async (request: FastifyRequest) => {
     const state = await limit(request)
     if ('isExceeded' in state && state.isExceeded) throw tooManyRequests(state.max, state.ttlInSeconds)
   }
-  return { countRequest: counted(requests), countFailure: counted(failures) }
+  return {
+    countRequest: counted(requests),
+    countFailure: counted(failures),
+    countUnknownKey: counted(unknownKeys),
+  }
 }

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import {
   CREATE,
   intentFields,
@@ -8,10 +8,12 @@ import {
   refusal,
   startService,
   type TestService,
+  unique,
 } from '../support/service.ts'
 
 const REQUESTS_PER_MINUTE = 30
 const FAILURES_PER_MINUTE = 20
+const UNKNOWN_KEYS_PER_MINUTE = 100
 
 let service: TestService
 beforeAll(async () => {
@@ -55,6 +57,30 @@ describe('429 (contract B2, B3)', () => {
     const [noisy, quiet] = [await newMerchant(service.db), await newMerchant(service.db)]
     await statuses(FAILURES_PER_MINUTE + 1, () => create(noisy.mid, { ...noisy.key, secretKey: 'sk_guess' }))
     expect((await create(quiet.mid, { ...quiet.key, secretKey: 'sk_typo' })).status).toBe(401)
+  })
+
+  it('answers random public keys of one address, which share queries; every good key is let in all the while', async () => {
+    const [used, fresh] = [await newMerchant(service.db), await newMerchant(service.db)]
+    expect((await create(used.mid, used.key)).status).toBe(200)
+    const query = vi.spyOn(service.db, 'query')
+    const guess = async () => (await create(used.mid, { publicKey: unique('pk_'), secretKey: 'sk_guess' })).status
+    const guesses: number[] = []
+    const good: number[] = []
+    for (let i = 0; i < 15; i++) {
+      const some = Promise.all(Array.from({ length: 20 }, guess))
+      good.push((await create(used.mid, used.key)).status)
+      guesses.push(...(await some))
+    }
+    // Never seen before, and behind all of them.
+    good.push((await create(fresh.mid, fresh.key)).status)
+    const lookUps = query.mock.calls.filter(([text]) => String(text).includes('from access_keys')).length
+    query.mockRestore()
+    expect(good).toEqual(Array.from({ length: 16 }, () => 200))
+    const refused = Array.from({ length: 300 - UNKNOWN_KEYS_PER_MINUTE }, () => 429)
+    expect(guesses.sort()).toEqual([...Array.from({ length: UNKNOWN_KEYS_PER_MINUTE }, () => 401), ...refused])
+    expect(lookUps).toBeLessThan(150)
+    const another = await newMerchant(service.db)
+    expect((await create(another.mid, another.key)).status).toBe(200)
   })
 
   it('comes before the body is read', async () => {
