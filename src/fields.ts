@@ -24,9 +24,12 @@ export function otherwise(rule: string) {
  */
 export const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff'
 
+export const textRule = (max: number, min = 1) =>
+  `must be text of ${min} to ${max} characters, without control characters`
+
 /** Text of `min` to `max` characters (code points), without control characters and halves of surrogate pairs. */
 export function text(max: number, min = 1) {
-  const rule = `must be text of ${min} to ${max} characters, without control characters`
+  const rule = textRule(max, min)
   return z.string(otherwise(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 

@@ -98,8 +98,8 @@ function parseJson(body: Buffer): Fields | Failure {
   return badRequest('The body must be one JSON object in UTF-8')
 }
 
-/** A string, as a name if a colon follows, or what opens or closes a value that holds others. */
-const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[[\]{}]/g
+/** A string, as a name if a colon follows, or a run of what opens or closes values that hold others. */
+const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[[{]+|[\]}]+/g
 
 /**
  * JSON.parse lets the last of several members with one name win: in a shop that pastes its texts into JSON unescaped, a
@@ -109,9 +109,10 @@ function markRepeated(fields: Fields, text: string) {
   const seen = new Set<string>()
   let depth = 0
   for (const [token, string, colon] of text.matchAll(JSON_TOKEN)) {
-    if (string === undefined) depth += token === '{' || token === '[' ? 1 : -1
+    if (string === undefined) depth += token.startsWith('{') || token.startsWith('[') ? token.length : -token.length
     else if (colon !== undefined && depth === 1) {
-      const name: string = JSON.parse(string)
+      // Parsing 2,500 names one by one takes a millisecond, and few have escapes.
+      const name: string = string.includes('\\') ? JSON.parse(string) : string.slice(1, -1)
       if (seen.has(name)) {
         fields[REPEATED] = true
         fields[name] = REPEATED

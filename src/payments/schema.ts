@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { CONTROLS, identifier, otherwise, text } from '../fields.ts'
+import { CONTROLS, identifier, otherwise, text, textRule } from '../fields.ts'
 
 const AMOUNT_RULE = 'must be a whole number from 1 to 100000'
 const MOBILE_RULE = 'must be 10 digits'
@@ -20,24 +20,43 @@ const amount = z.union(
   otherwise(AMOUNT_RULE),
 )
 
-/** The browser is sent here later, so nothing but a plain web address passes: no `javascript:`, no `https://bank@evil`. */
+/** A name has at most 253 characters in the DNS, and never fewer there than in its own script; then a colon and a port. */
+const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
+
+/**
+ * The browser is sent here later, so nothing but a plain web address passes: no `javascript:`, no `https://bank@evil`.
+ * The first check that fails is the last one: reading a host of 5,300 different CJK characters takes URL.canParse 56 ms, one
+ * of the limit's length 0.1 ms.
+ */
 const redirectUrl = z
   .string(otherwise(REDIRECT_RULE))
-  .max(2048, REDIRECT_RULE)
-  .regex(new RegExp(`^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#\\s\\\\]+([/?#][^\\s\\\\${CONTROLS}]*)?$`, 'u'), REDIRECT_RULE)
+  .max(2048, { error: REDIRECT_RULE, abort: true })
+  .regex(
+    new RegExp(
+      `^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#\\s\\\\]{1,${HOST_LIMIT_CHARACTERS}}([/?#][^\\s\\\\${CONTROLS}]*)?$`,
+      'u',
+    ),
+    { error: REDIRECT_RULE, abort: true },
+  )
   .refine(URL.canParse, REDIRECT_RULE)
+
+const NOTE_LIMIT_CHARACTERS = 255
 
 /** Line breaks and tabs of a pasted remark become blanks; every other control character is refused. */
 const note = z
-  .string(otherwise('must be text of 1 to 255 characters'))
+  .string(otherwise(`must be text of 1 to ${NOTE_LIMIT_CHARACTERS} characters`))
+  .trim()
+  // A character is two UTF-16 units at most, and so is a line break. What is longer stays too long when these are mended,
+  // which takes 2.7 ms for 16 KiB of them.
+  .max(2 * NOTE_LIMIT_CHARACTERS, textRule(NOTE_LIMIT_CHARACTERS))
   // What `text` asks for, as far as it can be said of the remark before its blanks are mended.
   .meta({
     minLength: 1,
-    maxLength: 255,
+    maxLength: NOTE_LIMIT_CHARACTERS,
     pattern: '^[^\\u0000-\\u0008\\u000e-\\u001f\\u007f-\\u0084\\u0086-\\u009f\\ud800-\\udfff]*$',
   })
   .transform((remark) => remark.replace(/\r\n|[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ').trim())
-  .pipe(text(255))
+  .pipe(text(NOTE_LIMIT_CHARACTERS))
 
 const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
 
