@@ -98,6 +98,39 @@ describe('a JSON body', () => {
     )
   })
 
+  it('has its amount judged by the digits that were sent, not by the float next to them', async () => {
+    const digits = fc.nat({ max: 9 })
+    // A whole number in 1,000 spellings: moved by a power of ten, with zeros around it, and with or without one more digit.
+    const number = fc
+      .tuple(fc.integer({ min: 1, max: 100_000 }), fc.integer({ min: 0, max: 400 }), digits, fc.boolean())
+      .map(([rupees, zeros, digit, asPower]) => {
+        const decimals = `${'0'.repeat(zeros)}${digit}`
+        return { rupees, digit, text: asPower ? `${rupees}${decimals}E-${zeros + 1}` : `${rupees}.${decimals}` }
+      })
+    await fc.assert(
+      fc.asyncProperty(number, async ({ rupees, digit, text: amount }) => {
+        const { status, text } = await post(CREATE, withValue(fields(), 'amount', amount))
+        expect([status, JSON.parse(text).data?.amount]).toEqual(digit === 0 ? [200, String(rupees)] : [400, undefined])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it.each(['199.99999999999999999', '200.00000000000000001', '1.0000000000000000000000001e2'])(
+    'with the amount %s is refused: a float takes it for whole',
+    async (amount) => {
+      const { text } = await post(CREATE, withValue(fields(), 'amount', amount))
+      expect(JSON.parse(text)).toEqual(refusal(400, 'amount must be a whole number from 1 to 100000'))
+    },
+  )
+
+  it('may hold a number of 16,000 digits beside its fields', async () => {
+    for (const number of [`1${'0'.repeat(12_000)}1`, `0.${'0'.repeat(12_000)}1`, `1e${'9'.repeat(12_000)}`]) {
+      expect((await post(CREATE, withValue(fields(), 'extra', number))).status).toBe(200)
+      expect((await post(CREATE, withValue(fields(), 'amount', number))).status).toBe(400)
+    }
+  })
+
   it.each([
     ['a nest of arrays 16,000 deep', '['.repeat(16_000)],
     ['a whole nest of objects 2,500 deep', `${'{"a":'.repeat(2_500)}1${'}'.repeat(2_500)}`],
