@@ -1,6 +1,6 @@
 import type { Queryable } from '../db/pool.ts'
 import { batchInserts } from './insert-batches.ts'
-import type { Intent } from './intent.ts'
+import { type Intent, isOrderId } from './intent.ts'
 import type { Status } from './outcome.ts'
 
 /** What came of storing an intent. A replay is the intent that an earlier request with this Idempotency-Key stored. */
@@ -20,10 +20,24 @@ export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Sta
 export function createIntents(db: Queryable, onBatch: (rows: number, stored: number) => void) {
   const store = batchInserts(db, onBatch)
 
+  /** Costs a query only where a merchantOrderId looks like an orderId of ours. */
+  async function isOrderIdOfAnother({ mid, orderId, merchantOrderId }: Intent): Promise<boolean> {
+    if (merchantOrderId === orderId || !isOrderId(merchantOrderId)) return false
+    const { rowCount } = await db.query('select from payment_intents where mid = $1 and order_id = $2', [
+      mid,
+      merchantOrderId,
+    ])
+    return rowCount === 1
+  }
+
   return {
-    /** Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. */
+    /**
+     * Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. Taken is also an
+     * orderId of ours: findStatus would find the wrong one of the two. No race can be lost to it, since nobody can send
+     * an orderId before it is stored; that a new one of 80 random bits meets a merchantOrderId is not to be expected.
+     */
     async insert(intent: Intent): Promise<InsertOutcome> {
-      if (await store(intent)) return { intent }
+      if (!(await isOrderIdOfAnother(intent)) && (await store(intent))) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
       // Which constraint held is not said, and the row that held may be invisible to the statement that met it: ask anew.
       const { rows } = await db.query<IntentRow & { idempotency_fingerprint: Buffer }>(
