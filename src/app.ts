@@ -54,7 +54,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false } = dependencies
   const { connectionLimits = CONNECTION_LIMITS } = dependencies
   const intents = createIntents(db, metrics.insertBatch)
-  const reports = createReports(db)
+  const reports = createReports(db, metrics.paymentException)
   const isLinked = rememberBriefly(createPartners(db).isLinked)
   const readFromReplica = replicaDb && createReadRouter({ primary: db, replica: replicaDb })
   const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db)))

@@ -9,20 +9,31 @@ import { isSigned } from './signature.ts'
 
 export type AcquirerRoutes = { reports: Reports; secrets: readonly string[]; now: () => Date }
 
-/** Contract C5: how the service learns of a payment. `app` must be a scope of its own: only its bodies are signed. */
+/** How the service learns of a payment. `app` must be a scope of its own: only its bodies are signed. */
 export function acquirerRoutes(app: FastifyInstance, { reports, secrets, now }: AcquirerRoutes) {
   registerSignedJson(app, (request, body) => {
     if (!isSigned(request.headers['x-signature'], body, secrets, now())) throw notificationUnsigned()
   })
 
-  app
-    .withTypeProvider<ZodTypeProvider>()
-    .post('/acquirer/paymentNotification', { schema: { body: PaymentNotification } }, async ({ body }) => {
-      const { orderId, status, UTR: utr, amount, paidAt } = body
-      const report = { orderId, status, utr, amount, paidAt }
-      const recorded = await recordReport(reports, report, { reason: 'notification', now: now() })
-      if (!('exception' in recorded) || recorded.exception === 'double payment') return ok('Notification recorded', {})
-      if (recorded.exception === 'unknown order') throw orderNotFound()
-      throw notificationRefused(recorded.exception)
-    })
+  const options = { schema: { body: PaymentNotification }, attachValidation: true }
+  app.withTypeProvider<ZodTypeProvider>().post('/acquirer/paymentNotification', options, async (request) => {
+    if (request.validationError) {
+      // It may be money, and the acquirer may not send it again after a 400.
+      await reports.keepUnreadable(request.signedBody, now())
+      throw request.validationError
+    }
+    const { orderId, status, UTR: utr, amount, paidAt } = request.body
+    const report = { orderId, status, utr, amount, paidAt }
+    const recorded = await recordReport(reports, report, { reason: 'notification', now: now() })
+    if (!('exception' in recorded)) return ok('Notification recorded', {})
+    switch (recorded.exception) {
+      case 'double payment':
+      case 'failure after success':
+        return ok('Notification recorded', {})
+      case 'unknown order':
+        throw orderNotFound()
+      default:
+        throw notificationRefused(recorded.exception)
+    }
+  })
 }

@@ -1,7 +1,6 @@
 import * as z from 'zod'
-import { otherwise, text } from '../fields.ts'
+import { otherwise, text, utr } from '../fields.ts'
 
-const UTR_RULE = 'must be 1 to 35 letters and digits'
 const AMOUNT_RULE = 'must be rupees with at most two decimals'
 const PAID_AT_RULE = 'must be a time in ISO 8601 with its zone'
 
@@ -25,21 +24,24 @@ const rupees = z
     return `${whole.replace(/^0+(?=\d)/, '')}.${decimals.padEnd(2, '0')}`
   })
 
-/** The acquirer's notification: contract C5. UTR and paidAt are needed with SUCCESS only. */
+/** The acquirer's notification. UTR and paidAt are needed with SUCCESS only. */
 export const PaymentNotification = z
   .object({
     orderId: text(64).meta({ description: 'Our `orderId`: the parameter `tr` of the UPI link.' }),
     status: z.enum(['SUCCESS', 'FAIL', 'REJECT'], otherwise('must be SUCCESS, FAIL or REJECT')),
-    UTR: z
-      .string(otherwise(UTR_RULE))
-      .regex(/^[A-Za-z0-9]{1,35}$/, UTR_RULE)
-      .meta({ description: 'Unique transaction reference; needed with SUCCESS.' })
+    UTR: utr
+      .meta({
+        description:
+          'Unique transaction reference; needed with SUCCESS. Upper and lower case are the same. It also tells failed attempts apart.',
+      })
       .optional(),
     amount: rupees.meta({ description: 'Rupees with at most two decimals.' }),
     paidAt: z.iso
       .datetime({ offset: true, ...otherwise(PAID_AT_RULE) })
       .transform((moment) => new Date(moment))
-      .meta({ description: 'When the money moved, in ISO 8601 with its zone; needed with SUCCESS.' })
+      .meta({
+        description: 'When the money moved, or the attempt failed, in ISO 8601 with its zone; needed with SUCCESS.',
+      })
       .optional(),
   })
   .superRefine(({ status, UTR, paidAt }, context) => {

@@ -25,8 +25,9 @@ export class UsageError extends Error {}
 export class CommandFault extends Error {}
 
 /**
- * A command whose flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. The key that `argument`
- * names is not a flag but the one word that follows.
+ * A command whose flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A flag that its schema takes
+ * as `true` stands for itself, any other has a value. The key that `argument` names is not a flag but the one word that
+ * follows.
  */
 export function command<S extends z.ZodObject>(definition: {
   name: string
@@ -42,7 +43,10 @@ export function command<S extends z.ZodObject>(definition: {
     usage,
     prepare(args) {
       const flags = Object.keys(schema.shape).filter((key) => key !== argument)
-      const { values, words } = readArguments(args, flags.map(kebabCase))
+      const { values, words } = readArguments(
+        args,
+        Object.fromEntries(flags.map((key) => [kebabCase(key), { type: typeOf(schema.shape[key]) }])),
+      )
       if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('there is a word too many')
       const typed = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
       const result = schema.safeParse(argument === undefined ? typed : { ...typed, [argument]: words[0] })
@@ -57,9 +61,10 @@ export function command<S extends z.ZodObject>(definition: {
   }
 }
 
-function readArguments(args: string[], flags: string[]) {
-  const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
-  const { values, positionals, tokens } = parse(args, { ...options, json: { type: 'boolean' } })
+const typeOf = (schema: z.ZodType) => (schema.safeParse(true).success ? 'boolean' : 'string')
+
+function readArguments(args: string[], flags: Record<string, Flag>) {
+  const { values, positionals, tokens } = parse(args, { ...flags, json: { type: 'boolean' } })
   const named = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
   const twice = named.find((flag, index) => named.indexOf(flag) !== index)
   if (twice !== undefined) throw new UsageError(`--${twice} is there twice`)

@@ -1,9 +1,12 @@
+import { userInfo } from 'node:os'
 import * as z from 'zod'
-import { otherwise } from '../fields.ts'
+import { otherwise, text, utr } from '../fields.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
-import type { ExceptionKind } from '../payments/outcome.ts'
+import type { Contradiction } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
 import { createReports, type PaymentException, type PaymentHistory } from '../payments/report-repository.ts'
+import { rupeesText } from '../payments/schema.ts'
+import { readTime, TIME_RULE } from '../settlements/csv.ts'
 import { CommandFault, command } from './command.ts'
 import { progressLine, record, table } from './output.ts'
 
@@ -11,13 +14,19 @@ const orderId = z.string(otherwise('must be our orderId')).regex(/^[0-9a-f]{32}$
 /** INTENT_EXPIRY_MINUTES is a day at most, so that what is older than one is never still to be paid. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
-const AMOUNT_RULE = 'must be whole rupees, 1 to 100000'
 
-const REFUSED: Record<ExceptionKind, string> = {
+const paidAt = z
+  .string()
+  .transform((text) => readTime(text)?.replace(' ', 'T'))
+  .refine((moment) => moment !== undefined, TIME_RULE)
+  .transform((moment) => new Date(moment as string))
+
+const REFUSED: Record<Contradiction, string> = {
   'unknown order': 'there is no such order',
   'amount differs': 'the amount differs from the amount of the order',
   'UTR of another order': 'this UTR was already used by another order of the merchant',
-  'double payment': 'the order is paid already with another UTR: a double payment, to be refunded',
+  'double payment': 'the order is paid already, with another UTR; say --double if the bank has received both',
+  'failure after success': 'the order is paid already',
 }
 
 export const paymentCommands = [
@@ -34,24 +43,37 @@ export const paymentCommands = [
 
   command({
     name: 'payments confirm',
-    usage: '--order-id ID --utr U --amount N',
+    usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--by NAME] [--double]',
     schema: z.object({
       orderId,
-      utr: z.string(otherwise('must be a UTR')).regex(/^[A-Za-z0-9]{1,35}$/, 'must be 1 to 35 letters and digits'),
-      amount: z.string(otherwise(AMOUNT_RULE)).regex(/^[1-9]\d{0,5}(\.00)?$/, AMOUNT_RULE),
+      utr,
+      amount: rupeesText,
+      paidAt: paidAt.optional(),
+      note: text(255).optional(),
+      by: text(64).optional(),
+      double: z.boolean().default(false),
     }),
-    async run({ orderId, utr, amount }, { db, now }) {
-      const rupees = amount.replace(/\.00$/, '')
-      const report = { orderId, status: 'SUCCESS' as const, utr, amount: `${rupees}.00`, paidAt: undefined }
-      const recorded = await recordReport(createReports(db), report, { reason: 'operator', now })
+    async run({ orderId, utr, amount, paidAt, note, by = loginName(), double }, { db, now }) {
+      const report = { orderId, status: 'SUCCESS' as const, utr, amount: `${amount}.00`, paidAt }
+      // What is typed wrongly is no word of the bank, and could never be taken back.
+      const keeps = (kind: Contradiction) => kind !== 'unknown order' && (kind !== 'double payment' || double)
+      const source = { reason: 'operator' as const, now, toldBy: by, note, keeps }
+      const recorded = await recordReport(createReports(db), report, source)
       if ('exception' in recorded) {
-        const kept = recorded.exception === 'unknown order' ? '' : '; kept, see ops payments exceptions'
-        throw new CommandFault(`${REFUSED[recorded.exception]}${kept}`)
+        const { exception } = recorded
+        if (exception === 'double payment' && double) {
+          return {
+            json: { orderId, status: 'SUCCESS', changed: false, exception },
+            text: `${orderId} is paid twice: kept as a double payment, to be refunded`,
+          }
+        }
+        throw new CommandFault(`${REFUSED[exception]}${keeps(exception) ? '; kept, see ops payments exceptions' : ''}`)
       }
-      const { status, changed } = recorded
+      const { changed, late } = recorded
+      const isPaid = changed ? `${orderId} is paid` : `${orderId} was paid already`
       return {
-        json: { orderId, status, changed },
-        text: changed ? `${orderId} is paid` : `${orderId} was paid already`,
+        json: { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) },
+        text: late ? `${isPaid}; its shop was told before that it is not: kept as a late payment` : isPaid,
       }
     },
   }),
@@ -88,12 +110,41 @@ export const paymentCommands = [
   }),
 ]
 
+/** Of who types; in a container the user may have no name. */
+function loginName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
+  }
+}
+
 function describe({ changes, exceptions, ...intent }: PaymentHistory): string {
-  const changeColumns = ['status', 'utr', 'paidAt', 'reason', 'changedAt'] as const
+  const changeColumns = ['status', 'utr', 'paidAt', 'reason', 'toldBy', 'changedAt', 'note'] as const
   return [record(intent), '', table(changeColumns, changes, 'no changes'), '', exceptionTable(exceptions)].join('\n')
 }
 
 function exceptionTable(exceptions: PaymentException[]): string {
-  const columns = ['receivedAt', 'kind', 'mid', 'orderId', 'utr', 'amount', 'paidAt'] as const
-  return table(columns, exceptions, 'no exceptions')
+  const columns = [
+    'receivedAt',
+    'kind',
+    'mid',
+    'orderId',
+    'status',
+    'utr',
+    'amount',
+    'paidAt',
+    'toldBy',
+    'note',
+  ] as const
+  const noted = exceptions.map((exception) => ({ ...exception, note: exception.note ?? bodyLine(exception.body) }))
+  return table([...columns], noted, 'no exceptions')
+}
+
+/** Characters of an unreadable body that a line of the table shows; `--json` shows all that is kept. */
+const BODY_SHOWN = 60
+
+/** What came from outside must not speak to the terminal. */
+function bodyLine(body: string | null): string | null {
+  return body === null ? null : [...body].slice(0, BODY_SHOWN).join('').replace(/\p{C}/gu, '\ufffd')
 }

@@ -62,13 +62,13 @@ const PaymentPending = z.strictObject({
   status: z.literal(false),
   statusCode: succeeded,
   txnStatus: z.literal('PENDING'),
-  msg: z.literal('Payment pending'),
+  msg: z.enum(['Payment pending', 'Last attempt failed; still open']),
 })
 
 const PaymentFinal = z.strictObject({
-  status: z.literal(true),
+  status: z.literal(true).meta({ description: 'It is final, which says nothing of paid: see `txnStatus`.' }),
   statusCode: succeeded,
-  txnStatus: z.enum(['SUCCESS', 'FAIL', 'REJECT']),
+  txnStatus: z.enum(['SUCCESS', 'FAIL', 'REJECT']).meta({ description: 'Only `SUCCESS` is paid.' }),
   msg: z.enum(['Payment successful', 'Payment failed', 'Payment rejected', 'Payment intent expired']),
   data: z.strictObject({
     amount: z.int().min(1).max(100_000).meta({ description: 'Whole rupees; here a number.' }),

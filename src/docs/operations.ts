@@ -149,8 +149,10 @@ export const checkPaymentStatus = {
   tags: ['Merchant'],
   summary: 'Ask what became of a payment',
   description:
-    'Ask before you ship. `status` says whether `txnStatus` is final. While it is PENDING, ask again after some seconds; ' +
-    'what is unpaid 10 minutes after expiry is FAIL. A FAIL may still become SUCCESS; a SUCCESS is never undone.',
+    'Ask before you ship. **Only `txnStatus` SUCCESS is paid**: `status` says whether `txnStatus` is final, and a payment that ' +
+    'failed has `data` too. While it is PENDING, ask again after some seconds. A failed attempt leaves it PENDING with `Last ' +
+    'attempt failed; still open`, since customers try again; what is unpaid 10 minutes after expiry is FAIL or REJECT. Money ' +
+    'that comes even later makes it SUCCESS; a SUCCESS is never undone.',
   parameters: [REQUEST_ID_HEADER],
   requestBody: formOrJson(CheckPaymentStatus, WHICH_PAYMENT),
   responses: answers(
@@ -211,7 +213,8 @@ export const paymentNotification = {
   tags: ['Acquirer'],
   summary: 'Tell of a payment',
   description:
-    'The acquirer calls it, signed. May be repeated: the answer stays the same. On 5xx, and when no answer comes, send it again.',
+    'The acquirer calls it, signed. May be repeated, in any order: the answer stays the same. FAIL and REJECT are attempts: send ' +
+    'one for each, with its UTR or its time. On 5xx, and when no answer comes, send it again.',
   security: [{ acquirerSignature: [] }],
   parameters: [REQUEST_ID_HEADER],
   requestBody: {

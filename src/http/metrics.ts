@@ -1,12 +1,24 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { ExceptionKind } from '../payments/outcome.ts'
 
 /** Seconds; the p99 of a payment on a busy instance lies in the middle. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
-/** What a notification of the acquirer can be refused with: contract C5. An outage, and a client that left, refuse nothing. */
+/** What a notification of the acquirer can be refused with. An outage, and a client that left, refuse nothing. */
 const REFUSALS = new Set([400, 401, 404, 409, 413, 415])
+
+/** Each kind of exception at the start of its counter. */
+const NO_EXCEPTIONS = {
+  'unknown order': 0,
+  'amount differs': 0,
+  'UTR of another order': 0,
+  'double payment': 0,
+  'late payment': 0,
+  'failure after success': 0,
+  unreadable: 0,
+} satisfies Record<ExceptionKind, 0>
 
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
 
@@ -46,6 +58,13 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
   })
   // A counter that begins with its first event shows Prometheus no rise: what an alert waits for begins at 0.
   for (const status of REFUSALS) refused.inc({ status }, 0)
+  const exceptions = new Counter({
+    name: 'payment_exceptions_total',
+    help: 'Payments that the operator has to look into, by kind; repeats of one are not counted',
+    labelNames: ['kind'],
+    registers,
+  })
+  for (const [kind, start] of Object.entries(NO_EXCEPTIONS)) exceptions.inc({ kind }, start)
   new Gauge({
     name: 'database_pool_connections',
     help: 'Connections by pool and state; waiting are requests without one',
@@ -76,6 +95,9 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     request(route: string, status: number, durationMs: number) {
       requestsOf(route, status).observe(durationMs / 1000)
       if (route === '/acquirer/paymentNotification' && REFUSALS.has(status)) refused.inc({ status })
+    },
+    paymentException(kind: ExceptionKind) {
+      exceptions.inc({ kind })
     },
     insertBatch(rows: number, stored: number) {
       batchRows.observe(rows)

@@ -1,44 +1,65 @@
 import type { Intent } from './intent.ts'
 
-/** What a payment can end in. PENDING is the state before, and expiry follows from the clock. */
+/** What the bank says of one payment. */
 export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
+/** What is stored of an intent: FAIL and REJECT are the last attempt's word, and the intent may still be paid. */
 export type Status = 'PENDING' | FinalStatus
 
 /** What the bank, or the operator in its stead, says of an order. `amount` is decimal text with two decimals. */
 export type Report = {
   orderId: string
   status: FinalStatus
-  /** Given with every SUCCESS. */
+  /** In upper case. Given with every SUCCESS. */
   utr: string | undefined
   amount: string
   paidAt: Date | undefined
 }
 
-export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount'> & {
+export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
   status: Status
   utr: string | null
   /** Whether the reported UTR paid another order of the same merchant. */
   utrOfAnother: boolean
+  /** Whether this very attempt was reported as failed before. */
+  attemptKnown: boolean
 }
 
-export type ExceptionKind = 'unknown order' | 'amount differs' | 'UTR of another order' | 'double payment'
+/** How a report may contradict what we know. */
+export type Contradiction =
+  | 'unknown order'
+  | 'amount differs'
+  | 'UTR of another order'
+  | 'double payment'
+  | 'failure after success'
 
-/** What the intent is after a report, which may be what it was, or why the operator has to look into it. */
-export type Verdict = { becomes: Status } | { exception: ExceptionKind }
+/** What the operator has to look into. */
+export type ExceptionKind = Contradiction | 'late payment' | 'unreadable'
+
+/** What follows from a report. */
+export type Verdict =
+  /** The order is paid; `late` when the merchant had already been told that it is not. */
+  | { verdict: 'success'; late: boolean }
+  /** One more attempt failed; once the merchant has been told the end, it is history only. */
+  | { verdict: 'failed attempt'; over: boolean }
+  | { verdict: 'repeat' }
+  | { verdict: 'exception'; kind: Contradiction }
 
 /**
- * The rules of contract C5. Success is never undone; FAIL and REJECT may become SUCCESS, since customers try again;
- * money that comes after expiry counts; a UTR pays one order.
+ * The rules by which a report is judged. A success is never undone, and counts whenever it comes; a failed attempt is not
+ * a failed order, since customers try again; a UTR pays one order.
  */
-export function judge(intent: ReportedIntent | undefined, report: Report): Verdict {
-  if (intent === undefined) return { exception: 'unknown order' }
-  if (report.amount !== `${intent.amount}.00`) return { exception: 'amount differs' }
+export function judge(intent: ReportedIntent, report: Report, now: Date): Verdict {
+  if (report.amount !== `${intent.amount}.00`) return { verdict: 'exception', kind: 'amount differs' }
+  const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
-    if (intent.utrOfAnother) return { exception: 'UTR of another order' }
-    if (intent.status !== 'SUCCESS') return { becomes: 'SUCCESS' }
-    return report.utr === intent.utr ? { becomes: 'SUCCESS' } : { exception: 'double payment' }
+    if (intent.utrOfAnother) return { verdict: 'exception', kind: 'UTR of another order' }
+    if (!isPaid) return { verdict: 'success', late: isOver(intent, now) }
+    return report.utr === intent.utr ? { verdict: 'repeat' } : { verdict: 'exception', kind: 'double payment' }
   }
-  return { becomes: intent.status === 'PENDING' ? report.status : intent.status }
+  if (intent.attemptKnown) return { verdict: 'repeat' }
+  // The bank may have taken the money back, or its reports came in the wrong order: only a person can tell.
+  if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
+  return { verdict: 'failed attempt', over: isOver(intent, now) }
 }
 
 /** How long after expiry the bank may still tell of a payment before we call it failed. */
@@ -49,17 +70,30 @@ export function isGivenUp(expiresAt: Date, now: Date): boolean {
   return now.getTime() >= expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000
 }
 
-const FINAL_MESSAGE = {
-  SUCCESS: 'Payment successful',
-  FAIL: 'Payment failed',
-  REJECT: 'Payment rejected',
-} satisfies Record<FinalStatus, string>
+/** Whether the merchant who asks at `now` is told an end: no public client asks again after that. */
+function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
+  return status === 'SUCCESS' || isGivenUp(expiresAt, now)
+}
 
-/** What a payment has ended in at `now`, with the words for it; undefined while it may still be paid. */
-export function finalOutcome(
-  { status, expiresAt }: { status: Status; expiresAt: Date },
+/** What the merchant is told while the intent may still be paid, by the status that is stored. */
+const OPEN_MESSAGE = {
+  PENDING: 'Payment pending',
+  FAIL: 'Last attempt failed; still open',
+  REJECT: 'Last attempt failed; still open',
+} satisfies Record<Exclude<Status, 'SUCCESS'>, string>
+
+const FINAL_OUTCOME = {
+  PENDING: { txnStatus: 'FAIL', msg: 'Payment intent expired' },
+  SUCCESS: { txnStatus: 'SUCCESS', msg: 'Payment successful' },
+  FAIL: { txnStatus: 'FAIL', msg: 'Payment failed' },
+  REJECT: { txnStatus: 'REJECT', msg: 'Payment rejected' },
+} satisfies Record<Status, { txnStatus: FinalStatus; msg: string }>
+
+/** What the merchant is told of an intent at `now`; PENDING while it may still be paid. */
+export function outcome(
+  intent: Pick<ReportedIntent, 'status' | 'expiresAt'>,
   now: Date,
-): { status: FinalStatus; msg: string } | undefined {
-  if (status !== 'PENDING') return { status, msg: FINAL_MESSAGE[status] }
-  return isGivenUp(expiresAt, now) ? { status: 'FAIL', msg: 'Payment intent expired' } : undefined
+): { txnStatus: Status; msg: string } {
+  if (intent.status === 'SUCCESS' || isOver(intent, now)) return FINAL_OUTCOME[intent.status]
+  return { txnStatus: 'PENDING', msg: OPEN_MESSAGE[intent.status] }
 }

@@ -1,32 +1,46 @@
-import { type ExceptionKind, judge, type Report, type Status } from './outcome.ts'
-import type { ChangeReason, Reports } from './report-repository.ts'
+import { type Contradiction, judge, type Report } from './outcome.ts'
+import type { Reports, Source } from './report-repository.ts'
 
-/** What came of a report. `changed` is false for a repeat, and for what a paid order no longer minds. */
-export type Recorded = { status: Status; changed: boolean } | { exception: ExceptionKind }
+/**
+ * What came of a report. `changed` is false for a repeat; `late` says that the success is kept as an exception too.
+ * `exception` says why nothing was changed.
+ */
+export type Recorded = { changed: boolean; late: boolean } | { exception: Contradiction }
 
-/** Each lost race shows a new state of the intent, and there are three: more tries than this are a fault. */
+/** A race is lost to a success, or to an order that takes the same UTR, and there is one of each: more is a fault. */
 const MAX_TRIES = 5
 
 /**
- * Judges a report by the rules of contract C5 and stores what follows: a change of the intent, an exception, or nothing.
- * Any number of the same reports at once make one change and get the same answer.
+ * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
+ * reports at once make one change and get the same answer. `keeps` says which exceptions are kept: all by default.
  */
 export async function recordReport(
-  reports: Pick<Reports, 'findReported' | 'change' | 'keepException'>,
+  reports: Pick<Reports, 'findReported' | 'succeed' | 'addAttempt' | 'keepException'>,
   report: Report,
-  { reason, now }: { reason: ChangeReason; now: Date },
+  { keeps = () => true, ...source }: Source & { keeps?: (kind: Contradiction) => boolean },
 ): Promise<Recorded> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const intent = await reports.findReported(report.orderId, report.utr)
-    const verdict = judge(intent, report)
-    if ('exception' in verdict) {
-      // What the bank says of an unknown order may be money; what the operator says of one is a typing error.
-      if (intent || reason !== 'operator')
-        await reports.keepException(intent?.mid ?? '', verdict.exception, report, now)
-      return verdict
+    const intent = await reports.findReported(report)
+    if (intent === undefined) return except('', 'unknown order')
+    const judged = judge(intent, report, source.now)
+    switch (judged.verdict) {
+      case 'repeat':
+        return { changed: false, late: false }
+      case 'exception':
+        return except(intent.mid, judged.kind)
+      case 'success':
+        if (await reports.succeed(intent, report, source, judged)) return { changed: true, late: judged.late }
+        break
+      case 'failed attempt': {
+        const added = await reports.addAttempt(intent, report, source, judged)
+        if (added !== 'paid meanwhile') return { changed: added === 'new', late: false }
+      }
     }
-    if (intent === undefined || verdict.becomes === intent.status) return { status: verdict.becomes, changed: false }
-    if (await reports.change(intent, report, { reason, now })) return { status: verdict.becomes, changed: true }
   }
   throw new Error(`order ${report.orderId} kept changing under our hands`)
+
+  async function except(mid: string, exception: Contradiction) {
+    if (keeps(exception)) await reports.keepException(mid, exception, report, source)
+    return { exception }
+  }
 }

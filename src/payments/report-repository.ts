@@ -1,9 +1,13 @@
+import { createHash } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
 import type { Intent } from './intent.ts'
 import type { ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
 
-/** Who told us of a change. */
-export type ChangeReason = 'notification' | 'operator' | 'sandbox'
+/** Who told us. */
+export type ReportReason = 'notification' | 'operator' | 'sandbox'
+
+/** Who told us, and when. Of an operator also their name, and what they want to be remembered. */
+export type Source = { reason: ReportReason; now: Date; toldBy?: string; note?: string | undefined }
 
 export type PaymentHistory = Pick<
   Intent,
@@ -11,71 +15,203 @@ export type PaymentHistory = Pick<
 > & {
   status: Status
   utr: string | null
-  changes: { status: FinalStatus; utr: string | null; paidAt: Date | null; reason: ChangeReason; changedAt: Date }[]
+  /** Failed attempts, and the success. */
+  changes: {
+    status: FinalStatus
+    utr: string | null
+    paidAt: Date | null
+    reason: ReportReason
+    toldBy: string | null
+    note: string | null
+    changedAt: Date
+  }[]
   exceptions: PaymentException[]
 }
 
-/** A report that was refused, or a second payment. `amount` is decimal text; `mid` is empty where no intent is known. */
+/** `mid` is empty where no intent is known, and of what is unreadable nothing is there but its `body`. */
 export type PaymentException = {
   mid: string
   orderId: string
   kind: ExceptionKind
+  /** What was reported; empty where an earlier version of the service did not keep it. */
+  status: FinalStatus | ''
   utr: string
-  amount: string
+  /** Decimal text. */
+  amount: string | null
   paidAt: Date | null
+  body: string | null
+  toldBy: string | null
+  note: string | null
   receivedAt: Date
 }
 
 const UNIQUE_VIOLATION = '23505'
 
-/** What the bank and the operator say of payments: it changes intents, and what it cannot change is kept. */
-export function createReports(db: Queryable) {
+/**
+ * Unreadable bodies that are kept. Whoever signs could fill the disk with them; and a fault of the acquirer's software
+ * shows in the first ones. When several come at once there may be a few more.
+ */
+const UNREADABLE_LIMIT = 1_000
+/** What is kept of each: more than a whole notification has. */
+const UNREADABLE_LIMIT_BYTES = 2_048
+
+/**
+ * What the bank and the operator say of payments: it changes intents, and what it cannot change is kept. `onException`
+ * is told of each exception once, and not of its repeats.
+ */
+export function createReports(db: Queryable, onException: (kind: ExceptionKind) => void = () => undefined) {
   return {
     /** What a report about our orderId is judged by; undefined when there is no such intent. */
-    async findReported(orderId: string, utr: string | undefined): Promise<ReportedIntent | undefined> {
+    async findReported({ orderId, status, utr, paidAt }: Report): Promise<ReportedIntent | undefined> {
+      // An instance of an earlier version writes UTRs as they were sent, and failed attempts into payment_changes.
       const { rows } = await db.query<ReportedIntent>(
-        `select i.mid, i.order_id as "orderId", i.amount, i.status, i.utr,
+        `select i.mid, i.order_id as "orderId", i.amount, i.status, upper(i.utr) as utr, i.expires_at as "expiresAt",
                 exists (select from payment_intents o where o.mid = i.mid and o.utr = $2 and o.order_id <> i.order_id)
-                  as "utrOfAnother"
+                  as "utrOfAnother",
+                exists (select from payment_attempts a
+                         where a.mid = i.mid and a.order_id = i.order_id and a.status = $3 and a.attempt = $4)
+                  or exists (select from payment_changes c
+                         where c.mid = i.mid and c.order_id = i.order_id and c.status = $3
+                           and upper(c.utr) is not distinct from $2) as "attemptKnown"
            from payment_intents i
           where i.order_id = $1`,
-        [orderId, utr],
+        [orderId, utr, status, nameAttempt({ utr, paidAt })],
       )
       return rows[0]
     },
 
     /**
-     * Moves an intent from the status that it was seen in, and writes that down, in one statement. False when it was
-     * no longer so, or another order took the UTR meanwhile: look again and judge anew.
+     * Marks an intent as paid and writes that down, with the exception of a late payment, in one statement. False when it
+     * is paid already, or another order took the UTR meanwhile: look again and judge anew.
      */
-    async change(intent: ReportedIntent, report: Report, { reason, now }: { reason: ChangeReason; now: Date }) {
+    async succeed(
+      intent: ReportedIntent,
+      report: Report,
+      source: Source,
+      { late }: { late: boolean },
+    ): Promise<boolean> {
       try {
-        const { rowCount } = await db.query(
-          `with changed as (
+        const { rows } = await db.query<{ paid: number }>(
+          `with paid as (
              update payment_intents
-                set status = $4, utr = case when $4 = 'SUCCESS' then $5 end
-              where mid = $1 and order_id = $2 and status = $3
-             returning mid, order_id, status
+                set status = 'SUCCESS', utr = $3
+              where mid = $1 and order_id = $2 and status <> 'SUCCESS'
+             returning mid, order_id
+           ), change as (
+             insert into payment_changes (mid, order_id, status, utr, paid_at, reason, told_by, note, changed_at)
+             select mid, order_id, 'SUCCESS', $3, $4, $5, $6, $7, $8 from paid
+           ), exception as (
+             insert into payment_exceptions
+               (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
+             select mid, order_id, 'late payment', $3, $9, 'SUCCESS', $4, $6, $7, $8 from paid where $10::boolean
            )
-           insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
-           select mid, order_id, status, $5, $6, $7, $8 from changed`,
-          [intent.mid, intent.orderId, intent.status, report.status, report.utr, report.paidAt, reason, now],
+           select count(*)::integer as paid from paid`,
+          [
+            intent.mid,
+            intent.orderId,
+            report.utr,
+            report.paidAt,
+            source.reason,
+            source.toldBy,
+            source.note,
+            source.now,
+            report.amount,
+            late,
+          ],
         )
-        return rowCount === 1
+        const isNew = rows[0]?.paid === 1
+        if (isNew && late) onException('late payment')
+        return isNew
       } catch (error) {
         if ((error as { code?: unknown }).code === UNIQUE_VIOLATION) return false
         throw error
       }
     },
 
-    /** Keeps what the operator has to look into; the repeat of a fact is the same row. */
-    async keepException(mid: string, kind: ExceptionKind, report: Report, now: Date): Promise<void> {
-      await db.query(
-        `insert into payment_exceptions (mid, order_id, kind, utr, amount, paid_at, received_at)
-         values ($1, $2, $3, $4, $5, $6, $7)
-         on conflict do nothing`,
-        [mid, report.orderId, kind, report.utr ?? '', report.amount, report.paidAt, now],
+    /**
+     * Writes a failed attempt down, and makes it the intent's status unless the intent is `over`, in one statement. The
+     * intent is locked first, so that a success beside it comes wholly before or wholly after.
+     */
+    async addAttempt(
+      intent: ReportedIntent,
+      report: Report,
+      source: Source,
+      { over }: { over: boolean },
+    ): Promise<'new' | 'known' | 'paid meanwhile'> {
+      const { rows } = await db.query<{ locked: number; added: number }>(
+        `with intent as (
+           select mid, order_id
+             from payment_intents
+            where mid = $1 and order_id = $2 and status <> 'SUCCESS'
+              for no key update
+         ), attempt as (
+           insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
+           select mid, order_id, $3, $4, $5, $6, $7, $8 from intent
+           on conflict do nothing
+           returning status
+         ), changed as (
+           update payment_intents i
+              set status = a.status
+             from attempt a
+            where i.mid = $1 and i.order_id = $2 and not $9::boolean
+         )
+         select (select count(*) from intent)::integer as locked, (select count(*) from attempt)::integer as added`,
+        [
+          intent.mid,
+          intent.orderId,
+          report.status,
+          nameAttempt(report),
+          report.utr,
+          report.paidAt,
+          source.reason,
+          source.now,
+          over,
+        ],
       )
+      if (rows[0]?.locked !== 1) return 'paid meanwhile'
+      return rows[0].added === 1 ? 'new' : 'known'
+    },
+
+    /** Keeps what the operator has to look into; the repeat of a fact is the same row. */
+    async keepException(mid: string, kind: ExceptionKind, report: Report, source: Source): Promise<void> {
+      const { rowCount } = await db.query(
+        `insert into payment_exceptions
+           (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+         on conflict do nothing`,
+        [
+          mid,
+          report.orderId,
+          kind,
+          report.utr ?? '',
+          report.amount,
+          report.status,
+          report.paidAt,
+          source.toldBy,
+          source.note,
+          source.now,
+        ],
+      )
+      if (rowCount === 1) onException(kind)
+    },
+
+    /** Keeps the beginning of a signed body that could not be read, while there is room for it. */
+    async keepUnreadable(body: Buffer, now: Date): Promise<void> {
+      const { rows } = await db.query<{ room: boolean; kept: number }>(
+        `with stock as (
+           select count(*) < $1::integer as room
+             from payment_exceptions
+            where mid = '' and order_id = '' and kind = 'unreadable'
+         ), kept as (
+           insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, body, received_at)
+           select '', '', 'unreadable', '', 0, '', $2, $3, $4 from stock where room
+           on conflict do nothing
+           returning 1
+         )
+         select room, (select count(*) from kept)::integer as kept from stock`,
+        [UNREADABLE_LIMIT, createHash('sha256').update(body).digest('hex'), toPlainText(body), now],
+      )
+      if (rows[0]?.kept === 1 || rows[0]?.room === false) onException('unreadable')
     },
 
     /** All that is known of one intent, without its customer; undefined when there is none. */
@@ -90,10 +226,14 @@ export function createReports(db: Queryable) {
       const [intent] = rows
       if (intent === undefined) return undefined
       const changes = await db.query<PaymentHistory['changes'][number]>(
-        `select status, utr, paid_at as "paidAt", reason, changed_at as "changedAt"
+        `select status, utr, paid_at as "paidAt", reason, told_by as "toldBy", note, changed_at as "changedAt"
            from payment_changes
           where mid = $1 and order_id = $2
-          order by changed_at`,
+         union all
+         select status, utr, paid_at, reason, null, null, reported_at
+           from payment_attempts
+          where mid = $1 and order_id = $2
+          order by "changedAt"`,
         [intent.mid, orderId],
       )
       const exceptions = await db.query<PaymentException>(
@@ -116,4 +256,18 @@ export function createReports(db: Queryable) {
 export type Reports = ReturnType<typeof createReports>
 
 const EXCEPTION = `
-  mid, order_id as "orderId", kind, utr, amount, paid_at as "paidAt", received_at as "receivedAt"`
+  mid, order_id as "orderId", kind, status, utr, case when kind <> 'unreadable' then amount end as amount,
+  paid_at as "paidAt", body, told_by as "toldBy", note, received_at as "receivedAt"`
+
+/** What tells an attempt from its order's others, and the same for each of its repeats. */
+function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {
+  return utr ?? paidAt?.toISOString() ?? ''
+}
+
+/** The beginning of `body` as text that PostgreSQL takes: it has no NUL, and at most UNREADABLE_LIMIT_BYTES of UTF-8. */
+function toPlainText(body: Buffer): string {
+  // As part of a stream, so that a character that is cut at the end is left out.
+  const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, UNREADABLE_LIMIT_BYTES), { stream: true })
+  // Twice, since what is no UTF-8 grows from one byte to three.
+  return begin(Buffer.from(begin(body).replaceAll('\0', '\ufffd')))
+}

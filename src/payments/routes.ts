@@ -6,7 +6,7 @@ import { authorizeMerchant } from '../merchants/authorize.ts'
 import type { Merchant } from '../merchants/merchants.ts'
 import { readIdempotency } from './idempotency.ts'
 import { buildIntent, type Intent } from './intent.ts'
-import { finalOutcome } from './outcome.ts'
+import { outcome } from './outcome.ts'
 import type { Intents } from './repository.ts'
 import { CheckPaymentStatus, CreatePaymentIntent } from './schema.ts'
 import { toOrderRequestWire, toWire } from './wire.ts'
@@ -39,10 +39,10 @@ export function paymentRoutes(v1: FastifyInstance, deps: PaymentRoutes) {
     const { mid } = authorizeMerchant(caller, body.mid)
     const payment = await intents.findStatus(mid, body.order_id)
     if (!payment) throw orderNotFound()
-    const outcome = finalOutcome(payment, now())
-    if (!outcome) return txn('PENDING', 'Payment pending')
+    const { txnStatus, msg } = outcome(payment, now())
+    if (txnStatus === 'PENDING') return txn(txnStatus, msg)
     const data = { amount: payment.amount, UTR: payment.utr ?? '', order_id: body.order_id }
-    return txn(outcome.status, outcome.msg, { data })
+    return txn(txnStatus, msg, { data })
   })
 
   type CreateRequest = Pick<FastifyRequest, 'caller' | 'headers'> & { body: CreatePaymentIntent }

@@ -5,18 +5,15 @@ const AMOUNT_RULE = 'must be a whole number from 1 to 100000'
 const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
 
-/**
- * Whole rupees. Shop plugins send `200.00`, which is 200; JSON may carry a number, judged by its value.
- * Never z.coerce: it takes `1e3`, `0x10` and blanks.
- */
+/** Whole rupees as text. Shop plugins send `200.00`, which is 200. Never z.coerce: it takes `1e3`, `0x10` and blanks. */
+export const rupeesText = z
+  .string(otherwise(AMOUNT_RULE))
+  .regex(/^0*([1-9][0-9]{0,4}|100000)(\.00?)?$/, AMOUNT_RULE)
+  .transform(Number)
+
+/** JSON may carry a number too, judged by its value. */
 const amount = z.union(
-  [
-    z
-      .string()
-      .regex(/^0*([1-9][0-9]{0,4}|100000)(\.00?)?$/)
-      .transform(Number),
-    z.int(AMOUNT_RULE).min(1, AMOUNT_RULE).max(100_000, AMOUNT_RULE),
-  ],
+  [rupeesText, z.int(AMOUNT_RULE).min(1, AMOUNT_RULE).max(100_000, AMOUNT_RULE)],
   otherwise(AMOUNT_RULE),
 )
 

@@ -98,7 +98,7 @@ const MID = /^[A-Za-z0-9_-]{1,64}$/
 const AMOUNT = /^\d{1,12}(?:\.\d{1,2})?$/
 const UTR = /^[A-Za-z0-9]{1,35}$/
 const BANK_REFERENCE = /^[A-Za-z0-9 ./_-]{1,64}$/
-const TIME_RULE =
+export const TIME_RULE =
   'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
 
 const isStatus = (text: string): text is SettlementStatus =>
@@ -114,7 +114,7 @@ const IST_TIME = new RegExp(`^20\\d\\d-\\d\\d-\\d\\d ${CLOCK}:[0-5]\\d$`)
  * A moment as ISO 8601 text with a zone, or undefined when it is no such moment. It stays text: PostgreSQL keeps its
  * microseconds, and a million Dates would be made for nothing.
  */
-function readTime(text: string): string | undefined {
+export function readTime(text: string): string | undefined {
   if (ISO_TIME.test(text)) return dayExists(text) ? text : undefined
   // India has one zone and no daylight saving.
   if (IST_TIME.test(text)) return dayExists(text) ? `${text}+05:30` : undefined

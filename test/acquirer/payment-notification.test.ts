@@ -30,11 +30,14 @@ async function newOrder(of = { mid, key }): Promise<string> {
 async function stored(orderId: string) {
   const intent = await service.db.query('select status, utr from payment_intents where order_id = $1', [orderId])
   const changes = await service.db.query(
-    'select status, utr, reason, changed_at, paid_at from payment_changes where order_id = $1 order by changed_at',
+    `select status, utr, reason, changed_at, paid_at from payment_changes where order_id = $1
+     union all
+     select status, utr, reason, reported_at, paid_at from payment_attempts where order_id = $1
+      order by changed_at`,
     [orderId],
   )
   const exceptions = await service.db.query(
-    'select kind, utr, amount, mid from payment_exceptions where order_id = $1 order by received_at, utr',
+    'select kind, status, utr, amount, mid from payment_exceptions where order_id = $1 order by received_at, utr',
     [orderId],
   )
   return { ...intent.rows[0], changes: changes.rows, exceptions: exceptions.rows }
@@ -76,18 +79,108 @@ describe('200 (contract C5)', () => {
     expect([now, changes.map((change: { status: string }) => change.status)]).toEqual(['SUCCESS', [status, 'SUCCESS']])
   })
 
-  it.each(['FAIL', 'REJECT'])('never undoes a success by a later %s', async (status) => {
+  it.each(['FAIL', 'REJECT'])(
+    'never undoes a success by a later %s, and keeps that for the operator',
+    async (status) => {
+      const orderId = await newOrder()
+      const UTR = newUtr()
+      await notify(service, notification(orderId, { UTR }))
+      for (let i = 0; i < 2; i++) {
+        expect((await notify(service, notification(orderId, { status, UTR }))).body).toEqual(RECORDED)
+      }
+      expect(await stored(orderId)).toMatchObject({
+        status: 'SUCCESS',
+        exceptions: [{ kind: 'failure after success', status, utr: UTR, amount: '200.00', mid }],
+      })
+    },
+  )
+
+  it('takes a failed attempt that is told again after the success for what it is', async () => {
     const orderId = await newOrder()
-    await notify(service, notification(orderId))
-    expect((await notify(service, notification(orderId, { status }))).body).toEqual(RECORDED)
+    const failed = notification(orderId, { status: 'FAIL' })
+    for (const body of [failed, notification(orderId), failed]) await notify(service, body)
     expect(await stored(orderId)).toMatchObject({ status: 'SUCCESS', exceptions: [] })
+  })
+
+  it('keeps each failed attempt, by its UTR or else its time, however often and in whatever order they are told', async () => {
+    const orderId = await newOrder()
+    const attempts = [
+      notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: undefined }),
+      notification(orderId, { status: 'FAIL', UTR: 'aTT1' }),
+      notification(orderId, { status: 'REJECT', UTR: 'ATT2' }),
+      notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: '2026-03-31T23:56:00+05:30' }),
+    ]
+    for (const body of [
+      ...attempts,
+      ...attempts.toReversed(),
+      notification(orderId, { status: 'FAIL', UTR: 'ATT1' }),
+    ]) {
+      await notify(service, body)
+      service.clock.advance(1)
+    }
+    const { status, changes } = await stored(orderId)
+    expect(status).toBe('FAIL')
+    expect(changes.map((change: { status: string; utr: string }) => [change.status, change.utr])).toEqual([
+      ['FAIL', null],
+      ['FAIL', 'ATT1'],
+      ['REJECT', 'ATT2'],
+      ['FAIL', null],
+    ])
+  })
+
+  it('makes one success of a success and twenty failed attempts at once, and loses none of them', async () => {
+    const orderId = await newOrder()
+    const failed = Array.from({ length: 20 }, (_, i) =>
+      notification(orderId, { status: i % 2 === 0 ? 'FAIL' : 'REJECT' }),
+    )
+    failed.splice(10, 0, notification(orderId))
+    const answers = await Promise.all(failed.map((body) => notify(service, body)))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    const { status, changes, exceptions } = await stored(orderId)
+    expect([status, changes.length + exceptions.length]).toEqual(['SUCCESS', 21])
   })
 
   it('counts money that comes after expiry', async () => {
     const orderId = await newOrder()
-    service.clock.advance(3_600)
+    service.clock.advance(25 * 60 - 1)
     expect((await notify(service, notification(orderId))).body).toEqual(RECORDED)
-    expect((await stored(orderId)).status).toBe('SUCCESS')
+    expect(await stored(orderId)).toMatchObject({ status: 'SUCCESS', exceptions: [] })
+  })
+
+  it('keeps money that comes after the shop was told the end as a late payment, once, though it counts', async () => {
+    const orderId = await newOrder()
+    service.clock.advance(25 * 60)
+    const body = notification(orderId, { UTR: 'LATE1' })
+    for (let i = 0; i < 2; i++) expect((await notify(service, body)).body).toEqual(RECORDED)
+    const { status, exceptions } = await stored(orderId)
+    expect([status, exceptions]).toEqual([
+      'SUCCESS',
+      [{ kind: 'late payment', status: 'SUCCESS', utr: 'LATE1', amount: '200.00', mid }],
+    ])
+  })
+
+  it('stores no late success whose exception could not be stored: both or nothing', async () => {
+    const orderId = await newOrder()
+    service.clock.advance(25 * 60)
+    await service.db.query(
+      `alter table payment_exceptions add constraint no_late check (kind <> 'late payment') not valid`,
+    )
+    const body = notification(orderId)
+    expect((await notify(service, body)).status).toBe(500)
+    expect(await stored(orderId)).toMatchObject({ status: 'PENDING', changes: [], exceptions: [] })
+    await service.db.query('alter table payment_exceptions drop constraint no_late')
+    expect((await notify(service, body)).status).toBe(200)
+    expect(await stored(orderId)).toMatchObject({ status: 'SUCCESS', exceptions: [{ kind: 'late payment' }] })
+  })
+
+  it('takes upper and lower case in a UTR for the same', async () => {
+    const [first, second] = [await newOrder(), await newOrder()]
+    for (const UTR of ['abcX1', 'ABCX1', 'AbCx1']) {
+      expect((await notify(service, notification(first, { UTR }))).status).toBe(200)
+      expect((await notify(service, notification(second, { UTR }))).status).toBe(409)
+    }
+    expect(await stored(first)).toMatchObject({ status: 'SUCCESS', utr: 'ABCX1', exceptions: [] })
+    expect(await stored(second)).toMatchObject({ status: 'PENDING', exceptions: [{ kind: 'UTR of another order' }] })
   })
 
   it('keeps a second success with another UTR as a double payment, and answers 200', async () => {
@@ -97,7 +190,9 @@ describe('200 (contract C5)', () => {
     for (let i = 0; i < 2; i++) expect((await notify(service, second)).body).toEqual(RECORDED)
     const { utr, exceptions } = await stored(orderId)
     expect(utr).toBe('900000000001')
-    expect(exceptions).toEqual([{ kind: 'double payment', utr: '900000000002', amount: '200.00', mid }])
+    expect(exceptions).toEqual([
+      { kind: 'double payment', status: 'SUCCESS', utr: '900000000002', amount: '200.00', mid },
+    ])
   })
 
   it('counts for a merchant that is disabled', async () => {
@@ -139,6 +234,33 @@ describe('what contradicts (contract C5)', () => {
     expect(await stored(orderId)).toMatchObject({ status: 'PENDING', exceptions: [{ kind: 'amount differs' }] })
   })
 
+  it('keeps a failure and a success of one UTR as two facts, with the time of the money', async () => {
+    const orderId = await newOrder()
+    const UTR = newUtr()
+    await notify(service, notification(orderId, { status: 'FAIL', UTR, amount: 150, paidAt: undefined }))
+    await notify(service, notification(orderId, { UTR, amount: 150 }))
+    const { rows } = await service.db.query(
+      'select status, amount, paid_at from payment_exceptions where order_id = $1 order by status',
+      [orderId],
+    )
+    expect(rows).toEqual([
+      { status: 'FAIL', amount: '150.00', paid_at: null },
+      { status: 'SUCCESS', amount: '150.00', paid_at: new Date('2026-03-31T18:25:00Z') },
+    ])
+  })
+
+  it.each(['199.99999999999999999', '200.0000000000000001', '2000000000000000000001e-19'])(
+    'refuses the amount %s, which a float takes for 200: its digits are judged',
+    async (amount) => {
+      const orderId = await newOrder()
+      const body = notification(orderId).replace('"amount":200', `"amount":${amount}`)
+      expect((await notify(service, body)).body).toEqual(
+        refusal(400, 'amount must be rupees with at most two decimals'),
+      )
+      expect((await stored(orderId)).status).toBe('PENDING')
+    },
+  )
+
   it('409 for a UTR that paid another order of the merchant, kept for the operator', async () => {
     const UTR = newUtr()
     const [first, second] = [await newOrder(), await newOrder()]
@@ -176,7 +298,7 @@ describe('what contradicts (contract C5)', () => {
   })
 
   it('keeps exceptions and changes append-only', async () => {
-    for (const table of ['payment_exceptions', 'payment_changes']) {
+    for (const table of ['payment_exceptions', 'payment_changes', 'payment_attempts']) {
       for (const sql of [`delete from ${table}`, `update ${table} set utr = ''`, `truncate ${table}`]) {
         await expect(service.db.query(sql)).rejects.toThrow(`${table} is append-only`)
       }
@@ -274,10 +396,103 @@ describe('400 and the rest (contract C5)', () => {
     expect((await notify(service, body)).status).toBe(400)
   })
 
+  const unreadable = async () =>
+    (
+      await service.db.query<{ body: string }>(
+        `select body from payment_exceptions where kind = 'unreadable' order by received_at, body`,
+      )
+    ).rows.map(({ body }) => body)
+
+  it('keeps what was signed and could not be read, once, and nothing that was not signed', async () => {
+    const before = await unreadable()
+    const bodies = ['{"orderId":"kept","status":"DONE"}', 'no JSON, kept', '']
+    for (let i = 0; i < 2; i++) for (const body of bodies) expect((await notify(service, body)).status).toBe(400)
+    await post(service.app, NOTIFY, '{"unsigned":1}', undefined, { 'x-signature': 't=1,v1=00' })
+    const kept = await unreadable()
+    expect(kept.filter((body) => body.includes('kept')).sort()).toEqual([bodies[1], bodies[0]].sort())
+    expect(kept.length).toBeLessThanOrEqual(before.length + 3)
+    expect(kept.join()).not.toContain('unsigned')
+    expect(service.log.join()).not.toContain('kept')
+  })
+
+  it.each([
+    ['a NUL', Buffer.from('{"a\u0000":'), '{"a\ufffd":'],
+    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x01]), '{\ufffd\ufffd\u0001'],
+  ])('keeps a body with %s as text', async (_name, body, text) => {
+    const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }
+    expect((await post(service.app, NOTIFY, body, undefined, headers)).status).toBe(400)
+    expect(await unreadable()).toContain(text)
+  })
+
+  it.each([
+    ['letters', Buffer.alloc(16_000, 'x'), 2_048],
+    ['bytes that are no UTF-8', Buffer.alloc(16_000, 0xff), 2_046],
+    ['characters of four bytes after one of one', Buffer.from(`x${'😀'.repeat(4_000)}`.slice(0, 8_001)), 2_045],
+  ])('keeps at most 2 KiB of 16 KB of %s', async (_name, body, bytes) => {
+    const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }
+    expect((await post(service.app, NOTIFY, body, undefined, headers)).status).toBe(400)
+    expect((await unreadable()).map((text) => Buffer.byteLength(text))).toContain(bytes)
+  })
+
+  it('keeps 1,000 unreadable ones, and counts the rest', async () => {
+    const full = await startService()
+    await full.db.query(
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, digest, body, received_at)
+       select '', '', 'unreadable', '', 0, i, '', now() from generate_series(1, 999) i`,
+    )
+    for (let i = 0; i < 3; i++) expect((await notify(full, `no JSON ${i}`)).status).toBe(400)
+    const { rows } = await full.db.query(`select count(*)::integer as kept from payment_exceptions`)
+    expect(rows).toEqual([{ kept: 1_000 }])
+    expect(await full.metrics()).toContain('payment_exceptions_total{kind="unreadable"} 3')
+  })
+
   it('has no such route without ACQUIRER_SECRETS', async () => {
     const bare = await startService({ acquirerSecrets: [] })
     expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
       refusal(404, 'There is nothing at this address'),
     )
+  })
+})
+
+describe('the metric of exceptions', () => {
+  it('begins at 0 for every kind, and counts each exception once', async () => {
+    const counted = await startService()
+    const { mid, key } = await newMerchant(counted.db)
+    const metric = async () =>
+      Object.fromEntries(
+        [...(await counted.metrics()).matchAll(/^payment_exceptions_total\{kind="(.*)"\} (\d+)$/gm)].map(
+          ([, kind = '', count]) => [kind, Number(count)],
+        ),
+      )
+    const none = {
+      'unknown order': 0,
+      'amount differs': 0,
+      'UTR of another order': 0,
+      'double payment': 0,
+      'late payment': 0,
+      'failure after success': 0,
+      unreadable: 0,
+    }
+    expect(await metric()).toEqual(none)
+    const { orderId } = (await post(counted.app, CREATE, intentFields(mid), key)).body.data
+    counted.clock.advance(25 * 60)
+    const bodies = [
+      notification(orderId),
+      notification(orderId),
+      notification(orderId, { status: 'FAIL' }),
+      notification(orderId, { amount: 7 }),
+      notification('0'.repeat(32)),
+      '{',
+    ]
+    for (const body of [...bodies, ...bodies]) await notify(counted, body)
+    expect(await metric()).toEqual({
+      ...none,
+      'unknown order': 1,
+      'amount differs': 1,
+      'double payment': 1,
+      'late payment': 1,
+      'failure after success': 1,
+      unreadable: 1,
+    })
   })
 })

@@ -60,6 +60,7 @@ async function driveEveryOperation() {
     expect((await post(app, CREATE, fields, key, headers)).status).toBe(200)
     expect((await post(app, CREATE, fields, key, headers)).status).toBe(200)
     expect((await post(app, CREATE, fields, key)).status).toBe(409)
+    expect((await post(app, CREATE, { ...fields, order_id: '0'.repeat(32) }, key)).status).toBe(200)
   })
   let orderId = ''
   await as('createOrderRequest', async () => {
@@ -89,6 +90,7 @@ async function driveEveryOperation() {
     expect((await notify(service, notification(orderId, { UTR: utr }))).status).toBe(200)
     expect((await notify(service, notification(orderId, { UTR: utr, amount: 1 }))).status).toBe(409)
     expect((await notify(service, notification('0'.repeat(32)))).status).toBe(404)
+    expect((await notify(service, '{')).status).toBe(400)
   })
   await as('settlements import', async () => {
     await importSettlements(service.listDb, file(), { now: clock.now() })
@@ -185,10 +187,20 @@ describe('every statement on a tenant’s table', () => {
       createOrderRequest: ['payment_intents'],
       checkPaymentStatus: ['payment_intents'],
       'pay page': expect.arrayContaining(['payment_intents', 'payment_changes']),
-      paymentNotification: expect.arrayContaining(['payment_intents', 'payment_changes', 'payment_exceptions']),
+      paymentNotification: expect.arrayContaining([
+        'payment_intents',
+        'payment_attempts',
+        'payment_changes',
+        'payment_exceptions',
+      ]),
       'settlements import': ['settlements'],
       fetchSettlementList: ['settlements'],
-      'payments show': expect.arrayContaining(['payment_intents', 'payment_changes', 'payment_exceptions']),
+      'payments show': expect.arrayContaining([
+        'payment_intents',
+        'payment_attempts',
+        'payment_changes',
+        'payment_exceptions',
+      ]),
       'payments exceptions': ['payment_exceptions'],
       'payments forget-customers': ['payment_intents'],
     })
@@ -223,7 +235,7 @@ describe('the schema', () => {
       [SMALL_TABLES],
     )
     expect(new Set(rows.map(({ table }) => table))).toEqual(
-      new Set(['payment_changes', 'payment_exceptions', 'payment_intents', 'settlements']),
+      new Set(['payment_attempts', 'payment_changes', 'payment_exceptions', 'payment_intents', 'settlements']),
     )
     expect(rows.filter(({ first }) => first !== 'mid')).toEqual([])
   })
@@ -234,10 +246,17 @@ describe('the schema', () => {
               (select attname from pg_attribute where attrelid = conrelid and attnum = conkey[1]) as own,
               (select attname from pg_attribute where attrelid = confrelid and attnum = confkey[1]) as other
          from pg_constraint
-        where contype = 'f' and confrelid::regclass::text <> all ($1)`,
+        where contype = 'f' and confrelid::regclass::text <> all ($1)
+        order by 1`,
       [SMALL_TABLES],
     )
-    expect(rows).toEqual([{ name: 'payment_changes_intent_fkey', own: 'mid', other: 'mid' }])
+    expect(rows).toEqual(
+      ['payment_attempts_intent_fkey', 'payment_changes_intent_fkey'].map((name) => ({
+        name,
+        own: 'mid',
+        other: 'mid',
+      })),
+    )
   })
 
   it('gives every tenant’s table a primary key', async () => {

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
@@ -6,6 +7,8 @@ import { runOps } from './ops.ts'
 let service: TestService
 beforeAll(async () => {
   service = await startService()
+  // The command line has the clock of the machine.
+  service.clock.set(new Date().toISOString())
 })
 
 async function newOrder(changes: Record<string, string> = {}): Promise<{ orderId: string; mid: string }> {
@@ -28,7 +31,86 @@ describe('payments confirm', () => {
     expect(await json(...confirm)).toEqual({ orderId, status: 'SUCCESS', changed: true })
     expect(await json(...confirm)).toEqual({ orderId, status: 'SUCCESS', changed: false })
     const { changes } = await json('show', '--order-id', orderId)
-    expect(changes).toEqual([expect.objectContaining({ status: 'SUCCESS', utr: 'TEL1', reason: 'operator' })])
+    expect(changes).toEqual([
+      expect.objectContaining({
+        status: 'SUCCESS',
+        utr: 'TEL1',
+        reason: 'operator',
+        paidAt: null,
+        toldBy: userInfo().username,
+        note: null,
+      }),
+    ])
+  })
+
+  it.each([
+    ['2026-03-31T18:25:00Z', '2026-03-31T18:25:00.000Z'],
+    ['2026-03-31 23:55:00', '2026-03-31T18:25:00.000Z'],
+  ])('keeps who was told what, and when the money moved: %s', async (paidAt, moment) => {
+    const { orderId } = await newOrder()
+    const said = ['--paid-at', paidAt, '--note', 'Mr Iyer, branch 7, by telephone', '--by', 'meera']
+    await json('confirm', '--order-id', orderId, '--utr', 'tel4', '--amount', '200.00', ...said)
+    const { changes } = await json('show', '--order-id', orderId)
+    expect(changes).toEqual([
+      expect.objectContaining({
+        utr: 'TEL4',
+        paidAt: moment,
+        toldBy: 'meera',
+        note: 'Mr Iyer, branch 7, by telephone',
+      }),
+    ])
+    const { stdout } = await ops('show', '--order-id', orderId)
+    expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
+  })
+
+  it('takes a mistyped UTR of a paid order for no double payment, unless it is told that it is one', async () => {
+    const { orderId } = await newOrder()
+    const confirm = (utr: string, ...more: string[]) => [
+      'confirm',
+      '--order-id',
+      orderId,
+      '--utr',
+      utr,
+      '--amount',
+      '200',
+      ...more,
+    ]
+    await json(...confirm('523504870405'))
+    expect(await ops(...confirm('523504870450'))).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'ops: the order is paid already, with another UTR; say --double if the bank has received both\n',
+    })
+    expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
+
+    const twice = await json(...confirm('523504870450', '--double', '--by', 'meera', '--note', 'paid by mother too'))
+    expect(twice).toEqual({ orderId, status: 'SUCCESS', changed: false, exception: 'double payment' })
+    const { utr, exceptions } = await json('show', '--order-id', orderId)
+    expect([utr, exceptions]).toEqual([
+      '523504870405',
+      [
+        expect.objectContaining({
+          kind: 'double payment',
+          status: 'SUCCESS',
+          utr: '523504870450',
+          toldBy: 'meera',
+          note: 'paid by mother too',
+        }),
+      ],
+    ])
+  })
+
+  it('says of money that comes late that its shop was told otherwise', async () => {
+    const { orderId } = await newOrder()
+    await service.db.query(`update payment_intents set expires_at = now() - interval '10 min' where order_id = $1`, [
+      orderId,
+    ])
+    const confirm = ['confirm', '--order-id', orderId, '--utr', 'TEL5', '--amount', '200']
+    expect(await json(...confirm)).toEqual({ orderId, status: 'SUCCESS', changed: true, exception: 'late payment' })
+    expect(await json(...confirm)).toEqual({ orderId, status: 'SUCCESS', changed: false })
+    expect((await json('show', '--order-id', orderId)).exceptions).toEqual([
+      expect.objectContaining({ kind: 'late payment', utr: 'TEL5', toldBy: userInfo().username }),
+    ])
   })
 
   it('refuses what contradicts in one line, and keeps it', async () => {
@@ -54,8 +136,17 @@ describe('payments confirm', () => {
     [['--utr', 'U', '--amount', '1'], '--order-id is required'],
     [
       ['--order-id', '0'.repeat(32), '--utr', 'U 1', '--amount', '1.5'],
-      '--utr must be 1 to 35 letters and digits; --amount',
+      '--utr must be 1 to 35 letters and digits; --amount must be a whole number from 1 to 100000',
     ],
+    ...['999999', '100001', '0', '1e3'].map((amount): [string[], string] => [
+      ['--order-id', '0'.repeat(32), '--utr', 'U', '--amount', amount],
+      '--amount must be a whole number from 1 to 100000',
+    ]),
+    [
+      ['--order-id', '0'.repeat(32), '--utr', 'U', '--amount', '1', '--paid-at', '2026-03-31'],
+      '--paid-at must be a time that exists',
+    ],
+    [['--order-id', '0'.repeat(32), '--utr', 'U', '--amount', '1', '--double=yes'], "--double' does not take"],
   ])('is usage, exit 2, for %j', async (args, line) => {
     const { code, stderr } = await ops('confirm', ...args)
     expect(code).toBe(2)
@@ -80,6 +171,7 @@ describe('payments show', () => {
       utr: 'SHOW1',
     })
     expect(history.changes.map((change: { status: string }) => change.status)).toEqual(['FAIL', 'SUCCESS'])
+    expect(history.changes[1]).toMatchObject({ reason: 'notification', toldBy: null })
     expect(history.exceptions).toEqual([expect.objectContaining({ kind: 'double payment', utr: 'SHOW2' })])
     const { stdout } = await ops('show', '--order-id', orderId)
     expect(stdout).toContain('double payment')
@@ -100,5 +192,27 @@ describe('payments exceptions', () => {
       expect.objectContaining({ orderId, kind: 'amount differs', utr: 'EXC1', amount: '1.00' }),
     )
     expect((await ops('exceptions')).stdout).toContain('amount differs')
+  })
+
+  it('shows late money, what was taken back, and what nobody could read, without what would move the cursor', async () => {
+    const { orderId } = await newOrder()
+    service.clock.advance(25 * 60)
+    await notify(service, notification(orderId, { UTR: 'EXC2' }))
+    service.clock.advance(1)
+    await notify(service, notification(orderId, { UTR: 'EXC2', status: 'FAIL' }))
+    const unreadable = `{"orderId":"${orderId}",\u001b[2J\u009b}`
+    await notify(service, unreadable)
+    const exceptions = await json('exceptions')
+    expect(exceptions).toContainEqual(expect.objectContaining({ orderId, kind: 'late payment', status: 'SUCCESS' }))
+    expect(exceptions).toContainEqual(
+      expect.objectContaining({ orderId, kind: 'failure after success', status: 'FAIL' }),
+    )
+    expect(exceptions).toContainEqual(
+      expect.objectContaining({ mid: '', kind: 'unreadable', amount: null, body: unreadable }),
+    )
+    const { stdout } = await ops('exceptions')
+    expect(stdout).toMatch(/late payment[^\n]*EXC2[\s\S]*failure after success[^\n]*FAIL {2,}EXC2/)
+    expect(stdout).toContain(unreadable.replace(/[\u001b\u009b]/g, '\ufffd').slice(0, 60))
+    expect(stdout).not.toMatch(/[\u001b\u009b]/)
   })
 })

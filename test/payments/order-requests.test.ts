@@ -78,9 +78,18 @@ describe('checkPaymentStatus (contract C2)', () => {
   it.each([
     ['FAIL', 'Payment failed'],
     ['REJECT', 'Payment rejected'],
-  ])('answers %s as final', async (outcome, msg) => {
+  ])('answers %s as final 10 minutes after expiry, and as a failed attempt before', async (outcome, msg) => {
     const { orderId } = (await create()).body.data
     await notify(service, notification(orderId, { status: outcome }))
+    for (const seconds of [25 * 60 - 1, 1]) {
+      expect((await check(orderId)).body).toEqual({
+        status: false,
+        statusCode: 200,
+        txnStatus: 'PENDING',
+        msg: 'Last attempt failed; still open',
+      })
+      service.clock.advance(seconds)
+    }
     expect((await check(orderId)).body).toEqual({
       status: true,
       statusCode: 200,
@@ -106,11 +115,38 @@ describe('checkPaymentStatus (contract C2)', () => {
     expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'SUCCESS' })
   })
 
-  it('takes the merchant’s own order_id before ours', async () => {
-    const { orderId } = (await create({ order_id: 'first' })).body.data
-    await create({ order_id: orderId, amount: '7' })
+  it('ends with the word of the last attempt, in which repeats of earlier ones do not count', async () => {
+    const { orderId } = (await create()).body.data
+    const first = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: undefined })
+    const second = notification(orderId, { status: 'REJECT' })
+    for (const body of [first, second, first, second, first]) await notify(service, body)
+    service.clock.advance(25 * 60)
+    expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'REJECT' })
+  })
+
+  it('does not change an end that it has answered, but to a success', async () => {
+    const { orderId } = (await create()).body.data
+    service.clock.advance(25 * 60)
+    for (const status of ['FAIL', 'REJECT']) {
+      await notify(service, notification(orderId, { status }))
+      expect((await check(orderId)).body).toMatchObject({ txnStatus: 'FAIL', msg: 'Payment intent expired' })
+    }
     await notify(service, notification(orderId))
-    expect((await check(orderId)).body).toMatchObject({ txnStatus: 'PENDING' })
+    expect((await check(orderId)).body).toMatchObject({ txnStatus: 'SUCCESS' })
+  })
+
+  it('answers for our orderId what became of that order: no other order can take its name', async () => {
+    const { orderId } = (await create({ order_id: 'first' })).body.data
+    const shadow = await create({ order_id: orderId, amount: '7' })
+    expect([shadow.status, shadow.body]).toEqual([409, refusal(409, 'Order ID already exists')])
+    await notify(service, notification(orderId))
+    expect((await check(orderId)).body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200 } })
+  })
+
+  it('lets an order_id look like an orderId that is none, or another merchant’s', async () => {
+    const other = await newMerchant(service.db)
+    const { orderId } = (await post(service.app, CREATE, intentFields(other.mid), other.key)).body.data
+    for (const order_id of ['f'.repeat(32), orderId]) expect((await create({ order_id })).status).toBe(200)
   })
 
   it('answers 404 for an unknown order and for another merchant’s alike', async () => {

@@ -30,6 +30,8 @@ export type TestService = {
   databaseUrl: string
   clock: TestClock
   log: string[]
+  /** What Prometheus would read. */
+  metrics: () => Promise<string>
 }
 
 /** The second one is the newer: both are valid while the acquirer changes over. */
@@ -81,7 +83,16 @@ export async function startService(
     await Promise.all([db.end(), listDb.end(), replicaDb?.end()])
     await database.drop()
   })
-  return { app, db, listDb, replicaDb, databaseUrl: database.url, clock, log: lines }
+  return {
+    app,
+    db,
+    listDb,
+    replicaDb,
+    databaseUrl: database.url,
+    clock,
+    log: lines,
+    metrics: () => metrics.registry.metrics(),
+  }
 }
 
 function testClock(start: string): TestClock {
