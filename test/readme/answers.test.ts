@@ -26,7 +26,13 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the README sho
     await simulate(service, created.data.orderId, 'SUCCESS')
     real.push(await paste(check, merchantKey), await paste(list, partnerKey))
     const fields = intentFields('DEMO_MERCHANT')
-    real.push((await post(service.app, '/v1/payments/createOrderRequest', fields, merchantKey)).body)
+    const ordered = await post(service.app, '/v1/payments/createOrderRequest', fields, merchantKey)
+    const { orderId } = ordered.body.data
+    await simulate(service, orderId, 'FAIL')
+    const askFor = check.replace('order_id=1001', `order_id=${orderId}`)
+    real.push(ordered.body, await paste(askFor, merchantKey))
+    service.clock.advance(25 * 60)
+    real.push(await paste(askFor, merchantKey))
   })
 
   async function paste(commands: string, key: Key) {

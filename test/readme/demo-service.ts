@@ -8,6 +8,11 @@ import { type Key, newKey, newMerchant, startService, type TestService } from '.
 /** What happens to an answer on its way; `unavailable` and `too many` do not even reach the service. */
 export type Fault = 'lost' | 'half' | 'unavailable' | 'too many' | 'none'
 
+export type Step = 'SUCCESS' | 'FAIL' | 'leaves'
+
+/** An intent is open for 15 minutes, and the bank has 10 more to tell of it. */
+const UNTIL_OVER_SECONDS = 25 * 60
+
 export type DemoService = {
   service: TestService
   /** Where the service is reached, over a network that does what it is told. */
@@ -25,12 +30,14 @@ afterAll(() => {
 
 /**
  * A service with the merchant and the partner that `npm start` makes. Calls of an operation meet its `faults` in turn,
- * then none. `pays` is what the customer does after the first answer that the payment is pending.
+ * then none. `customer` is what the customer does, a step after each answer that the payment is pending: tries to pay, or
+ * leaves until it is over.
  */
 export async function startDemoService(
-  options: { faults?: Record<string, Fault[]>; pays?: 'SUCCESS' | 'FAIL' } = {},
+  options: { faults?: Record<string, Fault[]>; customer?: Step[] } = {},
 ): Promise<DemoService> {
   const calls = new Map<string, number>()
+  const steps = [...(options.customer ?? [])]
   let target: string
   const front = createServer(async (request, response) => {
     const operation = request.url?.split('/').at(-1) ?? ''
@@ -46,7 +53,7 @@ export async function startDemoService(
       body,
     })
     const bytes = Buffer.from(await answer.arrayBuffer())
-    if (operation === 'checkPaymentStatus' && bytes.includes('PENDING') && options.pays) await pay(options.pays)
+    if (operation === 'checkPaymentStatus' && bytes.includes('PENDING')) await take(steps.shift())
     if (fault === 'lost') return response.destroy()
     response.writeHead(answer.status, { 'content-type': 'application/json', 'content-length': bytes.length })
     if (fault === 'none') return response.end(bytes)
@@ -69,9 +76,11 @@ export async function startDemoService(
   return { service, url, merchantKey, partnerKey, calls }
 
   /** Presses the control of every order's pay page. */
-  async function pay(status: 'SUCCESS' | 'FAIL') {
+  async function take(step: Step | undefined) {
+    if (step === undefined) return
+    if (step === 'leaves') return service.clock.advance(UNTIL_OVER_SECONDS)
     const { rows } = await service.db.query('select order_id from payment_intents')
-    for (const { order_id } of rows) await simulate(service, order_id, status)
+    for (const { order_id } of rows) await simulate(service, order_id, step)
   }
 }
 

@@ -62,18 +62,19 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     runIn({ [file]: text }, command, { baseUrl: demo.url, key })
 
   it.runIf(sample.there)(
-    'is taken once, although answers are lost, broken off or refused for the moment',
+    'is taken once, although its first attempt fails, and answers are lost, broken off or refused for the moment',
     async ({ expect }) => {
       const demo = await startDemoService({
         faults: {
           createOrderRequest: ['lost', 'half', 'unavailable'],
           checkPaymentStatus: ['too many', 'half'],
         },
-        pays: 'SUCCESS',
+        customer: ['FAIL', 'SUCCESS'],
       })
       const { code, stdout, stderr } = await start(demo)
       expect(code, stderr).toBe(0)
       expect(stdout).toMatch(SHIPS)
+      expect(stdout).not.toMatch(DOES_NOT_SHIP)
       const [order, ...others] = await orders(demo)
       expect(others).toEqual([])
       expect(order.idempotency_key).toMatch(/^shop-\d+$/)
@@ -83,7 +84,7 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
   )
 
   it.runIf(sample.there)('that failed is not shipped', async ({ expect }) => {
-    const demo = await startDemoService({ pays: 'FAIL' })
+    const demo = await startDemoService({ customer: ['FAIL', 'leaves'] })
     const { code, stdout } = await start(demo)
     expect(code).toBe(0)
     expect(stdout).toMatch(DOES_NOT_SHIP)
