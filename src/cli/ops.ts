@@ -1,4 +1,6 @@
+import pg from 'pg'
 import { readDatabaseConfig } from '../config.ts'
+import { isForbiddenToRole } from '../db/grants.ts'
 import { isOutage } from '../db/outage.ts'
 import { createPool } from '../db/pool.ts'
 import { type Command, CommandFault, type Context, type Output, UsageError } from './command.ts'
@@ -60,15 +62,23 @@ async function main(args: string[]): Promise<number> {
 
 async function withDatabase(run: (context: Context) => Promise<Output>): Promise<Output> {
   const config = readDatabaseConfig(process.env)
+  const url = config.databaseMigrateUrl
+  process.stderr.write(`ops: works on ${nameDatabase(url)}\n`)
   // A lost connection also fails the query that waits on it, which is told once, by main.
   const log = { warn: () => undefined }
   // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
-  const db = createPool({ url: config.databaseUrl, size: 1, log, queryTimeoutMs: 0 })
+  const db = createPool({ url, size: 1, log, queryTimeoutMs: 0 })
   try {
     return await run({ config, db, now: new Date() })
   } finally {
     await db.end()
   }
+}
+
+/** Where `url` leads, without its password, in the words of the driver that goes there. */
+function nameDatabase(url: string): string {
+  const { database, host, port, user } = new pg.Client({ connectionString: url })
+  return `the database ${database} at ${host}:${port} as ${user}`
 }
 
 /** The words before the first flag. */
@@ -92,5 +102,8 @@ function explain(error: unknown): string {
   if (code === UNDEFINED_TABLE || code === UNDEFINED_COLUMN) return 'the database is not migrated: run ops migrate'
   const cause = message || code || 'unknown failure'
   const line = cause.split('\n')[0]
+  if (isForbiddenToRole(error)) {
+    return `${line}: run it as the owner of the tables, by DATABASE_MIGRATE_URL; in compose: docker compose run --rm ops …`
+  }
   return isOutage(error) ? `the database cannot be used: ${line}` : String(line)
 }

@@ -20,6 +20,7 @@ await build({
   },
   logLevel: 'warning',
 })
+cpSync('src/db/grants.sql', 'dist/grants.sql')
 cpSync('src/checkout/page', 'dist/page', { recursive: true })
 cpSync('src/docs/ui', 'dist/ui', { recursive: true })
 for (const file of [

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { migrate } from '../db/migrate.ts'
@@ -13,9 +13,14 @@ export function bringsDatabase(): boolean {
   return !DATABASE_URL && !DATABASE_URL_FILE && NODE_ENV !== 'production'
 }
 
+/** Whether the service was built in this checkout, as on a server that runs it from here. */
+export function hasBuild(): boolean {
+  return existsSync(new URL('../../dist', import.meta.url))
+}
+
 /**
  * Sets DATABASE_URL to this checkout's own PostgreSQL server, started if need be and migrated. When this process ends,
- * the server is stopped unless another process uses it. Answers the directory in which everything of it lies.
+ * the server is stopped unless another process uses it. Returns the directory in which everything of it lies.
  */
 export async function bringDatabase(): Promise<{ directory: string; databaseUrl: string }> {
   exitOnSignals()

@@ -1,0 +1,10 @@
+-- What the service may do with each table. `ops migrate` applies it after the migrations, where the role upi_service exists:
+-- see roles.sql. A table that is not named here is out of the service's reach, so a migration that adds a table decides
+-- that here too.
+revoke all on all tables in schema public from upi_service;
+
+grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
+-- `for update` and `for no key update` need the right to update.
+grant select, insert, update on payment_intents to upi_service;
+-- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
+grant select, insert on payment_changes, payment_exceptions to upi_service;

@@ -1,0 +1,37 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import pg from 'pg'
+
+// Beside us; one folder up from dist/cli, where this is bundled into.
+const FILE = ['./grants.sql', '../grants.sql']
+  .map((path) => new URL(path, import.meta.url))
+  .find((url) => existsSync(url)) as URL
+
+const CONNECT_TIMEOUT_MS = 10_000
+const INSUFFICIENT_PRIVILEGE = '42501'
+
+/**
+ * Gives the role of the service its rights in a migrated database, all at once: a running service never lacks one in
+ * between. Does nothing where there is no such role, as in the database of a checkout.
+ */
+export async function applyGrants(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
+  // A lost connection fails the statement that waits on it, too.
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ role: string | null }>(`select to_regrole('upi_service') as role`)
+    if (rows[0]?.role == null) return
+    // Two at once would fail: PostgreSQL refuses to change the rights of one table from two transactions.
+    await client.query(`begin; select pg_advisory_xact_lock(hashtext('upi_service grants'))`)
+    await client.query(await readFile(FILE, 'utf8'))
+    await client.query('commit')
+  } finally {
+    await client.end()
+  }
+}
+
+/** Whether PostgreSQL refused a statement because its role lacks the right to it. */
+export function isForbiddenToRole(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === INSUFFICIENT_PRIVILEGE
+}
