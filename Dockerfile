@@ -9,7 +9,7 @@ COPY . .
 RUN npm run build && chmod -R a+rX package.json migrations dist
 
 FROM base
-ENV NODE_ENV=production HOST=0.0.0.0
+ENV NODE_ENV=production HOST=0.0.0.0 OPS_HOST=0.0.0.0
 # No `exec`: node as process 1 would ignore Ctrl-C.
 RUN printf '#!/bin/sh\nnode /app/dist/cli/ops.js "$@"\n' > /usr/local/bin/ops && chmod 755 /usr/local/bin/ops
 COPY --from=build /app/package.json ./

@@ -7,6 +7,7 @@ import { createKeyFinder } from './auth/find-keys.ts'
 import { dynamicQr } from './checkout/dynamic-qr.ts'
 import { checkoutRoutes } from './checkout/routes.ts'
 import type { Config } from './config.ts'
+import { isForbiddenToRole } from './db/grants.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { isOutage } from './db/outage.ts'
 import type { Database } from './db/pool.ts'
@@ -145,6 +146,9 @@ async function unreadyReason(db: Database): Promise<string | undefined> {
       : `The database schema is behind: run "ops migrate" (missing: ${pending.join(', ')})`
   } catch (error) {
     if (isOutage(error)) return 'The database does not answer'
+    if (isForbiddenToRole(error)) {
+      return 'The role of the service has no rights to the tables: run "ops migrate" as their owner'
+    }
     throw error
   }
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { applyGrants } from '../db/grants.ts'
 import { migrate } from '../db/migrate.ts'
 import { command } from './command.ts'
 
@@ -9,6 +10,7 @@ export const migrateCommands = [
     schema: z.object({}),
     async run(_, { config }) {
       const applied = await migrate(config.databaseMigrateUrl)
+      await applyGrants(config.databaseMigrateUrl)
       return {
         json: { applied },
         text: applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`,

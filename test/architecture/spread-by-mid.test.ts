@@ -32,14 +32,19 @@ const NO_ROWS = /^\s*(begin|commit|rollback|set local|lock table|truncate incomi
 let service: TestService
 /** The statements of each operation, in the order in which they were sent. */
 const sent = new Map<string, Set<string>>()
+/** The roles that sent them. */
+const sentBy = new Map<string, Set<string | undefined>>()
 let operation = ''
 
 beforeAll(async () => {
-  service = await startService({ sandbox: true })
+  service = await startService({ sandbox: true, asServiceRole: true })
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
     const text = typeof args[0] === 'string' ? args[0] : (args[0] as { text: string }).text
-    if (operation) sent.set(operation, (sent.get(operation) ?? new Set()).add(text))
+    if (operation) {
+      sent.set(operation, (sent.get(operation) ?? new Set()).add(text))
+      sentBy.set(operation, (sentBy.get(operation) ?? new Set()).add(this.user))
+    }
     return query.apply(this, args)
   } as never)
   await driveEveryOperation()
@@ -118,6 +123,14 @@ async function as(name: string, work: () => Promise<unknown>) {
   await work()
   operation = ''
 }
+
+/** What the operator does at the command line, as the owner of the tables. */
+const OF_THE_OPERATOR = /^settlements import$|^payments /
+
+it('every operation works with the rights that an installation gives the service: src/db/grants.sql', () => {
+  const roles = [...sentBy].filter(([name]) => !OF_THE_OPERATOR.test(name)).flatMap(([, users]) => [...users])
+  expect(new Set(roles)).toEqual(new Set(['upi_service']))
+})
 
 /** A place of a statement's plan that reads or writes a tenant's table, and by what it finds its rows. */
 type Access = { table: string; by: string }

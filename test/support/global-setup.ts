@@ -1,10 +1,11 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
+import { applyGrants } from '../../src/db/grants.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { databaseUrl, TEMPLATE } from './database-url.ts'
+import { asRole, databaseUrl, ROLE_PASSWORD, TEMPLATE } from './database-url.ts'
 import { startServerOwner } from './server-owner.ts'
 
 declare module 'vitest' {
@@ -16,16 +17,31 @@ declare module 'vitest' {
   }
 }
 
-/** One PostgreSQL server for the whole run, and in it one migrated database that every test file clones. */
+/**
+ * One PostgreSQL server for the whole run, and in it one migrated database that every test file clones: made as an
+ * installation makes it, with an owner of the tables and a role of the service.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(tmpdir(), 'upi-payments-test-'))
   const owner = await startServerOwner(directory, { removesDirectory: true })
-  const admin = new pg.Client({ connectionString: owner.url })
-  await admin.connect()
-  await admin.query(`create database ${TEMPLATE}`)
-  await admin.end()
-  await migrate(databaseUrl(owner.url, TEMPLATE))
+  const template = databaseUrl(owner.url, TEMPLATE)
+  await query(owner.url, `create database ${TEMPLATE}`)
+  await query(template, readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8'))
+  for (const role of ['upi_owner', 'upi_service'])
+    await query(template, `alter role ${role} password '${ROLE_PASSWORD}'`)
+  await migrate(asRole(template, 'upi_owner'))
+  await applyGrants(asRole(template, 'upi_owner'))
   project.provide('adminUrl', owner.url)
   project.provide('runDirectory', directory)
   return owner.leave
+}
+
+async function query(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
 }

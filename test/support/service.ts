@@ -11,6 +11,7 @@ import { createMetrics } from '../../src/http/metrics.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
 import { createTestDatabase } from './database.ts'
+import { asRole } from './database-url.ts'
 import './openapi.ts'
 
 export type Key = { publicKey: string; secretKey: string }
@@ -55,6 +56,8 @@ export async function startService(
     rateLimitPerMinute?: number
     publicUrl?: string
     connectionLimits?: Partial<ConnectionLimits>
+    /** The service has no more rights in the database than an installation gives it; `db` and `listDb` are the test's own. */
+    asServiceRole?: boolean
     /** A migrated database and a replica of it, which their maker removes. */
     replicated?: { url: string; replicaUrl: string }
   } = {},
@@ -63,8 +66,12 @@ export async function startService(
   const database = replicated ? { url: replicated.url, drop: async () => undefined } : await createTestDatabase()
   const lines: string[] = []
   const log = pino({ level: 'info', base: null }, { write: (line) => void lines.push(line) })
-  const db = createPool({ url: database.url, size: 10, log })
-  const listDb = createPool({ url: database.url, size: 4, log, queryTimeoutMs: 0 })
+  const poolsOf = (url: string) => ({
+    db: createPool({ url, size: 10, log }),
+    listDb: createPool({ url, size: 4, log, queryTimeoutMs: 0 }),
+  })
+  const { db, listDb } = poolsOf(database.url)
+  const own = options.asServiceRole ? poolsOf(asRole(database.url, 'upi_service')) : { db, listDb }
   const replicaDb = replicated && createPool({ url: replicated.replicaUrl, size: 4, log, queryTimeoutMs: 0 })
   const clock = testClock('2026-03-31T18:29:59.000Z')
   const config = {
@@ -75,12 +82,12 @@ export async function startService(
     trustProxy: false as const,
     rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,
   }
-  const metrics = createMetrics({ requests: db, lists: listDb })
+  const metrics = createMetrics({ requests: own.db, lists: own.listDb })
   const connectionLimits = { ...CONNECTION_LIMITS, ...options.connectionLimits }
-  const app = await buildApp({ config, db, listDb, replicaDb, log, metrics, now: clock.now, connectionLimits })
+  const app = await buildApp({ config, ...own, replicaDb, log, metrics, now: clock.now, connectionLimits })
   started.push(async () => {
     await app.close()
-    await Promise.all([db.end(), listDb.end(), replicaDb?.end()])
+    await Promise.all([...new Set([db, listDb, own.db, own.listDb, replicaDb])].map((pool) => pool?.end()))
     await database.drop()
   })
   return {

@@ -1,0 +1,42 @@
+-- Makes the two roles of the service and gives the database to the first of them. May be repeated.
+--
+--   upi_owner    owns the database and its tables: migrations and the operator's commands connect as this role
+--   upi_service  is what the service connects as: it may do what grants.sql names, and nothing else
+--
+-- Run it as a superuser, in the service's database, before the first `ops migrate`; then give both roles a password. What
+-- another role made in the schema `public`, an older installation's superuser for instance, becomes upi_owner's.
+
+-- Behind a backup or a long list this ends instead of keeping payments waiting: then run it again.
+set lock_timeout = '2s';
+
+do $$
+declare
+  statement text;
+begin
+  if to_regrole('upi_owner') is null then
+    create role upi_owner login;
+  end if;
+  if to_regrole('upi_service') is null then
+    create role upi_service login;
+  end if;
+
+  execute format('alter database %I owner to upi_owner', current_database());
+  -- By default every role may make temporary tables, and so fill the disk.
+  execute format('revoke temporary on database %I from public', current_database());
+
+  for statement in
+    select format('alter table %s owner to upi_owner', oid::regclass)
+      from pg_class
+     -- Sequences and indexes go with their tables.
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm') and relowner <> 'upi_owner'::regrole
+       and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e')
+    union all
+    select format('alter routine %s owner to upi_owner', oid::regprocedure)
+      from pg_proc
+     where pronamespace = 'public'::regnamespace and proowner <> 'upi_owner'::regrole
+       and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e')
+  loop
+    execute statement;
+  end loop;
+end
+$$;

@@ -1,0 +1,222 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { applyGrants } from '../../src/db/grants.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { namingLine, runOps } from '../cli/ops.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { asRole } from '../support/database-url.ts'
+import {
+  answerOf,
+  CREATE,
+  intentFields,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+const ROLES = readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8')
+const FORBIDDEN = '42501'
+
+/** Every table of the schema, and what the service may do with it: a new table is decided on here and in src/db/grants.sql. */
+const RIGHTS: Record<string, string[]> = {
+  access_keys: ['SELECT'],
+  merchants: ['SELECT'],
+  partner_merchants: ['SELECT'],
+  partners: [],
+  payment_changes: ['INSERT', 'SELECT'],
+  payment_exceptions: ['INSERT', 'SELECT'],
+  payment_intents: ['INSERT', 'SELECT', 'UPDATE'],
+  schema_migrations: ['SELECT'],
+  settlements: ['SELECT'],
+}
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ asServiceRole: true })
+})
+
+const asService = (statement: string) => run(asRole(service.databaseUrl, 'upi_service'), statement)
+
+async function run(url: string, sql: string) {
+  const connection = await connect(url)
+  try {
+    return await connection.query(sql)
+  } finally {
+    await connection.end()
+  }
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const connection = new pg.Client({ connectionString: url })
+  await connection.connect()
+  return connection
+}
+
+async function rightsIn(url: string): Promise<Record<string, string[]>> {
+  const { rows } = await run(
+    url,
+    `select relname as table,
+            array(select right_ from unnest(array['INSERT', 'SELECT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER', 'MAINTAIN'])
+                    as right_
+                   where (right_ <> 'MAINTAIN' or current_setting('server_version_num')::int >= 170000)
+                     and has_table_privilege('upi_service', oid, right_)) as rights
+       from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')`,
+  )
+  return Object.fromEntries(rows.map(({ table, rights }) => [table, rights]))
+}
+
+describe('the role of the service', () => {
+  it('has the rights to each table that somebody has decided on, and no other', async () => {
+    expect(await rightsIn(service.databaseUrl)).toEqual(RIGHTS)
+  })
+
+  it.each([
+    ['rewrite history', 'delete from payment_changes'],
+    ['lift what guards history', 'alter table payment_changes disable trigger all'],
+    ['lift it for its session', 'set session_replication_role = replica'],
+    ['change exceptions', `update payment_exceptions set kind = 'double payment'`],
+    ['delete orders', 'delete from payment_intents'],
+    ['empty a table', 'truncate payment_intents cascade'],
+    ['change what was settled', `update settlements set status = 'SUCCESS'`],
+    ['add to what was settled', 'insert into settlements select * from settlements'],
+    ['hold up imports', 'do $$ begin lock table settlements in share mode; end $$'],
+    ['revive a key', 'update access_keys set revoked_at = null'],
+    ['make a key', 'insert into access_keys select * from access_keys'],
+    ['redirect a merchant’s money', `update merchants set vpa = 'thief@bank'`],
+    ['link a partner', 'insert into partner_merchants select * from partner_merchants'],
+    ['read who the partners are', 'select * from partners'],
+    ['make a table', 'create table loot (id integer)'],
+    ['make a schema', 'create schema loot'],
+    ['change a table', 'alter table merchants add column loot text'],
+    ['mark a migration as applied', `insert into schema_migrations (name, run_on) values ('9999', now())`],
+    ['make a role', 'create role thief superuser'],
+    ['become the owner', 'set role upi_owner'],
+    ['run programs on the database’s machine', `copy (select 1) to program 'true'`],
+    ['read the output of programs', `copy schema_migrations (name) from program 'id'`],
+    ['read files there', `select pg_read_file('/etc/passwd')`],
+    ['write files there', `copy (select 1) to '/tmp/loot'`],
+    ['read secrets of other roles', 'select * from pg_authid'],
+  ])('may not %s', async (_name, statement) => {
+    await expect(asService(statement)).rejects.toMatchObject({ code: FORBIDDEN })
+  })
+
+  it('may ask how far a replica is, so that lists are read there', async () => {
+    for (const statement of ['select pg_current_wal_lsn()', 'select pg_is_in_recovery(), pg_last_wal_replay_lsn()']) {
+      await expect(asService(statement)).resolves.toBeDefined()
+    }
+  })
+
+  it('without rights, as before the first ops migrate: /readyz says what to run', async () => {
+    await service.db.query('revoke all on all tables in schema public from upi_service')
+    const unready = answerOf(await service.app.inject('/readyz'))
+    expect([unready.status, unready.body.msg]).toEqual([
+      503,
+      'The role of the service has no rights to the tables: run "ops migrate" as their owner',
+    ])
+    await applyGrants(asRole(service.databaseUrl, 'upi_owner'))
+    expect((await service.app.inject('/readyz')).statusCode).toBe(200)
+  })
+
+  it('is told at the command line who may do what it may not', async () => {
+    const url = asRole(service.databaseUrl, 'upi_service')
+    const refused = await runOps(url, [
+      'merchants',
+      'add',
+      '--mid',
+      'M1',
+      '--name',
+      'x',
+      '--vpa',
+      'x@bank',
+      '--mcc',
+      '5814',
+    ])
+    expect(namingLine(url)).toContain('as upi_service\n')
+    expect(refused).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'ops: permission denied for table merchants: run it as the owner of the tables, by DATABASE_MIGRATE_URL; in compose: docker compose run --rm ops …\n',
+    })
+  })
+})
+
+describe('ops migrate', () => {
+  it('gives the service its rights again, all at once, however many run at the same time', async () => {
+    const owner = asRole(service.databaseUrl, 'upi_owner')
+    await service.db.query('grant delete on payment_intents to upi_service')
+    await service.db.query('revoke select on merchants from upi_service')
+    const { mid, key } = await newMerchant(service.db)
+    await Promise.all(Array.from({ length: 4 }, () => applyGrants(owner)))
+    expect(await rightsIn(service.databaseUrl)).toEqual(RIGHTS)
+    let statuses: number[] = []
+    const again = (async () => {
+      for (let i = 0; i < 20; i++) await applyGrants(owner)
+    })()
+    const settled = again.then(() => true)
+    while (!(await Promise.race([settled, new Promise<false>((resolve) => setImmediate(() => resolve(false)))]))) {
+      statuses = [...statuses, (await post(service.app, CREATE, intentFields(mid), key)).status]
+    }
+    expect(new Set(statuses)).toEqual(new Set([200]))
+  })
+
+  it('by the command line, as the owner, is all that a new database needs after roles.sql', async () => {
+    const database = await createTestDatabase({ empty: true })
+    await run(database.url, ROLES)
+    const { code } = await runOps(asRole(database.url, 'upi_owner'), ['migrate'])
+    expect([code, await rightsIn(database.url)]).toEqual([0, RIGHTS])
+    await database.drop()
+  })
+})
+
+describe('roles.sql', () => {
+  it('gives what an older installation’s superuser has made to the owner; a repeat changes nothing', async () => {
+    const database = await createTestDatabase({ empty: true })
+    await migrate(database.url)
+    await run(database.url, `insert into merchants values ('M1', 'x', 'x@bank', '5814', 'link', now())`)
+    for (const _ of ['first', 'repeated']) {
+      await run(database.url, ROLES)
+      expect(await ownersIn(database.url)).toEqual(['upi_owner'])
+    }
+    const { stdout } = await runOps(asRole(database.url, 'upi_owner'), ['migrate', '--json'])
+    expect([stdout, await rightsIn(database.url)]).toEqual(['{"applied":[]}\n', RIGHTS])
+    const filler = await connect(asRole(database.url, 'upi_service'))
+    await expect(filler.query('create temporary table loot (id integer)')).rejects.toMatchObject({ code: FORBIDDEN })
+    await filler.end()
+    const owner = await connect(asRole(database.url, 'upi_owner'))
+    await owner.query('alter table merchants add column later text')
+    expect((await owner.query('select mid from merchants')).rows).toEqual([{ mid: 'M1' }])
+    await owner.end()
+    await database.drop()
+  })
+
+  it('gives up behind a long reader, so that payments do not wait behind it', async () => {
+    const database = await createTestDatabase({ empty: true })
+    await migrate(database.url)
+    const backup = await connect(database.url)
+    await backup.query('begin')
+    for (const table of Object.keys(RIGHTS)) await backup.query(`lock table ${table} in access share mode`)
+    await expect(run(database.url, ROLES)).rejects.toMatchObject({ code: '55P03' })
+    await backup.query('rollback')
+    await run(database.url, ROLES)
+    expect(await ownersIn(database.url)).toEqual(['upi_owner'])
+    await backup.end()
+    await database.drop()
+  })
+
+  /** Of the database, and of all in its schema. */
+  async function ownersIn(url: string): Promise<string[]> {
+    const { rows } = await run(
+      url,
+      `select pg_get_userbyid(datdba) as owner from pg_database where datname = current_database()
+       union select pg_get_userbyid(relowner) from pg_class where relnamespace = 'public'::regnamespace
+       union select pg_get_userbyid(proowner) from pg_proc where pronamespace = 'public'::regnamespace
+       union select pg_get_userbyid(typowner) from pg_type where typnamespace = 'public'::regnamespace`,
+    )
+    return rows.map(({ owner }) => owner)
+  }
+})
