@@ -82,6 +82,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   app.decorateRequest('caller')
   app.decorateRequest('publicKey', undefined)
   app.decorateRequest('mid', undefined)
+  app.decorateRequest('orderId', undefined)
+  app.decorateRequest('refusal', undefined)
   // Hooks by callback: an async one costs every request a promise.
   app.addHook('onRequest', (request, reply, done) => {
     requestLog.follow(request, reply)

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { notificationRefused, notificationUnsigned, orderNotFound } from '../errors.ts'
 import { ok } from '../http/envelope.ts'
 import { registerSignedJson, type ZodTypeProvider } from '../http/input.ts'
+import { isOrderId } from '../payments/intent.ts'
 import { recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/report-repository.ts'
 import { PaymentNotification } from './schema.ts'
@@ -13,6 +14,12 @@ export type AcquirerRoutes = { reports: Reports; secrets: readonly string[]; now
 export function acquirerRoutes(app: FastifyInstance, { reports, secrets, now }: AcquirerRoutes) {
   registerSignedJson(app, (request, body) => {
     if (!isSigned(request.headers['x-signature'], body, secrets, now())) throw notificationUnsigned()
+  })
+
+  // Before the fields are judged: a refusal of a known order can then be found by it.
+  app.addHook('preValidation', async (request) => {
+    const orderId = (request.body as { orderId?: unknown } | null)?.orderId
+    if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
   })
 
   const options = { schema: { body: PaymentNotification }, attachValidation: true }

@@ -79,6 +79,7 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, { 
     const { name, message, stack, code } = error as Error & { code?: unknown }
     log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
   }
+  request.refusal = failure.message
   reply.code(failure.statusCode).headers(failure.headers)
   const page = request.routeOptions.config?.refusalPage
   if (page) reply.headers(page.headers).send(page.html(failure.message))

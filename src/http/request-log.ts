@@ -1,6 +1,19 @@
+import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { Metrics } from './metrics.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Our orderId, where a signed notification is about one; for the log. */
+    orderId: string | undefined
+    /** What the caller was told when the request was refused: a sentence of ours that repeats nothing of what was sent. */
+    refusal: string | undefined
+  }
+}
+
+/** Who calls here is a shop's, a partner's or a bank's server. Everywhere else it may be a customer. */
+const CALLED_BY_SERVERS = /^\/(v1|acquirer)\//
 
 /** What nginx calls a client that left before its answer, and what operators therefore look for. It is never sent. */
 const CLIENT_GONE = 499
@@ -13,8 +26,8 @@ export type RequestLog = {
 }
 
 /**
- * One line and one measurement a request. It names the route and never the address as sent, and holds nothing that
- * a merchant or customer wrote.
+ * One line and one measurement a request. It names the route and never the path as sent, holds nothing that a merchant or
+ * customer wrote, and of no customer where they are.
  */
 export function createRequestLog(log: Logger, metrics: Pick<Metrics, 'request'>): RequestLog {
   return { follow, noRequest }
@@ -22,6 +35,9 @@ export function createRequestLog(log: Logger, metrics: Pick<Metrics, 'request'>)
   function follow(request: FastifyRequest, reply: FastifyReply) {
     const startMs = performance.now()
     const { raw } = reply
+    const byServer = CALLED_BY_SERVERS.test(request.url)
+    // Now, since a connection that is closed has no address any more.
+    const address = byServer ? request.ip : ''
     // Not the hook onResponse, which stays silent about a client that went away.
     raw.once('close', () => {
       const durationMs = performance.now() - startMs
@@ -38,6 +54,10 @@ export function createRequestLog(log: Logger, metrics: Pick<Metrics, 'request'>)
           durationMs: Math.round(durationMs * 10) / 10,
           publicKey: request.publicKey,
           mid: request.mid,
+          orderId: request.orderId,
+          // A proxy that passes on what it was sent could make any text of it.
+          address: isIP(address) ? address : undefined,
+          refusal: byServer ? request.refusal : undefined,
           // An answer that broke off: its status was sent already.
           cut: raw.headersSent && !raw.writableFinished ? true : undefined,
         },

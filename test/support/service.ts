@@ -54,6 +54,7 @@ export async function startService(
     sandbox?: boolean
     acquirerSecrets?: string[]
     rateLimitPerMinute?: number
+    trustProxy?: string
     publicUrl?: string
     connectionLimits?: Partial<ConnectionLimits>
     /** The service has no more rights in the database than an installation gives it; `db` and `listDb` are the test's own. */
@@ -79,8 +80,9 @@ export async function startService(
     intentExpiryMinutes: options.expiryMinutes ?? 15,
     acquirerSecrets: options.acquirerSecrets ?? ACQUIRER_SECRETS,
     sandbox: options.sandbox ?? false,
-    trustProxy: false as const,
+    trustProxy: options.trustProxy ?? (false as const),
     rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,
+    warnings: [],
   }
   const metrics = createMetrics({ requests: own.db, lists: own.listDb })
   const connectionLimits = { ...CONNECTION_LIMITS, ...options.connectionLimits }
