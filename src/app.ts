@@ -35,7 +35,13 @@ import { settlementRoutes } from './settlements/routes.ts'
 export type Dependencies = {
   config: Pick<
     Config,
-    'publicUrl' | 'intentExpiryMinutes' | 'acquirerSecrets' | 'sandbox' | 'trustProxy' | 'rateLimitPerMinute'
+    | 'publicUrl'
+    | 'intentExpiryMinutes'
+    | 'acquirerSecrets'
+    | 'sandbox'
+    | 'trustProxy'
+    | 'rateLimitPerMinute'
+    | 'warnings'
   >
   db: Database
   /** Connections of their own for long lists: a slow reader of one must not stand in the way of payments. */
@@ -95,7 +101,10 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   registerAnswerDeadline(app)
   await registerInput(app)
 
-  healthRoutes(app, { unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)) })
+  healthRoutes(app, {
+    unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
+    warnings: config.warnings,
+  })
   checkoutRoutes(app, {
     intents,
     reports,
@@ -106,6 +115,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 
   docsRoutes(app, { publicUrl: config.publicUrl, takesNotifications: config.acquirerSecrets.length > 0 })
 
+  metrics.acquirersConfigured(config.acquirerSecrets.length > 0 ? 1 : 0)
   if (config.acquirerSecrets.length > 0) {
     await app.register(async (acquirer) => {
       acquirerRoutes(acquirer, { reports, secrets: config.acquirerSecrets, now })

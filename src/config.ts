@@ -60,6 +60,7 @@ const ServiceVariables = DatabaseVariables.extend({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
   ACQUIRER_SECRETS: secrets.default([]),
+  OPS_HOST: z.string().default('127.0.0.1'),
   OPS_PORT: wholeNumber(0, 65_535).default(3001),
   DATABASE_READ_URL: postgresUrl.optional(),
   TRUST_PROXY: proxyAddresses.optional(),
@@ -70,6 +71,10 @@ const ServiceVariables = DatabaseVariables.extend({
 
 /** Variables that may also come as NAME_FILE: the path of a file that holds the value, as Docker secrets do. */
 const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'DATABASE_READ_URL', 'ACQUIRER_SECRETS']
+
+/** It would take orders and never know that one is paid. To try things out that may be meant; in production it is not. */
+const LEARNS_OF_NO_PAYMENT =
+  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS'
 
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
@@ -97,6 +102,7 @@ export function readConfig(environment: Environment) {
     publicUrl: variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`,
     logLevel: variables.LOG_LEVEL,
     intentExpiryMinutes: variables.INTENT_EXPIRY_MINUTES,
+    opsHost: variables.OPS_HOST,
     opsPort: variables.OPS_PORT,
     databaseReadUrl: variables.DATABASE_READ_URL,
     trustProxy: variables.TRUST_PROXY ?? false,
@@ -104,6 +110,7 @@ export function readConfig(environment: Environment) {
     shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,
     acquirerSecrets: variables.ACQUIRER_SECRETS,
     sandbox: variables.SANDBOX === 'on',
+    warnings: production && variables.ACQUIRER_SECRETS.length === 0 ? [LEARNS_OF_NO_PAYMENT] : [],
   })
 }
 

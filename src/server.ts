@@ -57,12 +57,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => st
 
 try {
   await app.listen({ host: config.host, port: config.port })
-  await opsApp.listen({ host: config.host, port: config.opsPort })
+  await opsApp.listen({ host: config.opsHost, port: config.opsPort })
 } catch (error) {
   log.fatal({ error: (error as Error).message }, 'cannot listen')
   process.exit(1)
 }
 log.info({ address: app.listeningOrigin, ops: opsApp.listeningOrigin, publicUrl: config.publicUrl }, 'listening')
+for (const warning of config.warnings) log.warn(warning)
 flush()
 
 /**

@@ -15,6 +15,9 @@ describe('the configuration', () => {
       databaseMigrateUrl: DATABASE_URL,
       intentExpiryMinutes: 15,
       logLevel: 'info',
+      // Metrics are for the operator: nobody else reaches them until somebody decides so.
+      opsHost: '127.0.0.1',
+      warnings: [],
     })
   })
 
@@ -33,6 +36,18 @@ describe('the configuration', () => {
     expect(() => readConfig({ NODE_ENV: 'production', DATABASE_URL })).toThrow('PUBLIC_URL is required in production')
     expect(() => readDatabaseConfig({})).toThrow('DATABASE_URL is required')
     expect(() => readDatabaseConfig({ DATABASE_URL: '' })).toThrow('DATABASE_URL is required')
+  })
+
+  it('warns of production without an acquirer, and of nothing else', () => {
+    const production = { NODE_ENV: 'production', DATABASE_URL, PUBLIC_URL: 'https://pay.example.in' }
+    expect(readConfig(production).warnings).toEqual([expect.stringContaining('set ACQUIRER_SECRETS')])
+    expect(readConfig({ ...production, ACQUIRER_SECRETS: 'a-secret-of-sixteen' }).warnings).toEqual([])
+    expect(readConfig({ DATABASE_URL }).warnings).toEqual([])
+  })
+
+  it('opens HOST to the world without opening the metrics', () => {
+    expect(readConfig({ DATABASE_URL, HOST: '0.0.0.0' }).opsHost).toBe('127.0.0.1')
+    expect(readConfig({ DATABASE_URL, OPS_HOST: '10.0.0.11' }).opsHost).toBe('10.0.0.11')
   })
 
   it('takes addresses and networks as TRUST_PROXY, and nothing that would have to be guessed at', () => {

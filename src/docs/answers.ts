@@ -106,7 +106,14 @@ export const SettlementList = z.strictObject({
 
 export const NotificationRecorded = success('Notification recorded', z.strictObject({}))
 export const Alive = success('Alive', z.strictObject({}))
-export const Ready = success('Ready', z.strictObject({}))
+export const Ready = success(
+  'Ready',
+  z.strictObject({
+    warnings: z
+      .array(z.string())
+      .meta({ description: 'What the operator should mend although the service can serve.' }),
+  }),
+)
 
 /** Every answer that is no success: `Refusal` of envelope.ts. */
 export const Refusal = z.strictObject({

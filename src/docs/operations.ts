@@ -299,7 +299,7 @@ export const readyz = {
   description: 'For load balancers: send nothing here while it is 503.',
   security: [],
   responses: answers(
-    json('It can.', Ready, { status: true, statusCode: 200, msg: 'Ready', data: {} }),
+    json('It can.', Ready, { status: true, statusCode: 200, msg: 'Ready', data: { warnings: [] } }),
     [notReady('The database does not answer'), notReady('Shutting down'), internalError()],
     { credentials: false },
   ),

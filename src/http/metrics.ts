@@ -65,6 +65,11 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     registers,
   })
   for (const [kind, start] of Object.entries(NO_EXCEPTIONS)) exceptions.inc({ kind }, start)
+  const acquirers = new Gauge({
+    name: 'payment_acquirers_configured',
+    help: 'Acquirers that can tell this service of payments; with 0 every order stays unpaid',
+    registers,
+  })
   new Gauge({
     name: 'database_pool_connections',
     help: 'Connections by pool and state; waiting are requests without one',
@@ -98,6 +103,9 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     },
     paymentException(kind: ExceptionKind) {
       exceptions.inc({ kind })
+    },
+    acquirersConfigured(count: number) {
+      acquirers.set(count)
     },
     insertBatch(rows: number, stored: number) {
       batchRows.observe(rows)

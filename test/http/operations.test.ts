@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
+import { connect } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
@@ -77,6 +79,48 @@ describe('what an instance tells its operator', () => {
   it('does not show metrics to the public port', async () => {
     const server = await startServerProcess(url)
     expect(await status(`${server.url}/metrics`)).toBe(404)
+    await server.stop()
+  })
+
+  it.each([
+    ['production without an acquirer', { NODE_ENV: 'production' }, true, '0'],
+    ['production with one', { NODE_ENV: 'production', ACQUIRER_SECRETS: 'a-secret-of-sixteen' }, false, '1'],
+    ['a trial without one', {}, false, '0'],
+  ])(
+    'warns at its start, in /readyz and by a metric when it can learn of no payment: %s',
+    async (_name, variables, warns, acquirers) => {
+      const server = await startServerProcess(url, variables)
+      const ready = await fetch(`${server.url}/readyz`)
+      const { msg, data } = (await ready.json()) as { msg: string; data: { warnings: string[] } }
+      const metrics = await (await fetch(`http://127.0.0.1:${server.opsPort}/metrics`)).text()
+      await server.stop()
+      const warning =
+        'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS'
+      expect([ready.status, msg, data.warnings]).toEqual([200, 'Ready', warns ? [warning] : []])
+      const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
+      expect(logged.map((line) => line.msg)).toEqual(warns ? [warning] : [])
+      expect(metrics).toContain(`payment_acquirers_configured ${acquirers}\n`)
+    },
+  )
+
+  it('shows metrics on OPS_HOST alone, however open HOST is', async () => {
+    const server = await startServerProcess(url, { HOST: '0.0.0.0' })
+    const outer = Object.values(networkInterfaces()).flatMap((all = []) =>
+      all.filter(({ internal, family }) => !internal && family === 'IPv4'),
+    )
+    const reach = async (address: string, port: number) => {
+      const socket = connect({ host: address, port })
+      const reached = await once(socket, 'connect').then(
+        () => true,
+        () => false,
+      )
+      socket.destroy()
+      return reached
+    }
+    for (const { address } of outer) {
+      expect([await reach(address, server.port), await reach(address, server.opsPort)]).toEqual([true, false])
+    }
+    expect(await reach('127.0.0.1', server.opsPort)).toBe(true)
     await server.stop()
   })
 

@@ -51,7 +51,7 @@ describe('what the README names is there', () => {
 })
 
 const METRIC =
-  /`((?:http_request|payment_intents?|payment_notifications|payment_exceptions|database|nodejs|process)_[a-z0-9_]+)`/g
+  /`((?:http_request|payment_intents?|payment_notifications|payment_exceptions|payment_acquirers|database|nodejs|process)_[a-z0-9_]+)`/g
 
 /** The anchors of headings, as code hosts make them. */
 function anchors(markdown: string): string[] {

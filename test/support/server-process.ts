@@ -11,6 +11,8 @@ export type ServerProcess = {
   opsPort: number
   pid: number
   child: ChildProcess
+  /** Every line that it has logged. */
+  log: string[]
   stop: () => Promise<void>
 }
 
@@ -37,6 +39,8 @@ export async function startServerProcess(
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
+  const log: string[] = []
+  lines.on('line', (line) => log.push(line))
   const { port, opsPort } = await new Promise<{ port: number; opsPort: number }>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the service ended with code ${code} before it listened`)))
     lines.on('line', (line) => {
@@ -50,6 +54,7 @@ export async function startServerProcess(
     opsPort,
     pid: child.pid as number,
     child,
+    log,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return
       child.kill('SIGTERM')
