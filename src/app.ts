@@ -22,6 +22,7 @@ import { healthRoutes } from './http/health.ts'
 import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
 import type { Metrics } from './http/metrics.ts'
 import { refuseWhileOverloaded } from './http/overload.ts'
+import { registerPatience } from './http/patience.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { createRequestLog } from './http/request-log.ts'
@@ -98,6 +99,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     done()
   })
   registerErrorHandling(app, errorHandling)
+  registerPatience(app, isOutage)
   registerAnswerDeadline(app)
   await registerInput(app)
 

@@ -30,7 +30,7 @@ export async function registerAuthentication(app: FastifyInstance, { findKey, li
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {
       request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
-      const key = request.publicKey && (await findKey(request.publicKey).catch(failedLookUp))
+      const key = request.publicKey && (await request.patiently(() => findKey(publicKey)).catch(failedLookUp))
       if (!key) {
         await limits.countUnknownKey(request)
         throw unauthorized()

@@ -152,7 +152,9 @@ export const checkPaymentStatus = {
     'Ask before you ship. **Only `txnStatus` SUCCESS is paid**: `status` says whether `txnStatus` is final, and a payment that ' +
     'failed has `data` too. While it is PENDING, ask again after some seconds. A failed attempt leaves it PENDING with `Last ' +
     'attempt failed; still open`, since customers try again; what is unpaid 10 minutes after expiry is FAIL or REJECT. Money ' +
-    'that comes even later makes it SUCCESS; a SUCCESS is never undone.',
+    'that comes even later makes it SUCCESS; a SUCCESS is never undone. While our ' +
+    'database is briefly away, this call waits for up to 8 s before it answers 503, so give it a time-out of 10 s or more. A 503 ' +
+    'says nothing about the payment.',
   parameters: [REQUEST_ID_HEADER],
   requestBody: formOrJson(CheckPaymentStatus, WHICH_PAYMENT),
   responses: answers(

@@ -35,9 +35,12 @@ export function paymentRoutes(v1: FastifyInstance, deps: PaymentRoutes) {
     return ok('Order request created successfully', toOrderRequestWire(intent, publicUrl))
   })
 
-  app.post('/payments/checkPaymentStatus', { schema: { body: CheckPaymentStatus } }, async ({ body, caller }) => {
+  // Plugins call a paid order failed when this call is 503.
+  const statusOptions = { schema: { body: CheckPaymentStatus }, config: { patient: true } } as const
+  app.post('/payments/checkPaymentStatus', statusOptions, async (request) => {
+    const { body, caller } = request
     const { mid } = authorizeMerchant(caller, body.mid)
-    const payment = await intents.findStatus(mid, body.order_id)
+    const payment = await request.patiently(() => intents.findStatus(mid, body.order_id))
     if (!payment) throw orderNotFound()
     const { txnStatus, msg } = outcome(payment, now())
     if (txnStatus === 'PENDING') return txn(txnStatus, msg)

@@ -19,8 +19,10 @@ import {
   unique,
 } from '../support/service.ts'
 
-/** Contract B2, whatever the network does. */
+/** Whatever the network does. */
 const LIMIT_MS = 2_000
+/** A call whose callers take a 503 for a final answer. */
+const PATIENCE_MS = 8_000
 const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
 const STATUS = '/v1/payments/checkPaymentStatus'
 
@@ -71,7 +73,6 @@ describe('503 within 2 s (contract B2) when no answer comes', () => {
   it.each([
     ['credentials', 'access_keys', () => post(service.app, CREATE, intentFields(mid), unseen)],
     ['createPaymentIntent', 'insert into payment_intents', () => post(service.app, CREATE, intentFields(mid), key)],
-    ['checkPaymentStatus', 'merchant_order_id = $2', () => post(service.app, STATUS, { mid, order_id: orderId }, key)],
     ['the link of a partner', 'partner_merchants', list],
     ['a list', 'from settlements', list],
     ['a notification', 'update payment_intents', () => notify(body())],
@@ -97,6 +98,23 @@ describe('503 within 2 s (contract B2) when no answer comes', () => {
     silent.release()
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
     expect(answer.headers['content-type']).toContain('text/html')
+  })
+})
+
+describe('503 after 8 s to checkPaymentStatus when no answer comes', () => {
+  it.each([
+    ['to its own query', 'merchant_order_id = $2'],
+    ['to the look-up of its key', 'access_keys'],
+  ])('%s', async (_name, part) => {
+    const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
+    const silent = silence(service.db, part)
+    const startedAt = performance.now()
+    const answer = await post(service.app, STATUS, { mid, order_id: orderId }, caller)
+    const tookMs = performance.now() - startedAt
+    silent.release()
+    expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
+    expect(tookMs).toBeGreaterThan(PATIENCE_MS - 100)
+    expect(tookMs).toBeLessThan(PATIENCE_MS + LIMIT_MS)
   })
 })
 

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Waits for a database that is briefly away, because its callers take a 503 for a final answer. */
+    patient?: true
+  }
+  interface FastifyRequest {
+    /** Of a patient request. */
+    patience: Patience | undefined
+    /**
+     * The result of `read`. A patient request reads again while the database is away. `read` must change nothing: whether
+     * an earlier one reached the database is not known.
+     */
+    patiently: <T>(read: () => Promise<T>) => Promise<T>
+  }
+}
+
+/** Longest time from a patient request to its 503. The public Android client waits 10 s for an answer, WooCommerce's 30. */
+const PATIENCE_MS = 8_000
+/** Requests that may wait at once, some 10 kB each: 250 a second for all of their 8 s. Beyond it the next one is 503 at once. */
+const WAITING_LIMIT = 2_000
+/**
+ * Requests of those waiting that read again at once. However many wait, they take no more connections than this from those
+ * who create payments, and when the database is back, they are done at over 1,000 a second.
+ */
+const READS_AT_ONCE = 4
+/** How long each of these waits after it has failed: at most 16 reads a second while the database is away. */
+const PAUSE_MS = 250
+
+type Patience = {
+  /** By performance.now(). */
+  until: number
+  /** Aborts when the client has left. */
+  left: AbortSignal
+  /** The last one that it met. */
+  outage?: unknown
+}
+
+/** One that waits: it is `over` when it has its answer, or needs none. */
+type Waiting = { over: boolean; readAgain: () => Promise<void>; giveUp: () => void }
+
+/** Gives every request `patiently`. The first read is made at once; what fails with an outage waits for its turn. */
+export function registerPatience(app: FastifyInstance, isOutage: (error: unknown) => boolean) {
+  // In the order in which they wait. Without a connection: a turn takes one, as any request does.
+  const waiting = new Set<Waiting>()
+  let readers = 0
+  let closing = false
+
+  app.decorateRequest('patience', undefined)
+  app.decorateRequest('patiently', patiently)
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.routeOptions.config.patient) {
+      const left = new AbortController()
+      // Not request.signal, which already tells of a body that has been read.
+      reply.raw.once('close', () => left.abort())
+      request.patience = { until: performance.now() + PATIENCE_MS, left: left.signal }
+    }
+    done()
+  })
+  // Otherwise the service would end up to 8 s later.
+  app.addHook('preClose', (done) => {
+    closing = true
+    for (const { giveUp } of waiting) giveUp()
+    done()
+  })
+
+  function patiently<T>(this: FastifyRequest, read: () => Promise<T>): Promise<T> {
+    const { patience } = this
+    if (patience === undefined) return read()
+    // Who has waited once goes on by turns, or all who waited for a key would read its payments at once.
+    if (patience.outage !== undefined) return wait(read, patience)
+    return read().catch((error) => {
+      if (!isOutage(error)) throw error
+      patience.outage = error
+      return wait(read, patience)
+    })
+  }
+
+  /** Rejects with the last outage when its time is up, its client has left, or there is no room. */
+  function wait<T>(read: () => Promise<T>, patience: Patience): Promise<T> {
+    const { until, left } = patience
+    if (closing || left.aborted || waiting.size >= WAITING_LIMIT) return Promise.reject(patience.outage)
+    return new Promise((resolve, reject) => {
+      const call: Waiting = {
+        over: false,
+        async readAgain() {
+          try {
+            resolve(await read())
+            end()
+          } catch (error) {
+            if (isOutage(error)) patience.outage = error
+            else {
+              reject(error)
+              end()
+            }
+          }
+        },
+        giveUp() {
+          reject(patience.outage)
+          end()
+        },
+      }
+      const timer = setTimeout(call.giveUp, until - performance.now())
+      left.addEventListener('abort', call.giveUp)
+      function end() {
+        call.over = true
+        waiting.delete(call)
+        clearTimeout(timer)
+        left.removeEventListener('abort', call.giveUp)
+      }
+      waiting.add(call)
+      if (readers < READS_AT_ONCE) void serveWaiting()
+    })
+  }
+
+  /** Lets those who wait read again, the longest waiting first, until nobody waits. */
+  async function serveWaiting() {
+    readers++
+    // What is put back in here is met again, after all others.
+    for (const call of waiting) {
+      waiting.delete(call)
+      await call.readAgain()
+      if (call.over) continue
+      if (closing) call.giveUp()
+      else waiting.add(call)
+      await sleep(PAUSE_MS)
+    }
+    readers--
+  }
+}

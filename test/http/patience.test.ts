@@ -1,0 +1,77 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import fastify from 'fastify'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { isOutage } from '../../src/db/outage.ts'
+import { registerPatience } from '../../src/http/patience.ts'
+
+const WAITING_LIMIT = 2_000
+const READS_AT_ONCE = 4
+/** Each of those pauses for a quarter of a second. */
+const READS_A_SECOND = 16
+const READ_MS = 1
+
+const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
+
+/** A service with one patient route, whose database is away until `back` is set. */
+async function startPatient() {
+  const database = { back: false, reads: 0, underWay: 0, mostAtOnce: 0 }
+  async function read() {
+    database.reads++
+    if (!database.back) throw AWAY
+    database.mostAtOnce = Math.max(database.mostAtOnce, ++database.underWay)
+    await sleep(READ_MS)
+    database.underWay--
+    return { key: 'known' }
+  }
+  const app = fastify()
+  registerPatience(app, isOutage)
+  app.setErrorHandler((_error, _request, reply) => reply.code(503).send())
+  // As a status call: a read for the key, and one for what is asked.
+  app.get('/', { config: { patient: true } }, async (request) => {
+    await request.patiently(read)
+    return request.patiently(read)
+  })
+  await app.ready()
+  onTestFinished(() => app.close())
+  return { app, database }
+}
+
+it('2,000 may wait and more are refused; they read little while the database is away, and in turns when it is back', async () => {
+  const { app, database } = await startPatient()
+  const beyond = 100
+  let answered = 0
+  const calls = Array.from({ length: WAITING_LIMIT + beyond }, async () => {
+    const { statusCode } = await app.inject('/')
+    answered++
+    return statusCode
+  })
+  // As many as read in this moment are not counted among those who wait.
+  await vi.waitUntil(() => answered >= beyond - READS_AT_ONCE, { timeout: 5_000 })
+  const before = database.reads
+  await sleep(1_000)
+  expect(database.reads - before).toBeGreaterThan(0)
+  expect(database.reads - before).toBeLessThanOrEqual(READS_A_SECOND + READS_AT_ONCE)
+
+  database.back = true
+  const refused = (await Promise.all(calls)).filter((status) => status !== 200)
+  expect(new Set(refused)).toEqual(new Set([503]))
+  expect(refused.length).toBeLessThanOrEqual(beyond)
+  expect(database.mostAtOnce).toBe(READS_AT_ONCE)
+})
+
+it('a call whose client has left waits no longer', async () => {
+  const { app, database } = await startPatient()
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const sockets = Array.from({ length: 5 }, () => connect(port, '127.0.0.1'))
+  for (const socket of sockets) socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  await vi.waitUntil(() => database.reads > 2 * sockets.length, { timeout: 5_000 })
+  for (const socket of sockets) socket.destroy()
+  await Promise.all(sockets.map((socket) => once(socket, 'close')))
+  await sleep(500)
+  const before = database.reads
+  await sleep(1_000)
+  expect(database.reads).toBe(before)
+})

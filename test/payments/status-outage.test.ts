@@ -1,0 +1,156 @@
+import { once } from 'node:events'
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { createAccessKeys } from '../../src/auth/access-keys.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { type PostgresServer, startPostgresServer } from '../faults/postgres-server.ts'
+import { startTcpProxy, type TcpProxy } from '../faults/tcp-proxy.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { basic, CREATE, form, intentFields, type Key, newKey, newMerchant, unique } from '../support/service.ts'
+
+const STATUS = '/v1/payments/checkPaymentStatus'
+/** What a status call waits for its database, and what the most patient public plugin waits for the answer. */
+const PATIENCE_MS = 8_000
+const PLUGIN_TIMEOUT_MS = 30_000
+/** Creates promise their 503 within 2 s; the rest is for a machine that has other things to do. */
+const CREATE_LIMIT_MS = 3_500
+
+let postgres: PostgresServer
+let proxy: TcpProxy
+let db: Database
+let server: ServerProcess
+let mid: string
+let key: Key
+let paidOrder: string
+/** Keys that the service has not heard of yet. */
+let unseen: Key[]
+
+beforeAll(async () => {
+  postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'status-outage-')))
+  const admin = postgres.poolOf('postgres')
+  await admin.query('create database shop')
+  await admin.end()
+  await migrate(postgres.urlOf('shop'))
+  db = postgres.poolOf('shop')
+  ;({ mid, key } = await newMerchant(db))
+  unseen = await Promise.all(Array.from({ length: 10 }, () => newKey(db, { mid })))
+  proxy = await startTcpProxy(postgres.port)
+  server = await startServerProcess(postgres.urlOf('shop', proxy.port), { LOG_LEVEL: 'info' })
+  paidOrder = unique('paid-')
+  const { body } = await send(CREATE, intentFields(mid, { order_id: paidOrder }), key)
+  await db.query(`update payment_intents set status = 'SUCCESS', utr = 'PAID1' where order_id = $1`, [
+    body.data.orderId,
+  ])
+})
+
+afterAll(async () => {
+  await server.stop()
+  proxy.close()
+  await db.end()
+  postgres.stop()
+})
+
+async function send(path: string, fields: Record<string, string>, withKey: Key) {
+  const sentAt = performance.now()
+  const response = await fetch(server.url + path, {
+    method: 'POST',
+    headers: { authorization: basic(withKey), 'content-type': 'application/x-www-form-urlencoded' },
+    body: form(fields),
+    signal: AbortSignal.timeout(PLUGIN_TIMEOUT_MS),
+  })
+  // biome-ignore lint/suspicious/noExplicitAny: a test asserts what a body is, it cannot know
+  const body = (await response.json()) as any
+  return {
+    status: response.status,
+    retryAfter: response.headers.get('retry-after'),
+    body,
+    tookMs: performance.now() - sentAt,
+  }
+}
+
+const ask = (withKey = key) => send(STATUS, { mid, order_id: paidOrder }, withKey)
+
+const unseenKey = () => unseen.pop() as Key
+
+/** What the public WooCommerce plugin writes into the books of the shop, which never asks again. */
+async function bookLikePlugin(withKey = key): Promise<'paid' | 'pending' | 'failed'> {
+  const { status, body } = await ask(withKey).catch(() => ({ status: 0, body: {} }))
+  if (status !== 200) return 'failed'
+  if (body.status === true) return body.txnStatus === 'SUCCESS' ? 'paid' : 'failed'
+  return 'pending'
+}
+
+/** Creates that are sent until `end`, and what became of them. */
+function startCreates() {
+  const sent: ReturnType<typeof send>[] = []
+  const timer = setInterval(() => void sent.push(send(CREATE, intentFields(mid), key)), 200)
+  onTestFinished(() => clearInterval(timer))
+  return async () => {
+    clearInterval(timer)
+    return Promise.all(sent)
+  }
+}
+
+const WAYS: [string, () => void, () => Promise<void>][] = [
+  ['PostgreSQL is killed', () => postgres.killHard(), () => postgres.restart()],
+  ['the network says nothing and forgets its connections', () => proxy.cut('swallowed'), () => proxy.restore()],
+]
+
+describe.each(WAYS)('while %s', (_name, begin, end) => {
+  it('for 1 s, a paid order stays paid in the books of the shop', async () => {
+    await ask()
+    begin()
+    // The key is remembered for a second: one call fails in its own query, and one in the look-up of its key.
+    const booked = Promise.all([bookLikePlugin(), bookLikePlugin(unseenKey())])
+    await sleep(1_000)
+    await end()
+    expect(await booked).toEqual(['paid', 'paid'])
+  })
+
+  it('for 10 s, the answer is 503 after 8 s, and later calls still wait', { timeout: 60_000 }, async () => {
+    await ask()
+    begin()
+    const first = Promise.all([ask(), ask(unseenKey())])
+    const endCreates = startCreates()
+    await sleep(5_000)
+    const booked = bookLikePlugin()
+    await sleep(5_000)
+    await end()
+    for (const { status, retryAfter, tookMs } of await first) {
+      expect([status, retryAfter]).toEqual([503, '1'])
+      expect(tookMs).toBeGreaterThan(PATIENCE_MS - 100)
+      expect(tookMs).toBeLessThan(PATIENCE_MS + 2_000)
+    }
+    expect(await booked).toBe('paid')
+
+    const refused = (await endCreates()).filter(({ status }) => status !== 200)
+    expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([503]))
+    expect(Math.max(...refused.map(({ tookMs }) => tookMs))).toBeLessThan(CREATE_LIMIT_MS)
+  })
+})
+
+it('a key that is revoked while its call waits, and a wrong secret, are 401 once the database is back', async () => {
+  const revoked = unseenKey()
+  proxy.cut('refused')
+  const answers = Promise.all([ask(revoked), ask({ ...unseenKey(), secretKey: 'sk_wrong' })])
+  await createAccessKeys(db).revoke(revoked.publicKey, new Date())
+  await sleep(1_000)
+  await proxy.restore()
+  for (const { status } of await answers) expect(status).toBe(401)
+})
+
+it('a service that ends does not wait for the database: what waits is 503, and it ends with 0', async () => {
+  proxy.cut('refused')
+  const answer = ask(unseenKey())
+  await sleep(500)
+  const ended = once(server.child, 'exit')
+  server.child.kill('SIGTERM')
+  const { status, tookMs } = await answer
+  expect(status).toBe(503)
+  expect(tookMs).toBeLessThan(PATIENCE_MS / 2)
+  expect(await ended).toEqual([0, null])
+  await proxy.restore()
+})
