@@ -56,7 +56,7 @@ const IDEMPOTENCY_KEY_HEADER = {
   in: 'header',
   description:
     'A retry with the same key and the same fields gets the first answer again, so an answer that got lost costs nothing. ' +
-    'The same key with other fields is 422.',
+    'The same key with other fields is 422, and so is any repeat after the operator had the customer of the order forgotten.',
   schema: { type: 'string', pattern: IDEMPOTENCY_KEY.source },
 }
 

@@ -6,8 +6,9 @@ import type { Idempotency } from './intent.ts'
 export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
 
 /**
- * The header Idempotency-Key with what it stands for, or undefined without one: contract C1. `operation` and the checked
- * `fields` together are what a retry must repeat; how they were spelled does not count.
+ * The header Idempotency-Key with what it stands for, or undefined without one. `operation` and the checked `fields`
+ * together are what a retry must repeat; how they were spelled does not count. The fingerprint is personal data, since the
+ * customer can be guessed from it: see forget-customers.ts.
  */
 export function readIdempotency(
   header: string | string[] | undefined,

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { readIdempotency } from '../../src/payments/idempotency.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import {
   basic,
@@ -46,7 +47,23 @@ async function rowOf(orderId: string) {
   return rows[0]
 }
 
+const KEY_REUSED = refusal(422, 'This Idempotency-Key was used for another request; send a new key with new fields')
+
 const FORGOTTEN = { customer_name: '', customer_email: '', customer_mobile: '' }
+
+/** What whoever has the table can do: try numbers against what is kept of the request, with all else that stands beside it. */
+async function guessMobile(orderId: string): Promise<string | undefined> {
+  const row = await rowOf(orderId)
+  const kept = Object.values(row).filter(Buffer.isBuffer)
+  const candidates = Array.from({ length: 1_000 }, (_, i) => String(123_456_000 + i).padStart(10, '0'))
+  return candidates.find((mobile) => {
+    const { mid, amount, merchant_order_id: own, redirect_url, note } = row
+    const fields = { mid, amount, ...(own !== orderId && { order_id: own }), redirect_url, note }
+    const customer = { customer_name: 'Asha Rao', customer_email: 'asha@example.in', customer_mobile: mobile }
+    const guess = readIdempotency(row.idempotency_key, 'createPaymentIntent', { ...fields, ...customer })
+    return kept.some((bytes) => bytes.equals(guess?.fingerprint as Buffer))
+  })
+}
 
 describe('payments forget-customers', () => {
   it('empties the customer of every intent that is older, to the minute, and changes nothing else', async () => {
@@ -69,7 +86,7 @@ describe('payments forget-customers', () => {
     expect((await ops('--older-than-days', '9')).stdout).toBe('1 intents have forgotten their customer\n')
   })
 
-  it('keeps the order guard, the promise of the Idempotency-Key and the history', async () => {
+  it('keeps the order guard and the history; the Idempotency-Key is 422 from then on, whatever is sent with it', async () => {
     const merchant = await newMerchant(service.db)
     const fields = { order_id: '1001' }
     const once = { 'idempotency-key': 'retry-1001' }
@@ -79,8 +96,8 @@ describe('payments forget-customers', () => {
     expect(await forget(2)).toEqual({ forgotten: 1 })
     expect(await rowOf(orderId)).toMatchObject(FORGOTTEN)
 
-    expect((await create(merchant, 0, fields, once)).body).toEqual(first.body)
-    expect((await create(merchant, 0, { ...fields, customer_mobile: '9999999999' }, once)).status).toBe(422)
+    expect((await create(merchant, 0, fields, once)).body).toEqual(KEY_REUSED)
+    expect((await create(merchant, 0, { ...fields, customer_mobile: '9999999999' }, once)).body).toEqual(KEY_REUSED)
     expect((await create(merchant, 0, fields)).body).toEqual(refusal(409, 'Order ID already exists'))
     const shown = await runOps(service.databaseUrl, ['payments', 'show', '--order-id', orderId, '--json'])
     expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'SUCCESS', utr: 'FORGET1', note: 'Order 1001' })
@@ -93,6 +110,29 @@ describe('payments forget-customers', () => {
       { authorization: basic(merchant.key) },
     )
     expect(status.body).toMatchObject({ txnStatus: 'SUCCESS' })
+  })
+
+  it('leaves nothing by which a customer can be found again by trying all telephone numbers', async () => {
+    const merchant = await newMerchant(service.db)
+    const created = await create(merchant, 3 * DAY_MS, { order_id: '1002' }, { 'idempotency-key': 'retry-1002' })
+    const { orderId } = created.body.data
+    expect(await guessMobile(orderId)).toBe('0123456789')
+    expect(await forget(2)).toEqual({ forgotten: 1 })
+    expect(await guessMobile(orderId)).toBeUndefined()
+  })
+
+  it('forgets the rest of those whose fingerprint an earlier version has kept, once', async () => {
+    const merchant = await newMerchant(service.db)
+    const { body } = await create(merchant, 3 * DAY_MS, {}, { 'idempotency-key': 'retry-1003' })
+    const { orderId } = body.data
+    await service.db.query(
+      `update payment_intents set customer_name = '', customer_email = '', customer_mobile = '' where order_id = $1`,
+      [orderId],
+    )
+    expect(await guessMobile(orderId)).toBe('0123456789')
+    expect(await forget(2)).toEqual({ forgotten: 1 })
+    expect(await guessMobile(orderId)).toBeUndefined()
+    expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
   it('forgets more than one step holds, each once, also when two run at the same time', async () => {
