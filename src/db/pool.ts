@@ -16,8 +16,8 @@ const CONNECT_TIMEOUT_MS = 700
 /** Longest wait for an answer. It is the client's own clock: a silently cut network never answers. */
 export const QUERY_TIMEOUT_MS = 900
 /**
- * Most requests that wait for a free connection; one more is refused at once. Ten connections were measured to serve this
- * many look-ups in about 0.3 s: whoever came behind them would wait for nothing, and keep memory meanwhile.
+ * Most requests that wait for a free connection; one more is refused at once. On two busy cores ten connections do not serve
+ * as many look-ups in the time that each may wait: whoever came behind them would wait for nothing, and keep memory.
  */
 const WAITING_LIMIT = 1_000
 /** How long a connection stays open that nobody needs, so that what a burst has opened goes back to the others. */
