@@ -25,14 +25,13 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the README sho
     real.push(created, await paste(create, merchantKey), await paste(check, merchantKey))
     await simulate(service, created.data.orderId, 'SUCCESS')
     real.push(await paste(check, merchantKey), await paste(list, partnerKey))
-    const fields = intentFields('DEMO_MERCHANT')
+    const fields = intentFields('DEMO_MERCHANT', { order_id: '1002' })
     const ordered = await post(service.app, '/v1/payments/createOrderRequest', fields, merchantKey)
-    const { orderId } = ordered.body.data
-    await simulate(service, orderId, 'FAIL')
-    const askFor = check.replace('order_id=1001', `order_id=${orderId}`)
-    real.push(ordered.body, await paste(askFor, merchantKey))
+    await simulate(service, ordered.body.data.orderId, 'FAIL')
+    const askAgain = check.replace('order_id=1001', 'order_id=1002')
+    real.push(ordered.body, await paste(askAgain, merchantKey))
     service.clock.advance(25 * 60)
-    real.push(await paste(askFor, merchantKey))
+    real.push(await paste(askAgain, merchantKey))
   })
 
   async function paste(commands: string, key: Key) {
