@@ -145,6 +145,16 @@ describe('the role of the service', () => {
   })
 })
 
+it('in compose the container of the service knows this role alone, and no word that would make it another', () => {
+  const compose = readFileSync(join(import.meta.dirname, '../../docker-compose.yml'), 'utf8')
+  const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
+  expect(api.match(/postgres:\/\/\w+/g)).toEqual(['postgres://upi_service'])
+  expect(api).not.toMatch(/DATABASE_MIGRATE_URL|network_mode|upi_owner/)
+  // What comes in from there needs no password.
+  expect(compose.match(/network_mode: .*/g)).toEqual(['network_mode: service:db', 'network_mode: service:db'])
+  expect(compose).toContain('alter role upi password null')
+})
+
 describe('ops migrate', () => {
   it('gives the service its rights again, all at once, however many run at the same time', async () => {
     const owner = asRole(service.databaseUrl, 'upi_owner')
