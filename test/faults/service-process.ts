@@ -14,13 +14,19 @@ export type ServiceProcess = {
   stop: () => Promise<void>
 }
 
-/** The service as it is shipped, from `npm run build`, on ports that the system picks; answers once it listens. */
+/**
+ * The service as it is shipped, from `npm run build`, on ports that the system picks; answers once it listens. `openFiles` is
+ * the most that it may have open, connections included.
+ */
 export async function startServiceProcess(
   databaseUrl: string,
-  { env = {}, preload }: { env?: Record<string, string>; preload?: string } = {},
+  { env = {}, preload, openFiles }: { env?: Record<string, string>; preload?: string; openFiles?: number } = {},
 ): Promise<ServiceProcess> {
   const preloaded = preload === undefined ? [] : ['--import', preload]
-  const child = start(process.execPath, ['--max-semi-space-size=16', ...preloaded, join(ROOT, 'dist/server.js')], {
+  const command = [process.execPath, '--max-semi-space-size=16', ...preloaded, join(ROOT, 'dist/server.js')]
+  const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh']
+  const [program = '', ...args] = [...limited, ...command]
+  const child = start(program, args, {
     cwd: ROOT,
     env: {
       PATH: process.env.PATH,

@@ -5,6 +5,7 @@ import { poolConnections } from '../metrics-reader.ts'
 import { longList } from '../operations.ts'
 import { reconcile } from '../reconcile.ts'
 import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
+import { trickle } from '../slow-sender.ts'
 import { type Stage, setScene } from '../stage.ts'
 import type { Tenant } from '../tenant.ts'
 import { type Finding, judge, ms } from '../verdict.ts'
@@ -16,7 +17,7 @@ const READERS = 4
 const SENDER_LIMIT_MS = 14_000
 /** The service's limit is 30 s; Node.js grants it twice to a connection on which it was still writing at first. */
 const READER_LIMIT_MS = 70_000
-const TRICKLE_MS = 500
+const POLL_MS = 500
 /** More than fits between PostgreSQL and a client that reads nothing. */
 const ROWS = 100_000
 
@@ -31,8 +32,8 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
   const body = 'mid='
   const head = headOf(tenant, service, 4_000)
   const [headers, bodies, readers] = await Promise.all([
-    many(SENDERS, () => trickle(service, head.slice(0, -2), 'x-slow: 1\r\n')),
-    many(SENDERS, () => trickle(service, head + body, 'x')),
+    many(SENDERS, () => sendSlowly(service, head.slice(0, -2), 'x-slow: 1\r\n')),
+    many(SENDERS, () => sendSlowly(service, head + body, 'x')),
     many(READERS, () => readNothing(service, tenant)),
   ])
   await load.end()
@@ -66,14 +67,10 @@ function headOf(tenant: Tenant, service: ServiceProcess, contentLength: number):
   return `POST ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
 }
 
-/** Sends `start`, then `more` again and again, until it is cut off. */
-async function trickle(service: ServiceProcess, start: string, more: string): Promise<End> {
+function sendSlowly(service: ServiceProcess, start: string, more: string): Promise<End> {
   const { socket, ended } = open(service)
-  socket.write(start)
-  const timer = setInterval(() => socket.writable && socket.write(more), TRICKLE_MS)
-  const end = await ended
-  clearInterval(timer)
-  return end
+  trickle(socket, start, more)
+  return ended
 }
 
 /** Asks for a long list and takes nothing of it, until the service holds no connection for it any more. */
@@ -86,7 +83,7 @@ async function readNothing(service: ServiceProcess, tenant: Tenant): Promise<End
   await sleep(SENDER_LIMIT_MS)
   while ((await poolConnections(service.opsUrl))['lists busy'] !== 0) {
     if (performance.now() - startedAt > 2 * READER_LIMIT_MS) return { afterMs: Infinity, answer: '' }
-    await sleep(TRICKLE_MS)
+    await sleep(POLL_MS)
   }
   const afterMs = performance.now() - startedAt
   socket.resume()

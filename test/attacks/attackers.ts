@@ -1,0 +1,31 @@
+import { badTrailers } from './attackers/bad-trailers.ts'
+import { brokenHosts } from './attackers/broken-hosts.ts'
+import { headerFloods } from './attackers/header-floods.ts'
+import { idleReaders } from './attackers/idle-readers.ts'
+import { livePages } from './attackers/live-pages.ts'
+import { longHosts } from './attackers/long-hosts.ts'
+import { pipelining } from './attackers/pipelining.ts'
+import { qrImages } from './attackers/qr-images.ts'
+import { randomKeys } from './attackers/random-keys.ts'
+import { silentConnections } from './attackers/silent-connections.ts'
+import { slowLists } from './attackers/slow-lists.ts'
+import { slowSenders } from './attackers/slow-senders.ts'
+import type { Attacker } from './target.ts'
+
+/** Whoever attacks by connections alone, in the order in which they do. */
+export const ATTACKERS = {
+  trailers: badTrailers,
+  pipelining,
+  hosts: longHosts,
+  readers: idleReaders,
+  silent: silentConnections,
+  pages: livePages,
+  qr: qrImages,
+  lists: slowLists,
+  keys: randomKeys,
+  'broken-hosts': brokenHosts,
+  'slow-senders': slowSenders,
+  headers: headerFloods,
+} satisfies Record<string, Attacker>
+
+export type AttackerName = keyof typeof ATTACKERS

@@ -1,0 +1,61 @@
+import { get } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createHttpClient } from '../faults/http-client.ts'
+import { createdOrderId } from '../faults/journal.ts'
+import { create, longList, newName } from '../faults/operations.ts'
+import type { Field } from './field.ts'
+
+const LIST_INTERVAL_MS = 1_500
+const PAGE_INTERVAL_MS = 1_000
+
+/** Another partner asks for its long list, again and again. Answers what was refused. */
+export async function askForLists({ innocent }: Field, url: string, seconds: number): Promise<string[]> {
+  const client = createHttpClient()
+  const refused: string[] = []
+  let asked = 0
+  await every(LIST_INTERVAL_MS, seconds, async () => {
+    asked++
+    const answer = await client.send(url, longList(innocent))
+    if (!('status' in answer)) refused.push('no end')
+    else if (answer.status !== 200) refused.push(String(answer.status))
+  })
+  client.close()
+  return refused.length === 0
+    ? []
+    : [`another partner gets its list: ${refused.length} of ${asked} were ${unique(refused)}`]
+}
+
+/** Another customer opens a pay page, again and again. Answers what was refused of its events. */
+export async function openPages({ innocent }: Field, url: string, seconds: number): Promise<string[]> {
+  const client = createHttpClient()
+  const created = await client.send(url, create(innocent, { orderId: newName(), idempotencyKey: undefined }))
+  client.close()
+  const refused: string[] = []
+  let asked = 0
+  await every(PAGE_INTERVAL_MS, seconds, async () => {
+    asked++
+    const status = await statusOf(`${url}/pay/${createdOrderId(created)}/events`)
+    if (status !== '200') refused.push(status)
+  })
+  return refused.length === 0
+    ? []
+    : [`another customer's page gets its events: ${refused.length} of ${asked} were ${unique(refused)}`]
+}
+
+async function every(intervalMs: number, seconds: number, act: () => Promise<void>): Promise<void> {
+  const deadline = performance.now() + seconds * 1_000
+  while (performance.now() < deadline) await Promise.all([act(), sleep(intervalMs)])
+}
+
+/** The status of an answer whose end is not waited for. */
+function statusOf(url: string): Promise<string> {
+  return new Promise((resolve) => {
+    const call = get(url, { agent: false, timeout: 5_000 }, ({ statusCode }) => {
+      resolve(String(statusCode))
+      call.destroy()
+    })
+    call.on('timeout', () => call.destroy(new Error('no answer'))).on('error', ({ message }) => resolve(message))
+  })
+}
+
+const unique = (values: string[]) => [...new Set(values)].join(', ')

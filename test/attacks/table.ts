@@ -1,0 +1,67 @@
+import type { Figures } from './innocents.ts'
+
+/** One attack, and what became of the innocent creates beside it. */
+export type Result = {
+  name: string
+  sent: string
+  figures: Figures
+  /** Over the quiet run's. */
+  p99Ratio: number
+  memoryPeakMB: number
+  alive: boolean
+  /** Processor cores. */
+  attackerCores: number | undefined
+  serviceCores: number
+  broken: string[]
+  notes: string[]
+}
+
+const HEADS = [
+  'attack',
+  'creates',
+  '200',
+  'others',
+  'p50',
+  'p99',
+  '× quiet',
+  'memory peak',
+  'alive',
+  'cores: attacker',
+  'service',
+]
+
+export function printTable(results: Result[]): void {
+  const rows = [HEADS, ...results.map(rowOf)]
+  const widths = HEADS.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  console.log('')
+  for (const row of rows) {
+    const [name = '', ...rest] = row
+    const cells = rest.map((cell, column) => cell.padStart(widths[column + 1] ?? 0))
+    console.log([name.padEnd(widths[0] ?? 0), ...cells].join('  '))
+  }
+  console.log('')
+  for (const { name, sent } of results) console.log(`${name}: ${sent}`)
+  for (const { name, notes } of results) for (const note of notes) console.log(`${name}: ${note}`)
+  for (const { name, broken } of results) for (const promise of broken) console.log(`BROKEN: ${name}: ${promise}`)
+}
+
+function rowOf(result: Result): string[] {
+  const { name, figures, p99Ratio, memoryPeakMB, alive, attackerCores, serviceCores } = result
+  return [
+    name,
+    String(figures.creates),
+    `${percentOf(figures).toFixed(1)} %`,
+    figures.others || '–',
+    milliseconds(figures.p50Ms),
+    milliseconds(figures.p99Ms),
+    p99Ratio.toFixed(1),
+    `${Math.round(memoryPeakMB)} MB`,
+    alive ? 'yes' : 'NO',
+    attackerCores === undefined ? '–' : attackerCores.toFixed(2),
+    serviceCores.toFixed(2),
+  ]
+}
+
+export const percentOf = ({ creates, successes }: Figures) => (100 * successes) / creates
+
+const milliseconds = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`

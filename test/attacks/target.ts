@@ -1,0 +1,21 @@
+import type { Tenant } from '../faults/tenant.ts'
+
+/** What an attacker knows. It goes to a process of its own as JSON. */
+export type Target = {
+  /** Of the service, or of the balancer before it. */
+  url: string
+  seconds: number
+  /** The attacker's own merchant and partner: good keys, and no other's. */
+  tenant: Tenant
+  /** Open orders whose addresses the attacker knows. */
+  orderIds: string[]
+}
+
+/** Attacks until `target.seconds` are over, and returns in words what was sent and what came back. */
+export type Attacker = (target: Target) => Promise<string>
+
+/**
+ * Where attackers come from: not the address of the innocent clients, so that a limit for an address does not bear on
+ * those. Only on Linux is all of 127.0.0.0/8 this machine.
+ */
+export const ATTACKERS_ADDRESS = process.platform === 'linux' ? '127.0.0.66' : '127.0.0.1'
