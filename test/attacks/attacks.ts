@@ -56,9 +56,10 @@ export const ATTACKS: Record<string, Attack> = {
 }
 
 /** Nobody attacks: what the others are compared to. */
-export const QUIET: Record<'service' | 'balancer', Attack> = {
+export const QUIET: Record<'service' | 'balancer' | 'afterwards', Attack> = {
   service: { seconds: 20, door: 'service', strike: wait },
   balancer: { seconds: 10, door: 'balancer', strike: wait },
+  afterwards: { seconds: 10, door: 'service', strike: wait },
 }
 
 async function wait(_field: Field, _url: string, seconds: number): Promise<Blow> {

@@ -44,10 +44,11 @@ const WARM_UP_MS = 3_000
 /** A durable PostgreSQL with compose's limits, and the built service with its default limits. */
 export async function openField(): Promise<Field> {
   const { directory, postgres } = await openStage()
-  await limitAsCompose(postgres)
   const { database, db, tenant: innocent } = await setScene(postgres, 'attacks')
   const databaseUrl = postgres.urlOf(database)
   const attacker = await newTenant(db, 'ATTACKER', ATTACKERS_LIST_ROWS)
+  // Not earlier: a busy machine may take longer than the 5 s of a statement to fill the lists.
+  await limitAsCompose(postgres)
   const services = new Map<Door, ServiceProcess>()
   let balancerUrl: string | undefined
 

@@ -1,4 +1,4 @@
-import { createHttpClient, type HttpClient } from '../faults/http-client.ts'
+import { createHttpClient } from '../faults/http-client.ts'
 import type { Entry, Journal } from '../faults/journal.ts'
 import { statusOf } from '../faults/journal.ts'
 import { create, newName } from '../faults/operations.ts'
@@ -6,15 +6,23 @@ import type { Tenant } from '../faults/tenant.ts'
 
 const CREATES_PER_SECOND = 25
 
+/**
+ * Not the address of the attackers, so that a limit for an address bears on those alone. Only on Linux is all of 127.0.0.0/8
+ * this machine.
+ */
+export const INNOCENT_ADDRESS = process.platform === 'linux' ? '127.0.0.2' : '127.0.0.1'
+
+/** How every innocent client sends. */
+export const innocentClient = () => createHttpClient({ localAddress: INNOCENT_ADDRESS })
+
 export type Innocents = {
-  client: HttpClient
   /** Sends no more, and answers when all that is under way is over. */
   end: () => Promise<Journal>
 }
 
 /** A merchant who creates payments in time over connections that are kept open, whatever is answered. */
 export function startInnocents(url: string, tenant: Tenant): Innocents {
-  const client = createHttpClient()
+  const client = innocentClient()
   const journal: Journal = []
   const underWay = new Set<Promise<void>>()
   const timer = setInterval(() => {
@@ -39,7 +47,6 @@ export function startInnocents(url: string, tenant: Tenant): Innocents {
   }
 
   return {
-    client,
     async end() {
       clearInterval(timer)
       await Promise.all(underWay)

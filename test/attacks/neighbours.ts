@@ -1,16 +1,17 @@
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createHttpClient } from '../faults/http-client.ts'
 import { createdOrderId } from '../faults/journal.ts'
 import { create, longList, newName } from '../faults/operations.ts'
 import type { Field } from './field.ts'
+import { INNOCENT_ADDRESS, innocentClient } from './innocents.ts'
 
 const LIST_INTERVAL_MS = 1_500
 const PAGE_INTERVAL_MS = 1_000
+const PAGE_TIMEOUT_MS = 5_000
 
 /** Another partner asks for its long list, again and again. Answers what was refused. */
 export async function askForLists({ innocent }: Field, url: string, seconds: number): Promise<string[]> {
-  const client = createHttpClient()
+  const client = innocentClient()
   const refused: string[] = []
   let asked = 0
   await every(LIST_INTERVAL_MS, seconds, async () => {
@@ -27,7 +28,7 @@ export async function askForLists({ innocent }: Field, url: string, seconds: num
 
 /** Another customer opens a pay page, again and again. Answers what was refused of its events. */
 export async function openPages({ innocent }: Field, url: string, seconds: number): Promise<string[]> {
-  const client = createHttpClient()
+  const client = innocentClient()
   const created = await client.send(url, create(innocent, { orderId: newName(), idempotencyKey: undefined }))
   client.close()
   const refused: string[] = []
@@ -50,10 +51,14 @@ async function every(intervalMs: number, seconds: number, act: () => Promise<voi
 /** The status of an answer whose end is not waited for. */
 function statusOf(url: string): Promise<string> {
   return new Promise((resolve) => {
-    const call = get(url, { agent: false, timeout: 5_000 }, ({ statusCode }) => {
-      resolve(String(statusCode))
-      call.destroy()
-    })
+    const call = get(
+      url,
+      { agent: false, localAddress: INNOCENT_ADDRESS, timeout: PAGE_TIMEOUT_MS },
+      ({ statusCode }) => {
+        resolve(String(statusCode))
+        call.destroy()
+      },
+    )
     call.on('timeout', () => call.destroy(new Error('no answer'))).on('error', ({ message }) => resolve(message))
   })
 }

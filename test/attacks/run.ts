@@ -55,6 +55,9 @@ async function attackAll(): Promise<boolean> {
     results.push(judge(await strike(field, name, attack), beside.figures))
     await sleep(REST_MS)
   }
+  // What the attacks have left behind.
+  progress('quiet afterwards')
+  results.push(judge(await strike(field, 'quiet afterwards', QUIET.afterwards), quiet.service.figures))
   printTable([quiet.service, ...(quiet.balancer ? [quiet.balancer] : []), ...results])
   for (const [name] of leftOut) console.log(`LEFT OUT: ${name}: HAProxy is not installed (apt-get install haproxy)`)
   const held = results.every(({ broken }) => broken.length === 0)
@@ -96,7 +99,7 @@ async function strike(field: Field, name: string, { door, seconds, strike }: Att
     memoryPeakMB,
     alive: !service.hasEnded(),
     attackerCores: blow.cores,
-    serviceCores,
+    serviceCores: service.hasEnded() ? undefined : serviceCores,
     broken: blow.broken ?? [],
     notes,
   }

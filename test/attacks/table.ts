@@ -11,7 +11,8 @@ export type Result = {
   alive: boolean
   /** Processor cores. */
   attackerCores: number | undefined
-  serviceCores: number
+  /** Undefined when it has ended. */
+  serviceCores: number | undefined
   broken: string[]
   notes: string[]
 }
@@ -33,12 +34,14 @@ const HEADS = [
 export function printTable(results: Result[]): void {
   const rows = [HEADS, ...results.map(rowOf)]
   const widths = HEADS.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  console.log('')
-  for (const row of rows) {
-    const [name = '', ...rest] = row
+  const print = ([name = '', ...rest]: string[]) => {
     const cells = rest.map((cell, column) => cell.padStart(widths[column + 1] ?? 0))
-    console.log([name.padEnd(widths[0] ?? 0), ...cells].join('  '))
+    console.log(`| ${[name.padEnd(widths[0] ?? 0), ...cells].join(' | ')} |`)
   }
+  console.log('')
+  print(HEADS)
+  console.log(`|---|${'--:|'.repeat(HEADS.length - 1)}`)
+  rows.slice(1).forEach(print)
   console.log('')
   for (const { name, sent } of results) console.log(`${name}: ${sent}`)
   for (const { name, notes } of results) for (const note of notes) console.log(`${name}: ${note}`)
@@ -57,8 +60,8 @@ function rowOf(result: Result): string[] {
     p99Ratio.toFixed(1),
     `${Math.round(memoryPeakMB)} MB`,
     alive ? 'yes' : 'NO',
-    attackerCores === undefined ? '–' : attackerCores.toFixed(2),
-    serviceCores.toFixed(2),
+    attackerCores?.toFixed(2) ?? '–',
+    serviceCores?.toFixed(2) ?? '–',
   ]
 }
 

@@ -13,9 +13,3 @@ export type Target = {
 
 /** Attacks until `target.seconds` are over, and returns in words what was sent and what came back. */
 export type Attacker = (target: Target) => Promise<string>
-
-/**
- * Where attackers come from: not the address of the innocent clients, so that a limit for an address does not bear on
- * those. Only on Linux is all of 127.0.0.0/8 this machine.
- */
-export const ATTACKERS_ADDRESS = process.platform === 'linux' ? '127.0.0.66' : '127.0.0.1'

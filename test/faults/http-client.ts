@@ -15,9 +15,9 @@ const PATIENCE_MS = 15_000
 
 export type HttpClient = { send: (url: string, request: Request) => Promise<Answer>; close: () => void }
 
-/** A client with connections that are kept open, as a shop's server has. */
-export function createHttpClient(): HttpClient {
-  const agent = new Agent({ keepAlive: true })
+/** A client with connections that are kept open, as a shop's server has; from `localAddress` where it is given. */
+export function createHttpClient({ localAddress }: { localAddress?: string } = {}): HttpClient {
+  const agent = new Agent({ keepAlive: true, ...(localAddress !== undefined && { localAddress }) })
   return {
     send: (url, { method, path, headers = {}, body }) =>
       new Promise((resolve) => {

@@ -15,6 +15,8 @@ export type PostgresServer = {
   poolOf: (database: string) => Database
   isRunning: () => boolean
   killHard: () => void
+  /** Ends every connection at once, as an operator's restart does; over when the server is. */
+  shutDown: () => Promise<void>
   /** On the same port, once it takes connections. */
   restart: () => Promise<void>
   stop: () => void
@@ -47,19 +49,24 @@ export async function startPostgresServer(directory: string, settings: string[] 
     return url.href
   }
   const pid = () => Number(readFileSync(join(cluster.dataDirectory, 'postmaster.pid'), 'utf8').split('\n')[0])
+  const isRunning = () => {
+    try {
+      return process.kill(pid(), 0)
+    } catch {
+      return false
+    }
+  }
   return {
     port,
     urlOf,
     poolOf: (database) =>
       createPool({ url: urlOf(database), size: 2, log: { warn: () => undefined }, queryTimeoutMs: 0 }),
-    isRunning() {
-      try {
-        return process.kill(pid(), 0)
-      } catch {
-        return false
-      }
-    },
+    isRunning,
     killHard: () => void process.kill(pid(), 'SIGKILL'),
+    async shutDown() {
+      process.kill(pid(), 'SIGINT')
+      while (isRunning()) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    },
     restart: async () => void (await startPostmaster(cluster, port)),
     stop() {
       process.off('exit', embedded.stop)

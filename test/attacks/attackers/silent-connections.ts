@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attacker } from '../target.ts'
-import { newAnswers, open, pace, stillOpen } from './sockets.ts'
+import { newAnswers, open, spread, stillOpen } from './sockets.ts'
 
 const CONNECTIONS = 4_200
 const OPENING_SECONDS = 3
@@ -10,9 +10,8 @@ const OPENING_SECONDS = 3
 export const silentConnections: Attacker = async ({ url, seconds }) => {
   const answers = newAnswers()
   const sockets: Socket[] = []
-  await pace(CONNECTIONS / OPENING_SECONDS, OPENING_SECONDS, () => {
-    if (sockets.length < CONNECTIONS) sockets.push(open(url, answers))
-  })
-  await sleep((seconds - OPENING_SECONDS) * 1_000)
+  const deadline = performance.now() + seconds * 1_000
+  await spread(CONNECTIONS, OPENING_SECONDS, () => void sockets.push(open(url, answers)))
+  await sleep(deadline - performance.now())
   return `${sockets.length.toLocaleString('en')} silent connections: ${stillOpen(sockets).toLocaleString('en')} left`
 }

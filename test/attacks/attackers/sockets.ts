@@ -1,6 +1,5 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ATTACKERS_ADDRESS } from '../target.ts'
 
 const STATUS_LINE = Buffer.from('HTTP/1.1 ')
 const STATUS_DIGITS = 3
@@ -14,7 +13,7 @@ export const newAnswers = (): Answers => ({ counts: new Map() })
 
 /** A connection whose answers are counted; `onAnswers` is told how many have begun with each piece that arrives. */
 export function open(url: string, answers: Answers, onAnswers: (begun: number) => void = () => undefined): Socket {
-  const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), localAddress: ATTACKERS_ADDRESS })
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.setNoDelay()
   // A service that closes the connection of an attacker does well.
   socket.on('error', () => socket.destroy())
@@ -51,6 +50,16 @@ export async function pace(perSecond: number, seconds: number, act: () => void):
     const now = performance.now() - startedAt
     if (now > seconds * 1_000) return
     await sleep(Math.max(0, (slot + 1) * PACE_MS - now))
+  }
+}
+
+/** Calls `act` `count` times within about so many seconds; on a busy machine later, but all of them. */
+export async function spread(count: number, seconds: number, act: () => void): Promise<void> {
+  const startedAt = performance.now()
+  for (let done = 0; done < count; ) {
+    await sleep(PACE_MS)
+    const due = Math.min(count, ((performance.now() - startedAt) / (seconds * 1_000)) * count)
+    for (; done < due; done++) act()
   }
 }
 

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createHttpClient, type Request } from '../../faults/http-client.ts'
+import type { Request } from '../../faults/http-client.ts'
 import { createdOrderId } from '../../faults/journal.ts'
 import { checkStatus, create, newName, notification } from '../../faults/operations.ts'
 import { momentOfReturn } from '../../faults/postgres-server.ts'
 import type { Blow } from '../attacks.ts'
 import type { Field } from '../field.ts'
+import { innocentClient } from '../innocents.ts'
 
 const SERVING_MS = 2_000
 const AWAY_MS = 1_000
@@ -20,20 +21,20 @@ export async function stopDatabase(
   seconds: number,
 ): Promise<Blow> {
   const startedAt = performance.now()
-  const client = createHttpClient()
+  const client = innocentClient()
   const send = (request: Request) => client.send(url, request)
   const orderId = createdOrderId(await send(create(innocent, { orderId: newName(), idempotencyKey: undefined })))
   if (orderId === undefined) throw new Error('no order to pay')
   await send(notification(orderId, newName().replaceAll('-', '')))
   await sleep(SERVING_MS)
 
-  postgres.killHard()
   const from = performance.now()
+  const down = postgres.shutDown()
   const asked = ASKED_AFTER_MS.map(async (afterMs) => {
     await sleep(afterMs)
     return send(checkStatus(innocent, orderId))
   })
-  await sleep(AWAY_MS)
+  await Promise.all([down, sleep(AWAY_MS)])
   const [until] = await Promise.all([momentOfReturn(databaseUrl), postgres.restart()])
   const answers = await Promise.all(asked)
   await sleep(Math.max(0, seconds * 1_000 - (performance.now() - startedAt)))
