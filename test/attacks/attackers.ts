@@ -4,6 +4,7 @@ import { headerFloods } from './attackers/header-floods.ts'
 import { idleReaders } from './attackers/idle-readers.ts'
 import { livePages } from './attackers/live-pages.ts'
 import { longHosts } from './attackers/long-hosts.ts'
+import { longPaths } from './attackers/long-paths.ts'
 import { pipelining } from './attackers/pipelining.ts'
 import { qrImages } from './attackers/qr-images.ts'
 import { randomKeys } from './attackers/random-keys.ts'
@@ -24,6 +25,7 @@ export const ATTACKERS = {
   lists: slowLists,
   keys: randomKeys,
   'broken-hosts': brokenHosts,
+  paths: longPaths,
   'slow-senders': slowSenders,
   headers: headerFloods,
 } satisfies Record<string, Attacker>

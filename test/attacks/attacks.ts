@@ -51,6 +51,7 @@ export const ATTACKS: Record<string, Attack> = {
   database: { seconds: 10, door: 'service', strike: stopDatabase },
   keys: { seconds: 8, door: 'service', strike: by('keys') },
   'broken-hosts': { seconds: 5, door: 'service', strike: by('broken-hosts') },
+  paths: { seconds: 5, door: 'service', strike: by('paths') },
   'slow-senders': { seconds: 12, door: 'service', strike: by('slow-senders') },
   headers: { seconds: 5, door: 'service', strike: by('headers') },
 }
