@@ -21,7 +21,7 @@ import { refuseBadUrl, registerErrorHandling } from './http/error-handler.ts'
 import { healthRoutes } from './http/health.ts'
 import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
 import type { Metrics } from './http/metrics.ts'
-import { refuseWhileOverloaded } from './http/overload.ts'
+import { LATENESS_LIMITS, type LatenessLimits, measureLateness, refuseWhileLate } from './http/overload.ts'
 import { registerPatience } from './http/patience.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
@@ -55,12 +55,13 @@ export type Dependencies = {
   /** Whether this instance is on its way out: it serves on, and asks everybody to go elsewhere. */
   isDraining?: () => boolean
   connectionLimits?: ConnectionLimits
+  latenessLimits?: LatenessLimits
 }
 
 /** The service, ready to listen: the table of contents of all that it answers. */
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false } = dependencies
-  const { connectionLimits = CONNECTION_LIMITS } = dependencies
+  const { connectionLimits = CONNECTION_LIMITS, latenessLimits = LATENESS_LIMITS } = dependencies
   const intents = createIntents(db, metrics.insertBatch)
   const reports = createReports(db, metrics.paymentException)
   const isLinked = rememberBriefly(createPartners(db).isLinked)
@@ -103,16 +104,20 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   registerAnswerDeadline(app)
   await registerInput(app)
 
+  const latenessMs = measureLateness(app)
   healthRoutes(app, {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
     warnings: config.warnings,
   })
-  checkoutRoutes(app, {
-    intents,
-    reports,
-    now,
-    sandbox: config.sandbox,
-    onWatchError: (error) => log.warn({ error: (error as Error).message }, 'open pages were not looked up'),
+  await app.register(async (pages) => {
+    refuseWhileLate(pages, latenessMs, latenessLimits.pagesMs)
+    checkoutRoutes(pages, {
+      intents,
+      reports,
+      now,
+      sandbox: config.sandbox,
+      onWatchError: (error) => log.warn({ error: (error as Error).message }, 'open pages were not looked up'),
+    })
   })
 
   docsRoutes(app, { publicUrl: config.publicUrl, takesNotifications: config.acquirerSecrets.length > 0 })
@@ -126,7 +131,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 
   await app.register(
     async (v1) => {
-      refuseWhileOverloaded(v1)
+      refuseWhileLate(v1, latenessMs, latenessLimits.operationsMs)
       const limits = await registerRateLimits(v1, config.rateLimitPerMinute)
       await registerAuthentication(v1, { findKey, limits })
       paymentRoutes(v1, {

@@ -5,13 +5,24 @@ import { isGivenUp } from '../payments/outcome.ts'
 import type { Checkout } from '../payments/repository.ts'
 import { upiLinks } from '../payments/upi-links.ts'
 
-/** What a customer is shown. A failed payment may still be paid, and an expired one may have been: see PaymentWatch. */
-export type PageState = 'open' | 'paid' | 'failed' | 'expired'
+/**
+ * What a customer is shown. `open` and `attemptFailed` may be paid; `timeUp` may have been paid, of which the bank tells
+ * for some minutes; the others are final, see PaymentWatch.
+ */
+export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'failed' | 'expired'
 
+const FINAL: readonly PageState[] = ['paid', 'failed', 'expired']
+
+export function isFinal(state: PageState): boolean {
+  return FINAL.includes(state)
+}
+
+/** The status of an unpaid intent is that of its last attempt: a wrong PIN is no reason not to try again. */
 export function pageState({ status, expiresAt }: Pick<Checkout, 'status' | 'expiresAt'>, now: Date): PageState {
   if (status === 'SUCCESS') return 'paid'
-  if (status !== 'PENDING') return 'failed'
-  return now >= expiresAt ? 'expired' : 'open'
+  if (now < expiresAt) return status === 'PENDING' ? 'open' : 'attemptFailed'
+  if (!isGivenUp(expiresAt, now)) return 'timeUp'
+  return status === 'PENDING' ? 'expired' : 'failed'
 }
 
 const CSS = readFileSync(new URL('./page/page.css', import.meta.url), 'utf8')
@@ -38,7 +49,14 @@ export const PAGE_HEADERS = {
 } as const
 
 /** Without JavaScript: how soon the page is loaded again, while its payment may still arrive, and when it leaves. */
-const RELOAD_SECONDS = { open: 5, paid: 2, failed: 15, expired: 15 } as const
+const RELOAD_SECONDS = {
+  open: 5,
+  attemptFailed: 5,
+  timeUp: 15,
+  paid: 2,
+  failed: undefined,
+  expired: undefined,
+} as const
 
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
 export function payPage(checkout: Checkout, { now, sandbox }: { now: Date; sandbox: boolean }): string {
@@ -46,18 +64,16 @@ export function payPage(checkout: Checkout, { now, sandbox }: { now: Date; sandb
   const state = pageState(checkout, now)
   const back = escapeHtml(redirectUrl)
   const name = `<bdi>${escapeHtml(payee.name)}</bdi>`
-  const refresh =
-    state === 'paid' || !isGivenUp(expiresAt, now)
-      ? `<noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS[state]}${state === 'paid' ? `;url=${back}` : ''}"></noscript>`
-      : ''
-  const part = (of: PageState, title: string, body: string) =>
-    `<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${of === state ? '' : ' hidden'}>${body}</section>`
+  const reload = RELOAD_SECONDS[state]
+  const refresh = reload
+    ? `<noscript><meta http-equiv="refresh" content="${reload}${state === 'paid' ? `;url=${back}` : ''}"></noscript>`
+    : ''
   const outcome = (of: keyof typeof OUTCOMES) => {
     const { title, text, sign } = OUTCOMES[of]
-    const picture = `<svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg>`
-    return part(of, title, `${picture}<h2 tabindex="-1">${title}</h2><p class="quiet">${text}</p>`)
+    return `<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${isFinal(of) ? ' data-final' : ''}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${title}</h2><p class="quiet">${text}</p></section>`
   }
-  return `${head(pageTitle(state === 'open' ? 'Pay' : OUTCOMES[state].title, payee.name), refresh)}
+  const title = state === 'open' || state === 'attemptFailed' ? PAY_TITLE : OUTCOMES[state].title
+  return `${head(pageTitle(title, payee.name), refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main>
 <h1>Payment to ${name}</h1>
@@ -65,12 +81,14 @@ export function payPage(checkout: Checkout, { now, sandbox }: { now: Date; sandb
 <p class="quiet"><bdi>${escapeHtml(note)}</bdi></p>
 ${
   // The others are there for the script to show; nothing leads back to this one.
-  state === 'open' ? part('open', 'Pay', waysToPay(checkout, now) + (sandbox ? sandboxForm(orderId) : '')) : ''
+  title === PAY_TITLE ? openSection(checkout, { state, now, sandbox }) : ''
 }
 ${outcome('paid')}
 ${outcome('failed')}
 ${outcome('expired')}
-<a class="button first back" href="${back}"${state === 'open' ? ' hidden' : ''}>Back to ${name}</a>
+${outcome('timeUp')}
+<a class="button first back" href="${back}"${hiddenIf(!isFinal(state))}>Back to ${name}</a>
+<a class="unpaid" href="${back}"${hiddenIf(isFinal(state))}>Back without paying</a>
 </main>
 <script>${JS}</script>
 </body>
@@ -78,20 +96,44 @@ ${outcome('expired')}
 `
 }
 
-/** How each end of a payment is told; `sign` is an SVG path in a square of 24, drawn as a line. */
+const PAY_TITLE = 'Pay'
+
+/** What only the customer's bank and the merchant can find out. */
+const MISSING_MONEY =
+  'If money has left your account, keep the reference number (UTR) that your UPI app shows, and ask the merchant or your bank about it.'
+
+/** How each state without a way to pay is told; `sign` is an SVG path in a square of 24, drawn as a line. */
 const OUTCOMES = {
   paid: { title: 'Paid', text: 'Taking you back to the merchant.', sign: 'M6 12.5l4 4 8-9' },
   failed: {
     title: 'Payment failed',
-    text: 'If money was taken, your bank returns it. You can try again from the merchant’s page.',
+    text: `The last attempt did not go through, and the time is up. ${MISSING_MONEY}`,
     sign: 'M12 6.5v7M12 17.5v0',
   },
   expired: {
-    title: 'Time is up',
-    text: 'Please do not pay any more. If you have just paid, stay here a little: it still counts.',
+    title: 'Not paid in time',
+    text: `No payment has arrived. ${MISSING_MONEY}`,
     sign: 'M12 6v6l4 2.5',
   },
-} satisfies Record<Exclude<PageState, 'open'>, { title: string; text: string; sign: string }>
+  timeUp: {
+    title: 'Time is up',
+    text: 'Please do not pay any more. If you have just paid, stay here: this page goes on looking for your payment.',
+    sign: 'M12 6v6l4 2.5',
+  },
+} satisfies Record<Exclude<PageState, 'open' | 'attemptFailed'>, { title: string; text: string; sign: string }>
+
+function openSection(
+  checkout: Checkout,
+  { state, now, sandbox }: { state: PageState; now: Date; sandbox: boolean },
+): string {
+  const title = pageTitle(PAY_TITLE, checkout.payee.name)
+  // The element around the note is there from the start: a screen reader says aloud what appears in it.
+  return `<section class="open" data-state="open attemptFailed" data-title="${title}">
+<div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>Your last attempt did not go through. You can try again here.</p></div>
+${waysToPay(checkout, now)}${sandbox ? sandboxForm(checkout.orderId) : ''}</section>`
+}
+
+const hiddenIf = (hidden: boolean) => (hidden ? ' hidden' : '')
 
 /** A QR for another device to scan, and links that open a wallet on this one; page.css shows what fits the device. */
 function waysToPay(checkout: Checkout, now: Date): string {

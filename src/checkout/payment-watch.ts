@@ -1,6 +1,5 @@
-import { isGivenUp } from '../payments/outcome.ts'
 import type { Checkout, Intents } from '../payments/repository.ts'
-import { type PageState, pageState } from './page.ts'
+import { isFinal, type PageState, pageState } from './page.ts'
 
 /** How often the open pages are looked up: all of them together, in one query. */
 const LOOK_UP_INTERVAL_MS = 1_000
@@ -36,8 +35,6 @@ export function createPaymentWatch({
   onError: (error: unknown) => void
 }) {
   const pages = new Set<Page>()
-  /** How many of them an order has. */
-  const pagesOf = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   let ticks = 0
   let closed = false
@@ -62,33 +59,19 @@ export function createPaymentWatch({
     const moment = now()
     for (const page of pages) {
       const status = statuses.get(page.checkout.orderId) ?? page.checkout.status
-      tell(page, pageState({ ...page.checkout, status }, moment), moment)
+      tell(page, pageState({ ...page.checkout, status }, moment))
     }
   }
 
-  function tell(page: Page, state: PageState, moment: Date) {
+  function tell(page: Page, state: PageState) {
     if (state !== page.shown) page.listener.state(state)
     page.shown = state
-    if (state === 'paid' || isGivenUp(page.checkout.expiresAt, moment)) end(page)
+    if (isFinal(state)) end(page)
   }
 
   function end(page: Page) {
-    remove(page)
+    pages.delete(page)
     page.listener.over()
-  }
-
-  function add(page: Page) {
-    const { orderId } = page.checkout
-    pages.add(page)
-    pagesOf.set(orderId, (pagesOf.get(orderId) ?? 0) + 1)
-  }
-
-  function remove(page: Page) {
-    if (!pages.delete(page)) return
-    const { orderId } = page.checkout
-    const left = (pagesOf.get(orderId) ?? 0) - 1
-    if (left > 0) pagesOf.set(orderId, left)
-    else pagesOf.delete(orderId)
   }
 
   function schedule() {
@@ -96,32 +79,27 @@ export function createPaymentWatch({
   }
 
   return {
-    /** Begins to watch for a page; the state as it is now is told at once. Answers what ends it. */
-    open(checkout: Checkout, listener: PageListener): () => void {
+    /** Begins to watch for a page; the state as it is now is told at once. Returns what ends it. */
+    open(checkout: Checkout, listener: PageListener): () => unknown {
       // A request may still be on its way here while the instance closes.
       if (closed) {
         listener.leave()
         return () => undefined
       }
-      const moment = now()
-      const page: Page = { checkout, shown: pageState(checkout, moment), listener }
-      add(page)
+      const page: Page = { checkout, shown: pageState(checkout, now()), listener }
+      pages.add(page)
       listener.state(page.shown)
-      tell(page, page.shown, moment)
+      tell(page, page.shown)
       schedule()
-      return () => remove(page)
+      return () => pages.delete(page)
     },
-
-    openPages: () => pages.size,
-
-    openPagesOf: (orderId: string) => pagesOf.get(orderId) ?? 0,
 
     /** Ends every page's connection; the browsers come back by themselves, to another instance. */
     close() {
       closed = true
       clearTimeout(timer)
       for (const page of pages) {
-        remove(page)
+        pages.delete(page)
         page.listener.leave()
       }
     },

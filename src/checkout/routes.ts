@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import * as z from 'zod'
 import { notFound, paymentClosed, unavailable } from '../errors.ts'
 import { holds } from '../http/etag.ts'
@@ -9,19 +9,19 @@ import { recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/report-repository.ts'
 import type { Checkout, Intents } from '../payments/repository.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
-import { messagePage, PAGE_HEADERS, payPage } from './page.ts'
+import { createOpenPlaces } from './open-places.ts'
+import { messagePage, PAGE_HEADERS, pageState, payPage } from './page.ts'
 import { createPaymentWatch } from './payment-watch.ts'
 import { qrPng, qrSvg } from './qr-image.ts'
+import { createQrMemory } from './qr-memory.ts'
 
 /** How long a browser or proxy may keep a QR, so that an expired one is not shown for much longer. */
 const QR_MAX_AGE_SECONDS = 30
-/** Pages of one instance that wait for their payment; each holds a connection. One more is told to come back. */
-const OPEN_PAGES_LIMIT = 10_000
-/** Of one order: who knows its address must not take up the places of all other customers. */
-const OPEN_PAGES_OF_ORDER_LIMIT = 20
-
 /** How soon a browser whose connection was lost asks again; its own habit is 3 seconds or more. */
 const COME_BACK_MS = 1_000
+
+/** How soon a browser loads a page again that was refused because the service was briefly away. */
+const REFUSED_PAGE_RELOAD_SECONDS = 5
 
 export type CheckoutRoutes = {
   intents: Pick<Intents, 'findCheckout' | 'findStatuses'>
@@ -34,24 +34,37 @@ export type CheckoutRoutes = {
 
 type PayRequest = FastifyRequest<{ Params: { orderId: string } }>
 
-/** What the customer sees: contract B13, B14, C4. */
+/** What the customer sees: the pay page, its events and its QR. */
 export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sandbox, onWatchError }: CheckoutRoutes) {
   const watch = createPaymentWatch({ intents, now, onError: onWatchError })
+  const places = createOpenPlaces()
   app.addHook('preClose', async () => watch.close())
 
-  const asPage = { config: { refusalPage: { headers: PAGE_HEADERS, html: messagePage } } }
+  const asPage = {
+    config: { refusalPage: { headers: PAGE_HEADERS, html: messagePage } },
+    // The page of a customer without JavaScript loads itself again and again, and must not end at the first 503.
+    onSend: (_request, reply, payload, done) => {
+      if (reply.statusCode === 503) reply.header('refresh', REFUSED_PAGE_RELOAD_SECONDS)
+      done(null, payload)
+    },
+  } satisfies RouteShorthandOptions
   app.get('/pay/:orderId', asPage, async (request: PayRequest, reply) => {
     const checkout = await findCheckout(request)
-    return reply.headers(PAGE_HEADERS).send(payPage(checkout, { now: now(), sandbox }))
+    const moment = now()
+    // For the page's own script, which asks by HEAD while it gets no events.
+    reply.headers(PAGE_HEADERS).header('x-payment-state', pageState(checkout, moment))
+    return reply.send(payPage(checkout, { now: moment, sandbox }))
   })
 
   // Without a HEAD: it would open a page that nothing ever closes.
   app.get('/pay/:orderId/events', { exposeHeadRoute: false }, async (request: PayRequest, reply) => {
+    // Before the look-up: what is refused costs the database nothing.
+    const leavePlace = places.take(request.params.orderId, request.ip)
+    if (leavePlace === undefined) throw unavailable()
+    reply.raw.once('close', leavePlace)
     const checkout = await findCheckout(request)
     // Answered already, since the look-up took too long: nothing would ever close what is opened now.
     if (reply.sent) return reply
-    if (watch.openPages() >= OPEN_PAGES_LIMIT) throw unavailable()
-    if (watch.openPagesOf(checkout.orderId) >= OPEN_PAGES_OF_ORDER_LIMIT) throw unavailable()
     const events = new Readable({ read() {} })
     events.push(`retry: ${COME_BACK_MS}\n\n`)
     const close = watch.open(checkout, {
@@ -68,8 +81,11 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(events)
   })
 
+  const images = createQrMemory()
   app.get('/pay/:orderId/qr.png', (request: PayRequest, reply) => sendQr(request, reply, 'image/png', qrPng))
-  app.get('/pay/:orderId/qr.svg', (request: PayRequest, reply) => sendQr(request, reply, 'image/svg+xml', qrSvg))
+  app.get('/pay/:orderId/qr.svg', (request: PayRequest, reply) =>
+    sendQr(request, reply, 'image/svg+xml', (text) => Buffer.from(qrSvg(text))),
+  )
 
   if (sandbox) {
     const body = z.object({ status: z.enum(['SUCCESS', 'FAIL']) })
@@ -90,12 +106,7 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     return checkout
   }
 
-  async function sendQr(
-    request: PayRequest,
-    reply: FastifyReply,
-    type: string,
-    draw: (text: string) => Buffer | string,
-  ) {
+  async function sendQr(request: PayRequest, reply: FastifyReply, type: string, draw: (text: string) => Buffer) {
     const checkout = await findCheckout(request)
     const openForMs = checkout.expiresAt.getTime() - now().getTime()
     if (openForMs <= 0 || checkout.status === 'SUCCESS') throw paymentClosed()
@@ -104,6 +115,6 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     const etag = `"${checkout.orderId}"`
     reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
     if (holds(request.headers['if-none-match'], etag)) return reply.code(304).send()
-    return reply.type(type).send(draw(upiQrLink(checkout)))
+    return reply.type(type).send(images.imageOf(`${checkout.orderId} ${type}`, () => draw(upiQrLink(checkout))))
   }
 }

@@ -255,7 +255,9 @@ export const payPage = {
   operationId: 'payPage',
   tags: ['Customer'],
   summary: 'The page on which the customer pays',
-  description: 'The `payment_url` of createOrderRequest. For browsers.',
+  description:
+    'The `payment_url` of createOrderRequest. For browsers; it says by itself what becomes of the payment. An attempt that failed ' +
+    'leaves it open.',
   security: [],
   responses: answers(
     { description: 'The page.', content: { 'text/html': { schema: { type: 'string' } } } },

@@ -77,15 +77,19 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
 
   it.each(['light', 'dark'] as const)('is readable in every state when the system is %s', async (colorScheme) => {
     const grounds = []
-    for (const [status, state] of [
-      [undefined, 'open'],
-      ['FAIL', 'failed'],
-      ['SUCCESS', 'paid'],
-    ]) {
+    for (const [status, state, seconds] of [
+      [undefined, 'open', 0],
+      ['FAIL', 'open', 0],
+      ['FAIL', 'timeUp', 15 * 60],
+      ['FAIL', 'failed', 25 * 60],
+      [undefined, 'expired', 25 * 60],
+      ['SUCCESS', 'paid', 0],
+    ] as const) {
       const order = await checkout.newOrder()
       const tab = await checkout.openTab({ ...PHONE, colorScheme })
       await tab.clock.install()
       if (status) await checkout.pay(order.orderId, { status })
+      checkout.service.clock.advance(seconds)
       await tab.goto(order.payment_url)
       await tab.locator(`section.${state}`).waitFor(SOON)
       const { text, contrast } = (await tab.evaluate(LOWEST_CONTRAST)) as { text: string; contrast: number }
@@ -99,7 +103,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     const tab = await checkout.openTab({ viewport: { width: 400, height: 900 } })
     await tab.goto((await checkout.newOrder()).payment_url)
     const stops = []
-    for (let i = 0; i < 7; i++) {
+    for (let i = 0; i < 8; i++) {
       await tab.keyboard.press('Tab')
       stops.push(
         await tab.evaluate(`(() => {
@@ -108,8 +112,9 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
         })()`),
       )
     }
-    const names = [...WALLETS, 'Show the QR code', 'Simulate payment', 'Simulate a failure']
+    const names = [...WALLETS, 'Show the QR code', 'Simulate payment', 'Simulate a failure', 'Back without paying']
     expect(stops).toEqual(names.map((name) => `${name} solid 3px`))
+    await tab.keyboard.press('Shift+Tab')
     await tab.keyboard.press('Shift+Tab')
     await tab.keyboard.press('Enter')
     await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
@@ -125,6 +130,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
       '  - heading "Payment to Chai Point" [level=1]',
       '  - paragraph: ₹200',
       '  - paragraph: Order 1001',
+      '  - status',
       '  - img "QR code to pay ₹200 with a UPI app"',
       '  - paragraph: Scan with any UPI app',
       '  - timer: m:ss left to pay',
@@ -135,6 +141,8 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
       '      - text: · no money moves',
       '    - button "Simulate payment"',
       '    - button "Simulate a failure"',
+      '  - link "Back without paying":',
+      `    - /url: ${checkout.shopUrl}`,
     ])
     await tab.locator('img.qr').first().screenshot()
     await checkout.pay(order.orderId)

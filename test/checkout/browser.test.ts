@@ -20,7 +20,7 @@ const forgiveConnections = (tab: OpenPage) => {
   tab.faults.length = 0
 }
 
-describe.runIf(browserPath)('a customer pays, in a real browser (contract C4)', () => {
+describe.runIf(browserPath)('a customer pays, in a real browser', () => {
   const checkout = useCheckout()
 
   it('opens payment_url, scans the QR, is told of the payment without a reload and lands on the exact redirect_url', async () => {
@@ -42,18 +42,51 @@ describe.runIf(browserPath)('a customer pays, in a real browser (contract C4)', 
     expect(checkout.visits.at(-1)).toBe(redirectUrl.slice(checkout.shopUrl.length))
   })
 
-  it('is told that the payment failed, is led back to the merchant, and may pay after all', async () => {
+  it('learns that an attempt failed, tries again on the same page, and pays', async () => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?second-try` })
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    await mark(tab)
+    const note = tab.getByText('Your last attempt did not go through. You can try again here.')
+    expect(await note.isVisible()).toBe(false)
+    await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
+    await note.waitFor(SOON)
+    expect(await tab.getByRole('status').textContent()).toBe(await note.textContent())
+    expect(decodePng(await tab.locator('img.qr').first().screenshot())).toContain(`tr=${order.orderId}`)
+    expect(await tab.getByRole('link', { name: 'Back to Chai Point' }).isVisible()).toBe(false)
+    await checkout.pay(order.orderId)
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    expect([await isMarked(tab), await note.isVisible()]).toEqual([true, false])
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?second-try`, SOON)
+  })
+
+  it('learns that an attempt failed and pays on the same page without JavaScript too', async () => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?no-script` })
+    const tab = await checkout.openTab({ javaScriptEnabled: false })
+    await open(tab, order.payment_url)
+    await checkout.pay(order.orderId, { status: 'REJECT', UTR: undefined })
+    await tab.getByText('You can try again here.').waitFor(SOON)
+    expect(await tab.locator('.on-desktop img').isVisible()).toBe(true)
+    await checkout.pay(order.orderId)
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?no-script`, SOON)
+  })
+
+  it('may leave without paying, and is led back when the end is final, without a promise', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?failed` })
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
+    const [unpaid, back] = ['Back without paying', 'Back to Chai Point'].map((name) => tab.getByRole('link', { name }))
+    expect(await unpaid?.getAttribute('href')).toBe(`${checkout.shopUrl}/thanks?failed`)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
+    await tab.getByText('You can try again here.').waitFor(SOON)
+    checkout.service.clock.advance(15 * 60)
+    await tab.getByRole('heading', { name: 'Time is up' }).waitFor(SOON)
+    expect([await unpaid?.isVisible(), await back?.isVisible()]).toEqual([true, false])
+    checkout.service.clock.advance(10 * 60)
     await tab.getByRole('heading', { name: 'Payment failed' }).waitFor(SOON)
     expect(await tab.title()).toBe('Payment failed · Chai Point')
-    expect(await tab.getByRole('link', { name: 'Back to Chai Point' }).getAttribute('href')).toBe(
-      `${checkout.shopUrl}/thanks?failed`,
-    )
-    expect(await tab.locator('img.qr').first().isVisible()).toBe(false)
-    await checkout.pay(order.orderId)
+    expect([await unpaid?.isVisible(), await back?.isVisible()]).toEqual([false, true])
+    await back?.click()
     await tab.waitForURL(`${checkout.shopUrl}/thanks?failed`, SOON)
   })
 
@@ -64,7 +97,7 @@ describe.runIf(browserPath)('a customer pays, in a real browser (contract C4)', 
     await tab.locator('.left', { hasText: /^1[45]:\d\d left to pay$/ }).waitFor(SOON)
     checkout.service.clock.advance(15 * 60)
     await tab.getByRole('heading', { name: 'Time is up' }).waitFor(SOON)
-    expect(await tab.getByRole('link', { name: 'Back to Chai Point' }).isVisible()).toBe(true)
+    expect(await tab.getByRole('link', { name: 'Back without paying' }).isVisible()).toBe(true)
     await checkout.pay(order.orderId)
     await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
   })
@@ -73,6 +106,7 @@ describe.runIf(browserPath)('a customer pays, in a real browser (contract C4)', 
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await tab.clock.install({ time: '2001-01-01T00:00:00Z' })
+    await tab.clock.pauseAt('2001-01-01T01:00:00Z')
     await open(tab, order.payment_url)
     expect(await tab.locator('.left').textContent()).toBe('15:00 left to pay')
     await tab.clock.fastForward('14:59')
@@ -126,6 +160,30 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
+  it('asks for its state by itself within 5 seconds while events are refused, and goes on to redirect_url', async () => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?refused` })
+    const tab = await checkout.openTab()
+    await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
+    await tab.clock.install()
+    await open(tab, order.payment_url)
+    await mark(tab)
+    await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
+    await tab.clock.runFor(5_000)
+    await tab.getByText('You can try again here.').waitFor(SOON)
+    await checkout.pay(order.orderId)
+    // As often as the answers take: time on the page passes by our word only, so this is 5 seconds and what answers take.
+    await expect
+      .poll(async () => {
+        await tab.clock.runFor(500)
+        return tab.getByRole('heading', { name: 'Paid' }).isVisible()
+      }, SOON)
+      .toBe(true)
+    expect(await isMarked(tab)).toBe(true)
+    await tab.clock.runFor(2_000)
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?refused`, SOON)
+    forgiveConnections(tab)
+  })
+
   it('asks at once when its customer comes back from the wallet app', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
@@ -174,11 +232,13 @@ describe.runIf(browserPath)('the sandbox', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
   })
 
-  it('fails on demand', async () => {
+  it('fails on demand, and may be paid after that', async () => {
     const tab = await checkout.openTab()
-    await tab.goto((await checkout.newOrder()).payment_url)
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox` })
+    await tab.goto(order.payment_url)
     await tab.getByRole('button', { name: 'Simulate a failure' }).click()
-    await tab.getByRole('heading', { name: 'Payment failed' }).waitFor(SOON)
-    expect(await tab.getByRole('button').count()).toBe(0)
+    await tab.getByText('You can try again here.').waitFor(SOON)
+    await tab.getByRole('button', { name: 'Simulate payment' }).click()
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox`, SOON)
   })
 })

@@ -28,13 +28,20 @@ async function newOrder(changes: Record<string, string> = {}, name = 'Chai Point
   return { mid, orderId: orderId as string, page: `/pay/${orderId}` }
 }
 
-/** The state that a page shows, and whether it has a way back. */
+/** The part that a page shows, with a note on a failed attempt or without, and which way back to the merchant. */
 function shown(html: string) {
-  const visible = [...html.matchAll(/<section class="\w+" data-state="(\w+)"[^>]*?( hidden)?>/g)]
-    .filter(([, , hidden]) => !hidden)
-    .map(([, state]) => state)
-  return { visible, back: !/<a class="button first back"[^>]* hidden>/.test(html) }
+  const visible = [...html.matchAll(/<section class="(\w+)"[^>]*?( hidden)?>/g)].filter(([, , hidden]) => !hidden)
+  const ways = [...html.matchAll(/<a class="(button first back|unpaid)"[^>]*?( hidden)?>/g)].filter(
+    ([, , hidden]) => !hidden,
+  )
+  return {
+    visible: visible.map(([, name]) => name),
+    back: ways.map(([, name]) => name),
+    attempt: /<p class="attempt">/.test(html),
+  }
 }
+const BUTTON = ['button first back']
+const PLAIN_LINK = ['unpaid']
 
 const GONE = 'This payment is no longer open; ask the merchant for a new one'
 const NOT_FOUND = 'There is no payment at this address'
@@ -133,7 +140,7 @@ describe('every state is drawn by the service', () => {
 
   it('open: ways to pay, and without JavaScript it looks again', async () => {
     const { text } = await get((await newOrder()).page)
-    expect([shown(text), refresh(text)]).toEqual([{ visible: ['open'], back: false }, '5'])
+    expect([shown(text), refresh(text)]).toEqual([{ visible: ['open'], back: PLAIN_LINK, attempt: false }, '5'])
     expect(text).toContain('<title>Pay · Chai Point</title>')
   })
 
@@ -142,7 +149,7 @@ describe('every state is drawn by the service', () => {
     await notify(service, notification(orderId))
     const { text } = await get(page)
     expect([shown(text), refresh(text)]).toEqual([
-      { visible: ['paid'], back: true },
+      { visible: ['paid'], back: BUTTON, attempt: false },
       '2;url=https://shop.example.in/thanks?a=1&#38;b=2',
     ])
     expect(text).not.toMatch(/upi:|qr\.svg/)
@@ -150,23 +157,60 @@ describe('every state is drawn by the service', () => {
     expect([qr.status, qr.body]).toEqual([410, refusal(410, GONE)])
   })
 
-  it.each(['FAIL', 'REJECT'])('failed by %s: a way back, and the page still looks for a success', async (status) => {
-    const { page, orderId } = await newOrder()
-    await notify(service, notification(orderId, { status, UTR: undefined }))
-    const { text } = await get(page)
-    expect([shown(text), refresh(text)]).toEqual([{ visible: ['failed'], back: true }, '15'])
-    expect(text).toContain('<title>Payment failed · Chai Point</title>')
-  })
+  it.each(['FAIL', 'REJECT'])(
+    'after an attempt that ended in %s: open all the same, and it says so',
+    async (status) => {
+      const { page, orderId } = await newOrder()
+      await notify(service, notification(orderId, { status, UTR: undefined }))
+      const { text } = await get(page)
+      expect([shown(text), refresh(text)]).toEqual([{ visible: ['open'], back: PLAIN_LINK, attempt: true }, '5'])
+      expect(text).toContain('Your last attempt did not go through. You can try again here.')
+      expect(text).toContain('upi://pay?')
+      expect((await get(`${page}/qr.png`)).status).toBe(200)
+    },
+  )
 
-  it('expired: from the very moment, and it looks no more when the bank has had its time', async () => {
-    const { page } = await newOrder()
+  it.each([
+    ['nobody tried', undefined, 'expired'],
+    ['an attempt failed', 'FAIL', 'failed'],
+    ['an attempt was rejected', 'REJECT', 'failed'],
+  ])('when the time is up and %s: final only when the bank has had its time', async (_what, status, end) => {
+    const { page, orderId } = await newOrder()
+    if (status) await notify(service, notification(orderId, { status, UTR: undefined }))
     service.clock.advance(15 * 60 - 1)
     expect(shown((await get(page)).text).visible).toEqual(['open'])
     service.clock.advance(1)
+    for (const seconds of [0, 10 * 60 - 1]) {
+      service.clock.advance(seconds)
+      const { text } = await get(page)
+      expect([shown(text), refresh(text)]).toEqual([{ visible: ['timeUp'], back: PLAIN_LINK, attempt: false }, '15'])
+      expect(text).not.toMatch(/upi:|qr\.svg/)
+    }
+    service.clock.advance(1)
     const { text } = await get(page)
-    expect([shown(text), refresh(text)]).toEqual([{ visible: ['expired'], back: true }, '15'])
-    service.clock.advance(10 * 60)
-    expect(refresh((await get(page)).text)).toBeUndefined()
+    expect([shown(text), refresh(text)]).toEqual([{ visible: [end], back: BUTTON, attempt: false }, undefined])
+  })
+
+  it('a payment that comes after the end is shown as paid all the same', async () => {
+    const { page, orderId } = await newOrder()
+    service.clock.advance(3600)
+    await notify(service, notification(orderId))
+    expect(shown((await get(page)).text).visible).toEqual(['paid'])
+  })
+
+  it('promises nothing that it cannot know', async () => {
+    const { text } = await get((await newOrder()).page)
+    expect(text).not.toMatch(/bank returns|refund|still counts|will be/i)
+  })
+
+  it('is told to a HEAD, which the page sends while it gets no events', async () => {
+    const { page, orderId } = await newOrder()
+    const ask = async () => (await service.app.inject({ method: 'HEAD', url: page })).headers['x-payment-state']
+    expect(await ask()).toBe('open')
+    await notify(service, notification(orderId, { status: 'FAIL', UTR: undefined }))
+    expect(await ask()).toBe('attemptFailed')
+    await notify(service, notification(orderId))
+    expect(await ask()).toBe('paid')
   })
 })
 

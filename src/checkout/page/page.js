@@ -1,25 +1,38 @@
 const { state, expires, now, events } = document.body.dataset
 const REDIRECT_AFTER_MS = 1500
-const RETRY_AFTER_MS = 5000
+const RELOAD_AFTER_MS = 5000
+// Pages that were refused together must not come back together.
+const ASK_AGAIN_AFTER_MS = 2000
+const ASK_AGAIN_SPREAD_MS = 2000
 
 // The service's clock decides, not the customer's.
 const ahead = Date.now() - Number(now)
 const back = document.querySelector('.back')
+const unpaid = document.querySelector('.unpaid')
+const attempt = document.querySelector('.attempt')
+const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
+const isFinal = (section) => 'final' in section.dataset
 let shown = state
-let over = false
+let over = isFinal(sectionOf(state))
 let source
+let again
 
 function show(next) {
   if (next === shown) return
-  const section = document.querySelector(`section[data-state="${next}"]`)
+  const section = sectionOf(next)
   if (!section) {
     // Only the service can draw what this page was made without.
-    setTimeout(() => location.reload(), RETRY_AFTER_MS)
+    setTimeout(() => location.reload(), RELOAD_AFTER_MS)
     return
   }
+  const before = sectionOf(shown)
   shown = next
+  if (attempt) attempt.hidden = next !== 'attemptFailed'
+  if (section === before) return
   for (const other of document.querySelectorAll('section')) other.hidden = other !== section
-  back.hidden = next === 'open'
+  over = isFinal(section)
+  back.hidden = !over
+  unpaid.hidden = over
   document.title = section.dataset.title
   // Says it to a screen reader, and leads the keyboard from what is no longer there to what is.
   const heading = section.querySelector('h2')
@@ -32,9 +45,9 @@ function leave() {
 }
 
 function countDown() {
-  if (shown !== 'open') return
+  if (shown !== 'open' && shown !== 'attemptFailed') return
   const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
-  if (seconds === 0) return show('expired')
+  if (seconds === 0) return show('timeUp')
   const minutes = Math.floor(seconds / 60)
   const time =
     minutes < 60
@@ -46,6 +59,7 @@ function countDown() {
 
 function listen() {
   if (source) source.close()
+  clearTimeout(again)
   const mine = new EventSource(events)
   source = mine
   mine.onmessage = ({ data }) => show(data)
@@ -55,19 +69,23 @@ function listen() {
   })
   // EventSource comes back by itself from a lost connection, but not from a refusal.
   mine.onerror = () => {
-    if (mine.readyState === EventSource.CLOSED) setTimeout(recover, RETRY_AFTER_MS)
+    if (mine.readyState !== EventSource.CLOSED) return
+    again = setTimeout(askAgain, ASK_AGAIN_AFTER_MS + Math.random() * ASK_AGAIN_SPREAD_MS)
   }
 }
 
-async function recover() {
-  const { status } = await fetch(location.href, { method: 'HEAD' }).catch(() => ({}))
+// Events may be refused for long: until they are not, the page asks for its state by itself.
+async function askAgain() {
+  const answer = await fetch(location.href, { method: 'HEAD' }).catch(() => undefined)
   // Loading again shows why it is gone for good; while a proxy is without us, it would replace this page by an error.
-  if (status === 404 || status === 410) location.reload()
-  else listen()
+  if (answer?.status === 404 || answer?.status === 410) return location.reload()
+  const next = answer?.headers.get('x-payment-state')
+  if (next) show(next)
+  if (!over) listen()
 }
 
 if (shown === 'paid') leave()
-else {
+else if (!over) {
   countDown()
   listen()
   // A phone lets the connection die while its owner is in the wallet app; who comes back wants to know at once.

@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it, vi } from 'vitest'
+import { notification, notify } from '../support/acquirer.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+
+const CROWD = 300
+
+/** Each image that was drawn takes 1 to 4 ms in which nothing else is served. */
+const drawn: string[] = []
+vi.mock('../../src/checkout/qr-image.ts', async (importOriginal) => {
+  const { qrPng, qrSvg } = await importOriginal<typeof import('../../src/checkout/qr-image.ts')>()
+  return {
+    qrPng(text: string) {
+      drawn.push('png')
+      return qrPng(text)
+    },
+    qrSvg(text: string) {
+      drawn.push('svg')
+      return qrSvg(text)
+    },
+  }
+})
+
+const get = ({ app }: TestService, url: string) => app.inject({ method: 'GET', url })
+
+async function newOrder(service: TestService) {
+  const { mid, key } = await newMerchant(service.db)
+  const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
+  return { orderId, page: `/pay/${orderId}` }
+}
+
+describe('payments beside the pay pages of another merchant', () => {
+  it(`are not held up by the drawing of QRs: ${CROWD} requests for one draw it once, and none when it is paid`, async () => {
+    const service = await startService()
+    const order = await newOrder(service)
+    const crowd = (file: string) =>
+      Promise.all(Array.from({ length: CROWD }, () => get(service, `${order.page}/${file}`)))
+    for (const file of ['qr.png', 'qr.svg']) {
+      const shown = (await crowd(file)).filter(({ statusCode }) => statusCode === 200)
+      expect(shown.length).toBeGreaterThan(1)
+      expect(new Set(shown.map(({ rawPayload }) => rawPayload.toString('hex'))).size).toBe(1)
+    }
+    expect(drawn).toEqual(['png', 'svg'])
+    await notify(service, notification(order.orderId))
+    for (const file of ['qr.png', 'qr.svg']) expect((await get(service, `${order.page}/${file}`)).statusCode).toBe(410)
+  })
+
+  it('are still taken when pages, QRs and events are refused already, in words for people', async () => {
+    const service = await startService({ pagesDelayLimitMs: undefined })
+    const { page } = await newOrder(service)
+    let busy = true
+    // Timers are late by about 150 ms: more than pages may be, less than payments.
+    const keepBusy = async () => {
+      while (busy) {
+        const until = performance.now() + 150
+        while (performance.now() < until);
+        await sleep(1)
+      }
+    }
+    const working = keepBusy()
+    // Without credentials, which is 401 without a wait for anything that could be late.
+    const ask = () =>
+      Promise.all([
+        ...[page, `${page}/qr.png`, `${page}/qr.svg`, `${page}/events`].map((url) => get(service, url)),
+        service.app.inject({ method: 'POST', url: CREATE }),
+      ])
+    const statuses = async () => (await ask()).map(({ statusCode }) => statusCode)
+    await expect.poll(statuses, { timeout: 20_000 }).toEqual([503, 503, 503, 503, 401])
+    const [refused] = await ask()
+    busy = false
+    await working
+    expect(refused?.headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'retry-after': '1',
+      refresh: '5',
+    })
+    expect(refused?.payload).toContain('The service is briefly unavailable; try again in a moment')
+    await expect.poll(async () => (await get(service, page)).statusCode, { timeout: 20_000 }).toBe(200)
+  }, 60_000)
+})
