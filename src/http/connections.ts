@@ -30,7 +30,7 @@ const TIMEOUT_CHECK_INTERVAL_MS = 1_000
 export const HEADERS_LIMIT_BYTES = 16 * 1024
 /** More than browsers and proxies together send. Node.js would leave out what is beyond a limit, an Idempotency-Key say, and go on. */
 export const HEADER_LIMIT = 100
-/** The part of all places from which on a connection without any request yet gives its place to the next one. */
+/** The part of all places from which on a connection without a request gives its place to the next one. */
 const CROWDED = 0.9
 /** Open files of a process where the system does not tell: what is usual on POSIX systems at least. */
 const USUAL_OPEN_FILES = 1_024
@@ -75,7 +75,7 @@ export function createHttpServer({ request, unknownExpectation }: Handlers, limi
   server.on('checkExpectation', serveWith(unknownExpectation))
   server.maxHeadersCount = HEADER_LIMIT
   server.setTimeout(limits.stalledMs)
-  limitConnections(server, Math.min(limits.connections, fileLimit(limits.filesKeptFree)))
+  const tell = limitConnections(server, Math.min(limits.connections, fileLimit(limits.filesKeptFree)))
   return server
 
   function serveWith(handle: RequestListener): RequestListener {
@@ -92,7 +92,11 @@ export function createHttpServer({ request, unknownExpectation }: Handlers, limi
       }
       connection.last = response
       underWay.add(response)
-      response.once('close', () => underWay.delete(response))
+      tell.isBusy(socket)
+      response.once('close', () => {
+        underWay.delete(response)
+        if (underWay.size === 0) tell.isIdle(socket)
+      })
       closeUnlessReadToItsEnd(response)
       handle(request, response)
     }
@@ -123,28 +127,34 @@ function closeUnlessReadToItsEnd(response: ServerResponse) {
 }
 
 /**
- * At most `limit` connections; one more is closed at once. Before it comes to that, the oldest without any request gives
- * its place: a proxy or client that connects sends at once, so silent ones keep nobody out.
+ * At most `limit` connections; one more is closed at once. Before it comes to that, the one that has been without a request
+ * for longest gives its place, so that neither silent clients nor those that ask once a minute keep anybody out. Returns what
+ * has to be told of each connection.
  */
 function limitConnections(server: Server, limit: number) {
-  const waiting = new Set<Duplex>()
+  // In the order in which they became idle.
+  const idle = new Set<Duplex>()
   let open = 0
   server.maxConnections = limit
   server.on('connection', (socket) => {
     open++
-    waiting.add(socket)
+    idle.add(socket)
     socket.once('close', () => {
       open--
-      waiting.delete(socket)
+      idle.delete(socket)
       // Node.js closes the answer whose turn it is; of those behind it nobody would ever learn that their client is gone.
       for (const response of connectionOf(socket).underWay) {
         if (!response.socket) response.destroy().emit('close')
       }
     })
-    if (open > limit * CROWDED) waiting.values().next().value?.destroy()
+    if (open > limit * CROWDED) idle.values().next().value?.destroy()
   })
-  const hasSent: RequestListener = ({ socket }) => waiting.delete(socket)
-  server.prependListener('request', hasSent).prependListener('checkExpectation', hasSent)
+  return {
+    isBusy: (socket: Duplex) => void idle.delete(socket),
+    isIdle: (socket: Duplex) => {
+      if (!socket.destroyed) idle.add(socket)
+    },
+  }
 }
 
 /** How many connections the process may have open besides `keptFree` files, or half of all files if they are few. */

@@ -56,12 +56,17 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     // The router has decoded the address already, so it can be decoded.
     // As its client sends it to a proxy, an address may begin with scheme and host.
     const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
+    // Once and with a bound: 15,800 slashes, split again for every route, took 2.5 ms.
+    const parts = path.split('/', MOST_PARTS)
     for (const [pattern, methods] of methodsOf) {
-      if (matches(pattern, path)) return methodNotAllowed([...methods].sort())
+      if (matches(pattern.split('/'), parts)) return methodNotAllowed([...methods].sort())
     }
     return notFound()
   }
 }
+
+/** More segments than any route has, and one to tell a longer address by. */
+const MOST_PARTS = 8
 
 /** Answers what the router refuses before any hook has run, such as broken percent-encoding in the address. */
 export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
@@ -106,10 +111,8 @@ function toFailure(error: unknown, isOutage: ErrorHandling['isOutage']): Failure
   }
 }
 
-/** Whether `path` is an address of the route `pattern`, whose parameters fill one segment each. */
-function matches(pattern: string, path: string): boolean {
-  const want = pattern.split('/')
-  const have = path.split('/')
+/** Whether an address of the segments `have` is one of the route `want`, whose parameters fill one segment each. */
+function matches(want: readonly string[], have: readonly string[]): boolean {
   return (
     want.length === have.length && want.every((part, i) => (part.startsWith(':') ? have[i] !== '' : part === have[i]))
   )

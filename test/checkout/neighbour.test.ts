@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
+import { LATENESS_LIMITS } from '../../src/http/overload.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
@@ -46,7 +47,7 @@ describe('payments beside the pay pages of another merchant', () => {
   })
 
   it('are still taken when pages, QRs and events are refused already, in words for people', async () => {
-    const service = await startService({ pagesDelayLimitMs: undefined })
+    const service = await startService({ latenessLimits: LATENESS_LIMITS })
     const { page } = await newOrder(service)
     let busy = true
     // Timers are late by about 150 ms: more than pages may be, less than payments.

@@ -85,14 +85,19 @@ describe('one client with many requests or connections', () => {
     expect(peak - before).toBeLessThan(250)
   })
 
-  it(`that opens ${SILENT} silent connections keeps nobody else out, nor ends the process`, async () => {
+  it.each([
+    ['are silent', ''],
+    ['are idle after one request', 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ])(`that opens ${SILENT} connections which %s keeps nobody else out, nor ends the process`, async (_how, bytes) => {
     const keptAlive = new Agent({ keepAlive: true, maxSockets: 4 })
     const anew = new Agent({ keepAlive: false })
     const sockets: Socket[] = []
     const later: Answer[] = []
     const answers = await neighbourBeside(async () => {
       for (let i = 0; i < SILENT; i++) {
-        sockets.push(open(target.server.port))
+        const socket = open(target.server.port)
+        socket.write(bytes)
+        sockets.push(socket)
         if (i % 100 === 0) await sleep(10)
       }
       // Longer than the service takes to look after its own state again.
@@ -103,7 +108,10 @@ describe('one client with many requests or connections', () => {
     }, keptAlive)
     for (const socket of sockets) socket.destroy()
     keptAlive.destroy()
-    expect([tally(later), tally(answers)]).toEqual([`200 × ${later.length}`, `200 × ${answers.length}`])
+    expect(tally(later)).toBe(`200 × ${later.length}`)
+    // Opening them keeps a busy machine busy; no connection of the neighbour's may be lost for it.
+    expect(tally(answers)).toMatch(/^200 × \d+(, 503 × \d+)?$/)
+    expect(answers.filter(({ statusCode }) => statusCode === 200).length).toBeGreaterThan(0.9 * answers.length)
     expect(target.server.child.exitCode).toBe(null)
   })
 })

@@ -8,7 +8,7 @@ import { hashSecret, mintKeyPair } from '../../src/auth/credentials.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits } from '../../src/http/connections.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
-import { LATENESS_LIMITS } from '../../src/http/overload.ts'
+import { LATENESS_LIMITS, type LatenessLimits } from '../../src/http/overload.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
 import { createTestDatabase } from './database.ts'
@@ -60,8 +60,7 @@ export async function startService(
     connectionLimits?: Partial<ConnectionLimits>
     /** The service has no more rights in the database than an installation gives it; `db` and `listDb` are the test's own. */
     asServiceRole?: boolean
-    /** The service's own where it is undefined. */
-    pagesDelayLimitMs?: number | undefined
+    latenessLimits?: LatenessLimits
     /** A migrated database and a replica of it, which their maker removes. */
     replicated?: { url: string; replicaUrl: string }
   } = {},
@@ -90,8 +89,7 @@ export async function startService(
   const metrics = createMetrics({ requests: own.db, lists: own.listDb })
   const connectionLimits = { ...CONNECTION_LIMITS, ...options.connectionLimits }
   // A test works in the process of its service: one that decodes images must not have its pages refused for it.
-  const pagesMs = 'pagesDelayLimitMs' in options ? options.pagesDelayLimitMs : Number.POSITIVE_INFINITY
-  const latenessLimits = { ...LATENESS_LIMITS, ...(pagesMs !== undefined && { pagesMs }) }
+  const latenessLimits = options.latenessLimits ?? { ...LATENESS_LIMITS, pagesMs: Number.POSITIVE_INFINITY }
   const app = await buildApp({
     config,
     ...own,
