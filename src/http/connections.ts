@@ -46,7 +46,9 @@ export type Connection = {
 const connections = new WeakMap<Duplex, Connection>()
 
 export function connectionOf(socket: Duplex): Connection {
-  const connection = connections.get(socket) ?? { underWay: new Set(), last: undefined }
+  const known = connections.get(socket)
+  if (known) return known
+  const connection = { underWay: new Set<ServerResponse>(), last: undefined }
   connections.set(socket, connection)
   return connection
 }
