@@ -75,29 +75,33 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     expect(await tab.getByText('₹1,00,000').isVisible()).toBe(true)
   })
 
-  it.each(['light', 'dark'] as const)('is readable in every state when the system is %s', async (colorScheme) => {
-    const grounds = []
-    for (const [status, state, seconds] of [
-      [undefined, 'open', 0],
-      ['FAIL', 'open', 0],
-      ['FAIL', 'timeUp', 15 * 60],
-      ['FAIL', 'failed', 25 * 60],
-      [undefined, 'expired', 25 * 60],
-      ['SUCCESS', 'paid', 0],
-    ] as const) {
-      const order = await checkout.newOrder()
-      const tab = await checkout.openTab({ ...PHONE, colorScheme })
-      await tab.clock.install()
-      if (status) await checkout.pay(order.orderId, { status })
-      checkout.service.clock.advance(seconds)
-      await tab.goto(order.payment_url)
-      await tab.locator(`section.${state}`).waitFor(SOON)
-      const { text, contrast } = (await tab.evaluate(LOWEST_CONTRAST)) as { text: string; contrast: number }
-      expect(contrast, `"${text}" when ${state}`).toBeGreaterThanOrEqual(CONTRAST)
-      grounds.push(await tab.evaluate('getComputedStyle(document.body).backgroundColor'))
-    }
-    expect(new Set(grounds)).toEqual(new Set([colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(238, 240, 247)']))
-  })
+  it.each(['light', 'dark'] as const)(
+    'is readable in every state when the system is %s',
+    async (colorScheme) => {
+      const grounds = []
+      for (const [status, state, seconds] of [
+        [undefined, 'open', 0],
+        ['FAIL', 'open', 0],
+        ['FAIL', 'timeUp', 15 * 60],
+        ['FAIL', 'failed', 25 * 60],
+        [undefined, 'expired', 25 * 60],
+        ['SUCCESS', 'paid', 0],
+      ] as const) {
+        const order = await checkout.newOrder()
+        const tab = await checkout.openTab({ ...PHONE, colorScheme })
+        await tab.clock.install()
+        if (status) await checkout.pay(order.orderId, { status })
+        checkout.service.clock.advance(seconds)
+        await tab.goto(order.payment_url)
+        await tab.locator(`section.${state}`).waitFor(SOON)
+        const { text, contrast } = (await tab.evaluate(LOWEST_CONTRAST)) as { text: string; contrast: number }
+        expect(contrast, `"${text}" when ${state}`).toBeGreaterThanOrEqual(CONTRAST)
+        grounds.push(await tab.evaluate('getComputedStyle(document.body).backgroundColor'))
+      }
+      expect(new Set(grounds)).toEqual(new Set([colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(238, 240, 247)']))
+    },
+    90_000,
+  )
 
   it('is walked by keyboard in the order that is seen, with a focus that is seen', async () => {
     const tab = await checkout.openTab({ viewport: { width: 400, height: 900 } })
