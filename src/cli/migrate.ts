@@ -9,7 +9,9 @@ export const migrateCommands = [
     usage: '',
     schema: z.object({}),
     async run(_, { config }) {
-      const applied = await migrate(config.databaseMigrateUrl)
+      const applied = await migrate(config.databaseMigrateUrl, {
+        onWait: (message) => process.stderr.write(`ops: ${message}\n`),
+      })
       await applyGrants(config.databaseMigrateUrl)
       return {
         json: { applied },

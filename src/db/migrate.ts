@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { parse } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import type { Queryable } from './pool.ts'
+import { createPool, type Queryable } from './pool.ts'
 
 // Two folders up from here; one up from dist, where this is bundled into.
 const FOLDER = ['../../migrations', '../migrations']
@@ -12,18 +13,47 @@ const FOLDER = ['../../migrations', '../migrations']
 const TABLE = 'schema_migrations'
 const CONNECT_TIMEOUT_MS = 10_000
 const UNDEFINED_TABLE = '42P01'
+const LOCK_NOT_AVAILABLE = '55P03'
+
+/**
+ * Longest wait of one statement for a lock: half of what a payment that waits behind it has until its 503. Of creates during
+ * 10 s of a lock such as pg_dump's, 0 of 256 were 503 with it, 3 of 268 with 1 s, 47 of 320 with 2 s, 203 of 227 without limit.
+ * Also below PostgreSQL's deadlock_timeout: where a migration and a payment wait for each other, it is the migration that ends.
+ */
+const LOCK_TIMEOUT_MS = 500
+/**
+ * The same behind an autovacuum, every second time: PostgreSQL ends one that is waited for longer than deadlock_timeout, 1 s.
+ * Where it does not, to save transaction numbers, some payments are 503 in these moments, and no more than that.
+ */
+const AUTOVACUUM_TIMEOUT_MS = 1_500
+/** How often it is looked who holds the lock. */
+const LOOK_INTERVAL_MS = 100
+/** Until the next try: payments are held up for a tenth of the time at most. */
+const LOCK_PAUSE_MS = 5_000
 
 const silent = () => undefined
 
 let namesInFolder: Promise<string[]> | undefined
 
+export type MigrateOptions = {
+  /** Another folder of migrations, for tests. */
+  folder?: string
+  /** Is told, in words for the operator, that a lock is waited for, who holds it, and when it is tried again. */
+  onWait?: (message: string) => void
+}
+
 /**
- * Brings the schema up to date and answers the names of the migrations that it applied, in order: none when it was current.
+ * Brings the schema up to date and returns the names of the migrations that it applied, in order: none when it was current.
  * Any number of processes may call it at once: they wait for one another, and each migration is applied once.
+ *
+ * A statement that waits for a lock on a table lets every later query on that table wait behind it. So it waits briefly,
+ * its migration is rolled back, and is tried again after a pause, without end: pg_dump may hold its locks for hours, and a
+ * migration that gives up would leave an upgrade half done. Whoever watches sees who holds the lock, and has Ctrl-C.
  */
-export async function migrate(databaseUrl: string): Promise<string[]> {
+export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
+  const { folder = FOLDER, onWait = silent } = options
   // Loaded here because the service only ever asks what is pending, and should not carry the runner for that.
-  const { runner } = await import('node-pg-migrate')
+  const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate')
   const client = new pg.Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -32,23 +62,91 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
   // A connection lost between two statements is told here; the next statement fails with it, so nothing is hidden.
   client.on('error', silent)
   await client.connect()
+  const observer = createPool({ url: databaseUrl, size: 1, log: { warn: silent } })
   try {
     // The session is its own: others' limits must not end the building of an index, or the wait for another's migration.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0')
-    const applied = await runner({
-      dbClient: client,
-      dir: FOLDER,
-      ignorePattern: '(?!.*\\.sql$).*',
-      direction: 'up',
-      migrationsTable: TABLE,
-      migrationsSchema: 'public',
-      advisoryLockMode: 'wait',
-      logger: { debug: silent, info: silent, warn: silent, error: silent },
-    })
-    return applied.map(({ name }) => name)
+    // Not by the runner, so that the short limit does not hold for this wait. It is released with the session.
+    await client.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID])
+    const applied: string[] = []
+    for (;;) {
+      const name = await withLocks(client, observer, onWait, async () => {
+        const [migration] = await runner({
+          dbClient: client,
+          dir: folder,
+          ignorePattern: '(?!.*\\.sql$).*',
+          direction: 'up',
+          count: 1,
+          migrationsTable: TABLE,
+          migrationsSchema: 'public',
+          noLock: true,
+          logger: { debug: silent, info: silent, warn: silent, error: silent },
+        })
+        return migration?.name
+      })
+      if (name === undefined) return applied
+      applied.push(name)
+    }
   } finally {
-    await client.end()
+    await Promise.all([client.end(), observer.end()])
   }
+}
+
+/** Runs `apply`, whose statements wait for locks, until it gets them. */
+async function withLocks<T>(
+  client: pg.Client,
+  observer: Queryable,
+  onWait: (message: string) => void,
+  apply: () => Promise<T>,
+): Promise<T> {
+  let timeoutMs = LOCK_TIMEOUT_MS
+  for (;;) {
+    await client.query(`set lock_timeout = ${timeoutMs}`)
+    let held: Holder | undefined
+    // While it waits, since nothing of that is left afterwards.
+    const looking = setInterval(async () => {
+      held = (await findHolder(observer, client)) ?? held
+    }, LOOK_INTERVAL_MS)
+    try {
+      return await apply()
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error
+      clearInterval(looking)
+      await client.query('rollback')
+      onWait(`waiting for a lock${held ? describe(held) : ''}; next try in ${LOCK_PAUSE_MS / 1_000} s`)
+      await sleep(LOCK_PAUSE_MS)
+      timeoutMs = held?.isAutovacuum && timeoutMs === LOCK_TIMEOUT_MS ? AUTOVACUUM_TIMEOUT_MS : LOCK_TIMEOUT_MS
+    } finally {
+      clearInterval(looking)
+    }
+  }
+}
+
+type Holder = { table: string | null; pid: number; program: string; isAutovacuum: boolean }
+
+/** Who holds the lock that `client` waits for in this moment; undefined when it waits for none, or nobody can tell. */
+async function findHolder(observer: Queryable, client: pg.Client): Promise<Holder | undefined> {
+  const { processID } = client as unknown as { processID: number }
+  // Of another role's process everybody sees these columns; one without a user is PostgreSQL's own: an autovacuum.
+  const found = observer.query<Holder>(
+    `select w.relation::regclass::text as "table", a.pid, a.application_name as program,
+            a.usesysid is null as "isAutovacuum"
+       from pg_locks w, unnest(pg_blocking_pids(w.pid)) as blocking (pid)
+       join pg_stat_activity a using (pid)
+      where w.pid = $1 and not w.granted
+      order by a.backend_start
+      limit 1`,
+    [processID],
+  )
+  return found.then(
+    ({ rows }) => rows[0],
+    () => undefined,
+  )
+}
+
+function describe({ table, pid, program, isAutovacuum }: Holder): string {
+  const who = isAutovacuum ? 'autovacuum' : program
+  return `${table ? ` on ${table}` : ''}, held by process ${pid}${who ? ` (${who})` : ''}`
 }
 
 /** The names of the migrations that this code expects and the database does not have yet, in order. */

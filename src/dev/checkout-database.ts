@@ -27,7 +27,7 @@ export async function bringDatabase(): Promise<{ directory: string; databaseUrl:
   const directory = checkoutDirectory()
   const { url, stop } = await startEmbeddedPostgres({ directory, durable: true }).catch(giveUp)
   process.on('exit', stop)
-  await migrate(url).catch(giveUp)
+  await migrate(url, { onWait: console.error }).catch(giveUp)
   process.env.DATABASE_URL = url
   return { directory, databaseUrl: url }
 }

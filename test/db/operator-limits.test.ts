@@ -1,5 +1,6 @@
 import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { PG_MIGRATE_LOCK_ID } from 'node-pg-migrate'
 import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -94,11 +95,10 @@ describe('limits that the operator has set by the role or the database', () => {
     await limit(empty.url)
     const holder = new pg.Client({ connectionString: empty.url })
     await holder.connect()
-    await holder.query('set idle_in_transaction_session_timeout = 0')
-    await holder.query('begin; create table public.schema_migrations (id serial primary key)')
+    await holder.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID])
     const migrating = migrate(empty.url)
     await sleep(BEYOND_LIMIT_MS)
-    await holder.query('rollback')
+    await holder.query('select pg_advisory_unlock($1)', [PG_MIGRATE_LOCK_ID])
     expect(await migrating).toContain('0001_merchants_keys_intents_settlements')
     await holder.end()
     await empty.drop()

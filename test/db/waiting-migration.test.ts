@@ -1,0 +1,147 @@
+import { cpSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { expect, inject, it, onTestFinished, vi } from 'vitest'
+import { migrate } from '../../src/db/migrate.ts'
+import { runOps } from '../cli/ops.ts'
+import { startPostgresServer } from '../faults/postgres-server.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { startServerProcess } from '../support/server-process.ts'
+import { basic, CREATE, form, intentFields, newMerchant } from '../support/service.ts'
+
+const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
+/** What a migration that waits in the queue of the lock stops for all this time. */
+const HELD_MS = 10_000
+const CREATE_EVERY_MS = 40
+const LOCK_TIMEOUT_MS = 500
+
+/** The migrations, and one that is pending and needs the table of intents for itself. */
+function migrationsAndOne(): string {
+  const folder = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
+  cpSync(MIGRATIONS, folder, { recursive: true })
+  writeFileSync(join(folder, '9999_needs_the_table.sql'), 'alter table payment_intents add column probe integer;')
+  return folder
+}
+
+/** Holds the lock that pg_dump takes on the table of intents until it is released. */
+async function holdLockOfPgDump(url: string) {
+  const client = new pg.Client({ connectionString: url, application_name: 'pg_dump' })
+  await client.connect()
+  onTestFinished(() => client.end())
+  await client.query('begin; lock table payment_intents in access share mode')
+  const waiting = `select from pg_locks where not granted and relation = 'payment_intents'::regclass`
+  return {
+    release: () => client.query('rollback'),
+    isWaitedFor: async () => (await client.query(waiting)).rowCount === 1,
+  }
+}
+
+it('a migration that waits for a lock holds up no payment, and is done once it gets it', {
+  timeout: 90_000,
+}, async () => {
+  const database = await createTestDatabase()
+  const db = new pg.Pool({ connectionString: database.url, max: 1 })
+  const { mid, key } = await newMerchant(db)
+  await db.end()
+  const server = await startServerProcess(database.url)
+  onTestFinished(async () => {
+    await server.stop()
+    await database.drop()
+  })
+  const folder = migrationsAndOne()
+
+  const create = async () => {
+    const response = await fetch(server.url + CREATE, {
+      method: 'POST',
+      headers: { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' },
+      body: form(intentFields(mid)),
+    })
+    return response.status
+  }
+  const lock = await holdLockOfPgDump(database.url)
+  const said: string[] = []
+  const migrating = migrate(database.url, { folder, onWait: (message) => said.push(message) })
+  const creates: Promise<number>[] = []
+  const timer = setInterval(() => creates.push(create()), CREATE_EVERY_MS)
+  onTestFinished(() => clearInterval(timer))
+  await sleep(HELD_MS)
+  await lock.release()
+  expect(await migrating).toEqual(['9999_needs_the_table'])
+  clearInterval(timer)
+
+  const statuses = await Promise.all(creates)
+  const failed = statuses.filter((status) => status !== 200).length
+  // None on a machine that has nothing else to do.
+  expect(failed).toBeLessThan(statuses.length * 0.02)
+  expect(said[0]).toMatch(/^waiting for a lock on payment_intents, held by process \d+ \(pg_dump\); next try in 5 s$/)
+})
+
+it('ops migrate says what it waits for, and goes on', { timeout: 90_000 }, async () => {
+  const database = await createTestDatabase({ empty: true })
+  onTestFinished(database.drop)
+  const first = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
+  cpSync(
+    join(MIGRATIONS, '0001_merchants_keys_intents_settlements.sql'),
+    join(first, '0001_merchants_keys_intents_settlements.sql'),
+  )
+  await migrate(database.url, { folder: first })
+  const lock = await holdLockOfPgDump(database.url)
+  const migrating = runOps(database.url, ['migrate', '--json'])
+  await vi.waitUntil(lock.isWaitedFor, { timeout: 20_000 })
+  await sleep(LOCK_TIMEOUT_MS + 200)
+  await lock.release()
+  const { code, stdout, stderr } = await migrating
+  expect({ code, applied: JSON.parse(stdout).applied[0] }).toEqual({ code: 0, applied: '0002_payment_states' })
+  expect(stderr).toMatch(
+    /^(ops: waiting for a lock on payment_intents, held by process \d+ \(pg_dump\); next try in 5 s\n)+$/,
+  )
+})
+
+it('a migration of an ordinary role behind an autovacuum waits until PostgreSQL ends that', {
+  timeout: 90_000,
+}, async () => {
+  const directory = mkdtempSync(join(inject('runDirectory'), 'autovacuum-'))
+  const postgres = await startPostgresServer(directory)
+  const admin = postgres.poolOf('postgres')
+  await admin.query(`alter system set autovacuum_naptime = '1s'`)
+  await admin.query('select pg_reload_conf()')
+  await admin.query(`create role owner login password 'of-this-test'`)
+  await admin.query('create database shop owner owner')
+  await admin.end()
+  const url = new URL(postgres.urlOf('shop'))
+  url.username = 'owner'
+  url.password = 'of-this-test'
+  await migrate(url.href)
+
+  const db = postgres.poolOf('shop')
+  onTestFinished(async () => {
+    await db.end()
+    postgres.stop()
+  })
+  await newMerchant(db, { mid: 'M1' })
+  await db.query(
+    `insert into payment_intents
+       (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+        payee_vpa, payee_name, payee_mcc, created_at, expires_at)
+     select 'M1', i, i, 200, 'https://shop.example', 'Order', 'Asha Rao', 'asha@example.in', '0123456789',
+            'chaipoint@examplebank', 'Chai Point', '5814', now(), now()
+       from generate_series(1, 20000) i`,
+  )
+  // One that would take minutes.
+  await db.query(
+    `alter table payment_intents set (autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0,
+       autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)`,
+  )
+  await db.query(`update payment_intents set note = 'changed'`)
+  const isVacuumed = async () => (await db.query('select from pg_stat_progress_vacuum')).rowCount === 1
+  await vi.waitUntil(isVacuumed, { timeout: 30_000, interval: 100 })
+
+  const said: string[] = []
+  const applied = await migrate(url.href, { folder: migrationsAndOne(), onWait: (message) => said.push(message) })
+  expect(applied).toEqual(['9999_needs_the_table'])
+  expect(said[0]).toMatch(
+    /^waiting for a lock on payment_intents, held by process \d+ \(autovacuum\); next try in 5 s$/,
+  )
+})
