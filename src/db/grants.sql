@@ -7,4 +7,4 @@ grant select on schema_migrations, merchants, partner_merchants, access_keys, se
 -- `for update` and `for no key update` need the right to update.
 grant select, insert, update on payment_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
-grant select, insert on payment_changes, payment_exceptions to upi_service;
+grant select, insert on payment_attempts, payment_changes, payment_exceptions to upi_service;
