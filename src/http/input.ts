@@ -64,7 +64,7 @@ export function parseForm(body: string): Fields | Failure {
   const fields: Fields = Object.create(null)
   if (body === '') return fields
   const pairs = body.split('&')
-  if (pairs.length > FIELD_LIMIT) return badRequest(`The body must have at most ${FIELD_LIMIT} fields`)
+  if (pairs.length > FIELD_LIMIT) return tooManyFields()
   // Bytes that are no UTF-8 have become U+FFFD before the text reaches us.
   if (body.includes('\uFFFD')) return malformedForm()
   try {
@@ -90,6 +90,8 @@ function decodeFormText(text: string): string {
   return spaced.includes('%') ? decodeURIComponent(spaced) : spaced
 }
 
+const tooManyFields = () => badRequest(`The body must have at most ${FIELD_LIMIT} fields`)
+
 const malformedForm = () =>
   badRequest('The body must be fields joined by &, each value percent-encoded UTF-8 (a literal % is %25)')
 
@@ -103,7 +105,9 @@ function parseJson(body: Buffer): Fields | Failure {
       markFaultyFields(value as Fields, text)
       return value as Fields
     }
-  } catch {}
+  } catch (error) {
+    if (error instanceof Failure) return error
+  }
   return badRequest('The body must be one JSON object in UTF-8')
 }
 
@@ -114,7 +118,7 @@ const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]
  * Marks what JSON.parse hides. Of several members with one name it lets the last one win: in a shop that pastes its texts
  * into JSON unescaped, a customer's name could then replace the amount. And it rounds: 199.99999999999999999 becomes 200.
  * A number that was rounded becomes NaN, which no field takes. Only the outermost object holds fields. `text` must be
- * valid JSON.
+ * valid JSON. Throws a Failure when there are too many fields.
  */
 function markFaultyFields(fields: Fields, text: string) {
   const seen = new Set<string>()
@@ -133,6 +137,7 @@ function markFaultyFields(fields: Fields, text: string) {
         fields[name] = REPEATED
       }
       seen.add(name)
+      if (seen.size > FIELD_LIMIT) throw tooManyFields()
     }
   }
 }

@@ -26,6 +26,7 @@ const RIGHTS: Record<string, string[]> = {
   merchants: ['SELECT'],
   partner_merchants: ['SELECT'],
   partners: [],
+  payment_attempts: ['INSERT', 'SELECT'],
   payment_changes: ['INSERT', 'SELECT'],
   payment_exceptions: ['INSERT', 'SELECT'],
   payment_intents: ['INSERT', 'SELECT', 'UPDATE'],
