@@ -36,13 +36,15 @@ const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=
 export async function startEmbeddedPostgres(options: {
   directory: string
   durable: boolean
+  /** Where another PostgreSQL is installed than the one that comes with the project. */
+  installed?: string | undefined
 }): Promise<EmbeddedPostgres> {
   const account = serverAccount()
   makeDirectory(options.directory, account)
   const directory = realpathSync(options.directory)
   const unlock = await lock(directory)
   try {
-    const binaries = findBinaries(directory, account)
+    const binaries = findBinaries(directory, account, options.installed)
     const password = readOrMakePassword(directory, account)
     const cluster = {
       postgres: binaries.postgres,

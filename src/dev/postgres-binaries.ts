@@ -36,9 +36,15 @@ export function serverAccount(): Account {
 
 /**
  * The PostgreSQL programs of the development dependency, in place where `account` can run them there. It cannot if the
- * checkout lies under a home that only its owner may enter; then they are copied into `directory`, once.
+ * checkout lies under a home that only its owner may enter; then they are copied into `directory`, once. With `installed`
+ * those of the folder `installed/bin` instead.
  */
-export function findBinaries(directory: string, account: Account): Binaries {
+export function findBinaries(directory: string, account: Account, installed?: string): Binaries {
+  if (installed !== undefined) {
+    const found = inspect(installed, account)
+    if (found) return found
+    throw new Error(`There are no PostgreSQL programs in ${installed}/bin that run on this system.`)
+  }
   const { native, packageVersion } = findPackage()
   addLinks(native)
   const copy = join(directory, `postgresql-${packageVersion}`)

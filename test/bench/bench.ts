@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { migrate } from '../../src/db/migrate.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
+import { INSTALLED_POSTGRES } from '../support/installed-postgres.ts'
 import { killStarted } from './processes.ts'
 import { type Finding, progress } from './report.ts'
 
@@ -42,7 +43,7 @@ export async function openBench({ quick }: { quick: boolean }): Promise<Bench> {
   for (const [signal, code] of Object.entries(SIGNAL_EXIT_CODES)) process.on(signal, () => process.exit(code))
 
   progress('starting PostgreSQL')
-  const server = await startEmbeddedPostgres({ directory, durable: true })
+  const server = await startEmbeddedPostgres({ directory, durable: true, installed: INSTALLED_POSTGRES })
   process.prependListener('exit', server.stop)
   process.prependListener('exit', killStarted)
 

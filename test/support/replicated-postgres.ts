@@ -4,6 +4,7 @@ import pg from 'pg'
 import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
 import { findBinaries, serverAccount } from '../../src/dev/postgres-binaries.ts'
 import { clusterUrl, startPostmaster, stopPostmaster } from '../../src/dev/postmaster.ts'
+import { INSTALLED_POSTGRES } from './installed-postgres.ts'
 
 export type ReplicatedPostgres = {
   /** Superusers' connections to the databases `postgres`. */
@@ -17,9 +18,9 @@ export type ReplicatedPostgres = {
 
 /** A PostgreSQL server of its own and a streaming replica of it, both in `directory`. */
 export async function startReplicatedPostgres(directory: string): Promise<ReplicatedPostgres> {
-  const primary = await startEmbeddedPostgres({ directory, durable: false })
+  const primary = await startEmbeddedPostgres({ directory, durable: false, installed: INSTALLED_POSTGRES })
   const account = serverAccount()
-  const binaries = findBinaries(directory, account)
+  const binaries = findBinaries(directory, account, INSTALLED_POSTGRES)
   const { port: primaryPort, password } = new URL(primary.url)
   const replica = {
     postgres: binaries.postgres,
