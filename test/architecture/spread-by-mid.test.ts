@@ -174,7 +174,10 @@ describe('every statement on a tenant’s table', () => {
       for (const way of ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin']) {
         await client.query(`set local enable_${way} = off`)
       }
-      const statements = [...sent].flatMap(([name, texts]) => [...texts].map((text) => ({ name, text })))
+      const statements = [...sent].flatMap(([name, texts]) =>
+        // A message may hold several.
+        [...texts].flatMap((all) => all.split(';')).map((text) => ({ name, text })),
+      )
       for (const { text } of statements) if (text.includes('create temporary table')) await client.query(text)
       for (const { name, text } of statements) {
         if (NO_ROWS.test(text) || /^\s*copy incoming/.test(text)) continue
