@@ -149,6 +149,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
           return readFromReplica ? readFromReplica(onDatabase) : onDatabase(db)
         },
         isLinked,
+        findKey,
       })
     },
     { prefix: '/v1' },

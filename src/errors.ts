@@ -116,6 +116,14 @@ export const tooManyRequests = (limit: number, resetSeconds: number) =>
     'ratelimit-reset': String(resetSeconds),
   })
 
+/** 429: a partner reads one long list at a time from an instance; `retrySeconds` is about how long one takes. */
+export const oneLongListAtATime = (retrySeconds: number) =>
+  new Failure(
+    'tooManyRequests',
+    'Another long list of this partner is still being read; read it to its end first, or try again after Retry-After seconds',
+    { 'retry-after': String(retrySeconds) },
+  )
+
 export const headersTooLarge = () =>
   new Failure('headersTooLarge', 'The request headers are too large; send at most 16 KiB of them')
 

@@ -10,6 +10,7 @@ import {
   notificationRefused,
   notificationUnsigned,
   notReady,
+  oneLongListAtATime,
   orderIdExists,
   orderNotFound,
   payloadTooLarge,
@@ -178,7 +179,7 @@ export const fetchSettlementList = {
   summary: 'List what was settled to a merchant',
   description:
     'Both days are days of India, included, and apply to `initiationDate`. There is no maximum range: a long list is streamed, ' +
-    'and one that breaks off is no valid JSON; ask again.',
+    'and one that breaks off is no valid JSON; ask again. A partner reads one long list at a time.',
   parameters: [REQUEST_ID_HEADER],
   requestBody: formOrJson(FetchSettlementList, WHICH_SETTLEMENTS),
   responses: answers(
@@ -198,7 +199,7 @@ export const fetchSettlementList = {
         },
       ],
     }),
-    [badRequest('s_date must be a date that exists, as dd-mm-yyyy'), ...AT_THE_DOOR],
+    [badRequest('s_date must be a date that exists, as dd-mm-yyyy'), oneLongListAtATime(5), ...AT_THE_DOOR],
   ),
 }
 

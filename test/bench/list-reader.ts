@@ -5,13 +5,21 @@ import type { LoadRequest } from './load.ts'
 const ROW_MARK = Buffer.from('UTR":')
 const END = ']}'
 
-/** Reads a settlement list to its end without keeping it: how many rows it had. Throws when it is cut short. */
-export function readList(url: string, { path, headers, body }: LoadRequest): Promise<number> {
+/**
+ * Reads a settlement list to its end without keeping it: how many rows it had. Throws when it is cut short. `onBytes` is
+ * called for every piece of it.
+ */
+export function readList(
+  url: string,
+  { path, headers, body }: LoadRequest,
+  onBytes: () => void = () => undefined,
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(url + path, { method: 'POST', headers, agent: false }, (response) => {
       let rows = 0
       let tail = Buffer.alloc(0)
       response.on('data', (chunk: Buffer) => {
+        onBytes()
         rows += count(Buffer.concat([tail, chunk.subarray(0, ROW_MARK.length - 1)])) + count(chunk)
         tail = Buffer.concat([tail, chunk.subarray(1 - ROW_MARK.length)]).subarray(1 - ROW_MARK.length)
       })

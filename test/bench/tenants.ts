@@ -26,8 +26,13 @@ export async function newCreateRequest(db: Database, mid: string): Promise<LoadR
 }
 
 /** Makes a partner of `mid` with a key, and answers its fetchSettlementList of the days `from` to `till`, dd-mm-yyyy. */
-export async function newPartnerRequest(db: Database, mid: string, from: string, till: string): Promise<LoadRequest> {
-  const pid = 'BENCH_PARTNER'
+export async function newPartnerRequest(
+  db: Database,
+  mid: string,
+  from: string,
+  till: string,
+  pid = 'BENCH_PARTNER',
+): Promise<LoadRequest> {
   const partners = createPartners(db)
   await partners.add({ pid, name: 'Acme' }, new Date())
   await partners.link(pid, mid)

@@ -39,6 +39,18 @@ export async function newTenant(db: Database, mid: string, longListRows = LONG_L
   }
 }
 
+/** The same merchant with `count` other partners: each of them reads one long list at a time. */
+export function withPartners(db: Database, tenant: Tenant, count: number): Promise<Tenant[]> {
+  return Promise.all(
+    Array.from({ length: count }, async (_, i) => {
+      const pid = `${tenant.pid}_${i}`
+      await createPartners(db).add({ pid, name: 'Acme' }, new Date())
+      await createPartners(db).link(pid, tenant.mid)
+      return { ...tenant, pid, partnerAuthorization: (await newKey(db, { pid })).authorization }
+    }),
+  )
+}
+
 export async function newKey(db: Database, owner: { mid: string } | { pid: string }) {
   const { publicKey, secretKey } = mintKeyPair()
   const secretHash = hashSecret(secretKey)

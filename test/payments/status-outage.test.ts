@@ -131,9 +131,9 @@ describe.each(WAYS)('while %s', (_name, begin, end) => {
     await begin()
     const first = Promise.all([ask(), ask(unseenKey())])
     const endCreates = startCreates()
-    await sleep(5_000)
+    await sleep(7_000)
     const booked = bookLikePlugin()
-    await sleep(5_000)
+    await sleep(3_000)
     await end()
     for (const { status, retryAfter, tookMs } of await first) {
       expect([status, retryAfter]).toEqual([503, '1'])

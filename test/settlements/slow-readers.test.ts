@@ -1,16 +1,234 @@
-import { expect, it } from 'vitest'
-import { LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
+import { type IncomingMessage, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { createAccessKeys } from '../../src/auth/access-keys.ts'
+import { createPartners } from '../../src/merchants/partners.ts'
+import {
+  basic,
+  form,
+  type Key,
+  LIST,
+  newMerchant,
+  newPartner,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+
+/** More than the sockets in between hold, so that a reader that takes nothing is never done with it. */
+const LONG_LIST_ROWS = 100_000
+const LONG_LIST = { s_date: '01-02-2026', e_date: '28-02-2026' }
+const SHORT_LIST = { s_date: '01-01-2026', e_date: '31-01-2026' }
+/** What the service may know of a key or a link is at most so old; and as much again for a busy machine. */
+const KNOWN_WITHIN_MS = 10_000
+/** A partner's second long list. */
+const ONE_AT_A_TIME = refusal(
+  429,
+  'Another long list of this partner is still being read; read it to its end first, or try again after Retry-After seconds',
+)
+const MOST_TRIES = 20
+const RETRY_MS = 200
+const READER_WINDOW_MS = 60_000
+const READER_CHECK_MS = 2_500
+
+type Partner = { pid: string; key: Key }
+
+let service: TestService
+let port: number
+let mid: string
+const open: IncomingMessage[] = []
+
+beforeAll(async () => {
+  service = await startService()
+  await service.app.listen({ host: '127.0.0.1', port: 0 })
+  port = (service.app.server.address() as AddressInfo).port
+  ;({ mid } = await newMerchant(service.db))
+  await service.listDb.query(
+    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+     select $1, 'UTR' || i, 1, 'BRN', 'SUCCESS', '2026-02-15', '2026-02-15' from generate_series(1, ${LONG_LIST_ROWS}) i`,
+    [mid],
+  )
+})
+
+afterEach(async () => {
+  vi.useRealTimers()
+  for (const response of open.splice(0)) response.destroy()
+  await freed()
+})
+
+/**
+ * Asks for a list and answers the response, of which nothing has been taken but its head. As patiently as a client has to
+ * be: service and client share this process, and a machine with other work refuses some requests.
+ */
+async function ask(partner: Partner, days: Record<string, string>): Promise<IncomingMessage> {
+  for (let tries = 1; ; tries++) {
+    const response = await askOnce(partner, days)
+    if (response.statusCode !== 503 || tries === MOST_TRIES) return response
+    response.resume()
+    await sleep(RETRY_MS)
+  }
+}
+
+function askOnce({ pid, key }: Partner, days: Record<string, string>): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' }
+    const call = request({ port, path: LIST, method: 'POST', headers, agent: false })
+    call.on('error', reject).on('response', (response) => {
+      response.on('error', () => undefined)
+      open.push(response)
+      resolve(response)
+    })
+    call.end(form({ pid, mid, ...days }))
+  })
+}
+
+async function readAll(response: IncomingMessage) {
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) text += chunk
+  return { status: response.statusCode, body: JSON.parse(text) }
+}
+
+const listedRows = async (partner: Partner, days = LONG_LIST) => {
+  const { status, body } = await readAll(await ask(partner, days))
+  return [status, body.data?.length]
+}
+
+/** Resolves when no connection for long lists is held any more. */
+const freed = () =>
+  vi.waitFor(
+    () => expect([service.listDb.totalCount - service.listDb.idleCount, service.listDb.waitingCount]).toEqual([0, 0]),
+    { timeout: KNOWN_WITHIN_MS, interval: 20 },
+  )
 
 it('a short list is answered while slow readers of long ones hold every connection of theirs', async () => {
-  const { app, db, listDb } = await startService()
-  const { mid } = await newMerchant(db)
-  const { pid, key } = await newPartner(db, mid)
-  const held = await Promise.all(Array.from({ length: listDb.options.max }, () => listDb.connect()))
+  const partner = await newPartner(service.db, mid)
+  const held = await Promise.all(Array.from({ length: service.listDb.options.max }, () => service.listDb.connect()))
   try {
-    const days = { s_date: '01-01-2026', e_date: '31-01-2026' }
-    const { status, body } = await post(app, LIST, { pid, mid, ...days }, key)
-    expect([status, body]).toEqual([200, { status: true, statusCode: 200, msg: 'No settlements found', data: [] }])
+    const answer = await readAll(await ask(partner, SHORT_LIST))
+    const body = { status: true, statusCode: 200, msg: 'No settlements found', data: [] }
+    expect(answer).toEqual({ status: 200, body })
   } finally {
     for (const client of held) client.release()
   }
 })
+
+describe('a partner that asks for four long lists and takes nothing of them', () => {
+  it('keeps no other partner from its own long list', async () => {
+    const [slow, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
+    for (let i = 0; i < 4; i++) await ask(slow, LONG_LIST)
+    expect(await listedRows(other)).toEqual([200, LONG_LIST_ROWS])
+  })
+
+  it('gets one, and 429 with Retry-After for the others; its short lists go on', async () => {
+    const partner = await newPartner(service.db, mid)
+    expect((await ask(partner, LONG_LIST)).statusCode).toBe(200)
+    for (let i = 0; i < 3; i++) {
+      const refused = await ask(partner, LONG_LIST)
+      expect(refused.headers['retry-after']).toBe('5')
+      expect(await readAll(refused)).toEqual({ status: 429, body: ONE_AT_A_TIME })
+    }
+    expect(await listedRows(partner, SHORT_LIST)).toEqual([200, 0])
+  })
+})
+
+describe('the next long list of a partner is served', () => {
+  it('after one that was read to its end', async () => {
+    const partner = await newPartner(service.db, mid)
+    for (let i = 0; i < 3; i++) expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
+  })
+
+  it('after one whose reader went away', async () => {
+    const partner = await newPartner(service.db, mid)
+    for (let i = 0; i < 3; i++) {
+      const response = await ask(partner, LONG_LIST)
+      expect(response.statusCode).toBe(200)
+      response.destroy()
+      await freed()
+    }
+    expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
+  })
+
+  it('after one that was 503 because no connection was free', async () => {
+    const partner = await newPartner(service.db, mid)
+    const held = await Promise.all(Array.from({ length: service.listDb.options.max }, () => service.listDb.connect()))
+    try {
+      expect((await askOnce(partner, LONG_LIST)).statusCode).toBe(503)
+    } finally {
+      for (const client of held) client.release()
+    }
+    expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
+  })
+
+  it('after one that the database broke off', async () => {
+    const partner = await newPartner(service.db, mid)
+    const response = await ask(partner, LONG_LIST)
+    await service.db.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and query ~* '^\\s*copy' and state <> 'idle'`,
+    )
+    await expect(readAll(response)).rejects.toThrow('aborted')
+    expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
+  })
+})
+
+describe('a long list in progress is cut, never a well-formed half, and frees its connection', () => {
+  it.each<[string, (partner: Partner) => Promise<unknown>]>([
+    ['its partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
+    ['its key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
+  ])('when %s', async (_what, forbid) => {
+    const partner = await newPartner(service.db, mid)
+    const response = await ask(partner, LONG_LIST)
+    expect(response.statusCode).toBe(200)
+    await forbid(partner)
+    await freed()
+    await expect(readAll(response)).rejects.toThrow('aborted')
+  })
+
+  it('when its reader takes nothing for a minute', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const response = await ask(await newPartner(service.db, mid), LONG_LIST)
+    expect(response.statusCode).toBe(200)
+    await pass(READER_WINDOW_MS / READER_CHECK_MS)
+    expect(service.listDb.totalCount - service.listDb.idleCount).toBe(1)
+    // Minutes pass here while the sockets in between still fill.
+    await vi.waitFor(
+      async () => {
+        await pass(READER_WINDOW_MS / READER_CHECK_MS)
+        expect(service.listDb.totalCount - service.listDb.idleCount).toBe(0)
+      },
+      { timeout: KNOWN_WITHIN_MS, interval: 100 },
+    )
+    await expect(readAll(response)).rejects.toThrow('aborted')
+  })
+
+  it('but not while its reader takes 16 KiB a second in the mean, with pauses', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const response = await ask(await newPartner(service.db, mid), LONG_LIST)
+    let bytes = 0
+    let text = ''
+    const portion = 16 * 1024 * (READER_WINDOW_MS / 1_000)
+    while (!response.readableEnded) {
+      await pass(READER_WINDOW_MS / READER_CHECK_MS / 2)
+      const wanted = bytes + 2 * portion
+      while (bytes < wanted && !response.readableEnded) {
+        const chunk: Buffer | null = response.read()
+        if (chunk === null) await sleep(1)
+        else {
+          bytes += chunk.length
+          text += chunk.toString('latin1')
+        }
+      }
+      await sleep(50)
+    }
+    expect(JSON.parse(text).data).toHaveLength(LONG_LIST_ROWS)
+  })
+})
+
+/** Lets the service look at its readers so many times. */
+async function pass(checks: number) {
+  for (let i = 0; i < checks; i++) {
+    vi.advanceTimersByTime(READER_CHECK_MS)
+    await sleep(2)
+  }
+}

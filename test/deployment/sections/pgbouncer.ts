@@ -58,7 +58,8 @@ type Trial = {
   create: LoadRequest
   /** Of M1: SHORT_LIST_ROWS, and LONG_LIST_ROWS more. */
   shortList: LoadRequest
-  longList: LoadRequest
+  /** The same of as many partners as readers: each partner reads one long list at a time. */
+  longLists: LoadRequest[]
 }
 
 /** Two instances share a small pool of a transaction-pooling PgBouncer: nothing may rely on what a session remembers. */
@@ -87,7 +88,11 @@ export async function pgbouncer(deployment: Deployment): Promise<Check[]> {
     agent: new Agent({ keepAlive: true, maxSockets: AT_ONCE }),
     create,
     shortList,
-    longList: withFields(shortList, { s_date: LONG_LIST_FROM, e_date: '31-12-2026' }),
+    longLists: await Promise.all(
+      Array.from({ length: STALLED_READERS }, (_, i) =>
+        newPartnerRequest(db, 'M1', LONG_LIST_FROM, '31-12-2026', `READER_${i}`),
+      ),
+    ),
   }
   await fillSettlements(db, 'M1', LONG_LIST_ROWS)
 
@@ -210,7 +215,7 @@ async function notifications({ instances: [one, two], agent, create, database }:
   ]
 }
 
-async function lists({ instances, agent, shortList, longList }: Trial): Promise<Check[]> {
+async function lists({ instances, agent, shortList, longLists }: Trial): Promise<Check[]> {
   const asked = Array.from({ length: 200 }, (_, i) => instances[i % 2] as Instance)
   const short = await forEach(asked, 16, ({ url }) => sendPatiently(url, shortList, agent))
   const utrs = short.map(({ text }) =>
@@ -219,7 +224,9 @@ async function lists({ instances, agent, shortList, longList }: Trial): Promise<
       .join(),
   )
   const inOrder = utrs.filter((all) => all === Array.from({ length: SHORT_LIST_ROWS }, (_, i) => utr(i + 1)).join())
-  const long = await forEach(asked.slice(0, 8), 8, ({ url }) => countRowsPatiently(url, longList))
+  const long = await forEach(longLists, longLists.length, (list, i) =>
+    countRowsPatiently((instances[i % 2] as Instance).url, list),
+  )
   return [
     {
       promise: `200 lists of ${SHORT_LIST_ROWS} rows, 8 of ${LONG_LIST_ROWS} at once: whole`,
@@ -268,10 +275,11 @@ async function importThroughThePooler({ deployment, pooler, instances, database,
   ]
 }
 
-async function readersGone({ instances, longList, database, agent, create }: Trial): Promise<Check[]> {
+async function readersGone({ instances, longLists, database, agent, create }: Trial): Promise<Check[]> {
   const numbers = Array.from({ length: READERS_GONE }, (_, i) => i)
   await forEach(numbers, 8, async (i) => {
-    const { response, leave } = await openList((instances[i % 2] as Instance).url, longList)
+    const list = longLists[i % longLists.length] as LoadRequest
+    const { response, leave } = await openList((instances[i % 2] as Instance).url, list)
     if (i % 2 === 0) await new Promise((resolve) => response.once('data', resolve))
     leave()
   })
@@ -281,7 +289,7 @@ async function readersGone({ instances, longList, database, agent, create }: Tri
   const after = await forEach(numbers.slice(0, 100), 16, (i) =>
     sendPatiently((instances[i % 2] as Instance).url, create, agent),
   )
-  const rows = await Promise.all(instances.map(({ url }) => countRowsPatiently(url, longList)))
+  const rows = await Promise.all(instances.map(({ url }, i) => countRowsPatiently(url, longLists[i] as LoadRequest)))
   return [
     {
       promise: `${READERS_GONE} readers gone in mid-list: every connection is free again`,
@@ -291,13 +299,12 @@ async function readersGone({ instances, longList, database, agent, create }: Tri
   ]
 }
 
-async function stalledReaders({ instances, longList, database, agent, create }: Trial): Promise<Check[]> {
+async function stalledReaders({ instances, longLists, database, agent, create }: Trial): Promise<Check[]> {
   await newMerchantRequest(database.db, 'M3')
-  await database.db.query(`insert into partner_merchants (pid, mid) values ('BENCH_PARTNER', 'M3')`)
+  await database.db.query(`insert into partner_merchants (pid, mid) select pid, 'M3' from partners`)
   await fillSettlements(database.db, 'M3', STALLED_LIST_ROWS)
-  const list = withFields(longList, { mid: 'M3' })
   const readers = await Promise.all(
-    Array.from({ length: STALLED_READERS }, (_, i) => openList((instances[i % 2] as Instance).url, list)),
+    longLists.map((list, i) => openList((instances[i % 2] as Instance).url, withFields(list, { mid: 'M3' }))),
   )
   const held = await connectionsThatCopy(database)
   await sleep(STALLED_MS)
@@ -416,7 +423,7 @@ async function outages(
 async function openList(url: string, list: LoadRequest): Promise<OpenList> {
   for (;;) {
     const open = await askForList(url, list)
-    if (open.response.statusCode !== 503) return open
+    if (open.response.statusCode === 200) return open
     open.leave()
     await sleep(100)
   }
@@ -435,9 +442,10 @@ function askForList(url: string, { path, headers, body }: LoadRequest): Promise<
   })
 }
 
+/** A list whose reader takes its time waits between two pages, idle in its transaction. */
 async function connectionsThatCopy({ db }: DeploymentDatabase): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
-    `select count(*)::int as n from pg_stat_activity where usename = $1 and state = 'active' and query ~* '^\\s*copy'`,
+    `select count(*)::int as n from pg_stat_activity where usename = $1 and state <> 'idle' and query ~* '^\\s*copy'`,
     [ROLE],
   )
   return rows[0]?.n ?? 0

@@ -7,7 +7,7 @@ import { longList } from '../operations.ts'
 import { reconcile } from '../reconcile.ts'
 import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
 import { type Stage, setScene } from '../stage.ts'
-import type { Tenant } from '../tenant.ts'
+import { type Tenant, withPartners } from '../tenant.ts'
 import { type Finding, judge } from '../verdict.ts'
 
 const READERS = 1_000
@@ -22,11 +22,12 @@ const IDLE_TIMEOUT_MS = 10_000
 /** Readers of long lists go away in the middle, one after the other, beside the usual load. */
 export async function leaveLists({ postgres }: Stage): Promise<Finding[]> {
   const { database, db, tenant } = await setScene(postgres, 'gone', ROWS)
+  const partners = await withPartners(db, tenant, AT_ONCE)
   const service = await startServiceProcess(postgres.urlOf(database))
   const load = startLoad(() => service.url, tenant, { without: 'long list' })
-  await leaveMany(WARM_UP, service, tenant)
+  await leaveMany(WARM_UP, service, partners)
   const before = residentMB(service.pid)
-  await leaveMany(READERS, service, tenant)
+  await leaveMany(READERS, service, partners)
   const grownMB = residentMB(service.pid) - before
   await load.end()
   const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
@@ -44,12 +45,12 @@ export async function leaveLists({ postgres }: Stage): Promise<Finding[]> {
   return [finding]
 }
 
-async function leaveMany(count: number, service: ServiceProcess, tenant: Tenant): Promise<void> {
+async function leaveMany(count: number, service: ServiceProcess, partners: Tenant[]): Promise<void> {
   let left = 0
-  const reader = async () => {
-    while (left++ < count) await leaveOne(service.url, tenant)
+  const leave = async (partner: Tenant) => {
+    while (left++ < count) await leaveOne(service.url, partner)
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, reader))
+  await Promise.all(partners.map(leave))
 }
 
 /** Reads the first piece of a list, and no more. */
