@@ -94,30 +94,34 @@ describe('one client with many requests or connections', () => {
   it.each([
     ['are silent', ''],
     ['are idle after one request', 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'],
-  ])(`that opens ${SILENT} connections which %s keeps nobody else out, nor ends the process`, async (_how, bytes) => {
-    const keptAlive = new Agent({ keepAlive: true, maxSockets: 4 })
-    const anew = new Agent({ keepAlive: false })
-    const sockets: Socket[] = []
-    const later: Answer[] = []
-    const answers = await neighbourBeside(async () => {
-      for (let i = 0; i < SILENT; i++) {
-        const socket = open(target.server.port)
-        socket.write(bytes)
-        sockets.push(socket)
-        if (i % 100 === 0) await sleep(10)
-      }
-      // Longer than the service takes to look after its own state again.
-      for (let i = 0; i < 20; i++) {
-        later.push(await send(target.server.url, create(), anew))
-        await sleep(100)
-      }
-    }, keptAlive)
-    for (const socket of sockets) socket.destroy()
-    keptAlive.destroy()
-    expect(target.server.child.exitCode).toBe(null)
-    expectServed(later)
-    expectServed(answers)
-  }, 90_000)
+  ])(
+    `that opens ${SILENT} connections which %s keeps nobody else out, nor ends the process`,
+    async (_how, bytes) => {
+      const keptAlive = new Agent({ keepAlive: true, maxSockets: 4 })
+      const anew = new Agent({ keepAlive: false })
+      const sockets: Socket[] = []
+      const later: Answer[] = []
+      const answers = await neighbourBeside(async () => {
+        for (let i = 0; i < SILENT; i++) {
+          const socket = open(target.server.port)
+          socket.write(bytes)
+          sockets.push(socket)
+          if (i % 100 === 0) await sleep(10)
+        }
+        // Longer than the service takes to look after its own state again.
+        for (let i = 0; i < 20; i++) {
+          later.push(await send(target.server.url, create(), anew))
+          await sleep(100)
+        }
+      }, keptAlive)
+      for (const socket of sockets) socket.destroy()
+      keptAlive.destroy()
+      expect(target.server.child.exitCode).toBe(null)
+      expectServed(later)
+      expectServed(answers)
+    },
+    90_000,
+  )
 })
 
 describe('a connection', () => {
