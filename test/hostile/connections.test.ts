@@ -162,18 +162,21 @@ describe('a connection', () => {
 
   it('whose client leaves lets go of what all its requests hold, also of those that wait for their turn', async () => {
     const { mid } = await newMerchant(service.db)
-    const { pid, key } = await newPartner(service.db, mid)
+    // Each partner may read one long list at a time.
+    const partners = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     await service.listDb.query(
       `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
        select $1, 'U' || lpad(i::text, 10, '0'), 1, 'B' || i, 'SUCCESS', '2026-01-02', '2026-01-02'
          from generate_series(1, 60000) i`,
       [mid],
     )
-    const body = form({ pid, mid, s_date: '01-01-2026', e_date: '31-01-2026' })
-    const list = `POST ${LIST} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(key)}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    const lists = partners.map(({ pid, key }) => {
+      const body = form({ pid, mid, s_date: '01-01-2026', e_date: '31-01-2026' })
+      return `POST ${LIST} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(key)}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    })
     const busy = () => service.listDb.totalCount - service.listDb.idleCount
     const socket = open(port).pause()
-    socket.write(list + list)
+    socket.write(lists.join(''))
     await expect.poll(busy, { timeout: 10_000 }).toBe(2)
     socket.destroy()
     await expect.poll(busy, { timeout: 10_000 }).toBe(0)

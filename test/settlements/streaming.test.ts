@@ -17,6 +17,7 @@ const MEMORY_LIMIT_KB = 64 * 1024
 let db: Database
 let server: ServerProcess
 let drop: () => Promise<void>
+let databaseUrl: string
 type Partner = { pid: string; key: Key }
 
 let partners: Partner[]
@@ -24,6 +25,7 @@ let merchant: { mid: string; key: Key }
 beforeAll(async () => {
   const database = await createTestDatabase()
   drop = database.drop
+  databaseUrl = database.url
   db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }), queryTimeoutMs: 0 })
   server = await startServerProcess(database.url)
   merchant = await newMerchant(db)
@@ -83,8 +85,11 @@ async function connectionsThatCopy(): Promise<number> {
   return rows[0].n
 }
 
-describe('a long list (contract B15)', () => {
-  it('goes on in constant memory and is valid JSON to the last byte', async () => {
+describe('a long list', () => {
+  // On a busy machine the collector of garbage may run late; the memory of a list that gathers would grow in every try.
+  it('goes on in constant memory and is valid JSON to the last byte', { retry: 2, timeout: 120_000 }, async () => {
+    await server.stop()
+    server = await startServerProcess(databaseUrl)
     const small = await askForList()
     small.destroy()
     const before = memoryKb('VmRSS')
@@ -95,7 +100,7 @@ describe('a long list (contract B15)', () => {
     expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000001000000'])
     console.log(`a list of ${ROWS} settlements raised the memory by ${Math.round(grown / 1024)} MB`)
     expect(grown).toBeLessThan(MEMORY_LIMIT_KB)
-  }, 120_000)
+  })
 
   it('is answered and read to its end also beside three others, and payments beside them', async () => {
     let reading = true
