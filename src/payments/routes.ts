@@ -20,7 +20,7 @@ export type PaymentRoutes = {
   dynamicQr: (intent: Intent, merchant: Merchant) => string
 }
 
-/** Contract A2, C1 to C3. */
+/** A merchant makes intents, and asks what became of them. */
 export function paymentRoutes(v1: FastifyInstance, deps: PaymentRoutes) {
   const { intents, now, expiryMinutes, publicUrl, dynamicQr } = deps
   const app = v1.withTypeProvider<ZodTypeProvider>()

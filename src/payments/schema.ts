@@ -81,7 +81,7 @@ export const CreatePaymentIntent = z.object({
 
 export type CreatePaymentIntent = z.output<typeof CreatePaymentIntent>
 
-/** Contract C2: order_id is the merchant's own, else ours. */
+/** order_id is the merchant's own, else ours. */
 export const CheckPaymentStatus = z.object({
   mid,
   order_id: text(64).meta({ description: 'The `order_id` that you sent, or the `orderId` that you got.' }),

@@ -43,7 +43,7 @@ async function stored(orderId: string) {
   return { ...intent.rows[0], changes: changes.rows, exceptions: exceptions.rows }
 }
 
-describe('200 (contract C5)', () => {
+describe('200', () => {
   it('records a success with its UTR and times, once, however often it is told', async () => {
     const orderId = await newOrder()
     const body = notification(orderId, { UTR: '523504870405' })
@@ -226,7 +226,7 @@ describe('200 (contract C5)', () => {
   })
 })
 
-describe('what contradicts (contract C5)', () => {
+describe('what contradicts', () => {
   it.each([[199], [201], ['200.01'], [0]])('409 for the amount %j, kept for the operator', async (amount) => {
     const orderId = await newOrder()
     const { status, body } = await notify(service, notification(orderId, { amount }))
@@ -306,7 +306,7 @@ describe('what contradicts (contract C5)', () => {
   })
 })
 
-describe('401: the signature (contract C5)', () => {
+describe('401: the signature', () => {
   const send = (body: string | Buffer, signature: string | undefined, type = 'application/json') =>
     post(service.app, NOTIFY, body, undefined, {
       'content-type': type,
@@ -374,7 +374,7 @@ describe('401: the signature (contract C5)', () => {
   })
 })
 
-describe('400 and the rest (contract C5)', () => {
+describe('400 and the rest', () => {
   it('names every wrong field at once', async () => {
     const body = JSON.stringify({ status: 'MAYBE', UTR: 'x y', amount: '1e3', paidAt: 'yesterday' })
     expect((await notify(service, body)).body).toEqual(

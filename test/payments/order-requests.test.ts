@@ -27,7 +27,7 @@ const create = (changes: Record<string, string | undefined> = {}, headers: Recor
   post(service.app, url, intentFields(mid, changes), key, headers)
 const check = (order_id: string) => post(service.app, STATUS, { mid, order_id }, key)
 
-describe('createOrderRequest (contract C3)', () => {
+describe('createOrderRequest', () => {
   it('answers our orderId and the address of the pay page', async () => {
     const { status, body } = await create({}, {}, ORDER)
     expect([status, body]).toEqual([
@@ -56,7 +56,7 @@ describe('createOrderRequest (contract C3)', () => {
   })
 })
 
-describe('checkPaymentStatus (contract C2)', () => {
+describe('checkPaymentStatus', () => {
   it('answers a success as final, its amount a number and the order_id as asked, by either order id', async () => {
     const { orderId } = (await create({ order_id: 'paid-1' })).body.data
     await notify(service, notification(orderId, { UTR: '523504870405' }))
@@ -166,7 +166,7 @@ describe('checkPaymentStatus (contract C2)', () => {
   })
 })
 
-describe('Idempotency-Key (contract C1)', () => {
+describe('Idempotency-Key', () => {
   it('gives a retry with the same fields the first answer again, later and after payment too', async () => {
     const first = await create({ order_id: 'retry-1' }, { 'idempotency-key': 'k 1' })
     service.clock.advance(3_600)
