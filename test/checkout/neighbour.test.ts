@@ -4,7 +4,7 @@ import { LATENESS_LIMITS } from '../../src/http/overload.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
-const CROWD = 300
+const CROWD = 100
 
 /** Each image that was drawn takes 1 to 4 ms in which nothing else is served. */
 const drawn: string[] = []
@@ -44,16 +44,17 @@ describe('payments beside the pay pages of another merchant', () => {
     expect(drawn).toEqual(['png', 'svg'])
     await notify(service, notification(order.orderId))
     for (const file of ['qr.png', 'qr.svg']) expect((await get(service, `${order.page}/${file}`)).statusCode).toBe(410)
-  })
+  }, 60_000)
 
   it('are still taken when pages, QRs and events are refused already, in words for people', async () => {
     const service = await startService({ latenessLimits: LATENESS_LIMITS })
     const { page } = await newOrder(service)
     let busy = true
-    // Timers are late by about 150 ms: more than pages may be, less than payments.
+    // How late timers are must lie between what pages and what payments bear; a busy machine adds to it what it likes.
+    let blockMs = 0
     const keepBusy = async () => {
       while (busy) {
-        const until = performance.now() + 150
+        const until = performance.now() + blockMs
         while (performance.now() < until);
         await sleep(1)
       }
@@ -65,9 +66,17 @@ describe('payments beside the pay pages of another merchant', () => {
         ...[page, `${page}/qr.png`, `${page}/qr.svg`, `${page}/events`].map((url) => get(service, url)),
         service.app.inject({ method: 'POST', url: CREATE }),
       ])
-    const statuses = async () => (await ask()).map(({ statusCode }) => statusCode)
-    await expect.poll(statuses, { timeout: 20_000 }).toEqual([503, 503, 503, 503, 401])
-    const [refused] = await ask()
+    const wanted = '503 503 503 503 401'
+    const statusesOf = (answers: Awaited<ReturnType<typeof ask>>) =>
+      answers.map(({ statusCode }) => statusCode).join(' ')
+    let answers = await ask()
+    for (let tries = 0; statusesOf(answers) !== wanted && tries < 30; tries++) {
+      blockMs = 110 + 10 * (tries % 10)
+      await sleep(1_000)
+      answers = await ask()
+    }
+    expect(statusesOf(answers)).toBe(wanted)
+    const [refused] = answers
     busy = false
     await working
     expect(refused?.headers).toMatchObject({
@@ -77,5 +86,5 @@ describe('payments beside the pay pages of another merchant', () => {
     })
     expect(refused?.payload).toContain('The service is briefly unavailable; try again in a moment')
     await expect.poll(async () => (await get(service, page)).statusCode, { timeout: 20_000 }).toBe(200)
-  }, 60_000)
+  }, 120_000)
 })
