@@ -81,7 +81,8 @@ function* around(right: string, pattern: string, bytes: number): Generator<strin
   for (const at of new Set([0, ...joints, right.length])) yield right.slice(0, at) + text + right.slice(at)
 }
 
-const operations: { path: string; app: FastifyInstance; right: Record<string, string> }[] = []
+type Operation = { path: string; schema: unknown; app: FastifyInstance; right: Record<string, string> }
+const operations: Operation[] = []
 
 beforeAll(async () => {
   // Every route with a body, as the service itself registers it.
@@ -100,7 +101,7 @@ beforeAll(async () => {
     app.post('/', { schema: { body: schema } }, async () => 'taken')
     await app.ready()
     const [media] = Object.values(POSTS[path]?.requestBody.content ?? {})
-    operations.push({ path, app, right: media?.example ?? {} })
+    operations.push({ path, schema, app, right: media?.example ?? {} })
   }
 })
 
@@ -147,7 +148,10 @@ describe('no field can hold up the others’ requests', () => {
 
   it('whatever stands in it: every field is checked in the time of a plain body, or a little more', async () => {
     const found: string[] = []
-    for (const { path, app, right } of operations) {
+    const tried = new Set<unknown>()
+    for (const { path, schema, app, right } of operations) {
+      if (tried.has(schema)) continue
+      tried.add(schema)
       const plain = JSON.stringify({ ...right, other: 'a'.repeat(LARGEST_BYTES - JSON.stringify(right).length) })
       function* bodies(): Generator<[string, string, string]> {
         for (const [field, value] of Object.entries(right)) {
@@ -167,10 +171,10 @@ describe('no field can hold up the others’ requests', () => {
       found.push(...(await tooSlow(app, [JSON_TYPE, plain], bodies())))
     }
     expect(found).toEqual([])
-  }, 120_000)
+  }, 240_000)
 
   it('however the body is written: both parsers take the time of a plain body, or a little more', async () => {
-    const [{ app, right }] = operations as [(typeof operations)[number]]
+    const [{ app, right }] = operations as [Operation]
     const size = LARGEST_BYTES
     const many = (text: (i: number) => string, separator = '') => {
       let all = ''
@@ -211,7 +215,7 @@ describe('no field can hold up the others’ requests', () => {
 
 describe('redirect_url is bounded by what a name can be', () => {
   const taken = async (redirectUrl: string) => {
-    const { app, right } = operations.find(({ path }) => path.endsWith('createPaymentIntent')) as (typeof operations)[0]
+    const { app, right } = operations.find(({ path }) => path.endsWith('createPaymentIntent')) as Operation
     const { statusCode } = await send(app, JSON_TYPE, JSON.stringify({ ...right, redirect_url: redirectUrl }))
     return statusCode === 200
   }
