@@ -18,7 +18,8 @@ export const pipelining: Attacker = async ({ url, seconds }) => {
   while (sent < REQUESTS && performance.now() < deadline) {
     connections++
     const socket = open(url, answers)
-    const closed = once(socket, 'close')
+    // Not `once`, which fails when the service resets the connection.
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     while (sent < REQUESTS && !socket.destroyed && performance.now() < deadline) {
       sent += REQUESTS_A_WRITE
       if (!socket.write(requests(url))) await Promise.race([once(socket, 'drain').catch(() => undefined), closed])
