@@ -17,8 +17,11 @@ import { createQrMemory } from './qr-memory.ts'
 
 /** How long a browser or proxy may keep a QR, so that an expired one is not shown for much longer. */
 const QR_MAX_AGE_SECONDS = 30
-/** How soon a browser whose connection was lost asks again; its own habit is 3 seconds or more. */
-const COME_BACK_MS = 1_000
+/**
+ * How soon a browser whose connection was lost asks again, spread over this range: when an instance stops, 10,000 pages
+ * would otherwise come to another one in the same moment.
+ */
+const COME_BACK_MS = { from: 1_000, to: 4_000 }
 
 /** How soon a browser loads a page again that was refused because the service was briefly away. */
 const REFUSED_PAGE_RELOAD_SECONDS = 5
@@ -66,7 +69,7 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     // Answered already, since the look-up took too long: nothing would ever close what is opened now.
     if (reply.sent) return reply
     const events = new Readable({ read() {} })
-    events.push(`retry: ${COME_BACK_MS}\n\n`)
+    events.push(`retry: ${randomInt(COME_BACK_MS.from, COME_BACK_MS.to)}\n\n`)
     const close = watch.open(checkout, {
       state: (state) => events.push(`data: ${state}\n\n`),
       heartbeat: () => events.push(':\n\n'),

@@ -20,6 +20,9 @@ const COMMANDS: readonly Command[] = [
   ...paymentCommands,
 ]
 
+/** A busy database takes seconds for a new connection, which payments do not have and an operator has. */
+const CONNECT_TIMEOUT_MS = 10_000
+
 const EXIT_FAULT = 1
 const EXIT_USAGE = 2
 
@@ -67,7 +70,7 @@ async function withDatabase(run: (context: Context) => Promise<Output>): Promise
   // A lost connection also fails the query that waits on it, which is told once, by main.
   const log = { warn: () => undefined }
   // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
-  const db = createPool({ url, size: 1, log, queryTimeoutMs: 0 })
+  const db = createPool({ url, size: 1, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
   try {
     return await run({ config, db, now: new Date() })
   } finally {

@@ -33,13 +33,16 @@ export function createPool(options: {
   log: Pick<Logger, 'warn'>
   /** 0 for work that may take long: the operator's import, the streamed list, whose first rows have a limit elsewhere. */
   queryTimeoutMs?: number
+  /** Longer for the operator's commands, for which nobody waits at a counter. */
+  connectTimeoutMs?: number
   waitingLimit?: number
 }): Database {
-  const { url, size, log, queryTimeoutMs = QUERY_TIMEOUT_MS, waitingLimit = WAITING_LIMIT } = options
+  const { url, size, log, queryTimeoutMs = QUERY_TIMEOUT_MS } = options
+  const { connectTimeoutMs = CONNECT_TIMEOUT_MS, waitingLimit = WAITING_LIMIT } = options
   const pool = new pg.Pool({
     connectionString: url,
     max: size,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
     keepAlive: true,

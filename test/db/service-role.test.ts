@@ -29,7 +29,7 @@ const RIGHTS: Record<string, string[]> = {
   payment_attempts: ['INSERT', 'SELECT'],
   payment_changes: ['INSERT', 'SELECT'],
   payment_exceptions: ['INSERT', 'SELECT'],
-  payment_intents: ['INSERT', 'SELECT', 'UPDATE'],
+  payment_intents: ['INSERT', 'SELECT'],
   schema_migrations: ['SELECT'],
   settlements: ['SELECT'],
 }
@@ -81,6 +81,8 @@ describe('the role of the service', () => {
     ['lift it for its session', 'set session_replication_role = replica'],
     ['change exceptions', `update payment_exceptions set kind = 'double payment'`],
     ['delete orders', 'delete from payment_intents'],
+    ['change an order’s amount', 'update payment_intents set amount = 1'],
+    ['redirect an order’s money', `update payment_intents set payee_vpa = 'thief@bank'`],
     ['empty a table', 'truncate payment_intents cascade'],
     ['change what was settled', `update settlements set status = 'SUCCESS'`],
     ['add to what was settled', 'insert into settlements select * from settlements'],
