@@ -62,8 +62,11 @@ async function rightsIn(url: string): Promise<Record<string, string[]>> {
     `select relname as table,
             array(select right_ from unnest(array['INSERT', 'SELECT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER', 'MAINTAIN'])
                     as right_
-                   where (right_ <> 'MAINTAIN' or current_setting('server_version_num')::int >= 170000)
-                     and has_table_privilege('upi_service', oid, right_)) as rights
+                   where case
+                           -- PostgreSQL 16 and older refuse to be asked for a right that they do not know.
+                           when right_ = 'MAINTAIN' and current_setting('server_version_num')::int < 170000 then false
+                           else has_table_privilege('upi_service', oid, right_)
+                         end) as rights
        from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')`,
   )
