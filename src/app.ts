@@ -96,6 +96,10 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   app.addHook('onRequest', (request, reply, done) => {
     requestLog.follow(request, reply)
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
+    done()
+  })
+  // As late as this: a connection whose request came before the drain would stay open, and hold up the end.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (isDraining()) reply.header('connection', 'close')
     done()
   })
