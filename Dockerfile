@@ -20,5 +20,5 @@ USER node
 EXPOSE 3000
 # /livez, not /readyz: an orchestrator that replaces unhealthy containers must not do so because the database is away.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 3000) + '/livez').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-# A list of 1,000,000 settlements was measured to raise the memory by 45 to 61 MB with the default of Node.js 24, by 8 to 15 MB with this.
+# The young generation of Node.js 20; that of Node.js 24 grows larger. A list of 1,000,000 settlements raised the memory by 21 to 43 MB with this.
 CMD ["node", "--max-semi-space-size=16", "dist/server.js"]
