@@ -124,7 +124,11 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     })
   })
 
-  docsRoutes(app, { publicUrl: config.publicUrl, takesNotifications: config.acquirerSecrets.length > 0 })
+  docsRoutes(app, {
+    publicUrl: config.publicUrl,
+    takesNotifications: config.acquirerSecrets.length > 0,
+    sandbox: config.sandbox,
+  })
 
   metrics.acquirersConfigured(config.acquirerSecrets.length > 0 ? 1 : 0)
   if (config.acquirerSecrets.length > 0) {

@@ -3,6 +3,7 @@ import fastify from 'fastify'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { createPool } from './db/pool.ts'
+import { operatorGuideRoutes } from './docs/routes.ts'
 import { createMetrics, metricsRoutes } from './http/metrics.ts'
 import { openLog } from './log.ts'
 
@@ -52,6 +53,7 @@ const app = await buildApp({
 const opsApp = fastify({ requestTimeout: OPS_REQUEST_TIMEOUT_MS, connectionTimeout: OPS_REQUEST_TIMEOUT_MS })
 opsApp.server.maxConnections = OPS_CONNECTION_LIMIT
 metricsRoutes(opsApp, metrics)
+operatorGuideRoutes(opsApp, config)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
 

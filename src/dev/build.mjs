@@ -1,7 +1,10 @@
 // What `npm run build` runs: dist/server.js and dist/cli/ops.js with all that they need from node_modules inside.
 // One file instead of hundreds: ready was measured 2.7 times as late as a bare Fastify without it, and 1.3 times with it.
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
+import { tsImport } from 'tsx/esm/api'
+
+const { renderGuide } = await tsImport('../docs/render-guide.ts', import.meta.url)
 
 rmSync('dist', { recursive: true, force: true })
 await build({
@@ -13,7 +16,8 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  external: ['pg-native'],
+  // The guides are rendered below, once: what renders them stays here.
+  external: ['pg-native', './src/docs/render-guide.ts'],
   // Libraries in CommonJS ask for the platform's modules by require.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
@@ -23,6 +27,11 @@ await build({
 cpSync('src/db/grants.sql', 'dist/grants.sql')
 cpSync('src/checkout/page', 'dist/page', { recursive: true })
 cpSync('src/docs/ui', 'dist/ui', { recursive: true })
+mkdirSync('dist/guides')
+for (const file of readdirSync('src/docs/guides')) {
+  const html = renderGuide(readFileSync(`src/docs/guides/${file}`, 'utf8'))
+  writeFileSync(`dist/guides/${file.replace(/md$/, 'html')}`, html)
+}
 for (const file of [
   'swagger-ui-bundle.js',
   'swagger-ui.css',

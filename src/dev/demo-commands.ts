@@ -1,65 +1,62 @@
-import type { Demo } from './demo.ts'
+import { type Demo, SETTLED_MONTH } from './demo.ts'
 
-const IST_OFFSET_MS = 330 * 60_000
-
-/** Commands to paste into a shell. The same one may be pasted again: it names no order_id. */
+/**
+ * What `npm start` prints: commands to paste into a second terminal, in lines that fit it. `now` names the order, so that
+ * each start prints a new one.
+ */
 export function demoCommands(demo: Demo, now: Date): string {
   const base = (process.env.PUBLIC_URL || `http://localhost:${process.env.PORT || 3000}`).replace(/\/+$/, '')
+  const orderId = `demo-${Math.floor(now.getTime() / 1000)}`
   const order = {
     mid: demo.mid,
     amount: '200',
-    redirect_url: 'https://shop.example/thank-you',
+    order_id: orderId,
+    redirect_url: `${base}/docs/thanks?order_id=${orderId}`,
     note: 'Two cups of masala chai',
     customer_name: 'Asha Rao',
     customer_email: 'asha@shop.example',
     customer_mobile: '9876543210',
   }
-  const fetchSettlementList = curl(`${base}/v1/partner/fetchSettlementList`, demo.partnerKey, {
-    pid: demo.pid,
-    mid: demo.mid,
-    s_date: istDay(new Date(demo.settledSince)),
-    e_date: istDay(now),
-  })
+  const settlements = { pid: demo.pid, mid: demo.mid, s_date: SETTLED_MONTH.first, e_date: SETTLED_MONTH.last }
+  const { OPS_PORT } = process.env
   return [
     '',
-    'Ready, with a demo merchant and a demo partner. In a second terminal:',
+    'Ready, with a demo merchant and a demo partner.',
     '',
-    'Take a first payment: paste this, and open the payment_url that it answers.',
+    '1. Take a first payment. In a second terminal, as the merchant:',
     '',
-    curl(`${base}/v1/payments/createOrderRequest`, demo.merchantKey, order),
+    environment({ BASE_URL: base, MID: demo.mid }, demo.merchantKey),
     '',
-    'Make a payment intent, with UPI links and a QR to show in a page of your own:',
+    '   Create an order, and open the payment_url that is answered:',
     '',
-    curl(`${base}/v1/payments/createPaymentIntent`, demo.merchantKey, order),
+    curl('/v1/payments/createOrderRequest', order),
     '',
-    'List settlements:',
+    '   Press "Simulate payment" there. Then ask what became of it:',
     '',
-    fetchSettlementList,
+    curl('/v1/payments/checkPaymentStatus', { mid: demo.mid, order_id: orderId }),
     '',
-    `See and try every operation in a browser: ${base}/docs`,
+    '2. See what the bank has paid out. In a third terminal, as the partner:',
     '',
-    'What the samples in README.md need, as the merchant:',
+    environment({ BASE_URL: base, PID: demo.pid, MID: demo.mid }, demo.partnerKey),
     '',
-    environment(base, demo.merchantKey),
+    curl('/v1/partner/fetchSettlementList', settlements),
     '',
-    'and as the partner:',
+    '3. Read on in a browser:',
     '',
-    environment(base, demo.partnerKey),
+    `   ${base}/docs   guides with samples, and every operation to try`,
+    `   http://localhost:${OPS_PORT || 3001}/docs   for whoever runs the service`,
     '',
   ].join('\n')
 }
 
-function environment(base: string, { publicKey, secretKey }: Demo['merchantKey']): string {
-  return `export BASE_URL=${base} PUBLIC_KEY=${publicKey} SECRET_KEY=${secretKey}`
+function environment(names: Record<string, string>, { publicKey, secretKey }: Demo['merchantKey']): string {
+  const values = Object.entries({ ...names, PUBLIC_KEY: publicKey, SECRET_KEY: secretKey })
+  return values.map(([name, value]) => `export ${name}=${value}`).join('\n')
 }
 
-function curl(url: string, key: Demo['merchantKey'], fields: Record<string, string>): string {
+/** The answer has no newline of its own, and the next prompt would stand behind it: -w adds one. */
+function curl(path: string, fields: Record<string, string>): string {
   const data = Object.entries(fields).map(([name, value]) => `--data-urlencode '${name}=${value}'`)
-  return [`curl -u ${key.publicKey}:${key.secretKey} ${url}`, ...data].join(' \\\n  ')
-}
-
-/** dd-mm-yyyy, as the interface writes days, in Indian Standard Time. */
-function istDay(time: Date): string {
-  const [year, month, day] = new Date(time.getTime() + IST_OFFSET_MS).toISOString().slice(0, 10).split('-')
-  return `${day}-${month}-${year}`
+  const lines = [`curl -w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY"`, `"$BASE_URL${path}"`, ...data]
+  return lines.join(' \\\n  ')
 }

@@ -5,26 +5,35 @@ import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 
-/** Somebody to try the service as. `settledSince` is the moment of the oldest settlement, ISO 8601. */
-export type Demo = { mid: string; pid: string; merchantKey: KeyPair; partnerKey: KeyPair; settledSince: string }
+/** Somebody to try the service as. */
+export type Demo = { mid: string; pid: string; merchantKey: KeyPair; partnerKey: KeyPair }
 
 const MID = 'DEMO_MERCHANT'
 const PID = 'DEMO_PARTNER'
 /** Handles of banks have neither dot nor hyphen, and .invalid is reserved for ever: no money can go there. */
 const VPA = 'demo@not-a-bank.invalid'
-const HOUR_MS = 3_600_000
 
+/** The month that the partner's guide reconciles. */
+export const SETTLED_MONTH = { first: '01-10-2026', last: '31-10-2026' }
 const SETTLEMENTS = [
-  { utr: 'DEMO00000001', amount: '1999.00', bank: 'DEMOBANK-0001', status: 'SUCCESS', hoursAgo: 122 },
-  { utr: 'DEMO00000002', amount: '450.50', bank: 'DEMOBANK-0002', status: 'SUCCESS', hoursAgo: 74 },
-  { utr: 'DEMO00000003', amount: '87500.00', bank: 'DEMOBANK-0003', status: 'FAILED', hoursAgo: 50 },
-  { utr: 'DEMO00000004', amount: '87500.00', bank: 'DEMOBANK-0004', status: 'SUCCESS', hoursAgo: 26 },
-  { utr: 'DEMO00000005', amount: '320.00', bank: 'DEMOBANK-0005', status: 'PENDING', hoursAgo: 2 },
-]
+  { utr: 'DEMON26278000001', amount: '1999.00', bank: 'DEMOBANK-0001', status: 'SUCCESS', at: '2026-10-05 10:00+05:30' },
+  { utr: 'DEMON26280000002', amount: '450.50', bank: 'DEMOBANK-0002', status: 'SUCCESS', at: '2026-10-07 10:00+05:30' },
+  { utr: 'DEMON26281000003', amount: '87500.00', bank: 'DEMOBANK-0003', status: 'FAILED', at: '2026-10-08 10:00+05:30' },
+  { utr: 'DEMON26282000004', amount: '87500.00', bank: 'DEMOBANK-0004', status: 'SUCCESS', at: '2026-10-09 10:00+05:30' },
+  { utr: 'DEMON26303000005', amount: '320.00', bank: 'DEMOBANK-0005', status: 'PENDING', at: '2026-10-30 23:59+05:30' },
+] // biome-ignore format: one line each
+
+/** The paid order that the reference asks for: its example of checkPaymentStatus works in the demo as it stands. */
+const ORDER = {
+  merchantOrderId: 'DEMO-1',
+  orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+  amount: 200,
+  utr: '523504870405',
+}
 
 /**
- * The demo merchant, partner, keys and settlements: made at the first call, left as they are afterwards. The secrets
- * are kept in a file in `directory` that only its owner may read; if that is lost, new keys are made.
+ * The demo merchant, partner, keys, settlements and order: made where they are missing, left as they are where they
+ * exist. The secrets are kept in a file in `directory` that only its owner may read; if that is lost, new keys are made.
  */
 export async function ensureDemo(options: { databaseUrl: string; directory: string; now: Date }): Promise<Demo> {
   const { databaseUrl, directory, now } = options
@@ -35,8 +44,11 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
     await client.query('begin')
     // Two services started at the same moment: the second waits, and finds what the first has made.
     await client.query("select pg_advisory_xact_lock(hashtext('demo'))")
+    await makeTenants(client, now)
+    await makeSettlements(client)
+    await makeOrder(client, now)
     const kept = readKept(file)
-    const demo = kept && (await hasKeys(client, kept)) ? kept : await makeDemo(client, now)
+    const demo = kept && (await hasKeys(client, kept)) ? kept : await makeKeys(client, now)
     if (demo !== kept) writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
     await client.query('commit')
     return demo
@@ -45,36 +57,53 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
   }
 }
 
-async function makeDemo(client: pg.Client, now: Date): Promise<Demo> {
+async function makeTenants(client: pg.Client, now: Date): Promise<void> {
   const merchant = await client.query(
     `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
      values ($1, 'Demo Merchant', $2, '5814', 'link', $3)
      on conflict (mid) do nothing`,
     [MID, VPA, now],
   )
-  if (merchant.rowCount === 1) await makePartnerAndSettlements(client, now)
-  const oldest = await client.query<{ since: Date | null }>(
-    'select min(initiated_at) as since from settlements where mid = $1',
-    [MID],
+  if (merchant.rowCount === 0) return
+  await client.query("insert into partners (pid, name, created_at) values ($1, 'Demo Partner', $2)", [PID, now])
+  await client.query('insert into partner_merchants (pid, mid) values ($1, $2)', [PID, MID])
+}
+
+async function makeSettlements(client: pg.Client): Promise<void> {
+  for (const { utr, amount, bank, status, at } of SETTLEMENTS) {
+    await client.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+       values ($1, $2, $3::numeric, $4, $5, $6::timestamptz, $6::timestamptz + interval '1 day')
+       on conflict (mid, utr) do nothing`,
+      [MID, utr, amount, bank, status, at],
+    )
+  }
+}
+
+async function makeOrder(client: pg.Client, now: Date): Promise<void> {
+  const { orderId, merchantOrderId, amount, utr } = ORDER
+  const { rowCount } = await client.query(
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+       customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+     values ($1, $2, $3, $4, 'https://shop.example/thanks', 'Order DEMO-1', 'Asha Rao', 'asha@shop.example', '9876543210',
+       $5, 'Demo Merchant', '5814', $6, $6::timestamptz + interval '15 min', 'SUCCESS', $7)
+     on conflict do nothing`,
+    [MID, orderId, merchantOrderId, amount, VPA, now, utr],
   )
+  if (rowCount === 0) return
+  await client.query(
+    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
+     values ($1, $2, 'SUCCESS', $3, $4, 'sandbox', $4)`,
+    [MID, orderId, utr, now],
+  )
+}
+
+async function makeKeys(client: pg.Client, now: Date): Promise<Demo> {
   return {
     mid: MID,
     pid: PID,
     merchantKey: await makeKey(client, { mid: MID }, now),
     partnerKey: await makeKey(client, { pid: PID }, now),
-    settledSince: (oldest.rows[0]?.since ?? now).toISOString(),
-  }
-}
-
-async function makePartnerAndSettlements(client: pg.Client, now: Date): Promise<void> {
-  await client.query("insert into partners (pid, name, created_at) values ($1, 'Demo Partner', $2)", [PID, now])
-  await client.query('insert into partner_merchants (pid, mid) values ($1, $2)', [PID, MID])
-  for (const { utr, amount, bank, status, hoursAgo } of SETTLEMENTS) {
-    await client.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-       values ($1, $2, $3::numeric, $4, $5, $6, $7)`,
-      [MID, utr, amount, bank, status, new Date(now.getTime() - hoursAgo * HOUR_MS), now],
-    )
   }
 }
 

@@ -1,4 +1,5 @@
 // What `npm start` runs: the service, and what it lacks on a fresh clone: a database and somebody to try it as.
+import { randomBytes } from 'node:crypto'
 import { bringDatabase, bringsDatabase } from './checkout-database.ts'
 import { ensureDemo } from './demo.ts'
 import { demoCommands } from './demo-commands.ts'
@@ -10,6 +11,8 @@ if (bringsDatabase()) {
   const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
   // Its pay pages carry a control that pays without money: there is nobody's bank behind the demo.
   process.env.SANDBOX = 'on'
+  // With one the acquirer's guide is served, and its samples work.
+  process.env.ACQUIRER_SECRETS ||= randomBytes(24).toString('hex')
   // Nobody balances over a demo: Ctrl-C means now.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')

@@ -8,13 +8,22 @@ import { gzip } from 'node:zlib'
 /** Something to send, with what a browser needs to know that it has it already. */
 export type Asset = { type: string; plain: Buffer; gzipped: Buffer; etag: string }
 
-const TYPES = { html: 'text/html; charset=utf-8', css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' }
+const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' }
 
-/** Reads a file of the docs page: one of ours, or one of Swagger UI, which a build has laid beside ours. */
+/** Reads a file of the pages below /docs: one of ours, or one of Swagger UI, which a build has laid beside ours. */
 export async function readAsset(name: string): Promise<Asset> {
   const ours = new URL(`./ui/${name}`, import.meta.url)
   const file = existsSync(ours) ? ours : createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)
   return toAsset(TYPES[name.slice(name.lastIndexOf('.') + 1) as keyof typeof TYPES], await readFile(file))
+}
+
+/** The guide `name` as HTML: from the file that a build made, or rendered here, in a checkout. */
+export async function readGuide(name: string): Promise<string> {
+  const built = new URL(`./guides/${name}.html`, import.meta.url)
+  if (existsSync(built)) return readFile(built, 'utf8')
+  // A build leaves this module out, and the Markdown library with it.
+  const { renderGuide } = await import('./render-guide.ts')
+  return renderGuide(await readFile(new URL(`./guides/${name}.md`, import.meta.url), 'utf8'))
 }
 
 export async function toAsset(type: string, content: Buffer | string): Promise<Asset> {

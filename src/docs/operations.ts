@@ -143,7 +143,8 @@ export const createOrderRequest = {
   ),
 }
 
-const WHICH_PAYMENT = { mid: 'DEMO_MERCHANT', order_id: '1001' }
+/** The order that the demo of `npm start` has. */
+const WHICH_PAYMENT = { mid: 'DEMO_MERCHANT', order_id: 'DEMO-1' }
 
 export const checkPaymentStatus = {
   operationId: 'checkPaymentStatus',
@@ -164,7 +165,7 @@ export const checkPaymentStatus = {
       statusCode: 200,
       txnStatus: 'SUCCESS',
       msg: 'Payment successful',
-      data: { amount: 200, UTR: '523504870405', order_id: '1001' },
+      data: { amount: 200, UTR: '523504870405', order_id: 'DEMO-1' },
     }),
     [badRequest('order_id is required'), orderNotFound(), ...AT_THE_DOOR],
   ),
@@ -189,13 +190,13 @@ export const fetchSettlementList = {
       msg: 'Settlements found',
       data: [
         {
-          amount: '1000.00',
-          UTR: '523504870405',
-          bankReferenceNumber: 'BRN0001',
+          amount: '1999.00',
+          UTR: 'DEMON26278000001',
+          bankReferenceNumber: 'DEMOBANK-0001',
           status: 'SUCCESS',
           merchant_id: 'DEMO_MERCHANT',
-          initiationDate: '2026-11-02T04:30:00.000Z',
-          created_at: '2026-11-02T05:00:00.000Z',
+          initiationDate: '2026-10-05T04:30:00.000Z',
+          created_at: '2026-10-06T04:30:00.000Z',
         },
       ],
     }),

@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { holds } from '../http/etag.ts'
-import { type Asset, readAsset, toAsset } from './assets.ts'
+import { type Asset, readAsset, readGuide, toAsset } from './assets.ts'
 import type { DocumentOptions } from './openapi.ts'
+import { guideNames, guidePage, indexPage, operatorPage, type PageOptions, referencePage, thanksPage } from './pages.ts'
 
-/** How long a browser takes Swagger UI for good without asking. */
+/** How long a browser uses styles and scripts without asking again. */
 const ASSET_MAX_AGE_SECONDS = 3_600
 const DOCUMENT_MAX_AGE_SECONDS = 60
 
@@ -23,30 +24,65 @@ const PAGE_HEADERS = {
   'referrer-policy': 'no-referrer',
 } as const
 
-/** `/openapi.json`, and `/docs`, which shows it and sends requests. Both are public. */
-export function docsRoutes(app: FastifyInstance, options: DocumentOptions) {
-  serve('/openapi.json', DOCUMENT_MAX_AGE_SECONDS, async () => {
+const HTML = 'text/html; charset=utf-8'
+
+/** `/openapi.json`, the guides, and the reference, which shows every operation and sends requests. All are public. */
+export function docsRoutes(app: FastifyInstance, options: DocumentOptions & PageOptions) {
+  serve(app, '/openapi.json', DOCUMENT_MAX_AGE_SECONDS, async () => {
     // Only here: it costs a start nothing.
     const { openApiDocument } = await import('./openapi.ts')
     return toAsset('application/json; charset=utf-8', JSON.stringify(openApiDocument(options)))
   })
-  serve('/docs', DOCUMENT_MAX_AGE_SECONDS, () => readAsset('index.html'), PAGE_HEADERS)
-  for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css', 'docs.js', 'docs.css']) {
-    serve(`/docs/${name}`, ASSET_MAX_AGE_SECONDS, () => readAsset(name))
+  servePage(app, '/docs', async () => indexPage(options))
+  for (const name of guideNames(options)) {
+    servePage(app, `/docs/${name}`, async () => guidePage(name, await readGuide(name), options))
   }
-
-  function serve(url: string, maxAgeSeconds: number, make: () => Promise<Asset>, headers: Record<string, string> = {}) {
-    let made: Promise<Asset> | undefined
-    app.get(url, async (request, reply) => {
-      made ??= make().catch((error) => {
-        made = undefined
-        throw error
-      })
-      const asset = await made
-      reply.headers({ ...headers, 'cache-control': `public, max-age=${maxAgeSeconds}` })
-      return send(asset, request, reply)
+  servePage(app, '/docs/reference', async () => referencePage(options))
+  serveAssets(app, [...GUIDE_ASSETS, 'swagger-ui-bundle.js', 'swagger-ui.css', 'reference.js', 'reference.css'])
+  if (options.sandbox) {
+    app.get('/docs/thanks', async ({ query }, reply) => {
+      const { order_id: orderId } = query as { order_id?: unknown }
+      // Only what is safe to paste into a shell.
+      const known = typeof orderId === 'string' && /^[\w-]{1,64}$/.test(orderId) ? orderId : undefined
+      return reply.headers(PAGE_HEADERS).type(HTML).send(thanksPage(known, options))
     })
   }
+}
+
+/** The operator's guide, at `/docs` of the listener that only the operator reaches. */
+export function operatorGuideRoutes(app: FastifyInstance, options: Pick<PageOptions, 'publicUrl'>) {
+  servePage(app, '/docs', async () => operatorPage(await readGuide('operator'), options))
+  serveAssets(app, GUIDE_ASSETS)
+}
+
+const GUIDE_ASSETS = ['guide.css', 'guide.js']
+
+function serveAssets(app: FastifyInstance, names: readonly string[]) {
+  for (const name of names) serve(app, `/docs/${name}`, ASSET_MAX_AGE_SECONDS, () => readAsset(name))
+}
+
+function servePage(app: FastifyInstance, url: string, make: () => Promise<string>) {
+  serve(app, url, DOCUMENT_MAX_AGE_SECONDS, async () => toAsset(HTML, await make()), PAGE_HEADERS)
+}
+
+/** Serves what `make` makes, which is called once, when it is first asked for. */
+function serve(
+  app: FastifyInstance,
+  url: string,
+  maxAgeSeconds: number,
+  make: () => Promise<Asset>,
+  headers: Record<string, string> = {},
+) {
+  let made: Promise<Asset> | undefined
+  app.get(url, async (request, reply) => {
+    made ??= make().catch((error) => {
+      made = undefined
+      throw error
+    })
+    const asset = await made
+    reply.headers({ ...headers, 'cache-control': `public, max-age=${maxAgeSeconds}` })
+    return send(asset, request, reply)
+  })
 }
 
 function send({ type, plain, gzipped, etag }: Asset, { headers }: FastifyRequest, reply: FastifyReply) {

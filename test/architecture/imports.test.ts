@@ -34,7 +34,7 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'docs',
     files: /^docs\//,
-    may: /^node:|^npm:zod$|^errors\.ts$|^http\/(envelope|input|etag)\.ts$|^(payments|settlements|acquirer)\/(schema|idempotency)\.ts$|^docs\//,
+    may: /^node:|^npm:(zod|marked)$|^errors\.ts$|^http\/(envelope|input|etag)\.ts$|^(payments|settlements|acquirer)\/(schema|idempotency)\.ts$|^docs\//,
   },
   { room: 'merchants', files: /^merchants\//, may: /^node:|^npm:zod$|^(errors|fields)\.ts$|^merchants\// },
   { room: 'auth', files: /^auth\//, may: /^node:|^npm:(@fastify\/basic-auth|fastify)$|^errors\.ts$|^auth\// },

@@ -1,0 +1,148 @@
+/** The pages below /docs. Every address in them is relative, since a proxy may serve the service under a path. */
+
+export type PageOptions = {
+  publicUrl: string
+  /** Whether this service takes notifications of an acquirer. */
+  takesNotifications: boolean
+  /** Whether payments can be simulated; then redirect_urls in samples lead to a page of the service itself. */
+  sandbox: boolean
+}
+
+/** The guides of those who call the service, by the last part of their address. The operator's is not public. */
+const GUIDES = {
+  merchant: { title: 'For the merchant’s developer', does: 'Take payments: from the first one to every refusal.' },
+  partner: {
+    title: 'For the partner’s developer',
+    does: 'Read what was paid out to a merchant, and reconcile a month.',
+  },
+  acquirer: { title: 'For the acquirer’s developer', does: 'Tell the service of payments, signed.' },
+} as const
+
+export type GuideName = keyof typeof GUIDES
+
+export function guideNames({ takesNotifications }: PageOptions): GuideName[] {
+  const names = Object.keys(GUIDES) as GuideName[]
+  return names.filter((name) => takesNotifications || name !== 'acquirer')
+}
+
+/** /docs: who reads what. */
+export function indexPage(options: PageOptions): string {
+  const card = (href: string, title: string, text: string) =>
+    `<li><a href="docs/${href}"><strong>${title}</strong></a><br>${text}</li>`
+  const cards = guideNames(options).map((name) => card(name, GUIDES[name].title, GUIDES[name].does))
+  return page('UPI payments', {
+    at: 'docs',
+    options,
+    body: `<main class="guide" id="text">
+<h1>UPI payments</h1>
+<p>This service takes UPI payments in India. Choose the guide that is written for you:</p>
+<ul class="cards">
+${cards.join('\n')}
+${card('reference', 'Reference', 'Every operation with its fields and answers; send requests from the browser.')}
+<li><a href="openapi.json"><strong>openapi.json</strong></a><br>The reference for programs: Postman, Insomnia, code generators.</li>
+</ul>
+<p>Whoever runs the service finds the operator’s guide at <code>/docs</code> of the port for operators
+(<code>OPS_PORT</code>, 3001 unless it was set), which is not public.</p>
+</main>`,
+  })
+}
+
+/** /docs/merchant and the like; `fragment` is what renderGuide made. */
+export function guidePage(name: GuideName, fragment: string, options: PageOptions): string {
+  return page(GUIDES[name].title, { at: name, options, body: filledIn(fragment, options) })
+}
+
+/** /docs of the port for operators, where it is the only page. */
+export function operatorPage(fragment: string, options: Pick<PageOptions, 'publicUrl'>): string {
+  const body = filledIn(fragment, { ...options, sandbox: false })
+  return page('For the operator', { at: 'docs', body })
+}
+
+/** /docs/reference: Swagger UI. */
+export function referencePage(options: PageOptions): string {
+  return page('Reference', {
+    at: 'reference',
+    options,
+    head: `<link rel="stylesheet" href="swagger-ui.css">
+<link rel="stylesheet" href="reference.css">
+<script src="swagger-ui-bundle.js" defer></script>
+<script src="reference.js" type="module"></script>`,
+    // Swagger UI brings its own `main`.
+    body: `<section id="text" aria-label="Reference">
+<h1 class="file">Reference <a href="../openapi.json">openapi.json</a></h1>
+<noscript><p class="file">This page needs JavaScript. The same in a file: <a href="../openapi.json">openapi.json</a></p></noscript>
+</section>
+<div id="docs"></div>`,
+  })
+}
+
+/** /docs/thanks, the shop of the sandbox: where the customer's browser arrives after paying. */
+export function thanksPage(orderId: string | undefined, options: PageOptions): string {
+  const command = `curl -u "$PUBLIC_KEY:$SECRET_KEY" ${options.publicUrl}/v1/payments/checkPaymentStatus \\
+  -d mid=DEMO_MERCHANT -d order_id=${orderId ?? 'YOUR_ORDER_ID'}`
+  return page('Thank you', {
+    at: 'thanks',
+    options,
+    body: `<main class="guide" id="text">
+<h1>Here your shop says thank you</h1>
+<p>This page stands in for the <code>redirect_url</code> of a shop. That a browser has arrived here proves nothing: anybody can
+open an address. Before it ships, the shop’s server asks what became of the order:</p>
+<div class="code"><pre tabindex="0"><code>${escapeHtml(command)}</code></pre></div>
+<p>It ships when <code>txnStatus</code> is <code>SUCCESS</code>. More in the <a href="merchant">merchant’s guide</a>.</p>
+</main>`,
+  })
+}
+
+type Parts = {
+  /** The last part of the page's address. */
+  at: 'docs' | 'reference' | 'thanks' | GuideName
+  /** Of the public pages, which lead to one another. */
+  options?: PageOptions
+  head?: string
+  body: string
+}
+
+function page(title: string, { at, options, head = '', body }: Parts): string {
+  const below = at === 'docs' ? 'docs/' : ''
+  const link = (name: string, text: string) =>
+    `<a href="${below}${name}"${name === at ? ' aria-current="page"' : ''}>${text}</a>`
+  const names = options ? guideNames(options) : []
+  const links = [
+    `<a class="brand" href="${below === '' ? '../docs' : 'docs'}"${at === 'docs' ? ' aria-current="page"' : ''}>UPI payments</a>`,
+    ...names.map((name) => link(name, `${name[0]?.toUpperCase()}${name.slice(1)}`)),
+    ...(options ? [link('reference', 'Reference')] : []),
+  ]
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title === 'UPI payments' ? title : `${title} · UPI payments`}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${below}guide.css">
+<script src="${below}guide.js" type="module"></script>
+${head}
+</head>
+<body>
+<a class="skip" href="#text">Skip to the text</a>
+<header class="site"><nav aria-label="Documentation">${links.join('\n')}</nav></header>
+${body}
+</body>
+</html>
+`
+}
+
+/** A guide's samples can be pasted as they stand: it says {PUBLIC_URL} where this service's own address belongs. */
+function filledIn(fragment: string, { publicUrl, sandbox }: Pick<PageOptions, 'publicUrl' | 'sandbox'>): string {
+  const values: Record<string, string> = {
+    PUBLIC_URL: publicUrl,
+    SHOP_URL: sandbox ? `${publicUrl}/docs/thanks` : 'https://shop.example/thanks',
+  }
+  // A link's address has its braces percent-encoded.
+  return fragment.replace(/(?:\{|%7B)([A-Z]+_URL)(?:\}|%7D)/g, (whole, name) => escapeHtml(values[name] ?? whole))
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}

@@ -1,0 +1,68 @@
+const answer = await fetch('../openapi.json')
+const openapi = await answer.json()
+// Requests go where this page came from, which the policy of the page demands, by whatever name it was opened.
+const here = new URL('..', location.href).href.replace(/\/$/, '')
+
+// What may be left out starts empty; Swagger UI would fill it with letters that fit the pattern.
+for (const { post } of Object.values(openapi.paths)) {
+  const form = post?.requestBody.content['application/x-www-form-urlencoded']?.schema
+  for (const [name, property] of Object.entries(form?.properties ?? {})) {
+    if (!form.required.includes(name)) property.example = ''
+  }
+}
+
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const dress = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', dress)
+dress()
+
+SwaggerUIBundle({
+  dom_id: '#docs',
+  spec: { ...openapi, servers: [{ url: here }] },
+  tryItOutEnabled: true,
+  persistAuthorization: false,
+  defaultModelsExpandDepth: -1,
+  // It would send the document to a service of somebody else's.
+  validatorUrl: null,
+  // Its colours are too weak to read, in the light as in the dark.
+  syntaxHighlight: { activated: false },
+  onComplete: showOperation,
+})
+addEventListener('hashchange', showOperation)
+
+/**
+ * Opens the operation that the address names, which is how the guides link to one: #operations-Merchant-createPaymentIntent.
+ * Swagger UI's own deepLinking would put a link inside a button.
+ */
+function showOperation() {
+  const block = document.getElementById(location.hash.slice(1))
+  if (block?.classList.contains('opblock') && !block.classList.contains('is-open')) {
+    block.querySelector('.opblock-summary-control').click()
+  }
+  block?.scrollIntoView()
+}
+
+// Swagger UI leaves some things without what screen readers and keyboards need: it is added whenever it draws.
+new MutationObserver(amend).observe(document.getElementById('docs'), { childList: true, subtree: true })
+
+function amend() {
+  const about = document.querySelector('#docs .information-container')
+  about?.setAttribute('role', 'region')
+  about?.setAttribute('aria-label', 'About')
+  for (const select of document.querySelectorAll('#docs select:not([aria-label])')) {
+    if (select.labels.length === 0) select.setAttribute('aria-label', 'Example')
+  }
+  for (const body of document.querySelectorAll('#docs textarea:not([aria-label])'))
+    body.setAttribute('aria-label', 'Request body')
+  for (const button of document.querySelectorAll('#docs button:not([aria-label])')) {
+    if (button.textContent.trim() === '') button.setAttribute('aria-label', button.title || 'Copy')
+  }
+  for (const heading of document.querySelectorAll('#docs :is(h3, h4, h5):not([aria-level])')) {
+    // Below the title of the page there is no second rank.
+    heading.setAttribute('aria-level', Number(heading.tagName[1]) - 1)
+  }
+  for (const table of document.querySelectorAll('#docs table[role="region"]:not([aria-label])')) {
+    table.setAttribute('aria-label', `Responses of ${table.id}`)
+  }
+  for (const pre of document.querySelectorAll('#docs pre:not([tabindex])')) pre.tabIndex = 0
+}
