@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { PaymentIntentWire } from '../payments/wire.ts'
 import type { SettlementWire } from '../settlements/wire.ts'
+import { named } from './json-schema.ts'
 
 /**
  * What successes look like, strictly: a field that an answer has and these have not is a fault of the test that sees it.
@@ -124,4 +125,22 @@ export const Refusal = z.strictObject({
 
 function success<D extends z.ZodType>(msg: string, data: D) {
   return z.strictObject({ status: z.literal(true), statusCode: succeeded, msg: z.literal(msg), data })
+}
+
+for (const [id, schema] of Object.entries({
+  PaymentIntentCreated,
+  PaymentIntent: PaymentIntentCreated.shape.data,
+  OrderRequestCreated,
+  OrderRequest: OrderRequestCreated.shape.data,
+  PaymentStatus,
+  PaymentFinal,
+  PaymentPending,
+  SettlementList,
+  Settlement,
+  NotificationRecorded,
+  Alive,
+  Ready,
+  Refusal,
+})) {
+  named.add(schema, { id })
 }

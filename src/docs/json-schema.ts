@@ -24,9 +24,25 @@ export function toFormSchema(schema: z.ZodType, example: Record<string, string>)
   return { ...rest, properties: Object.fromEntries(texts) }
 }
 
+/** The answers, and parts of them, that have a name of their own in the document: generated code names its types by it. */
+export const named = z.registry<{ id: string }>()
+
+const address = (name: string) => `#/components/schemas/${name}`
+
+export const refTo = (name: string) => ({ $ref: address(name) })
+
 /** What an answer that `schema` describes looks like. */
 export function toAnswerSchema(schema: z.ZodType): JsonSchema {
-  return withoutDialect(z.toJSONSchema(schema, { io: 'output', target: 'draft-2020-12' }))
+  const name = named.get(schema)?.id
+  return name === undefined
+    ? withoutDialect(z.toJSONSchema(schema, { io: 'output', target: 'draft-2020-12' }))
+    : refTo(name)
+}
+
+/** Every named schema, by its name; they refer to one another. */
+export function namedSchemas(): Record<string, JsonSchema> {
+  const { schemas } = z.toJSONSchema(named, { uri: address, io: 'output', target: 'draft-2020-12' })
+  return Object.fromEntries(Object.entries(schemas).map(([name, { $id, ...schema }]) => [name, withoutDialect(schema)]))
 }
 
 /** OpenAPI 3.1 has a dialect of its own, of which a schema inside a document says nothing. */

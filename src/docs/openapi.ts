@@ -1,5 +1,4 @@
-import { Refusal } from './answers.ts'
-import { toAnswerSchema } from './json-schema.ts'
+import { namedSchemas } from './json-schema.ts'
 import {
   checkPaymentStatus,
   createOrderRequest,
@@ -10,6 +9,7 @@ import {
   paymentNotification,
   payPage,
   qr,
+  REQUEST_BODIES,
   readyz,
 } from './operations.ts'
 import { HEADERS } from './responses.ts'
@@ -22,6 +22,8 @@ export type DocumentOptions = {
 
 /** What the service says over HTTP, as OpenAPI 3.1: the schemas are those that check requests, the texts those of errors.ts. */
 export function openApiDocument({ publicUrl, takesNotifications }: DocumentOptions) {
+  const { NotificationRecorded, ...answers } = namedSchemas()
+  const { PaymentNotification, ...bodies } = REQUEST_BODIES
   return {
     openapi: '3.1.0',
     info: { title: 'UPI payments', version: '1.0.0', description: DESCRIPTION, license: LICENSE },
@@ -41,7 +43,7 @@ export function openApiDocument({ publicUrl, takesNotifications }: DocumentOptio
       '/readyz': { get: readyz },
     },
     components: {
-      schemas: { Refusal: toAnswerSchema(Refusal) },
+      schemas: { ...bodies, ...answers, ...(takesNotifications && { PaymentNotification, NotificationRecorded }) },
       headers: HEADERS,
       securitySchemes: { basic: BASIC, ...(takesNotifications && { acquirerSignature: SIGNATURE }) },
     },

@@ -33,7 +33,7 @@ import {
   Ready,
   SettlementList,
 } from './answers.ts'
-import { toFormSchema, toJsonBodySchema } from './json-schema.ts'
+import { refTo, toFormSchema, toJsonBodySchema } from './json-schema.ts'
 import { answers, headerRefs, json } from './responses.ts'
 
 export const ORDER_ID = {
@@ -85,6 +85,8 @@ const NEW_PAYMENT = {
   customer_mobile: '9876543210',
 }
 
+const NEW_PAYMENT_AS_JSON = { ...NEW_PAYMENT, amount: 200 }
+
 const BAD_NEW_PAYMENT = badRequest('amount must be a whole number from 1 to 100000; customer_mobile must be 10 digits')
 
 const UPI_QUERY =
@@ -99,7 +101,7 @@ export const createPaymentIntent = {
     'Makes UPI links and a QR that take one payment, for 15 minutes unless the operator sets otherwise. Show them to the ' +
     'customer, then ask checkPaymentStatus.',
   parameters: [IDEMPOTENCY_KEY_HEADER, REQUEST_ID_HEADER],
-  requestBody: formOrJson(CreatePaymentIntent, NEW_PAYMENT, { ...NEW_PAYMENT, amount: 200 }),
+  requestBody: formOrJson('NewPayment', CreatePaymentIntent, NEW_PAYMENT, NEW_PAYMENT_AS_JSON),
   responses: answers(
     json('The intent.', PaymentIntentCreated, {
       status: true,
@@ -128,7 +130,7 @@ export const createOrderRequest = {
     'Takes the fields of createPaymentIntent and answers the address of our pay page. Send the customer there; the page ' +
     'sends them on to `redirect_url`. Then ask checkPaymentStatus.',
   parameters: [IDEMPOTENCY_KEY_HEADER, REQUEST_ID_HEADER],
-  requestBody: formOrJson(CreatePaymentIntent, NEW_PAYMENT, { ...NEW_PAYMENT, amount: 200 }),
+  requestBody: formOrJson('NewPayment', CreatePaymentIntent, NEW_PAYMENT, NEW_PAYMENT_AS_JSON),
   responses: answers(
     json('The order.', OrderRequestCreated, {
       status: true,
@@ -158,7 +160,7 @@ export const checkPaymentStatus = {
     'database is briefly away, this call waits for up to 8 s before it answers 503, so give it a time-out of 10 s or more. A 503 ' +
     'says nothing about the payment.',
   parameters: [REQUEST_ID_HEADER],
-  requestBody: formOrJson(CheckPaymentStatus, WHICH_PAYMENT),
+  requestBody: formOrJson('WhichPayment', CheckPaymentStatus, WHICH_PAYMENT),
   responses: answers(
     json('What is known now.', PaymentStatus, {
       status: true,
@@ -182,7 +184,7 @@ export const fetchSettlementList = {
     'Both days are days of India, included, and apply to `initiationDate`. There is no maximum range: a long list is streamed, ' +
     'and one that breaks off is no valid JSON; ask again. A partner reads one long list at a time.',
   parameters: [REQUEST_ID_HEADER],
-  requestBody: formOrJson(FetchSettlementList, WHICH_SETTLEMENTS),
+  requestBody: formOrJson('WhichSettlements', FetchSettlementList, WHICH_SETTLEMENTS),
   responses: answers(
     json('The settlements.', SettlementList, {
       status: true,
@@ -225,7 +227,7 @@ export const paymentNotification = {
     required: true,
     content: {
       'application/json': {
-        schema: toJsonBodySchema(PaymentNotification, NOTIFICATION),
+        schema: refTo('PaymentNotification'),
         example: NOTIFICATION,
       },
     },
@@ -311,12 +313,25 @@ export const readyz = {
   ),
 }
 
-function formOrJson(schema: z.ZodType, form: Record<string, string>, asJson: Record<string, unknown> = form) {
+/** Bodies in JSON by the names that generated code gives their types. Of a form every value is text: it has no name. */
+export const REQUEST_BODIES = {
+  NewPayment: toJsonBodySchema(CreatePaymentIntent, NEW_PAYMENT_AS_JSON),
+  WhichPayment: toJsonBodySchema(CheckPaymentStatus, WHICH_PAYMENT),
+  WhichSettlements: toJsonBodySchema(FetchSettlementList, WHICH_SETTLEMENTS),
+  PaymentNotification: toJsonBodySchema(PaymentNotification, NOTIFICATION),
+}
+
+function formOrJson(
+  name: keyof typeof REQUEST_BODIES,
+  schema: z.ZodType,
+  form: Record<string, string>,
+  asJson: Record<string, unknown> = form,
+) {
   return {
     required: true,
     content: {
       'application/x-www-form-urlencoded': { schema: toFormSchema(schema, form), example: form },
-      'application/json': { schema: toJsonBodySchema(schema, asJson), example: asJson },
+      'application/json': { schema: refTo(name), example: asJson },
     },
   }
 }

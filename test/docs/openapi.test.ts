@@ -1,5 +1,12 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { renderGuide } from '../../src/docs/render-guide.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
+import { blocks, filledIn, GUIDES, guideText, ROOT } from '../guides/guides.ts'
 import { notify } from '../support/acquirer.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 import {
@@ -17,6 +24,9 @@ import {
 
 const FORM = 'application/x-www-form-urlencoded'
 const JSON_TYPE = 'application/json'
+
+type Described = { requestBody?: Content; responses?: Record<string, Content> }
+type Content = { content?: Record<string, { schema?: { $ref?: string } }> }
 
 let service: TestService
 let merchantKey: Key
@@ -62,6 +72,21 @@ describe('the document', () => {
     const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
+  })
+
+  it('gives the types that are generated from it names: no answer and no body in JSON is described in place', () => {
+    const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
+      .flatMap((methods) => Object.values(methods))
+      .filter((operation) => operation.responses !== undefined)
+    const schemas = operations.flatMap(({ requestBody, responses = {} }) =>
+      [requestBody, responses['200']].flatMap((part) => part?.content?.[JSON_TYPE]?.schema ?? []),
+    )
+    expect(schemas.length).toBeGreaterThan(10)
+    expect(schemas.filter(({ $ref }) => !$ref?.startsWith('#/components/schemas/'))).toEqual([])
+    expect(DOCUMENT.components.schemas).toMatchObject({
+      SettlementList: { properties: { data: { items: { $ref: '#/components/schemas/Settlement' } } } },
+      PaymentIntentCreated: { properties: { data: { $ref: '#/components/schemas/PaymentIntent' } } },
+    })
   })
 
   it('names a refusal of every status that the operations of the interface have', () => {
@@ -123,14 +148,22 @@ describe('the examples of the document', () => {
   })
 })
 
-describe('the docs page', () => {
+describe('the pages below /docs', () => {
+  const HTML = 'text/html; charset=utf-8'
+
   it.each([
-    ['/docs', 'text/html; charset=utf-8', 60],
+    ['/docs', HTML, 60],
+    ['/docs/merchant', HTML, 60],
+    ['/docs/partner', HTML, 60],
+    ['/docs/acquirer', HTML, 60],
+    ['/docs/reference', HTML, 60],
     ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/swagger-ui.css', 'text/css; charset=utf-8', 3600],
-    ['/docs/docs.js', 'text/javascript; charset=utf-8', 3600],
-    ['/docs/docs.css', 'text/css; charset=utf-8', 3600],
-  ])('is answered to anybody, packed, once, and as what it is: %s', async (url, type, maxAge) => {
+    ['/docs/reference.js', 'text/javascript; charset=utf-8', 3600],
+    ['/docs/reference.css', 'text/css; charset=utf-8', 3600],
+    ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
+    ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
+  ])('are answered to anybody, packed, once, and as what they are: %s', async (url, type, maxAge) => {
     const plain = await request('GET', url)
     expect([plain.status, plain.headers['content-encoding']]).toEqual([200, undefined])
     const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
@@ -148,21 +181,92 @@ describe('the docs page', () => {
     expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', plain.headers['content-length']])
   })
 
-  it('runs nothing inline and nothing from elsewhere, sends to nobody else, and stands in no frame', async () => {
-    const { headers, text } = await request('GET', '/docs')
-    expect(headers['content-security-policy']).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
-    )
-    expect(text).not.toMatch(/https?:|<style|<script>|\son\w+=/)
-  })
+  it.each(['/docs', '/docs/merchant', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
+    'run nothing inline and nothing from elsewhere, send to nobody else, and stand in no frame: %s',
+    async (url) => {
+      const { headers, text } = await request('GET', url)
+      expect(headers['content-security-policy']).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+      )
+      expect(text).not.toMatch(/(?:src|href)="(?:https?:)?\/\/|<style|<script>|\son\w+="|\sstyle=/)
+    },
+  )
 
-  it.each(['/docs', '/openapi.json', '/docs/docs.js'])('refuses as every address does: %s', async (url) => {
-    const { status, body, headers } = await request('POST', url)
-    expect([status, body, headers.allow]).toEqual([
-      405,
-      refusal(405, 'This address answers GET, HEAD only'),
-      'GET, HEAD',
-    ])
-    expect((await request('GET', `${url}/x`)).body).toEqual(refusal(404, 'There is nothing at this address'))
+  it.each(['/docs', '/docs/merchant', '/openapi.json', '/docs/guide.js'])(
+    'refuse as every address does: %s',
+    async (url) => {
+      const { status, body, headers } = await request('POST', url)
+      expect([status, body, headers.allow]).toEqual([
+        405,
+        refusal(405, 'This address answers GET, HEAD only'),
+        'GET, HEAD',
+      ])
+      expect((await request('GET', `${url}/x`)).body).toEqual(refusal(404, 'There is nothing at this address'))
+    },
+  )
+
+  it('speak of the acquirer only where notifications are taken', async () => {
+    const { app } = await startService({ acquirerSecrets: [] })
+    expect(answerOf(await app.inject('/docs/acquirer')).status).toBe(404)
+    for (const url of ['/docs', '/docs/merchant']) expect((await app.inject(url)).payload).not.toContain('acquirer')
+    expect((await request('GET', '/docs')).text).toContain('href="docs/acquirer"')
+  })
+})
+
+describe('the guides', () => {
+  const codeOf = (html: string) =>
+    [...html.matchAll(/<pre tabindex="0"><code[^>]*>([\s\S]*?)<\/code>/g)].map(([, code = '']) =>
+      unescaped(code).trimEnd(),
+    )
+  const unescaped = (html: string) =>
+    html.replace(/&(?:#(\d+)|(\w+));/g, (_, code, name) =>
+      code ? String.fromCharCode(code) : ({ lt: '<', gt: '>', quot: '"', amp: '&' }[name as string] ?? '?'),
+    )
+
+  it.each(['merchant', 'partner', 'acquirer'] as const)(
+    'show the very samples that the tests run, with the address of this service filled in: %s',
+    async (guide) => {
+      const { text } = await request('GET', `/docs/${guide}`)
+      const written = blocks.filter((block) => block.guide === guide)
+      expect(written.length).toBeGreaterThan(4)
+      expect(codeOf(text)).toEqual(
+        written.map((block) => filledIn(block.text, PUBLIC_URL, 'https://shop.example/thanks').trimEnd()),
+      )
+      expect(text).toContain(PUBLIC_URL)
+      expect(text).not.toMatch(/(?:\{|%7B)(?:PUBLIC|SHOP)_URL/)
+    },
+  )
+
+  it('send the customer of a sandbox to a page that says what the shop asks now, and escapes what it was sent', async () => {
+    const { app } = await startService({ sandbox: true })
+    expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=1001`)
+    const { payload, headers } = await app.inject('/docs/thanks?order_id=1001')
+    expect(payload).toContain('checkPaymentStatus')
+    expect(payload).toContain('order_id=1001')
+    expect(headers['content-security-policy']).toContain("default-src 'none'")
+    for (const sent of ['%3Cscript%3E', '$(id)', '1;id', 'a&order_id=b']) {
+      const strange = await app.inject(`/docs/thanks?order_id=${sent}`)
+      expect([strange.statusCode, strange.payload.includes('order_id=YOUR_ORDER_ID')]).toEqual([200, true])
+    }
+    expect((await request('GET', '/docs/thanks')).status).toBe(404)
+  })
+})
+
+describe('the build', () => {
+  it('carries the guides as HTML, and nothing of what renders them', { timeout: 60_000 }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'upi-payments-build-'))
+    try {
+      await promisify(execFile)(process.execPath, ['src/dev/build.mjs', folder], { cwd: ROOT })
+      for (const guide of GUIDES) {
+        expect(readFileSync(join(folder, `guides/${guide}.html`), 'utf8')).toBe(renderGuide(guideText(guide)))
+      }
+      const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.js'))
+      const library = readFileSync(join(ROOT, 'node_modules/marked/lib/marked.esm.js'), 'utf8')
+      const trace = 'github.com/markedjs/marked'
+      expect(library).toContain(trace)
+      expect(files.filter((file) => readFileSync(join(folder, file), 'utf8').includes(trace))).toEqual([])
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 })

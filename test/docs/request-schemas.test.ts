@@ -5,7 +5,7 @@ import type * as z from 'zod'
 import { PaymentNotification } from '../../src/acquirer/schema.ts'
 import { CheckPaymentStatus, CreatePaymentIntent } from '../../src/payments/schema.ts'
 import { FetchSettlementList } from '../../src/settlements/schema.ts'
-import { POSTS } from '../support/openapi.ts'
+import { DOCUMENT, POSTS } from '../support/openapi.ts'
 
 type Body = Record<string, unknown>
 type Values = Record<string, fc.Arbitrary<unknown>>
@@ -135,6 +135,11 @@ function bodies(values: Values, optional: string[]): fc.Arbitrary<Body> {
 // Formats are what JSON Schema calls annotations: they say what a pattern beside them decides.
 const ajv = new Ajv2020({ strict: false, validateFormats: false })
 
+function resolved(schema: { $ref?: string }): object {
+  const name = schema.$ref?.split('/').at(-1) as keyof typeof DOCUMENT.components.schemas | undefined
+  return name === undefined ? schema : (DOCUMENT.components.schemas[name] as object)
+}
+
 describe('the document takes what the service takes', () => {
   it('in every operation', () => {
     const posts = Object.keys(POSTS).filter((path) => POSTS[path] !== undefined)
@@ -144,7 +149,7 @@ describe('the document takes what the service takes', () => {
   it.each(OPERATIONS)('%s', (path, schema, values, optional) => {
     const { content } = POSTS[path]?.requestBody ?? { content: {} }
     const [form, json] = ['application/x-www-form-urlencoded', 'application/json'].map((type) =>
-      content[type] ? ajv.compile(content[type].schema) : undefined,
+      content[type] ? ajv.compile(resolved(content[type].schema)) : undefined,
     )
     const seen = { taken: 0, refused: 0 }
     fc.assert(

@@ -4,29 +4,36 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
+import { blocks, blocksOf, blockWith, ROOT } from './guides.ts'
 import { run } from './interpreters.ts'
-import { blocks, blocksOf, OPERATOR, ROOT } from './readme.ts'
 
 const TIMEOUT_MS = 180_000
 
-/** A command as it is typed, and what it prints where the README shows that. */
+/** A command as it is typed, and what it prints where the guide shows that. */
 type Step = { command: string; prints?: string }
 
-/** Every `npm run ops` of the README, in its order: the later ones speak of what the earlier ones made. */
-const steps: Step[] = blocks.flatMap(({ language, text }): Step[] => {
-  if (language === 'sh') return text.split('\n').flatMap((line) => (isOps(line) ? [{ command: line }] : []))
-  if (language !== 'console') return []
-  return text.split(/^\$ /m).flatMap((part) => {
-    const [command = '', ...output] = part.split('\n')
-    return isOps(command) ? [{ command, prints: output.join('\n') }] : []
+/** Every `ops` of the operator's guide, in its order: the later ones speak of what the earlier ones made. */
+const steps: Step[] = blocks
+  .filter(({ guide }) => guide === 'operator')
+  .flatMap(({ language, text }): Step[] => {
+    if (language === 'sh') return text.split('\n').flatMap((line) => (isOps(line) ? [{ command: line }] : []))
+    if (language !== 'console') return []
+    return text.split(/^\$ /m).flatMap((part) => {
+      const [command = '', ...output] = part.split('\n')
+      return isOps(command) ? [{ command, prints: output.join('\n') }] : []
+    })
   })
-})
 
 function isOps(line: string): boolean {
-  return /^npm run (-s )?ops -- /.test(line)
+  return line.startsWith('ops ')
 }
 
-describe("the operator's commands of the README", () => {
+/** The line by which the guide gives a checkout the word `ops`. */
+const OPS = blockWith('operator', 'sh', 'ops() {')
+  .split('\n')
+  .find((line) => line.includes('npm run -s ops'))
+
+describe("the commands of the operator's guide", () => {
   let folder: string
   let database: { url: string; drop: () => Promise<void> }
   let client: pg.Client
@@ -36,9 +43,9 @@ describe("the operator's commands of the README", () => {
     client = new pg.Client({ connectionString: database.url })
     await client.connect()
     // The checkout, with the files that the commands name beside it and not in it.
-    folder = mkdtempSync(join(tmpdir(), 'upi-payments-readme-'))
+    folder = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
     for (const entry of readdirSync(ROOT)) symlinkSync(join(ROOT, entry), join(folder, entry))
-    const [settlements = '', faulty = ''] = blocksOf(OPERATOR, 'csv')
+    const [settlements = '', faulty = ''] = blocksOf('operator', 'csv')
     writeFileSync(join(folder, 'settlements.csv'), settlements)
     writeFileSync(join(folder, 'faulty.csv'), faulty)
   })
@@ -49,12 +56,12 @@ describe("the operator's commands of the README", () => {
   })
 
   it('do in a new database, in this order, what they are said to do', { timeout: TIMEOUT_MS }, async () => {
-    expect(steps.length).toBeGreaterThan(10)
+    expect(steps.length).toBeGreaterThan(12)
     let oldKey = ''
     for (const { command, prints } of steps) {
       if (command.includes('payments show')) await makeIntent(/--order-id (\w+)/.exec(command)?.[1])
       const environment = { DATABASE_URL: database.url, OLD_PUBLIC_KEY: oldKey }
-      const { code, stdout, stderr } = await run(['sh', '-c', command], folder, environment)
+      const { code, stdout, stderr } = await run(['sh', '-c', `${OPS}\n${command}`], folder, environment)
       const isFault = prints?.startsWith('ops: ') ?? false
       expect(code, `${command}\n${stderr}`).toBe(isFault ? 1 : 0)
       // On a terminal every bad line has a line of its own.

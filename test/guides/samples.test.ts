@@ -1,9 +1,8 @@
-import { Readable } from 'node:stream'
 import { describe, it } from 'vitest'
-import { importSettlements } from '../../src/settlements/import.ts'
+import { ACQUIRER_SECRETS, CREATE, intentFields, post } from '../support/service.ts'
 import { type DemoService, startDemoService } from './demo-service.ts'
+import { blockWith, filledIn } from './guides.ts'
 import { has, runIn } from './interpreters.ts'
-import { blockWith, MERCHANT, PARTNER } from './readme.ts'
 
 type Sample = { name: string; file: string; command: [string, ...string[]]; text: string; there: boolean }
 
@@ -12,35 +11,35 @@ const SAMPLES: Sample[] = [
     name: 'curl',
     file: 'first.sh',
     command: ['sh', 'first.sh'],
-    text: blockWith(MERCHANT, 'sh', 'call createOrderRequest'),
+    text: blockWith('merchant', 'sh', 'call createOrderRequest'),
     there: has('curl', { mustHave: true }),
   },
   {
     name: 'Node.js',
     file: 'first.mjs',
     command: [process.execPath, 'first.mjs'],
-    text: blockWith(MERCHANT, 'js'),
+    text: blockWith('merchant', 'js'),
     there: true,
   },
   {
     name: 'Python',
     file: 'first.py',
     command: ['python3', 'first.py'],
-    text: blockWith(MERCHANT, 'python'),
+    text: blockWith('merchant', 'python'),
     there: has('python3', { mustHave: true }),
   },
   {
     name: 'PHP',
     file: 'first.php',
     command: ['php', 'first.php'],
-    text: blockWith(MERCHANT, 'php'),
+    text: blockWith('merchant', 'php'),
     there: has('php', { mustHave: true }),
   },
   {
     name: 'Java',
     file: 'First.java',
     command: ['java', 'First.java'],
-    text: blockWith(MERCHANT, 'java'),
+    text: blockWith('merchant', 'java'),
     // Too large to be installed for one sample.
     there: has('java', { mustHave: false }),
   },
@@ -53,13 +52,14 @@ const DOES_NOT_SHIP = /^Do not ship: Payment failed$|"txnStatus":"FAIL"/m
 const SENDS_TO = /^(?:Send the customer to |.*"payment_url":")(http:\/\/127\.0\.0\.1:\d+\/pay\/[0-9a-f]{32})\b/m
 
 const orders = async ({ service }: DemoService) =>
-  (await service.db.query('select order_id, idempotency_key from payment_intents')).rows
+  (await service.db.query("select order_id, idempotency_key from payment_intents where merchant_order_id <> 'DEMO-1'"))
+    .rows
 
 // Together, since most of their time is the pauses of the samples.
 describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { timeout: TIMEOUT_MS }, (sample) => {
   const { file, text, command } = sample
   const start = (demo: DemoService, key = demo.merchantKey) =>
-    runIn({ [file]: text }, command, { baseUrl: demo.url, key })
+    runIn({ [file]: filledIn(text, demo.url) }, command, { baseUrl: demo.url, key })
 
   it.runIf(sample.there)(
     'is taken once, although its first attempt fails, and answers are lost, broken off or refused for the moment',
@@ -101,36 +101,31 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
   })
 })
 
-/** The month that the README's figures come from, and the moments next to it, which belong to other months of India. */
-const SETTLEMENTS = `mid,amount,utr,bank_reference_number,status,initiation_date
-DEMO_MERCHANT,11.00,523504870400,BRN0000,SUCCESS,2026-10-31 23:59:59
-DEMO_MERCHANT,1000.00,523504870405,BRN0001,SUCCESS,2026-11-01 00:00:00
-DEMO_MERCHANT,450.50,523504870406,BRN0002,SUCCESS,2026-11-02 10:00:00
-DEMO_MERCHANT,320.00,523504870407,BRN0003,PENDING,2026-11-03 10:00:00
-DEMO_MERCHANT,87500.00,523504870409,BRN0004,SUCCESS,2026-11-30 23:59:59
-DEMO_MERCHANT,12.00,523504870410,BRN0005,SUCCESS,2026-12-01 00:00:00
-`
-
 async function startWithSettlements() {
   const demo = await startDemoService({ faults: { fetchSettlementList: ['half', 'unavailable'] } })
-  await importSettlements(demo.service.db, Readable.from([SETTLEMENTS]), { now: new Date() })
+  // Beside the settlements of the demo, the moments next to their month, which belong to other months of India.
+  await demo.service.db.query(
+    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+     select 'DEMO_MERCHANT', utr, 11, 'BRN0000', 'SUCCESS', at::timestamptz, at::timestamptz
+       from (values ('BEFORE1', '2026-09-30 23:59:59+05:30'), ('AFTER1', '2026-11-01 00:00:00+05:30')) as near (utr, at)`,
+  )
   return demo
 }
 
 describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
   it.runIf(has('python3', { mustHave: true }))(
-    'is reconciled in Python to the very lines that the README shows, although the list broke off once',
+    'of the demo is reconciled in Python to the very lines that the guide shows, although the list broke off once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
       const files = {
-        'reconcile.py': blockWith(PARTNER, 'python'),
-        'books.csv': blockWith(PARTNER, 'csv'),
+        'reconcile.py': blockWith('partner', 'python'),
+        'statement.csv': blockWith('partner', 'csv'),
       }
       const credentials = { baseUrl: demo.url, key: demo.partnerKey }
-      const command = ['python3', 'reconcile.py', '2026-11', 'books.csv'] as const
+      const command = ['sh', '-c', blockWith('partner', 'sh', 'reconcile.py')] as const
       const { code, stdout, stderr } = await runIn(files, command, credentials)
       expect(code, stderr).toBe(0)
-      expect(stdout).toBe(blockWith(PARTNER, 'text'))
+      expect(stdout).toBe(blockWith('partner', 'text'))
       expect(demo.calls.get('fetchSettlementList')).toBe(3)
 
       const wrongKey = { ...demo.partnerKey, secretKey: 'wrong' }
@@ -145,15 +140,66 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
     'is fetched whole by curl, although the list broke off once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
-      const files = { 'month.sh': `${blockWith(PARTNER, 'sh', 'november.json')}cat november.json` }
+      const files = { 'month.sh': `${blockWith('partner', 'sh', 'october.json')}cat october.json` }
       const { code, stdout } = await runIn(files, ['sh', 'month.sh'], { baseUrl: demo.url, key: demo.partnerKey })
       expect(code).toBe(0)
       expect(JSON.parse(stdout).data.map(({ UTR }: { UTR: string }) => UTR)).toEqual([
-        '523504870405',
-        '523504870406',
-        '523504870407',
-        '523504870409',
+        'DEMON26278000001',
+        'DEMON26280000002',
+        'DEMON26281000003',
+        'DEMON26282000004',
+        'DEMON26303000005',
       ])
     },
   )
+})
+
+const NOTIFIERS: Sample[] = [
+  {
+    name: 'curl and openssl',
+    file: 'notify.sh',
+    command: ['sh', 'notify.sh'],
+    text: blockWith('acquirer', 'sh', 'openssl'),
+    there: has('curl', { mustHave: true }) && has('openssl', { mustHave: true }),
+  },
+  {
+    name: 'Node.js',
+    file: 'notify.mjs',
+    command: [process.execPath, 'notify.mjs'],
+    text: blockWith('acquirer', 'js'),
+    there: true,
+  },
+  {
+    name: 'Python',
+    file: 'notify.py',
+    command: ['python3', 'notify.py'],
+    text: blockWith('acquirer', 'python'),
+    there: has('python3', { mustHave: true }),
+  },
+]
+
+describe.concurrent.each(NOTIFIERS)("the acquirer's notification in $name", { timeout: TIMEOUT_MS }, (sample) => {
+  const { file, text, command } = sample
+
+  it.runIf(sample.there)('makes the order paid, and a wrong secret is told', async ({ expect }) => {
+    const demo = await startDemoService({ signedNow: true })
+    const { service, url: baseUrl, merchantKey: key } = demo
+    const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
+    const { orderId } = (await post(service.app, CREATE, fields, key)).body.data
+    const send = (acquirerSecret: string) =>
+      runIn({ [file]: text }, [...command, orderId, '523504870499'], { baseUrl, key, acquirerSecret })
+
+    const refused = await send('not-the-secret-of-anybody')
+    expect(refused.stdout).toContain('Send X-Signature')
+    const { code, stdout, stderr } = await send(ACQUIRER_SECRETS[0] as string)
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toEqual(JSON.parse(blockWith('acquirer', 'json')))
+    const asked = await post(
+      service.app,
+      '/v1/payments/checkPaymentStatus',
+      { mid: fields.mid as string, order_id: '1001' },
+      key,
+    )
+    expect(asked.body).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: '523504870499' } })
+  })
 })

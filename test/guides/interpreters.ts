@@ -8,7 +8,7 @@ import type { Key } from '../support/service.ts'
 export function has(command: string, { mustHave }: { mustHave: boolean }): boolean {
   const folders = (process.env.PATH ?? '').split(delimiter)
   if (folders.some((folder) => isExecutable(join(folder, command)))) return true
-  const missing = `No ${command}: install it to try the samples of README.md that need it`
+  const missing = `No ${command}: install it to try the samples of the guides that need it`
   if (mustHave && process.env.CI === 'true') throw new Error(missing)
   console.warn(`${missing}. Skipped`)
   return false
@@ -29,13 +29,16 @@ export type Outcome = { code: number | null; stdout: string; stderr: string }
 export async function runIn(
   files: Record<string, string>,
   command: readonly [string, ...string[]],
-  { baseUrl, key }: { baseUrl: string; key: Key },
+  { baseUrl, key, acquirerSecret = '' }: { baseUrl: string; key: Key; acquirerSecret?: string },
 ): Promise<Outcome> {
-  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-readme-'))
+  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
   try {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
     return await run(command, folder, {
       BASE_URL: baseUrl,
+      MID: 'DEMO_MERCHANT',
+      PID: 'DEMO_PARTNER',
+      ACQUIRER_SECRET: acquirerSecret,
       PUBLIC_KEY: key.publicKey,
       SECRET_KEY: key.secretKey,
       // A proxy of the machine has no way to this process.

@@ -1,41 +1,45 @@
-import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { importSettlements } from '../../src/settlements/import.ts'
-import { intentFields, type Key, post } from '../support/service.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import type { Key } from '../support/service.ts'
 import { type DemoService, simulate, startDemoService } from './demo-service.ts'
+import { blocks, blockWith, filledIn } from './guides.ts'
 import { has, runIn } from './interpreters.ts'
-import { blocks, blockWith, MERCHANT, PARTNER } from './readme.ts'
 
-const SETTLEMENTS = `mid,amount,utr,bank_reference_number,status,initiation_date
-DEMO_MERCHANT,1999.00,523504870405,BRN0001,SUCCESS,2026-11-01 00:00:00
-`
-
-describe.runIf(has('curl', { mustHave: true }))('the answers that the README shows', () => {
+describe.runIf(has('curl', { mustHave: true }))('the answers that the guides show', () => {
   let demo: DemoService
   const real: unknown[] = []
 
   beforeAll(async () => {
     demo = await startDemoService()
     const { service, merchantKey, partnerKey } = demo
-    await importSettlements(service.db, Readable.from([SETTLEMENTS]), { now: new Date() })
-    const create = blockWith(MERCHANT, 'sh', '/v1/payments/createPaymentIntent')
-    const check = blockWith(MERCHANT, 'sh', '"$BASE_URL/v1/payments/checkPaymentStatus"')
-    const list = blockWith(PARTNER, 'sh', 'curl -u ')
-    const created = await paste(create, merchantKey)
-    real.push(created, await paste(create, merchantKey), await paste(check, merchantKey))
-    await simulate(service, created.data.orderId, 'SUCCESS')
+    const order = blockWith('merchant', 'sh', '/v1/payments/createOrderRequest')
+    const intent = blockWith('merchant', 'sh', '/v1/payments/createPaymentIntent')
+    const check = blockWith('merchant', 'sh', '"$BASE_URL/v1/payments/checkPaymentStatus"')
+    const list = blockWith('partner', 'sh', 'curl -u ')
+    const created = await paste(order, merchantKey)
+    const intended = await paste(intent, merchantKey)
+    real.push(created, intended)
+    real.push(await paste(order, merchantKey), await paste(check, merchantKey))
+    const { orderId, payment_url: paymentUrl } = created.data
+    await runIn({}, ['sh', '-c', `PAYMENT_URL=${paymentUrl}; ${blockWith('merchant', 'sh', '/simulate')}`], {
+      baseUrl: demo.url,
+      key: merchantKey,
+    })
     real.push(await paste(check, merchantKey), await paste(list, partnerKey))
-    const fields = intentFields('DEMO_MERCHANT', { order_id: '1002' })
-    const ordered = await post(service.app, '/v1/payments/createOrderRequest', fields, merchantKey)
-    await simulate(service, ordered.body.data.orderId, 'FAIL')
-    const askAgain = check.replace('order_id=1001', 'order_id=1002')
-    real.push(ordered.body, await paste(askAgain, merchantKey))
+    real.push(await paste(list.replace('s_date=01', 's_date=32'), partnerKey))
+    real.push((await notify(service, notification(orderId, { UTR: (real[4] as Paid).data.UTR }))).body)
+    const askFailed = check.replace('order_id=1001', 'order_id=1002')
+    await simulate(service, intended.data.orderId, 'FAIL')
+    real.push(await paste(askFailed, merchantKey))
     service.clock.advance(25 * 60)
-    real.push(await paste(askAgain, merchantKey))
+    real.push(await paste(askFailed, merchantKey))
   })
 
   async function paste(commands: string, key: Key) {
-    const { code, stdout } = await runIn({ 'pasted.sh': commands }, ['sh', 'pasted.sh'], { baseUrl: demo.url, key })
+    const { code, stdout } = await runIn({ 'pasted.sh': filledIn(commands, demo.url) }, ['sh', 'pasted.sh'], {
+      baseUrl: demo.url,
+      key,
+    })
     expect(code).toBe(0)
     return JSON.parse(stdout)
   }
@@ -59,6 +63,8 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the README sho
   )
 })
 
+type Paid = { data: { UTR: string } }
+
 const outcome = (answer: unknown) => (answer as { msg: string }).msg
 
 /** What must be alike: names, kinds and order of fields, and how a value is written, though not the value. */
@@ -69,8 +75,8 @@ function shapeOf(value: unknown, name = ''): unknown {
     return Object.entries(value).map(([key, field]) => [key, shapeOf(field, key)])
   }
   if (typeof value !== 'string') return typeof value
-  // The README leaves out parts of links and of identifiers.
-  if (value.includes('://')) return value.split(/[?\d]|localhost|pay\//)[0]
+  // The guides leave out parts of links and of identifiers.
+  if (/:\/\/|^\{PUBLIC_URL\}/.test(value)) return value.replace('{PUBLIC_URL}', 'http://0').split(/[?\d]|pay\//)[0]
   if (/^[0-9a-f]{8}(…|[0-9a-f]{24})$/.test(value)) return 'orderId'
   return value.replaceAll(/\d/g, '0')
 }

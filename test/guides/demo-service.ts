@@ -1,9 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll } from 'vitest'
-import { createPartners } from '../../src/merchants/partners.ts'
-import { type Key, newKey, newMerchant, startService, type TestService } from '../support/service.ts'
+import { ensureDemo } from '../../src/dev/demo.ts'
+import { type Key, startService, type TestService } from '../support/service.ts'
 
 /** What happens to an answer on its way; `unavailable` and `too many` do not even reach the service. */
 export type Fault = 'lost' | 'half' | 'unavailable' | 'too many' | 'none'
@@ -29,12 +32,12 @@ afterAll(() => {
 })
 
 /**
- * A service with the merchant and the partner that `npm start` makes. Calls of an operation meet its `faults` in turn,
+ * A service with all that the demo of `npm start` has. Calls of an operation meet its `faults` in turn,
  * then none. `customer` is what the customer does, a step after each answer that the payment is pending: tries to pay, or
  * leaves until it is over.
  */
 export async function startDemoService(
-  options: { faults?: Record<string, Fault[]>; customer?: Step[] } = {},
+  options: { faults?: Record<string, Fault[]>; customer?: Step[]; signedNow?: boolean } = {},
 ): Promise<DemoService> {
   const calls = new Map<string, number>()
   const steps = [...(options.customer ?? [])]
@@ -66,20 +69,21 @@ export async function startDemoService(
   })
   const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`
   const service = await startService({ sandbox: true, publicUrl: url })
+  // Clients of their own sign by the real clock.
+  if (options.signedNow) service.clock.set(new Date().toISOString())
   target = await service.app.listen({ host: '127.0.0.1', port: 0 })
 
-  const { key: merchantKey } = await newMerchant(service.db, { mid: 'DEMO_MERCHANT' })
-  const partners = createPartners(service.db)
-  await partners.add({ pid: 'DEMO_PARTNER', name: 'Demo Partner' }, new Date())
-  await partners.link('DEMO_PARTNER', 'DEMO_MERCHANT')
-  const partnerKey = await newKey(service.db, { pid: 'DEMO_PARTNER' })
+  // The file of the keys is of no use here: each service has a database of its own.
+  const directory = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
+  closing.push(() => rmSync(directory, { recursive: true, force: true }))
+  const { merchantKey, partnerKey } = await ensureDemo({ databaseUrl: service.databaseUrl, directory, now: new Date() })
   return { service, url, merchantKey, partnerKey, calls }
 
   /** Presses the control of every order's pay page. */
   async function take(step: Step | undefined) {
     if (step === undefined) return
     if (step === 'leaves') return service.clock.advance(UNTIL_OVER_SECONDS)
-    const { rows } = await service.db.query('select order_id from payment_intents')
+    const { rows } = await service.db.query("select order_id from payment_intents where status <> 'SUCCESS'")
     for (const { order_id } of rows) await simulate(service, order_id, step)
   }
 }
@@ -102,6 +106,7 @@ function refuse(response: ServerResponse, statusCode: 429 | 503) {
 }
 
 function withoutHopByHop(headers: IncomingHttpHeaders): Record<string, string> {
-  const { authorization = '', 'content-type': type = '', 'idempotency-key': key } = headers
-  return { authorization, 'content-type': type, ...(key !== undefined && { 'idempotency-key': String(key) }) }
+  const kept = ['authorization', 'content-type', 'idempotency-key', 'x-signature']
+  const entries = kept.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]))
+  return Object.fromEntries(entries)
 }

@@ -1,0 +1,98 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openApiDocument } from '../../src/docs/openapi.ts'
+import { renderGuide } from '../../src/docs/render-guide.ts'
+import { createMetrics } from '../../src/http/metrics.ts'
+import { GUIDES, guideText, ROOT } from './guides.ts'
+
+const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
+const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+/** Without what stands in fenced blocks, where a # begins a comment and brackets are code. */
+const proseOf = (markdown: string) => markdown.replaceAll(/^```[\s\S]*?^```$/gm, '')
+const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!https?:)([^)\s]+)\)/g))
+
+describe.each(GUIDES)('what the guide of the %s names is there', (guide) => {
+  const text = guideText(guide)
+  const anchors = unique(renderGuide(text).matchAll(/ id="([^"]+)"/g))
+  const document = openApiDocument({ publicUrl: 'https://pay.example', takesNotifications: true })
+  const operations = Object.values(document.paths as Record<string, Record<string, unknown>>)
+    .flatMap((methods) => Object.values(methods) as { operationId?: string; tags?: string[] }[])
+    .flatMap(({ operationId, tags }) => (operationId ? [`operations-${tags?.[0]}-${operationId}`] : []))
+  const tags = document.tags.map(({ name }) => `operations-tag-${name}`)
+
+  it.each(['#', ...linksOf(text)].slice(linksOf(text).length > 0 ? 1 : 0))('link %s', (target) => {
+    const [page = '', anchor = ''] = target.split('#')
+    if (page === 'reference') return expect([...operations, ...tags]).toContain(anchor)
+    if (page === '') return expect(['', ...anchors]).toContain(anchor)
+    // From the operator's port to the public one.
+    return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
+  })
+
+  it('no file of the repository, which its reader does not have, those of an installation apart', () => {
+    const files = unique(text.matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g))
+    const installed = ['dist/server.js', 'dist/cli/ops.js', 'src/monitoring/alerts.yml']
+    expect(files.filter((file) => guide !== 'operator' || !installed.includes(file))).toEqual([])
+    for (const file of files.filter((file) => !file.startsWith('dist/')))
+      expect(existsSync(join(ROOT, file))).toBe(true)
+  })
+})
+
+describe("what the operator's guide names is there", () => {
+  const text = guideText('operator')
+
+  it('every setting of .env.example, and no other', () => {
+    const settings = unique(text.slice(text.indexOf('\n## Settings')).matchAll(/^\| `([A-Z_]+)` \|/gm))
+    expect(settings.sort()).toEqual(unique(fileText('.env.example').matchAll(/^([A-Z_]+)=/gm)).sort())
+  })
+
+  it('the limits that a role of PostgreSQL gets, as .env.example says them', () => {
+    for (const line of text.match(/^alter role .*$/gm) ?? []) expect(fileText('.env.example')).toContain(line)
+  })
+
+  it('every service of the compose file that it speaks of', () => {
+    const services = unique(text.matchAll(/docker compose (?:exec|run|stop|start)(?: -\S+)* (\w+)/g))
+    expect(services.length).toBeGreaterThan(2)
+    for (const name of services) expect(fileText('docker-compose.yml')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
+  })
+
+  it.each(['haproxy.cfg', 'pgbouncer.ini'])('%s as the trial of deployments runs with it', (name) => {
+    expect(text).toContain(fileText(`test/deployment/${name}`))
+  })
+
+  it('every metric', async () => {
+    const named = unique(proseOf(text).matchAll(METRIC))
+    const metrics = await createMetrics({}).registry.metrics()
+    expect(named.length).toBeGreaterThan(5)
+    expect(named.filter((name) => !metrics.includes(`# TYPE ${name} `))).toEqual([])
+  })
+})
+
+const METRIC =
+  /`((?:http_request|payment_intents?|payment_notifications|payment_exceptions|payment_acquirers|database|nodejs|process)_[a-z0-9_]+)`/g
+
+describe('what the README names is there', () => {
+  const readme = fileText('README.md')
+
+  it.each(linksOf(readme))('link %s', (target) => {
+    const [path = '', anchor] = target.split('#')
+    if (path !== '') expect(existsSync(join(ROOT, path))).toBe(true)
+    const linked = path === '' ? readme : fileText(path)
+    if (anchor !== undefined) expect(unique(renderGuide(linked).matchAll(/ id="([^"]+)"/g))).toContain(anchor)
+  })
+
+  // dist is what `npm run build` makes.
+  it.each(unique(readme.matchAll(/(?<![\w/.-])((?:src|test|migrations|\.ci)\/[\w./-]*\w)/g)))('file %s', (path) => {
+    expect(existsSync(join(ROOT, path))).toBe(true)
+  })
+
+  it.each(unique(readme.matchAll(/`((?:\.env|docker-compose|Dockerfile|\.nvmrc)[\w.-]*)`/g)))('file %s', (path) => {
+    // `.env` is the reader's own.
+    expect(existsSync(join(ROOT, path === '.env' ? '.env.example' : path))).toBe(true)
+  })
+
+  const { scripts } = JSON.parse(fileText('package.json'))
+  it.each(unique(readme.matchAll(/\bnpm run (?:-s )?([\w:]+)/g)))('script %s', (name) => {
+    expect(Object.keys(scripts)).toContain(name)
+  })
+})
