@@ -54,8 +54,11 @@ export type Checkout = {
 
 export type Order = { orderId: string; payment_url: string }
 
-/** A service, a shop and a browser for a test file; each test's tabs are closed, and must have been without fault. */
-export function useCheckout(options: { sandbox?: boolean } = {}): Checkout {
+/**
+ * A service, a shop and a browser for a test file; each test's tabs are closed, and must have been without fault.
+ * `origins` are others that tabs may ask for; a test file may fill it in later.
+ */
+export function useCheckout(options: { sandbox?: boolean; origins?: string[] } = {}): Checkout {
   const checkout = { visits: [] as string[] } as Checkout
   let browser: Browser
   let merchant: { mid: string; key: Key }
@@ -118,7 +121,7 @@ export function useCheckout(options: { sandbox?: boolean } = {}): Checkout {
   checkout.openTab = async (tabOptions = {}) => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...tabOptions })
     const tab = Object.assign(await context.newPage(), { faults: [] as string[] })
-    const own = [new URL(checkout.publicUrl).origin, new URL(checkout.shopUrl).origin]
+    const own = [new URL(checkout.publicUrl).origin, new URL(checkout.shopUrl).origin, ...(options.origins ?? [])]
     tab.on('pageerror', (error) => tab.faults.push(`script: ${error.message}`))
     tab.on('dialog', (dialog) => {
       tab.faults.push(`dialog: ${dialog.message()}`)

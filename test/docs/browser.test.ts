@@ -1,22 +1,46 @@
-import { describe, expect, it } from 'vitest'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import fastify from 'fastify'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { operatorGuideRoutes } from '../../src/docs/routes.ts'
 import { browserPath, type OpenPage, SOON, useCheckout } from '../checkout/browser.ts'
 import { DOCUMENT } from '../support/openapi.ts'
 import { newMerchant } from '../support/service.ts'
 
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What keeps people from using the page, or a part of it, as axe finds it. */
+async function violations(tab: OpenPage, part = 'html'): Promise<string[]> {
+  if (!(await tab.evaluate('"axe" in window'))) await tab.evaluate(`${AXE}; 0`)
+  const found = await tab.evaluate(
+    `axe.run('${part}', { resultTypes: ['violations'] }).then(({ violations }) =>
+       violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`,
+  )
+  return found as string[]
+}
+
+const widthOf = (tab: OpenPage) => tab.evaluate('document.documentElement.scrollWidth')
+
+const SCREENS = [320, 1280].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+)
+const screen = ({ width, colorScheme }: (typeof SCREENS)[number]) => ({ viewport: { width, height: 844 }, colorScheme })
+
+/** For a machine on which much else runs; alone, a test takes some seconds. */
+const SLOW_MS = 240_000
+
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
-describe.runIf(browserPath)('the docs page, in a real browser, behind a proxy under a path', () => {
+describe.runIf(browserPath)('the reference, in a real browser, behind a proxy under a path', () => {
   const checkout = useCheckout()
 
   const block = (tab: OpenPage, operation: string) => tab.locator(`.opblock[id$="-${operation}"]`)
 
-  async function open(tab: OpenPage, ...operations: string[]) {
-    await tab.goto(`${checkout.publicUrl}/docs`)
-    for (const operation of operations) {
-      await block(tab, operation).locator('.opblock-summary-control').click()
-      await block(tab, operation).locator('.responses-table').first().waitFor(SOON)
-    }
+  async function toggle(tab: OpenPage, operation: string) {
+    await block(tab, operation).locator('.opblock-summary-control').click()
   }
+  const isOpen = (tab: OpenPage, operation: string) =>
+    block(tab, operation).locator('.responses-table').first().waitFor(SOON)
 
   async function authorize(tab: OpenPage, { publicKey, secretKey }: { publicKey: string; secretKey: string }) {
     await tab.getByRole('button', { name: 'Authorize' }).click()
@@ -31,7 +55,9 @@ describe.runIf(browserPath)('the docs page, in a real browser, behind a proxy un
   it('creates a payment intent out of what it has filled in, given credentials', async () => {
     const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
     const tab = await checkout.openTab(PHONE)
-    await open(tab, 'createPaymentIntent')
+    // As the guides link to it.
+    await tab.goto(`${checkout.publicUrl}/docs/reference#operations-Merchant-createPaymentIntent`)
+    await isOpen(tab, 'createPaymentIntent')
     await authorize(tab, key)
     const operation = block(tab, 'createPaymentIntent')
     expect(await operation.getByPlaceholder('order_id').inputValue()).toBe('')
@@ -45,14 +71,123 @@ describe.runIf(browserPath)('the docs page, in a real browser, behind a proxy un
     }
   })
 
-  it.each([390, 320, 1280])('is nowhere wider than a screen of %i pixels, with every operation open', async (width) => {
-    const tab = await checkout.openTab({ viewport: { width, height: 844 } })
-    const methods: Record<string, object>[] = Object.values(DOCUMENT.paths)
-    const operations = methods.flatMap((byMethod) => Object.values(byMethod))
-    const names = operations.flatMap((operation) => ('operationId' in operation ? [String(operation.operationId)] : []))
-    expect(names.length).toBeGreaterThan(9)
-    await open(tab, ...names)
-    expect(await tab.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
-    expect(await tab.getByText('No links').first().isVisible()).toBe(false)
+  it.each(SCREENS)(
+    'is nowhere wider than $width pixels and can be used by everybody, in the $colorScheme, with operations open in turn',
+    { timeout: SLOW_MS },
+    async (on) => {
+      const tab = await checkout.openTab(screen(on))
+      const methods: Record<string, object>[] = Object.values(DOCUMENT.paths)
+      const operations = methods.flatMap((byMethod) => Object.values(byMethod))
+      const names = operations.flatMap((operation) =>
+        'operationId' in operation ? [String(operation.operationId)] : [],
+      )
+      expect(names.length).toBeGreaterThan(9)
+      await tab.goto(`${checkout.publicUrl}/docs/reference`)
+      await block(tab, 'readyz').waitFor(SOON)
+      expect(await violations(tab)).toEqual([])
+      // Every one of them on the phone in the light and on the desktop in the dark; the colours differ by the scheme only.
+      const all = (on.width === 320) === (on.colorScheme === 'light')
+      for (const name of all ? names : names.slice(0, 1)) {
+        await toggle(tab, name)
+        await isOpen(tab, name)
+        expect(await widthOf(tab), name).toBeLessThanOrEqual(on.width)
+        expect(await tab.getByText('No links').first().isVisible()).toBe(false)
+        expect(await violations(tab, '.opblock.is-open')).toEqual([])
+        await toggle(tab, name)
+      }
+    },
+  )
+})
+
+describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under a path', () => {
+  const origins: string[] = []
+  const checkout = useCheckout({ sandbox: true, origins })
+  const operators = fastify()
+  let operatorsUrl: string
+  beforeAll(async () => {
+    operatorGuideRoutes(operators, { publicUrl: checkout.publicUrl })
+    operatorsUrl = await operators.listen({ host: '127.0.0.1', port: 0 })
+    origins.push(operatorsUrl)
+  })
+  afterAll(() => operators.close())
+
+  const PAGES = [
+    'docs',
+    'docs/merchant',
+    'docs/partner',
+    'docs/acquirer',
+    'docs/thanks?order_id=1001',
+    'the operator’s',
+  ]
+  const addressOf = (page: string) =>
+    page.startsWith('docs') ? `${checkout.publicUrl}/${page}` : `${operatorsUrl}/docs`
+
+  it.each(SCREENS)(
+    'are not wider than $width pixels and can be used by everybody, in the $colorScheme',
+    { timeout: SLOW_MS },
+    async (on) => {
+      const tab = await checkout.openTab(screen(on))
+      for (const page of PAGES) {
+        await tab.goto(addressOf(page))
+        // Folded samples too.
+        await tab.evaluate('for (const folded of document.querySelectorAll("details")) folded.open = true')
+        expect(await widthOf(tab), page).toBeLessThanOrEqual(on.width)
+        expect(await violations(tab), page).toEqual([])
+        const ground = await tab.evaluate('getComputedStyle(document.body).backgroundColor')
+        expect(ground).toBe(on.colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(255, 255, 255)')
+      }
+    },
+  )
+
+  it('lead from one to another, by links that all work', async () => {
+    const tab = await checkout.openTab()
+    const seen = new Set<string>()
+    const open = PAGES.map(addressOf)
+    for (let address = open.pop(); address !== undefined; address = open.pop()) {
+      if (seen.has(address)) continue
+      seen.add(address)
+      const answer = await tab.goto(address)
+      expect(answer?.status(), address).toBe(200)
+      if (address.endsWith('.json')) continue
+      const links = await tab.evaluate('[...document.querySelectorAll("a[href]")].map(({ href }) => href)')
+      for (const link of links as string[]) {
+        const { origin, pathname, hash } = new URL(link)
+        if (origin + pathname === new URL(address).origin + new URL(address).pathname) {
+          const target = hash === '' ? 'body' : `[id="${hash.slice(1)}"]`
+          expect(await tab.locator(target).count(), link).toBe(1)
+        } else open.push(origin + pathname)
+      }
+    }
+    expect(seen.size).toBeGreaterThan(7)
+  })
+
+  it('copy a sample at the press of a button, of a terminal only what is typed', async () => {
+    const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
+    const copied = async (text: string) => {
+      const block = tab.locator('.code', { hasText: text }).first()
+      await block.getByRole('button', { name: 'Copy' }).click()
+      await block.getByRole('button', { name: 'Copied' }).waitFor(SOON)
+      return tab.evaluate('navigator.clipboard.readText()')
+    }
+    await tab.goto(addressOf('docs/merchant'))
+    expect(await copied('export BASE_URL')).toMatch(
+      new RegExp(`^export BASE_URL=${checkout.publicUrl} MID=DEMO_MERCHANT\nexport PUBLIC_KEY=.*\n$`),
+    )
+    await tab.goto(addressOf('the operator’s'))
+    expect(await copied('2 inserted')).toBe('ops settlements import - < settlements.csv\n'.repeat(2))
+  })
+
+  it('can be read and walked without JavaScript, and then have no buttons that do nothing', async () => {
+    const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
+    await tab.goto(addressOf('docs/merchant'))
+    expect(await tab.getByRole('button').count()).toBe(0)
+    await tab.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Refusals' }).click()
+    const heading = tab.getByRole('heading', { name: 'Refusals' })
+    const top = async () => (await heading.boundingBox())?.y ?? Number.NaN
+    // Below the header, which stays, and not hidden by it.
+    await expect.poll(top, SOON).toBeLessThan(200)
+    expect(await top()).toBeGreaterThan(40)
+    await tab.getByText('PHP 8.1').click()
+    expect(await tab.getByText('stream_context_create').isVisible()).toBe(true)
   })
 })

@@ -26,26 +26,31 @@ SwaggerUIBundle({
   validatorUrl: null,
   // Its colours are too weak to read, in the light as in the dark.
   syntaxHighlight: { activated: false },
-  onComplete: showOperation,
 })
-addEventListener('hashchange', showOperation)
 
-/**
- * Opens the operation that the address names, which is how the guides link to one: #operations-Merchant-createPaymentIntent.
- * Swagger UI's own deepLinking would put a link inside a button.
- */
-function showOperation() {
-  const block = document.getElementById(location.hash.slice(1))
-  if (block?.classList.contains('opblock') && !block.classList.contains('is-open')) {
-    block.querySelector('.opblock-summary-control').click()
+// The guides link to an operation by its id, #operations-Merchant-createPaymentIntent: it is opened as soon as it is drawn.
+// Swagger UI's own deepLinking would put a link inside a button.
+let wanted = location.hash.slice(1)
+addEventListener('hashchange', () => {
+  wanted = location.hash.slice(1)
+  showWanted()
+})
+
+function showWanted() {
+  const part = wanted && document.getElementById(wanted)
+  if (!part) return
+  wanted = ''
+  if (part.classList.contains('opblock') && !part.classList.contains('is-open')) {
+    part.querySelector('.opblock-summary-control').click()
   }
-  block?.scrollIntoView()
+  part.scrollIntoView()
 }
 
 // Swagger UI leaves some things without what screen readers and keyboards need: it is added whenever it draws.
 new MutationObserver(amend).observe(document.getElementById('docs'), { childList: true, subtree: true })
 
 function amend() {
+  showWanted()
   const about = document.querySelector('#docs .information-container')
   about?.setAttribute('role', 'region')
   about?.setAttribute('aria-label', 'About')
