@@ -18,7 +18,7 @@ export function demoCommands(demo: Demo, now: Date): string {
     customer_mobile: '9876543210',
   }
   const settlements = { pid: demo.pid, mid: demo.mid, s_date: SETTLED_MONTH.first, e_date: SETTLED_MONTH.last }
-  const { OPS_PORT } = process.env
+  const { OPS_PORT, ACQUIRER_SECRETS } = process.env
   return [
     '',
     'Ready, with a demo merchant and a demo partner.',
@@ -41,7 +41,16 @@ export function demoCommands(demo: Demo, now: Date): string {
     '',
     curl('/v1/partner/fetchSettlementList', settlements),
     '',
-    '3. Read on in a browser:',
+    ...(ACQUIRER_SECRETS
+      ? [
+          "3. Be the bank that tells of a payment: what the samples of the acquirer's guide need:",
+          '',
+          `export BASE_URL=${base}`,
+          `export ACQUIRER_SECRET=${ACQUIRER_SECRETS.split(',')[0]}`,
+          '',
+        ]
+      : []),
+    'Read on in a browser:',
     '',
     `   ${base}/docs   guides with samples, and every operation to try`,
     `   http://localhost:${OPS_PORT || 3001}/docs   for whoever runs the service`,

@@ -12,7 +12,7 @@ if (bringsDatabase()) {
   // Its pay pages carry a control that pays without money: there is nobody's bank behind the demo.
   process.env.SANDBOX = 'on'
   // With one the acquirer's guide is served, and its samples work.
-  process.env.ACQUIRER_SECRETS ||= randomBytes(24).toString('hex')
+  if (!process.env.ACQUIRER_SECRETS_FILE) process.env.ACQUIRER_SECRETS ||= randomBytes(24).toString('hex')
   // Nobody balances over a demo: Ctrl-C means now.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Demo, ensureDemo } from '../../src/dev/demo.ts'
+import { demoCommands } from '../../src/dev/demo-commands.ts'
+import { has, run } from '../guides/interpreters.ts'
+import { POSTS } from '../support/openapi.ts'
+import { post, startService, type TestService } from '../support/service.ts'
+
+const CHECK = '/v1/payments/checkPaymentStatus'
+const FORM = 'application/x-www-form-urlencoded'
+
+let service: TestService
+let url: string
+let folder: string
+let demo: Demo
+const ensure = () => ensureDemo({ databaseUrl: service.databaseUrl, directory: folder, now: new Date() })
+beforeAll(async () => {
+  service = await startService({ sandbox: true })
+  url = await service.app.listen({ host: '127.0.0.1', port: 0 })
+  folder = mkdtempSync(join(tmpdir(), 'upi-payments-demo-'))
+  demo = await ensure()
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+it('makes the demo once: a second start keeps its keys, and what it finds', async () => {
+  expect(await ensure()).toEqual(demo)
+  const { rows } = await service.db.query('select count(*)::int as keys from access_keys')
+  expect(rows).toEqual([{ keys: 2 }])
+})
+
+it('lets the example of checkPaymentStatus work in the demo, to the letter', async () => {
+  const { requestBody, responses } = POSTS[CHECK] ?? {}
+  const asked = await post(service.app, CHECK, requestBody?.content[FORM]?.example, demo.merchantKey)
+  expect(asked.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
+})
+
+it.runIf(has('curl', { mustHave: true }))(
+  'prints commands that, pasted in their order, make an order, ask for it and list settlements, a line each',
+  async () => {
+    const { PUBLIC_URL } = process.env
+    process.env.PUBLIC_URL = url
+    const text = demoCommands(demo, new Date())
+    process.env.PUBLIC_URL = PUBLIC_URL ?? ''
+    expect(text.split('\n').filter((line) => line.length > 110)).toEqual([])
+    // Commands begin at the margin, and go on where a line ends in a backslash; the rest is prose.
+    const commands = text.match(/^(?:export|curl) (?:.*\\\n)*.*$/gm) ?? []
+    const { code, stdout, stderr } = await run(['sh', '-c', commands.join('\n')], folder, {
+      NO_PROXY: '127.0.0.1',
+      no_proxy: '127.0.0.1',
+    })
+    expect(code, stderr).toBe(0)
+    const answers = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(answers.map(({ msg }) => msg)).toEqual([
+      'Order request created successfully',
+      'Payment pending',
+      'Settlements found',
+    ])
+    expect(answers[2].data).toHaveLength(5)
+  },
+)

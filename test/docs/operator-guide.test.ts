@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest'
+import { createTestDatabase } from '../support/database.ts'
+import { startServerProcess } from '../support/server-process.ts'
+
+it('the guide of the operator is at /docs of the port for operators, and nowhere on the public one', async () => {
+  const { url, drop } = await createTestDatabase()
+  const server = await startServerProcess(url, { PUBLIC_URL: 'https://pay.example.in/upi' })
+  try {
+    const answer = await fetch(`http://127.0.0.1:${server.opsPort}/docs`)
+    const text = await answer.text()
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
+    expect(text).toContain('<h1>For the operator</h1>')
+    expect(text).toContain('href="https://pay.example.in/upi/docs"')
+    expect((await fetch(`http://127.0.0.1:${server.opsPort}/docs/guide.css`)).status).toBe(200)
+    for (const path of ['/docs/operator', '/guides/operator.md']) {
+      expect((await fetch(`${server.url}${path}`)).status).toBe(404)
+    }
+    expect(await (await fetch(`${server.url}/docs`)).text()).not.toContain('docs/operator')
+  } finally {
+    await server.stop()
+    await drop()
+  }
+})
