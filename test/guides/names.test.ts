@@ -31,7 +31,13 @@ describe.each(GUIDES)('what the guide of the %s names is there', (guide) => {
 
   it('no file of the repository, which its reader does not have, those of an installation apart', () => {
     const files = unique(text.matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g))
-    const installed = ['dist/server.js', 'dist/cli/ops.js', 'src/monitoring/alerts.yml']
+    const installed = [
+      'dist/server.js',
+      'dist/cli/ops.js',
+      'src/db/grants.sql',
+      'src/db/roles.sql',
+      'src/monitoring/alerts.yml',
+    ]
     expect(files.filter((file) => guide !== 'operator' || !installed.includes(file))).toEqual([])
     for (const file of files.filter((file) => !file.startsWith('dist/')))
       expect(existsSync(join(ROOT, file))).toBe(true)
