@@ -18,7 +18,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 
-// What it takes to spread the schema by mid over a distributed PostgreSQL: README, "When one machine is not enough".
+// What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
 
 /** Every node would hold them whole. Any other table is a tenant's, a new one too. */
 const SMALL_TABLES = ['merchants', 'partners', 'partner_merchants', 'access_keys', 'schema_migrations']

@@ -24,7 +24,7 @@ export type Balancer = {
   untilBothServe: () => Promise<void>
 }
 
-/** HAProxy with the configuration that the README shows, its addresses apart. */
+/** HAProxy with the configuration that the operator's guide shows, its addresses apart. */
 export async function startHaproxy(directory: string, ports: [number, number]): Promise<Balancer> {
   const port = await freePort()
   const watchPort = await freePort()

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
@@ -77,14 +77,17 @@ describe("what the operator's guide names is there", () => {
 const METRIC =
   /`((?:http_request|payment_intents?|payment_notifications|payment_exceptions|payment_acquirers|database|nodejs|process)_[a-z0-9_]+)`/g
 
-describe('what the README names is there', () => {
-  const readme = fileText('README.md')
+const READMES = ['README.md', ...['attacks', 'bench', 'deployment', 'faults'].map((name) => `test/${name}/README.md`)]
+
+describe.each(READMES)('what %s names is there', (file) => {
+  const readme = fileText(file)
 
   it.each(linksOf(readme))('link %s', (target) => {
     const [path = '', anchor] = target.split('#')
-    if (path !== '') expect(existsSync(join(ROOT, path))).toBe(true)
-    const linked = path === '' ? readme : fileText(path)
-    if (anchor !== undefined) expect(unique(renderGuide(linked).matchAll(/ id="([^"]+)"/g))).toContain(anchor)
+    const linkedFile = path === '' ? file : join(dirname(file), path)
+    expect(existsSync(join(ROOT, linkedFile))).toBe(true)
+    if (anchor !== undefined)
+      expect(unique(renderGuide(fileText(linkedFile)).matchAll(/ id="([^"]+)"/g))).toContain(anchor)
   })
 
   // dist is what `npm run build` makes.

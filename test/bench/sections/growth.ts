@@ -66,7 +66,7 @@ function costFinding(bySize: Record<string, Cost[]>): Finding {
       return { contender: `${stored} stored`, unit: 'requests/s', samples: samples('requestsPerSecond') }
     }),
     figures: [],
-    notes: [`For the README:\n\n${table.join('\n')}`],
+    notes: [`For test/bench/README.md:\n\n${table.join('\n')}`],
   }
 }
 
@@ -89,7 +89,7 @@ async function oneAndTwo({ database, requests, service }: Stage): Promise<Findin
     ],
     figures: [{ what: '2 instances / 1 instance', samples: ratios(series.two, series.one), unit: '×' }],
     notes: [
-      `For the README:\n\n| instances | requests/s |\n|--:|--:|\n| 1 | ${row(series.one)} |\n| 2 | ${row(series.two)} |`,
+      `For test/bench/README.md:\n\n| instances | requests/s |\n|--:|--:|\n| 1 | ${row(series.one)} |\n| 2 | ${row(series.two)} |`,
       'Load generator, PostgreSQL and every instance share the cores of this machine.',
     ],
   }
