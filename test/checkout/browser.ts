@@ -129,7 +129,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
     })
     // A broken Content-Security-Policy is such an error too.
     tab.on('console', (message) => {
-      if (message.type() === 'error') tab.faults.push(`console: ${message.text()}`)
+      if (message.type() === 'error') tab.faults.push(`console: ${message.text()} ${message.location().url}`)
     })
     context.on('request', (sent) => {
       const { protocol, origin } = new URL(sent.url())

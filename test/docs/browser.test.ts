@@ -146,9 +146,13 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     for (let address = open.pop(); address !== undefined; address = open.pop()) {
       if (seen.has(address)) continue
       seen.add(address)
+      // A file, which names no icon: opened as a page, Chromium would ask for one at the root, which is not the service's.
+      if (address.endsWith('.json')) {
+        expect((await tab.request.get(address)).status(), address).toBe(200)
+        continue
+      }
       const answer = await tab.goto(address)
       expect(answer?.status(), address).toBe(200)
-      if (address.endsWith('.json')) continue
       // Ours: what Swagger UI draws is not walked.
       const links = await tab.evaluate(
         '[...document.querySelectorAll("header a, .contents a, .guide a, .file a")].map(({ href }) => href)',
