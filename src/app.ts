@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { acquirerRoutes } from './acquirer/routes.ts'
@@ -16,7 +17,7 @@ import { createReadRouter } from './db/replica.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { registerAnswerDeadline } from './http/answer-deadline.ts'
 import { refuseBrokenHttp, refuseConnect, refuseExpectation } from './http/broken-http.ts'
-import { CONNECTION_LIMITS, type ConnectionLimits, createHttpServer } from './http/connections.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits, createHttpServer, streamAlone } from './http/connections.ts'
 import { refuseBadUrl, registerErrorHandling } from './http/error-handler.ts'
 import { healthRoutes } from './http/health.ts'
 import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
@@ -99,8 +100,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     done()
   })
   // As late as this: a connection whose request came before the drain would stay open, and hold up the end.
-  app.addHook('onSend', (_request, reply, _payload, done) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     if (isDraining()) reply.header('connection', 'close')
+    if (payload instanceof Readable) streamAlone(reply.raw)
     done()
   })
   registerErrorHandling(app, errorHandling)

@@ -23,6 +23,9 @@ begin
   execute format('alter database %I owner to upi_owner', current_database());
   -- By default every role may make temporary tables, and so fill the disk.
   execute format('revoke temporary on database %I from public', current_database());
+  -- Nor large objects, which every role may make by default.
+  revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
+    lowrite(integer, bytea) from public;
 
   for statement in
     select format('alter table %s owner to upi_owner', oid::regclass)

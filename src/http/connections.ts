@@ -15,9 +15,10 @@ export const CONNECTION_LIMITS = {
   stalledMs: 60_000,
   /**
    * Requests under way on one connection. Browsers and proxies send one at a time; each one more costs memory and a place
-   * in every queue before any is answered: 100,000 at once were measured to block the event loop for 3 s.
+   * in every queue before any is answered: 100,000 at once were measured to block the event loop for 3 s. Their answers wait in
+   * memory: with 32, some 200 connections that read slowly held 500 MB.
    */
-  requestsUnderWay: 32,
+  requestsUnderWay: 8,
   /** As many as pay pages may be open, and room for all others. Each takes about 20 KB. */
   connections: 12_000,
   /** Open files kept for the database, the log and the operator's listener. A process that has none left fails anywhere. */
@@ -41,6 +42,8 @@ export type Connection = {
   underWay: Set<ServerResponse>
   /** The answer to the latest request whose headers have come. */
   last: ServerResponse | undefined
+  /** Whether an answer of unknown length is under way. */
+  isStreaming: boolean
 }
 
 const connections = new WeakMap<Duplex, Connection>()
@@ -48,9 +51,22 @@ const connections = new WeakMap<Duplex, Connection>()
 export function connectionOf(socket: Duplex): Connection {
   const known = connections.get(socket)
   if (known) return known
-  const connection = { underWay: new Set<ServerResponse>(), last: undefined }
+  const connection = { underWay: new Set<ServerResponse>(), last: undefined, isStreaming: false }
   connections.set(socket, connection)
   return connection
+}
+
+/**
+ * Keeps the answers to pipelined requests from waiting in memory behind a stream, such as the events of a pay page, which may
+ * last for hours: the connection is closed when anything else is under way on it.
+ */
+export function streamAlone(response: ServerResponse) {
+  const connection = connectionOf(response.req.socket)
+  connection.isStreaming = true
+  response.once('close', () => {
+    connection.isStreaming = false
+  })
+  if (connection.underWay.size > 1) response.req.socket.destroy()
 }
 
 export type Handlers = {
@@ -87,7 +103,7 @@ export function createHttpServer({ request, unknownExpectation }: Handlers, limi
       if (socket.destroyed) return
       const connection = connectionOf(socket)
       const { underWay } = connection
-      if (underWay.size >= limits.requestsUnderWay) {
+      if (underWay.size >= limits.requestsUnderWay || connection.isStreaming) {
         stopParsing(socket)
         socket.destroy()
         return

@@ -13,7 +13,7 @@ declare module 'fastify' {
 }
 
 /** Who calls here is a shop's, a partner's or a bank's server. Everywhere else it may be a customer. */
-const CALLED_BY_SERVERS = /^\/(v1|acquirer)\//
+const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
 /** What nginx calls a client that left before its answer, and what operators therefore look for. It is never sent. */
 const CLIENT_GONE = 499

@@ -67,7 +67,10 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
       const { rows } = await db.query<ReportedIntent>(
         `select i.mid, i.order_id as "orderId", i.amount, i.status, upper(i.utr) as utr, i.expires_at as "expiresAt",
                 exists (select from payment_intents o where o.mid = i.mid and o.utr = $2 and o.order_id <> i.order_id)
-                  as "utrOfAnother",
+                  -- The second payment of another order is to be refunded: it must not pay this one as well.
+                  or exists (select from payment_exceptions e
+                              where e.mid = i.mid and e.kind = 'double payment' and e.utr = $2
+                                and e.order_id <> i.order_id) as "utrOfAnother",
                 exists (select from payment_attempts a
                          where a.mid = i.mid and a.order_id = i.order_id and a.status = $3 and a.attempt = $4)
                   or exists (select from payment_changes c
@@ -261,7 +264,7 @@ const EXCEPTION = `
 
 /** What tells an attempt from its order's others, and the same for each of its repeats. */
 function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {
-  return utr ?? paidAt?.toISOString() ?? ''
+  return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }
 
 /** The beginning of `body` as text that PostgreSQL takes: it has no NUL, and at most UNREADABLE_LIMIT_BYTES of UTF-8. */

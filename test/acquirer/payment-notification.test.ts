@@ -183,6 +183,27 @@ describe('200', () => {
     expect(await stored(second)).toMatchObject({ status: 'PENDING', exceptions: [{ kind: 'UTR of another order' }] })
   })
 
+  it('lets the UTR of a double payment, which is to be refunded, pay no other order', async () => {
+    const [paidTwice, other] = [await newOrder(), await newOrder()]
+    const [first, second] = [newUtr(), newUtr()]
+    for (const UTR of [first, second]) await notify(service, notification(paidTwice, { UTR }))
+    expect((await notify(service, notification(other, { UTR: second }))).status).toBe(409)
+    expect(await stored(other)).toMatchObject({ status: 'PENDING', exceptions: [{ kind: 'UTR of another order' }] })
+  })
+
+  it('keeps a reversal also where an earlier attempt of the same UTR had failed', async () => {
+    const orderId = await newOrder()
+    const UTR = newUtr()
+    const failedAt = (paidAt: string) => notification(orderId, { status: 'FAIL', UTR, paidAt })
+    await notify(service, failedAt('2026-03-31T23:50:00+05:30'))
+    await notify(service, notification(orderId, { UTR }))
+    for (let i = 0; i < 2; i++) await notify(service, failedAt('2026-03-31T23:58:00+05:30'))
+    expect((await stored(orderId)).exceptions).toMatchObject([{ kind: 'failure after success' }])
+    // A repeat of the earlier one changes nothing.
+    await notify(service, failedAt('2026-03-31T23:50:00+05:30'))
+    expect((await stored(orderId)).exceptions).toHaveLength(1)
+  })
+
   it('keeps a second success with another UTR as a double payment, and answers 200', async () => {
     const orderId = await newOrder()
     await notify(service, notification(orderId, { UTR: '900000000001' }))
