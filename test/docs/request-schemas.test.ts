@@ -18,13 +18,22 @@ const BEYOND_JSON_SCHEMA: Record<string, (body: Body) => boolean> = {
   'blanks and line breaks of a note are mended before it is measured': ({ note }) =>
     typeof note === 'string' && /^[\s\u0085]|[\s\u0085]$|\r\n/.test(note),
   'a redirect_url is one that a browser can read': ({ redirect_url }) =>
-    typeof redirect_url === 'string' && !URL.canParse(redirect_url),
+    typeof redirect_url === 'string' && !isReadable(redirect_url),
   'a redirect_url is measured in UTF-16 units': ({ redirect_url }) =>
     typeof redirect_url === 'string' && redirect_url.length > 2048 && [...redirect_url].length <= 2048,
   'a date exists': ({ s_date, e_date }) => [s_date, e_date].some((date) => isNoDay(date)),
   's_date is not after e_date': ({ s_date, e_date }) => sortable(e_date) !== '' && sortable(s_date) > sortable(e_date),
   'a number has at most two decimals': ({ status, amount }) =>
     status !== undefined && typeof amount === 'number' && !/^-?\d+(\.\d{1,2})?$/.test(String(amount)),
+}
+
+/** Not URL.canParse, which Node.js 20 gets wrong once it is optimised. */
+const isReadable = (address: string) => {
+  try {
+    return new URL(address) !== null
+  } catch {
+    return false
+  }
 }
 
 const DATE = /^(\d\d)-(\d\d)-(\d{4})$/
@@ -139,6 +148,20 @@ function resolved(schema: { $ref?: string }): object {
   const name = schema.$ref?.split('/').at(-1) as keyof typeof DOCUMENT.components.schemas | undefined
   return name === undefined ? schema : (DOCUMENT.components.schemas[name] as object)
 }
+
+it('takes an address with letters such as ü however often it was asked', () => {
+  const body = {
+    mid: 'M1',
+    amount: '1',
+    redirect_url: 'https://ü.example/ñ',
+    note: 'x',
+    customer_name: 'Asha',
+    customer_email: 'a@b.co',
+    customer_mobile: '9876543210',
+  }
+  const refused = Array.from({ length: 20_000 }, () => CreatePaymentIntent.safeParse(body).success).filter((ok) => !ok)
+  expect(refused).toHaveLength(0)
+})
 
 describe('the document takes what the service takes', () => {
   it('in every operation', () => {
