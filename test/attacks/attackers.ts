@@ -5,12 +5,15 @@ import { idleReaders } from './attackers/idle-readers.ts'
 import { livePages } from './attackers/live-pages.ts'
 import { longHosts } from './attackers/long-hosts.ts'
 import { longPaths } from './attackers/long-paths.ts'
+import { manyLists } from './attackers/many-lists.ts'
+import { manyQrs } from './attackers/many-qrs.ts'
 import { pipelining } from './attackers/pipelining.ts'
 import { qrImages } from './attackers/qr-images.ts'
 import { randomKeys } from './attackers/random-keys.ts'
 import { silentConnections } from './attackers/silent-connections.ts'
 import { slowLists } from './attackers/slow-lists.ts'
 import { slowSenders } from './attackers/slow-senders.ts'
+import { unsentBodies } from './attackers/unsent-bodies.ts'
 import type { Attacker } from './target.ts'
 
 /** Whoever attacks by connections alone, in the order in which they do. */
@@ -21,8 +24,11 @@ export const ATTACKERS = {
   readers: idleReaders,
   silent: silentConnections,
   pages: livePages,
+  unsent: unsentBodies,
   qr: qrImages,
+  qrs: manyQrs,
   lists: slowLists,
+  'many-lists': manyLists,
   keys: randomKeys,
   'broken-hosts': brokenHosts,
   paths: longPaths,

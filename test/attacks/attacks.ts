@@ -38,7 +38,9 @@ export const ATTACKS: Record<string, Attack> = {
       return { ...blow, broken }
     },
   },
+  unsent: { seconds: 15, door: 'service', strike: by('unsent') },
   qr: { seconds: 10, door: 'service', strike: by('qr') },
+  qrs: { seconds: 10, door: 'service', strike: by('qrs') },
   lists: {
     seconds: 15,
     door: 'service',
@@ -47,6 +49,7 @@ export const ATTACKS: Record<string, Attack> = {
       return { ...blow, broken }
     },
   },
+  'many-lists': { seconds: 10, door: 'service', strike: by('many-lists') },
   migration: { seconds: 10, door: 'service', strike: waitWithMigration },
   database: { seconds: 10, door: 'service', strike: stopDatabase },
   keys: { seconds: 8, door: 'service', strike: by('keys') },

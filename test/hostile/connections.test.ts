@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Agent } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { residentMB } from '../bench/processes.ts'
@@ -95,6 +95,10 @@ describe('one client with many requests or connections', () => {
   it.each([
     ['are silent', ''],
     ['are idle after one request', 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'],
+    [
+      'never send the body of their request',
+      'POST /acquirer/paymentNotification HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n\r\n',
+    ],
   ])(
     `that opens ${SILENT} connections which %s keeps nobody else out, nor ends the process`,
     async (_how, bytes) => {
@@ -144,6 +148,22 @@ describe('a connection', () => {
     await expect.poll(openConnections).toBe(1)
     await expect.poll(openConnections, { timeout: 20_000, interval: 200 }).toBe(0)
     socket.destroy()
+  })
+
+  it('whose reader takes nothing gives its place to the next client', async () => {
+    const places = 20
+    const crowded = await startService({ connectionLimits: { connections: places } })
+    await crowded.app.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = crowded.app.server.address() as AddressInfo
+    const large = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n'
+    const readers = Array.from({ length: 2 * places }, () => open(port).pause())
+    for (const reader of readers) {
+      reader.write(large.repeat(8))
+      await sleep(10)
+    }
+    const answer = await fetch(`http://127.0.0.1:${port}/livez`, { signal: AbortSignal.timeout(5_000) })
+    expect(answer.status).toBe(200)
+    for (const reader of readers) reader.destroy()
   })
 
   it('that is silent from the start is closed without a word', async () => {

@@ -1,15 +1,17 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attacker } from '../target.ts'
-import { newAnswers, open, spread, tally, wire } from './sockets.ts'
+import { mostConnections, newAnswers, open, spread, tally, wire } from './sockets.ts'
 
+const PAGES = 10_000
 const PAGES_OF_AN_ORDER = 20
 const OPENING_SECONDS = 8
 
 /** Every place for an open page that the orders allow, from one address. */
 export const livePages: Attacker = async ({ url, seconds, orderIds }) => {
   const answers = newAnswers()
-  const paths = orderIds.flatMap((orderId) => Array(PAGES_OF_AN_ORDER).fill(`/pay/${orderId}/events`))
+  const orders = orderIds.slice(0, Math.floor(Math.min(PAGES, mostConnections()) / PAGES_OF_AN_ORDER))
+  const paths = orders.flatMap((orderId) => Array(PAGES_OF_AN_ORDER).fill(`/pay/${orderId}/events`))
   const sockets: Socket[] = []
   const deadline = performance.now() + seconds * 1_000
   await spread(paths.length, OPENING_SECONDS, () => {
@@ -18,5 +20,5 @@ export const livePages: Attacker = async ({ url, seconds, orderIds }) => {
     sockets.push(socket)
   })
   await sleep(deadline - performance.now())
-  return `${sockets.length.toLocaleString('en')} open pages of ${orderIds.length} orders: ${tally(answers)}`
+  return `${sockets.length.toLocaleString('en')} open pages of ${orders.length} orders: ${tally(answers)}`
 }

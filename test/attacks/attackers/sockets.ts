@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -5,6 +6,8 @@ const STATUS_LINE = Buffer.from('HTTP/1.1 ')
 const STATUS_DIGITS = 3
 /** Between two looks at how many requests are due. */
 const PACE_MS = 10
+/** What a process has open beside its connections. */
+const FILES_APART = 500
 
 /** How often each status came back, over all connections of an attacker. Cheap: nothing is parsed but status lines. */
 export type Answers = { counts: Map<string, number> }
@@ -105,3 +108,9 @@ export function wire(
 
 /** How many sockets are still open. */
 export const stillOpen = (sockets: Socket[]) => sockets.filter(({ destroyed }) => !destroyed).length
+
+/** As many connections as this process, and a service with the same `ulimit -n`, have files for. */
+export function mostConnections(): number {
+  const files = Number(spawnSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout) || Infinity
+  return files - FILES_APART
+}
