@@ -135,6 +135,7 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     const etag = `"${checkout.orderId}"`
     reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
     if (holds(request.headers['if-none-match'], etag)) return reply.code(304).send()
-    return reply.type(type).send(images.imageOf(`${checkout.orderId} ${type}`, () => draw(upiQrLink(checkout))))
+    const image = await images.imageOf(`${checkout.orderId} ${type}`, () => draw(upiQrLink(checkout)))
+    return reply.type(type).send(image)
   }
 }

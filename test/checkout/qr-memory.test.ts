@@ -1,8 +1,10 @@
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createQrMemory } from '../../src/checkout/qr-memory.ts'
 
 const IMAGES = 1_000
 const BYTES = 8 * 1024 * 1024
+const WAITING = 100
 
 /** A memory, and the names of what had to be drawn. */
 function newMemory(imageBytes: number) {
@@ -13,38 +15,65 @@ function newMemory(imageBytes: number) {
       drawn.push(name)
       return Buffer.alloc(imageBytes, name)
     })
-  return { ask, drawn: () => drawn.splice(0) }
+  return { memory, ask, drawn: () => drawn.splice(0) }
 }
 
 describe('the memory of QR images', () => {
-  it('draws one image once, however often it is asked for', () => {
+  it('draws one image once, however often it is asked for, at once or later', async () => {
     const { ask, drawn } = newMemory(1_800)
-    for (let i = 0; i < 300; i++) expect(ask('a png').equals(Buffer.alloc(1_800, 'a png'))).toBe(true)
-    ask('a svg')
+    const together = await Promise.all(Array.from({ length: 300 }, () => ask('a png')))
+    for (const image of [...together, await ask('a png')]) expect(image).toEqual(Buffer.alloc(1_800, 'a png'))
+    await ask('a svg')
     expect(drawn()).toEqual(['a png', 'a svg'])
   })
 
-  it(`keeps the ${IMAGES} that were asked for last`, () => {
+  it('draws one image in a turn of the event loop, so that others are served between two of them', async () => {
+    const { ask, drawn } = newMemory(1_800)
+    const images = Promise.all(Array.from({ length: 50 }, (_, i) => ask(`image ${i}`)))
+    let most = 0
+    for (let turn = 0; turn < 100; turn++) {
+      await turnOfTheLoop()
+      most = Math.max(most, drawn().length)
+    }
+    await images
+    expect(most).toBe(1)
+  })
+
+  it('refuses what would wait too long, and goes on after an image that could not be drawn', async () => {
+    const { ask, drawn, memory } = newMemory(1_800)
+    const failed = memory.imageOf('faulty', () => {
+      throw new Error('cannot be drawn')
+    })
+    const asked = await Promise.allSettled(Array.from({ length: 200 }, (_, i) => ask(`image ${i}`)))
+    await expect(failed).rejects.toThrow('cannot be drawn')
+    expect(drawn().length).toBe(WAITING - 1)
+    const refusals = asked.filter(({ status }) => status === 'rejected')
+    expect(refusals.length).toBe(200 - WAITING + 1)
+    for (const refusal of refusals) expect(refusal).toMatchObject({ reason: { statusCode: 503 } })
+    await expect(ask('faulty')).resolves.toBeInstanceOf(Buffer)
+  })
+
+  it(`keeps the ${IMAGES} that were asked for last`, async () => {
     const { ask, drawn } = newMemory(100)
-    for (let i = 0; i < IMAGES; i++) ask(`image ${i}`)
-    ask('image 0')
-    ask('one more')
+    for (let i = 0; i < IMAGES; i++) await ask(`image ${i}`)
+    await ask('image 0')
+    await ask('one more')
     drawn()
-    for (const name of ['image 0', 'one more', 'image 2', `image ${IMAGES - 1}`]) ask(name)
+    for (const name of ['image 0', 'one more', 'image 2', `image ${IMAGES - 1}`]) await ask(name)
     expect(drawn()).toEqual([])
-    ask('image 1')
+    await ask('image 1')
     expect(drawn()).toEqual(['image 1'])
   })
 
-  it('keeps no more than 8 MiB of the largest', () => {
+  it('keeps no more than 8 MiB of the largest', async () => {
     const largest = 117_028
     const { ask, drawn } = newMemory(largest)
     const kept = Math.floor(BYTES / largest)
-    for (let i = 0; i < 2 * kept; i++) ask(`image ${i}`)
+    for (let i = 0; i < 2 * kept; i++) await ask(`image ${i}`)
     drawn()
-    for (let i = kept; i < 2 * kept; i++) ask(`image ${i}`)
+    for (let i = kept; i < 2 * kept; i++) await ask(`image ${i}`)
     expect(drawn()).toEqual([])
-    ask(`image ${kept - 1}`)
+    await ask(`image ${kept - 1}`)
     expect(drawn()).toEqual([`image ${kept - 1}`])
   })
 })
