@@ -124,6 +124,14 @@ export const oneLongListAtATime = (retrySeconds: number) =>
     { 'retry-after': String(retrySeconds) },
   )
 
+/** 429: so many lists of a partner wait already; `retrySeconds` is about how long the most of them take. */
+export const tooManyLists = (retrySeconds: number) =>
+  new Failure(
+    'tooManyRequests',
+    'This partner asks for too many lists at once; ask for at most 100 at once, or try again after Retry-After seconds',
+    { 'retry-after': String(retrySeconds) },
+  )
+
 export const headersTooLarge = () =>
   new Failure('headersTooLarge', 'The request headers are too large; send at most 16 KiB of them')
 

@@ -15,6 +15,7 @@ import {
   orderNotFound,
   payloadTooLarge,
   paymentClosed,
+  tooManyLists,
   tooManyRequests,
   unauthorized,
   unavailable,
@@ -202,7 +203,12 @@ export const fetchSettlementList = {
         },
       ],
     }),
-    [badRequest('s_date must be a date that exists, as dd-mm-yyyy'), oneLongListAtATime(5), ...AT_THE_DOOR],
+    [
+      badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
+      oneLongListAtATime(5),
+      tooManyLists(1),
+      ...AT_THE_DOOR,
+    ],
   ),
 }
 

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AccessKeys } from '../auth/access-keys.ts'
-import { oneLongListAtATime } from '../errors.ts'
+import { oneLongListAtATime, tooManyLists } from '../errors.ts'
 import { ok, okText } from '../http/envelope.ts'
 import type { ZodTypeProvider } from '../http/input.ts'
 import { authorizePartner } from '../merchants/authorize.ts'
@@ -10,6 +10,7 @@ import { nextDay } from './dates.ts'
 import type { Settlement, Settlements } from './repository.ts'
 import { FetchSettlementList } from './schema.ts'
 import { shareReads } from './share-reads.ts'
+import { createTurns } from './turns.ts'
 import { toWire } from './wire.ts'
 
 export type SettlementRoutes = {
@@ -22,6 +23,8 @@ export type SettlementRoutes = {
 const FOUND = 'Settlements found'
 const NONE_FOUND = 'No settlements found'
 
+/** How soon most of the lists that a partner asked for at once are read. */
+const LISTS_RETRY_SECONDS = 1
 /** How long a list of 1,000,000 settlements takes a quick reader, for those who have to wait for its end. */
 const RETRY_SECONDS = 5
 
@@ -39,6 +42,7 @@ const READER_CHECK_INTERVAL_MS = 2_500
 export function settlementRoutes(v1: FastifyInstance, { read, isLinked, findKey }: SettlementRoutes) {
   const app = v1.withTypeProvider<ZodTypeProvider>()
   const shareList = shareReads<string | undefined>()
+  const inTurn = createTurns()
   /** The partners that are reading a long list from this instance. */
   const readers = new Set<string>()
 
@@ -49,10 +53,13 @@ export function settlementRoutes(v1: FastifyInstance, { read, isLinked, findKey 
     const until = nextDay(e_date)
 
     reply.type('application/json; charset=utf-8')
-    const key = `${mid} ${from.getTime()} ${until.getTime()}`
-    const short = await shareList(key, async () =>
-      shortText(await read((settlements) => settlements.shortList(mid, from, until))),
-    )
+    // Of one partner only: another one must not be refused with it.
+    const key = `${pid} ${mid} ${from.getTime()} ${until.getTime()}`
+    const short = await shareList(key, async () => {
+      const rows = await inTurn(pid, () => read((settlements) => settlements.shortList(mid, from, until)))
+      if (rows === undefined) throw tooManyLists(LISTS_RETRY_SECONDS)
+      return shortText(rows.result)
+    })
     if (short !== undefined) return reply.send(short)
 
     // Four slow readers hold every connection for lists: they must not be one and the same partner.

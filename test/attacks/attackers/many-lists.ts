@@ -3,7 +3,7 @@ import type { Attacker } from '../target.ts'
 import { connectionsOf, newAnswers, pace, tally, wire } from './sockets.ts'
 
 const CONNECTIONS = 64
-const PER_SECOND = 60
+const PER_SECOND = 200
 
 /** One partner asks for a long list again and again, each time until another day, so that no two are the same. */
 export const manyLists: Attacker = async ({ url, seconds, tenant }) => {

@@ -1,0 +1,52 @@
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { createTurns } from '../../src/settlements/turns.ts'
+import { CREATE, intentFields, LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
+
+const AT_ONCE = 2
+const WAITING = 100
+
+describe('the reads of one partner', () => {
+  it('run two at a time in their order, apart from those of others, and go on after one that failed', async () => {
+    const inTurn = createTurns()
+    const begun: string[] = []
+    const ends: (() => void)[] = []
+    const read = (name: string) => () => {
+      begun.push(name)
+      return new Promise<string>((resolve) => ends.push(() => resolve(name)))
+    }
+    const failing = inTurn('P1', () => Promise.reject(new Error('away')))
+    const results = ['a', 'b', 'c', 'd'].map((name) => inTurn('P1', read(name)))
+    const other = inTurn('P2', read('other'))
+    await expect(failing).rejects.toThrow('away')
+    await turnOfTheLoop()
+    expect(begun).toEqual(['a', 'other', 'b'])
+    while (ends.length > 0) {
+      ends.shift()?.()
+      await turnOfTheLoop()
+    }
+    expect(await Promise.all([...results, other])).toEqual(['a', 'b', 'c', 'd', 'other'].map((result) => ({ result })))
+    expect(begun).toEqual(['a', 'other', 'b', 'c', 'd'])
+  })
+
+  it(`are refused with 429 when ${WAITING} wait already; other partners and payments are served`, async () => {
+    const service = await startService()
+    const { mid, key } = await newMerchant(service.db)
+    const [busy, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
+    const list = (partner: typeof busy, year: number) =>
+      post(service.app, LIST, { pid: partner.pid, mid, s_date: '02-01-2026', e_date: `02-01-${year}` }, partner.key)
+    const asked = Array.from({ length: AT_ONCE + WAITING + 50 }, (_, i) => list(busy, 2026 + i))
+    const beside = Promise.all([list(other, 2026), post(service.app, CREATE, intentFields(mid), key)])
+    const refused = (await Promise.all(asked)).filter(({ status }) => status !== 200)
+    expect(refused.length).toBe(50)
+    expect(refused[0]).toMatchObject({
+      status: 429,
+      body: {
+        status: false,
+        statusCode: 429,
+        msg: 'This partner asks for too many lists at once; ask for at most 100 at once, or try again after Retry-After seconds',
+      },
+    })
+    expect((await beside).map(({ status }) => status)).toEqual([200, 200])
+  })
+})
