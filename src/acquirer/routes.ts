@@ -31,7 +31,7 @@ export function acquirerRoutes(app: FastifyInstance, { reports, secrets, now }: 
     }
     const { orderId, status, UTR: utr, amount, paidAt } = request.body
     const report = { orderId, status, utr, amount, paidAt }
-    const recorded = await recordReport(reports, report, { reason: 'notification', now: now() })
+    const recorded = await recordReport(reports, report, { reason: 'notification', now })
     if (!('exception' in recorded)) return ok('Notification recorded', {})
     switch (recorded.exception) {
       case 'double payment':

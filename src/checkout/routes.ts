@@ -104,7 +104,7 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
       const { status } = request.body as z.output<typeof body>
       const utr = String(randomInt(10 ** 11, 10 ** 12))
       const report = { orderId, status, utr, amount: `${amount}.00`, paidAt: now() }
-      await recordReport(reports, report, { reason: 'sandbox', now: now() })
+      await recordReport(reports, report, { reason: 'sandbox', now })
       return reply.redirect(`../${orderId}`, 303)
     })
   }

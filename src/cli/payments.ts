@@ -57,7 +57,7 @@ export const paymentCommands = [
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: `${amount}.00`, paidAt }
       // What is typed wrongly is no word of the bank, and could never be taken back.
       const keeps = (kind: Contradiction) => kind !== 'unknown order' && (kind !== 'double payment' || double)
-      const source = { reason: 'operator' as const, now, toldBy: by, note, keeps }
+      const source = { reason: 'operator' as const, now: () => now, toldBy: by, note, keeps }
       const recorded = await recordReport(createReports(db), report, source)
       if ('exception' in recorded) {
         const { exception } = recorded

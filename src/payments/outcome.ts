@@ -49,18 +49,25 @@ export type Verdict =
  * a failed order, since customers try again; a UTR pays one order.
  */
 export function judge(intent: ReportedIntent, report: Report, now: Date): Verdict {
+  const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
   if (report.amount !== `${intent.amount}.00`) return { verdict: 'exception', kind: 'amount differs' }
   const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
     if (intent.utrOfAnother) return { verdict: 'exception', kind: 'UTR of another order' }
-    if (!isPaid) return { verdict: 'success', late: isOver(intent, now) }
+    if (!isPaid) return { verdict: 'success', late: over }
     return report.utr === intent.utr ? { verdict: 'repeat' } : { verdict: 'exception', kind: 'double payment' }
   }
   if (intent.attemptKnown) return { verdict: 'repeat' }
   // The bank may have taken the money back, or its reports came in the wrong order: only a person can tell.
   if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
-  return { verdict: 'failed attempt', over: isOver(intent, now) }
+  return { verdict: 'failed attempt', over }
 }
+
+/**
+ * Longest time from judging a report to having stored it, and between the clocks of two instances. A success that is stored
+ * just after its merchant was told the end must not count as one in time, so the last 15 s count as late already.
+ */
+const STORING_LIMIT_MS = 15_000
 
 /** How long after expiry the bank may still tell of a payment before we call it failed. */
 const EXPIRY_GRACE_MINUTES = 10

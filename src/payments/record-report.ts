@@ -7,27 +7,32 @@ import type { Reports, Source } from './report-repository.ts'
  */
 export type Recorded = { changed: boolean; late: boolean } | { exception: Contradiction }
 
+/** Who tells, and the clock. `keeps` says which exceptions are kept: all by default. */
+export type Reporting = Omit<Source, 'now'> & { now: () => Date; keeps?: (kind: Contradiction) => boolean }
+
 /** A race is lost to a success, or to an order that takes the same UTR, and there is one of each: more is a fault. */
 const MAX_TRIES = 5
 
 /**
  * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
- * reports at once make one change and get the same answer. `keeps` says which exceptions are kept: all by default.
+ * reports at once make one change and get the same answer.
  */
 export async function recordReport(
   reports: Pick<Reports, 'findReported' | 'succeed' | 'addAttempt' | 'keepException'>,
   report: Report,
-  { keeps = () => true, ...source }: Source & { keeps?: (kind: Contradiction) => boolean },
+  { keeps = () => true, now, ...teller }: Reporting,
 ): Promise<Recorded> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
+    // A try that waited for the database must not be judged by the time before it.
+    const source = { ...teller, now: now() }
     const intent = await reports.findReported(report)
-    if (intent === undefined) return except('', 'unknown order')
+    if (intent === undefined) return except('', 'unknown order', source)
     const judged = judge(intent, report, source.now)
     switch (judged.verdict) {
       case 'repeat':
         return { changed: false, late: false }
       case 'exception':
-        return except(intent.mid, judged.kind)
+        return except(intent.mid, judged.kind, source)
       case 'success':
         if (await reports.succeed(intent, report, source, judged)) return { changed: true, late: judged.late }
         break
@@ -39,7 +44,7 @@ export async function recordReport(
   }
   throw new Error(`order ${report.orderId} kept changing under our hands`)
 
-  async function except(mid: string, exception: Contradiction) {
+  async function except(mid: string, exception: Contradiction, source: Source) {
     if (keeps(exception)) await reports.keepException(mid, exception, report, source)
     return { exception }
   }

@@ -92,3 +92,34 @@ describe('a customer who mistypes the PIN and then pays', () => {
     expect(books.ends).toEqual(['FAIL'])
   })
 })
+
+describe('a success that is stored only after the shop was told the end', () => {
+  it('is kept as a late payment, though the bank told of it in time', async () => {
+    const { books, ask } = await startPurchase()
+    const [orderId = ''] = books.orders
+    service.clock.advance((EXPIRY_MINUTES + GRACE_MINUTES) * 60 - 2)
+    const blocker = await service.db.connect()
+    try {
+      await blocker.query('begin')
+      await blocker.query('select from payment_intents where order_id = $1 for update', [orderId])
+      const told = bank(orderId, 'SUCCESS')
+      await expect.poll(waitingForLocks).toBe(1)
+      service.clock.advance(3)
+      await ask()
+      await blocker.query('commit')
+      await told
+    } finally {
+      blocker.release(true)
+    }
+    expect(books.ends).toEqual(['FAIL'])
+    const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
+    expect(rows).toEqual([{ kind: 'late payment' }])
+  })
+})
+
+const waitingForLocks = async () =>
+  (
+    await service.db.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+  ).rowCount
