@@ -124,7 +124,7 @@ export const oneLongListAtATime = (retrySeconds: number) =>
     { 'retry-after': String(retrySeconds) },
   )
 
-/** 429: so many lists of a partner wait already; `retrySeconds` is about how long the most of them take. */
+/** 429: a partner has so many lists under way; `retrySeconds` is about how long most of them take. */
 export const tooManyLists = (retrySeconds: number) =>
   new Failure(
     'tooManyRequests',

@@ -42,7 +42,7 @@ const READER_CHECK_INTERVAL_MS = 2_500
 export function settlementRoutes(v1: FastifyInstance, { read, isLinked, findKey }: SettlementRoutes) {
   const app = v1.withTypeProvider<ZodTypeProvider>()
   const shareList = shareReads<string | undefined>()
-  const inTurn = createTurns()
+  const turns = createTurns()
   /** The partners that are reading a long list from this instance. */
   const readers = new Set<string>()
 
@@ -55,11 +55,10 @@ export function settlementRoutes(v1: FastifyInstance, { read, isLinked, findKey 
     reply.type('application/json; charset=utf-8')
     // Of one partner only: another one must not be refused with it.
     const key = `${pid} ${mid} ${from.getTime()} ${until.getTime()}`
-    const short = await shareList(key, async () => {
-      const rows = await inTurn(pid, () => read((settlements) => settlements.shortList(mid, from, until)))
-      if (rows === undefined) throw tooManyLists(LISTS_RETRY_SECONDS)
-      return shortText(rows.result)
-    })
+    if (!turns.enter(pid, reply.raw)) throw tooManyLists(LISTS_RETRY_SECONDS)
+    const short = await shareList(key, async () =>
+      shortText(await turns.inTurn(pid, () => read((settlements) => settlements.shortList(mid, from, until)))),
+    )
     if (short !== undefined) return reply.send(short)
 
     // Four slow readers hold every connection for lists: they must not be one and the same partner.

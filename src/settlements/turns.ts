@@ -1,29 +1,47 @@
-/** Reads of one partner that run at once: together they take at most a fifth of the connections of payments. */
+import type { ServerResponse } from 'node:http'
+
+/** Reads of one partner that run at once: a fifth of the connections that payments have by default. */
 const READS_AT_ONCE = 2
-/** Reads of one partner that wait for their turn: at the usual few milliseconds each, the last one waits for under 0.5 s. */
-const READS_WAITING = 100
-
-type Lane = { running: number; waiting: (() => void)[] }
-
 /**
- * Returns a function that runs the reads of one partner a few at a time, in the order in which they came. It resolves to
- * undefined, without having read, when too many of them wait already.
+ * Lists of one partner that are asked for and not yet taken. At the usual few milliseconds a read, the last one waits for
+ * under 0.5 s; and a partner who takes none of them leaves 25 MB in memory.
  */
+const LISTS_AT_ONCE = 100
+
+type Lane = { lists: number; reading: number; waiting: (() => void)[] }
+
+/** Shares out the reads of lists, so that no partner takes those of others, or the connections of payments. */
 export function createTurns() {
   const lanes = new Map<string, Lane>()
 
-  return async function inTurn<T>(pid: string, read: () => Promise<T>): Promise<{ result: T } | undefined> {
-    const lane = lanes.get(pid) ?? { running: 0, waiting: [] }
-    lanes.set(pid, lane)
-    if (lane.running < READS_AT_ONCE) lane.running++
-    else if (lane.waiting.length < READS_WAITING) await new Promise<void>((begin) => lane.waiting.push(begin))
-    else return undefined
-    try {
-      return { result: await read() }
-    } finally {
-      const next = lane.waiting.shift()
-      if (next) next()
-      else if (--lane.running === 0) lanes.delete(pid)
-    }
+  return {
+    /** Whether `pid` may ask for one more list. It counts until `answer` was taken, or its client is gone. */
+    enter(pid: string, answer: ServerResponse): boolean {
+      const lane = lanes.get(pid) ?? { lists: 0, reading: 0, waiting: [] }
+      if (lane.lists >= LISTS_AT_ONCE) return false
+      // Nothing would ever tell of the end of what is over.
+      if (answer.destroyed) return true
+      lane.lists++
+      lanes.set(pid, lane)
+      answer.once('close', () => {
+        if (--lane.lists === 0) lanes.delete(pid)
+      })
+      return true
+    },
+
+    /** Runs `read` for a partner who has entered, in the order in which they came. */
+    async inTurn<T>(pid: string, read: () => Promise<T>): Promise<T> {
+      const lane = lanes.get(pid)
+      if (lane === undefined) return read()
+      if (lane.reading < READS_AT_ONCE) lane.reading++
+      else await new Promise<void>((begin) => lane.waiting.push(begin))
+      try {
+        return await read()
+      } finally {
+        const next = lane.waiting.shift()
+        if (next) next()
+        else lane.reading--
+      }
+    },
   }
 }

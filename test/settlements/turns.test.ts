@@ -1,16 +1,24 @@
+import { EventEmitter } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createTurns } from '../../src/settlements/turns.ts'
 import { CREATE, intentFields, LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
 
-const AT_ONCE = 2
-const WAITING = 100
+const LISTS = 100
+
+/** An answer, as far as turns look at it. */
+const answer = () => Object.assign(new EventEmitter(), { destroyed: false }) as unknown as ServerResponse
 
 describe('the reads of one partner', () => {
   it('run two at a time in their order, apart from those of others, and go on after one that failed', async () => {
-    const inTurn = createTurns()
+    const turns = createTurns()
     const begun: string[] = []
     const ends: (() => void)[] = []
+    const inTurn = (pid: string, read: () => Promise<string>) => {
+      expect(turns.enter(pid, answer())).toBe(true)
+      return turns.inTurn(pid, read)
+    }
     const read = (name: string) => () => {
       begun.push(name)
       return new Promise<string>((resolve) => ends.push(() => resolve(name)))
@@ -25,17 +33,28 @@ describe('the reads of one partner', () => {
       ends.shift()?.()
       await turnOfTheLoop()
     }
-    expect(await Promise.all([...results, other])).toEqual(['a', 'b', 'c', 'd', 'other'].map((result) => ({ result })))
+    expect(await Promise.all([...results, other])).toEqual(['a', 'b', 'c', 'd', 'other'])
     expect(begun).toEqual(['a', 'other', 'b', 'c', 'd'])
   })
 
-  it(`are refused with 429 when ${WAITING} wait already; other partners and payments are served`, async () => {
+  it(`are ${LISTS} at most until their answers are taken, so that answers that nobody takes do not fill the memory`, () => {
+    const turns = createTurns()
+    const answers = Array.from({ length: LISTS }, answer)
+    expect(answers.filter((each) => turns.enter('P1', each)).length).toBe(LISTS)
+    expect(turns.enter('P1', answer())).toBe(false)
+    expect(turns.enter('P2', answer())).toBe(true)
+    answers[0]?.emit('close')
+    expect(turns.enter('P1', answer())).toBe(true)
+    expect(turns.enter('P1', answer())).toBe(false)
+  })
+
+  it(`are refused with 429 when ${LISTS} are under way already; other partners and payments are served`, async () => {
     const service = await startService()
     const { mid, key } = await newMerchant(service.db)
     const [busy, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     const list = (partner: typeof busy, year: number) =>
       post(service.app, LIST, { pid: partner.pid, mid, s_date: '02-01-2026', e_date: `02-01-${year}` }, partner.key)
-    const asked = Array.from({ length: AT_ONCE + WAITING + 50 }, (_, i) => list(busy, 2026 + i))
+    const asked = Array.from({ length: LISTS + 50 }, (_, i) => list(busy, 2026 + i))
     const beside = Promise.all([list(other, 2026), post(service.app, CREATE, intentFields(mid), key)])
     const refused = (await Promise.all(asked)).filter(({ status }) => status !== 200)
     expect(refused.length).toBe(50)
