@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { toIstText } from '../payments/ist.ts'
+import { toIstText } from '../ist.ts'
 import { isGivenUp } from '../payments/outcome.ts'
 import type { Checkout } from '../payments/repository.ts'
 import { upiLinks } from '../payments/upi-links.ts'

@@ -1,12 +1,12 @@
 import { userInfo } from 'node:os'
 import * as z from 'zod'
 import { otherwise, text, utr } from '../fields.ts'
+import { MOMENT_RULE, readMoment } from '../ist.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
 import type { Contradiction } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
 import { createReports, type PaymentException, type PaymentHistory } from '../payments/report-repository.ts'
 import { rupeesText } from '../payments/schema.ts'
-import { readTime, TIME_RULE } from '../settlements/csv.ts'
 import { CommandFault, command } from './command.ts'
 import { progressLine, record, table } from './output.ts'
 
@@ -17,8 +17,8 @@ const DAY_MS = 24 * 60 * 60_000
 
 const paidAt = z
   .string()
-  .transform((text) => readTime(text)?.replace(' ', 'T'))
-  .refine((moment) => moment !== undefined, TIME_RULE)
+  .transform(readMoment)
+  .refine((moment) => moment !== undefined, MOMENT_RULE)
   .transform((moment) => new Date(moment as string))
 
 const REFUSED: Record<Contradiction, string> = {

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
+import { readMoment } from '../ist.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 
@@ -15,12 +16,13 @@ const VPA = 'demo@not-a-bank.invalid'
 
 /** The month that the partner's guide reconciles. */
 export const SETTLED_MONTH = { first: '01-10-2026', last: '31-10-2026' }
+/** Their times are Indian time. */
 const SETTLEMENTS = [
-  { utr: 'DEMON26278000001', amount: '1999.00', bank: 'DEMOBANK-0001', status: 'SUCCESS', at: '2026-10-05 10:00+05:30' },
-  { utr: 'DEMON26280000002', amount: '450.50', bank: 'DEMOBANK-0002', status: 'SUCCESS', at: '2026-10-07 10:00+05:30' },
-  { utr: 'DEMON26281000003', amount: '87500.00', bank: 'DEMOBANK-0003', status: 'FAILED', at: '2026-10-08 10:00+05:30' },
-  { utr: 'DEMON26282000004', amount: '87500.00', bank: 'DEMOBANK-0004', status: 'SUCCESS', at: '2026-10-09 10:00+05:30' },
-  { utr: 'DEMON26303000005', amount: '320.00', bank: 'DEMOBANK-0005', status: 'PENDING', at: '2026-10-30 23:59+05:30' },
+  { utr: 'DEMON26278000001', amount: '1999.00', bank: 'DEMOBANK-0001', status: 'SUCCESS', at: '2026-10-05 10:00:00' },
+  { utr: 'DEMON26280000002', amount: '450.50', bank: 'DEMOBANK-0002', status: 'SUCCESS', at: '2026-10-07 10:00:00' },
+  { utr: 'DEMON26281000003', amount: '87500.00', bank: 'DEMOBANK-0003', status: 'FAILED', at: '2026-10-08 10:00:00' },
+  { utr: 'DEMON26282000004', amount: '87500.00', bank: 'DEMOBANK-0004', status: 'SUCCESS', at: '2026-10-09 10:00:00' },
+  { utr: 'DEMON26303000005', amount: '320.00', bank: 'DEMOBANK-0005', status: 'PENDING', at: '2026-10-30 23:59:00' },
 ] // biome-ignore format: one line each
 
 /** The paid order that the reference asks for: its example of checkPaymentStatus works in the demo as it stands. */
@@ -75,7 +77,7 @@ async function makeSettlements(client: pg.Client): Promise<void> {
       `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
        values ($1, $2, $3::numeric, $4, $5, $6::timestamptz, $6::timestamptz + interval '1 day')
        on conflict (mid, utr) do nothing`,
-      [MID, utr, amount, bank, status, at],
+      [MID, utr, amount, bank, status, readMoment(at)],
     )
   }
 }

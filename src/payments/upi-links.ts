@@ -1,5 +1,5 @@
+import { toIstIso } from '../ist.ts'
 import type { Intent } from './intent.ts'
-import { toIstIso } from './ist.ts'
 
 /** Longest `tn` that UPI apps show, in characters. */
 const NOTE_LIMIT = 50

@@ -1,5 +1,5 @@
+import { toIstText } from '../ist.ts'
 import type { Intent } from './intent.ts'
-import { toIstText } from './ist.ts'
 import { type UpiLinks, upiLinks } from './upi-links.ts'
 
 /** `data` of createPaymentIntent: contract A2. Every value is text. */

@@ -1,3 +1,5 @@
+import { MOMENT_RULE, readMoment } from '../ist.ts'
+
 /** One line of a settlement file, checked. Every field is safe to copy into PostgreSQL as it stands. */
 export type SettlementRow = {
   mid: string
@@ -64,9 +66,9 @@ export function checkRecord(record: readonly string[], at: ColumnPositions): Che
   const utr = record[at.utr] as string
   const bankReferenceNumber = record[at.bank_reference_number] as string
   const status = record[at.status] as string
-  const initiatedAt = readTime(record[at.initiation_date] as string)
+  const initiatedAt = readMoment(record[at.initiation_date] as string)
   const createdAtText = record[at.created_at] ?? ''
-  const createdAt = createdAtText === '' ? null : readTime(createdAtText)
+  const createdAt = createdAtText === '' ? null : readMoment(createdAtText)
 
   if (
     MID.test(mid) &&
@@ -89,8 +91,8 @@ export function checkRecord(record: readonly string[], at: ColumnPositions): Che
     faults.push('bank_reference_number must be 1 to 64 letters, digits, blanks or . / _ -')
   }
   if (!isStatus(status)) faults.push('status must be PENDING, SUCCESS or FAILED')
-  if (initiatedAt === undefined) faults.push(`initiation_date ${TIME_RULE}`)
-  if (createdAt === undefined) faults.push(`created_at ${TIME_RULE}`)
+  if (initiatedAt === undefined) faults.push(`initiation_date ${MOMENT_RULE}`)
+  if (createdAt === undefined) faults.push(`created_at ${MOMENT_RULE}`)
   return { faults }
 }
 
@@ -98,35 +100,6 @@ const MID = /^[A-Za-z0-9_-]{1,64}$/
 const AMOUNT = /^\d{1,12}(?:\.\d{1,2})?$/
 const UTR = /^[A-Za-z0-9]{1,35}$/
 const BANK_REFERENCE = /^[A-Za-z0-9 ./_-]{1,64}$/
-export const TIME_RULE =
-  'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
 
 const isStatus = (text: string): text is SettlementStatus =>
   text === 'SUCCESS' || text === 'PENDING' || text === 'FAILED'
-
-const CLOCK = '([01]\\d|2[0-3]):[0-5]\\d'
-const ISO_TIME = new RegExp(
-  `^20\\d\\d-\\d\\d-\\d\\dT${CLOCK}(?::[0-5]\\d(?:\\.\\d{1,6})?)?(?:Z|[+-](?:0\\d|1[0-4]):?[0-5]\\d)$`,
-)
-const IST_TIME = new RegExp(`^20\\d\\d-\\d\\d-\\d\\d ${CLOCK}:[0-5]\\d$`)
-
-/**
- * A moment as ISO 8601 text with a zone, or undefined when it is no such moment. It stays text: PostgreSQL keeps its
- * microseconds, and a million Dates would be made for nothing.
- */
-export function readTime(text: string): string | undefined {
-  if (ISO_TIME.test(text)) return dayExists(text) ? text : undefined
-  // India has one zone and no daylight saving.
-  if (IST_TIME.test(text)) return dayExists(text) ? `${text}+05:30` : undefined
-  return undefined
-}
-
-const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-
-/** Whether the `YYYY-MM-DD` that `text` begins with is a day of the calendar; its years are 2000 to 2099. */
-function dayExists(text: string): boolean {
-  const month = Number(text.slice(5, 7))
-  const day = Number(text.slice(8, 10))
-  const isLeapDay = month === 2 && day === 29 && Number(text.slice(0, 4)) % 4 === 0
-  return isLeapDay || (day >= 1 && day <= (DAYS_IN_MONTH[month - 1] ?? 0))
-}

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { identifier, otherwise } from '../fields.ts'
-import { startOfIstDay } from './dates.ts'
+import { startOfIstDay } from '../ist.ts'
 
 const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
 

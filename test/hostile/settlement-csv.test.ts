@@ -105,7 +105,7 @@ const fieldsOf = (row: Row) => COLUMNS.map((name) => row[name])
 
 /** What COPY reads back for a row, in the words of its text format. */
 function copied(row: Row): string {
-  const time = (text: string) => (text.includes('T') ? text : `${text}+05:30`)
+  const time = (text: string) => (text.includes('T') ? text : `${text.replace(' ', 'T')}+05:30`)
   const createdAt = row.created_at === '' ? '\\N' : time(row.created_at)
   const { mid, utr, amount, bank_reference_number, status, initiation_date } = row
   return [mid, utr, amount, bank_reference_number, status, time(initiation_date), createdAt].join('\t')

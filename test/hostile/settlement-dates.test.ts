@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { nextDay, startOfIstDay } from '../../src/settlements/dates.ts'
+import { nextDay, startOfIstDay } from '../../src/ist.ts'
 import { FetchSettlementList } from '../../src/settlements/schema.ts'
 
 const FIRST_YEAR = 2000
