@@ -1,28 +1,8 @@
 import * as z from 'zod'
 import { otherwise, text, utr } from '../fields.ts'
+import { bankAmount } from '../money.ts'
 
-const AMOUNT_RULE = 'must be rupees with at most two decimals'
 const PAID_AT_RULE = 'must be a time in ISO 8601 with its zone'
-
-const RUPEES = /^[0-9]{1,12}(\.[0-9]{1,2})?$/
-
-/** Rupees as a number or as text, judged by their digits and never as a float; becomes decimal text with two decimals. */
-const rupees = z
-  .union(
-    [
-      z.string().regex(RUPEES, AMOUNT_RULE),
-      z
-        .number()
-        .refine((amount) => RUPEES.test(String(amount)), AMOUNT_RULE)
-        .meta({ minimum: 0, exclusiveMaximum: 1e12 })
-        .transform(String),
-    ],
-    otherwise(AMOUNT_RULE),
-  )
-  .transform((amount) => {
-    const [whole = '', decimals = ''] = amount.split('.')
-    return `${whole.replace(/^0+(?=\d)/, '')}.${decimals.padEnd(2, '0')}`
-  })
 
 /** The acquirer's notification. UTR and paidAt are needed with SUCCESS only. */
 export const PaymentNotification = z
@@ -35,7 +15,7 @@ export const PaymentNotification = z
           'Unique transaction reference; needed with SUCCESS. Upper and lower case are the same. It also tells failed attempts apart.',
       })
       .optional(),
-    amount: rupees.meta({ description: 'Rupees with at most two decimals.' }),
+    amount: bankAmount.meta({ description: 'Rupees with at most two decimals.' }),
     paidAt: z.iso
       .datetime({ offset: true, ...otherwise(PAID_AT_RULE) })
       .transform((moment) => new Date(moment))

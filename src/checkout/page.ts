@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { toIstText } from '../ist.ts'
+import { toIndianText } from '../money.ts'
 import { isGivenUp } from '../payments/outcome.ts'
 import type { Checkout } from '../payments/repository.ts'
 import { upiLinks } from '../payments/upi-links.ts'
@@ -77,7 +78,7 @@ export function payPage(checkout: Checkout, { now, sandbox }: { now: Date; sandb
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main>
 <h1>Payment to ${name}</h1>
-<p class="amount">₹${groupIndian(amount)}</p>
+<p class="amount">₹${toIndianText(amount)}</p>
 <p class="quiet"><bdi>${escapeHtml(note)}</bdi></p>
 ${
   // The others are there for the script to show; nothing leads back to this one.
@@ -140,7 +141,7 @@ function waysToPay(checkout: Checkout, now: Date): string {
   const { orderId, amount, expiresAt } = checkout
   const links = upiLinks(checkout)
   // Lazy: where the style hides it, it is not even loaded.
-  const qr = `<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${groupIndian(amount)} with a UPI app" width="320" height="320" loading="lazy">`
+  const qr = `<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${toIndianText(amount)} with a UPI app" width="320" height="320" loading="lazy">`
   const link = (href: string, text: string, kind = 'button') =>
     `<li><a class="${kind}" href="${escapeHtml(href)}">${text}</a></li>`
   return `<div class="on-desktop">${qr}<p>Scan with any UPI app</p></div>
@@ -195,11 +196,6 @@ function head(title: string, extra: string): string {
 ${extra}
 <style>${CSS}</style>
 </head>`
-}
-
-/** 100000 is 1,00,000: after the thousands, India groups by two. */
-function groupIndian(rupees: number): string {
-  return String(rupees).replace(/(\d)(?=(\d\d)+\d$)/g, '$1,')
 }
 
 function escapeHtml(text: string): string {

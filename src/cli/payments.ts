@@ -2,11 +2,11 @@ import { userInfo } from 'node:os'
 import * as z from 'zod'
 import { otherwise, text, utr } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
+import { orderAmountText, toDecimalText } from '../money.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
 import type { Contradiction } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
 import { createReports, type PaymentException, type PaymentHistory } from '../payments/report-repository.ts'
-import { rupeesText } from '../payments/schema.ts'
 import { CommandFault, command } from './command.ts'
 import { progressLine, record, table } from './output.ts'
 
@@ -47,14 +47,14 @@ export const paymentCommands = [
     schema: z.object({
       orderId,
       utr,
-      amount: rupeesText,
+      amount: orderAmountText,
       paidAt: paidAt.optional(),
       note: text(255).optional(),
       by: text(64).optional(),
       double: z.boolean().default(false),
     }),
     async run({ orderId, utr, amount, paidAt, note, by = loginName(), double }, { db, now }) {
-      const report = { orderId, status: 'SUCCESS' as const, utr, amount: `${amount}.00`, paidAt }
+      const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
       // What is typed wrongly is no word of the bank, and could never be taken back.
       const keeps = (kind: Contradiction) => kind !== 'unknown order' && (kind !== 'double payment' || double)
       const source = { reason: 'operator' as const, now: () => now, toldBy: by, note, keeps }

@@ -1,21 +1,9 @@
 import * as z from 'zod'
 import { CONTROLS, identifier, otherwise, text, textRule } from '../fields.ts'
+import { orderAmount } from '../money.ts'
 
-const AMOUNT_RULE = 'must be a whole number from 1 to 100000'
 const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
-
-/** Whole rupees as text. Shop plugins send `200.00`, which is 200. Never z.coerce: it takes `1e3`, `0x10` and blanks. */
-export const rupeesText = z
-  .string(otherwise(AMOUNT_RULE))
-  .regex(/^0*([1-9][0-9]{0,4}|100000)(\.00?)?$/, AMOUNT_RULE)
-  .transform(Number)
-
-/** JSON may carry a number too, judged by its value. */
-const amount = z.union(
-  [rupeesText, z.int(AMOUNT_RULE).min(1, AMOUNT_RULE).max(100_000, AMOUNT_RULE)],
-  otherwise(AMOUNT_RULE),
-)
 
 /** A name has at most 253 characters in the DNS, and never fewer there than in its own script; then a colon and a port. */
 const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
@@ -69,7 +57,7 @@ const mid = identifier.meta({ description: 'Your merchant identifier, as the ope
 /** Contract A2, in the order of its table. */
 export const CreatePaymentIntent = z.object({
   mid,
-  amount: amount.meta({ description: 'Whole rupees, 1 to 100000. `200.00` is 200; `200.50` is refused.' }),
+  amount: orderAmount.meta({ description: 'Whole rupees, 1 to 100000. `200.00` is 200; `200.50` is refused.' }),
   order_id: text(64)
     .meta({
       description: 'Your own order identifier, compared exactly. It may be used once; a repeat is refused with 409.',

@@ -1,4 +1,5 @@
 import { toIstIso } from '../ist.ts'
+import { toDecimalText } from '../money.ts'
 import type { Intent } from './intent.ts'
 
 /** Longest `tn` that UPI apps show, in characters. */
@@ -34,7 +35,7 @@ function upiQuery({ orderId, amount, note, payee }: Payment, { mode, qrMedium }:
   const pa = encode(payee.vpa).replace('%40', '@')
   return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}&tn=${encode(
     transactionNote(note),
-  )}&am=${amount}.00&cu=INR&qrMedium=${qrMedium}`
+  )}&am=${toDecimalText(amount)}&cu=INR&qrMedium=${qrMedium}`
 }
 
 /** encodeURIComponent spares five of the reserved characters of RFC 3986; readers of links differ about them. */

@@ -1,4 +1,5 @@
 import { toIstText } from '../ist.ts'
+import { toPlainText } from '../money.ts'
 import type { Intent } from './intent.ts'
 import { type UpiLinks, upiLinks } from './upi-links.ts'
 
@@ -10,7 +11,7 @@ export function toWire(intent: Intent, dynamicQR: string): PaymentIntentWire {
     ...upiLinks(intent),
     dynamicQR,
     expiry: toIstText(intent.expiresAt),
-    amount: String(intent.amount),
+    amount: toPlainText(intent.amount),
     orderId: intent.orderId,
   }
 }

@@ -1,4 +1,5 @@
 import { MOMENT_RULE, readMoment } from '../ist.ts'
+import { BANK_AMOUNT } from '../money.ts'
 
 /** One line of a settlement file, checked. Every field is safe to copy into PostgreSQL as it stands. */
 export type SettlementRow = {
@@ -72,7 +73,7 @@ export function checkRecord(record: readonly string[], at: ColumnPositions): Che
 
   if (
     MID.test(mid) &&
-    AMOUNT.test(amount) &&
+    BANK_AMOUNT.test(amount) &&
     UTR.test(utr) &&
     BANK_REFERENCE.test(bankReferenceNumber) &&
     isStatus(status) &&
@@ -84,7 +85,7 @@ export function checkRecord(record: readonly string[], at: ColumnPositions): Che
 
   const faults: string[] = []
   if (!MID.test(mid)) faults.push('mid must be 1 to 64 of A-Z a-z 0-9 _ -')
-  if (!AMOUNT.test(amount))
+  if (!BANK_AMOUNT.test(amount))
     faults.push('amount must be rupees such as 250 or 249.50, not negative, below 1000000000000')
   if (!UTR.test(utr)) faults.push('utr must be 1 to 35 letters or digits')
   if (!BANK_REFERENCE.test(bankReferenceNumber)) {
@@ -97,7 +98,6 @@ export function checkRecord(record: readonly string[], at: ColumnPositions): Che
 }
 
 const MID = /^[A-Za-z0-9_-]{1,64}$/
-const AMOUNT = /^\d{1,12}(?:\.\d{1,2})?$/
 const UTR = /^[A-Za-z0-9]{1,35}$/
 const BANK_REFERENCE = /^[A-Za-z0-9 ./_-]{1,64}$/
 

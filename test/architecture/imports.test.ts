@@ -11,14 +11,14 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'cli',
     files: /^cli\//,
-    may: /^node:|^npm:|^(config|errors|fields|ist)\.ts$|^(cli|db)\/|\/(repository|access-keys|credentials|merchants|partners|import|csv|schema|report-repository|record-report|forget-customers)\.ts$/,
+    may: /^node:|^npm:|^(config|errors|fields|ist|money)\.ts$|^(cli|db)\/|\/(repository|access-keys|credentials|merchants|partners|import|csv|schema|report-repository|record-report|forget-customers)\.ts$/,
   },
   { room: 'dev', files: /^dev\//, may: /./ },
   {
     room: 'pure files',
     files:
-      /^(errors|fields|ist)\.ts$|\/(credentials|schema|csv|intent|idempotency|outcome|signature|upi-links|wire|qr-image|envelope|request-id)\.ts$/,
-    may: /^node:|^npm:(zod|qr)$|^(errors|fields|ist)\.ts$|^payments\/upi-links\.ts$/,
+      /^(errors|fields|ist|money)\.ts$|\/(credentials|schema|csv|intent|idempotency|outcome|signature|upi-links|wire|qr-image|envelope|request-id)\.ts$/,
+    may: /^node:|^npm:(zod|qr)$|^(errors|fields|ist|money)\.ts$|^payments\/upi-links\.ts$/,
   },
   {
     room: 'repositories',
@@ -29,7 +29,7 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'routes',
     files: /^(payments|settlements|checkout|acquirer)\//,
-    may: /^node:|^npm:zod$|^(errors|ist)\.ts$|^http\/(envelope|input|etag)\.ts$|^merchants\/authorize\.ts$|^(checkout|acquirer)\/|^(payments|settlements)\/(?!routes)/,
+    may: /^node:|^npm:zod$|^(errors|ist|money)\.ts$|^http\/(envelope|input|etag)\.ts$|^merchants\/authorize\.ts$|^(checkout|acquirer)\/|^(payments|settlements)\/(?!routes)/,
   },
   {
     room: 'docs',
