@@ -33,15 +33,18 @@ export function text(max: number, min = 1) {
   return z.string(otherwise(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 
-const UTR_RULE = 'must be 1 to 35 letters and digits'
+/** Of the payments that the bank reports, and of its payouts. */
+export const UTR = /^[A-Za-z0-9]{1,35}$/
+export const UTR_RULE = 'must be 1 to 35 letters and digits'
 
 /** Unique transaction reference of a payment. Banks spell one now in capitals, now in small letters: here in capitals. */
 export const utr = z
   .string(otherwise(UTR_RULE))
-  .regex(/^[A-Za-z0-9]{1,35}$/, UTR_RULE)
+  .regex(UTR, UTR_RULE)
   .transform((text) => text.toUpperCase())
 
-const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
+export const IDENTIFIER = /^[A-Za-z0-9_-]{1,64}$/
+export const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
 
 /** A merchant's or partner's identifier, as the operator assigned it. */
-export const identifier = z.string(otherwise(IDENTIFIER_RULE)).regex(/^[A-Za-z0-9_-]{1,64}$/, IDENTIFIER_RULE)
+export const identifier = z.string(otherwise(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)

@@ -1,3 +1,4 @@
+import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
 import { BANK_AMOUNT } from '../money.ts'
 
@@ -72,7 +73,7 @@ export function checkRecord(record: readonly string[], at: ColumnPositions): Che
   const createdAt = createdAtText === '' ? null : readMoment(createdAtText)
 
   if (
-    MID.test(mid) &&
+    IDENTIFIER.test(mid) &&
     BANK_AMOUNT.test(amount) &&
     UTR.test(utr) &&
     BANK_REFERENCE.test(bankReferenceNumber) &&
@@ -84,10 +85,10 @@ export function checkRecord(record: readonly string[], at: ColumnPositions): Che
   }
 
   const faults: string[] = []
-  if (!MID.test(mid)) faults.push('mid must be 1 to 64 of A-Z a-z 0-9 _ -')
+  if (!IDENTIFIER.test(mid)) faults.push(`mid ${IDENTIFIER_RULE}`)
   if (!BANK_AMOUNT.test(amount))
     faults.push('amount must be rupees such as 250 or 249.50, not negative, below 1000000000000')
-  if (!UTR.test(utr)) faults.push('utr must be 1 to 35 letters or digits')
+  if (!UTR.test(utr)) faults.push(`utr ${UTR_RULE}`)
   if (!BANK_REFERENCE.test(bankReferenceNumber)) {
     faults.push('bank_reference_number must be 1 to 64 letters, digits, blanks or . / _ -')
   }
@@ -97,8 +98,6 @@ export function checkRecord(record: readonly string[], at: ColumnPositions): Che
   return { faults }
 }
 
-const MID = /^[A-Za-z0-9_-]{1,64}$/
-const UTR = /^[A-Za-z0-9]{1,35}$/
 const BANK_REFERENCE = /^[A-Za-z0-9 ./_-]{1,64}$/
 
 const isStatus = (text: string): text is SettlementStatus =>
