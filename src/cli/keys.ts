@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { createAccessKeys } from '../auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
+import { FOREIGN_KEY_VIOLATION, hasState } from '../db/sqlstates.ts'
 import { identifier, otherwise, text } from '../fields.ts'
 import { CommandFault, command } from './command.ts'
 import { record, table } from './output.ts'
@@ -22,7 +23,8 @@ export const keyCommands = [
       const added = await createAccessKeys(db)
         .add(newKey)
         .catch((error: unknown) => {
-          throw isUnknownOwner(error) ? new CommandFault(`${Object.entries(owner).flat().join(' ')} is unknown`) : error
+          if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
+          throw new CommandFault(`${Object.entries(owner).flat().join(' ')} is unknown`)
         })
       const { createdAt } = added
       return {
@@ -56,6 +58,3 @@ export const keyCommands = [
 ]
 
 const SHOWN_ONCE = 'Keep the secret key now: it is shown this once, and only its hash is stored.'
-
-const FOREIGN_KEY_VIOLATION = '23503'
-const isUnknownOwner = (error: unknown) => (error as { code?: unknown }).code === FOREIGN_KEY_VIOLATION

@@ -3,6 +3,7 @@ import { readDatabaseConfig } from '../config.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
 import { isOutage } from '../db/outage.ts'
 import { createPool } from '../db/pool.ts'
+import { hasState, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/sqlstates.ts'
 import { type Command, CommandFault, type Context, type Output, UsageError } from './command.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
@@ -25,9 +26,6 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 const EXIT_FAULT = 1
 const EXIT_USAGE = 2
-
-const UNDEFINED_TABLE = '42P01'
-const UNDEFINED_COLUMN = '42703'
 
 // Whoever reads us may stop reading: `ops merchants list | head -1` is no fault.
 for (const stream of [process.stdout, process.stderr]) {
@@ -102,7 +100,7 @@ function help(command: Command | undefined, [group = '']: string[]): string {
 function explain(error: unknown): string {
   if (error instanceof CommandFault) return error.message
   const { code, message } = error as NodeJS.ErrnoException
-  if (code === UNDEFINED_TABLE || code === UNDEFINED_COLUMN) return 'the database is not migrated: run ops migrate'
+  if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) return 'the database is not migrated: run ops migrate'
   const cause = message || code || 'unknown failure'
   const line = cause.split('\n')[0]
   if (isForbiddenToRole(error)) {

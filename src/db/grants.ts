@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import pg from 'pg'
+import { hasState, INSUFFICIENT_PRIVILEGE } from './sqlstates.ts'
 
 // Beside us; one folder up from dist/cli, where this is bundled into.
 const FILE = ['./grants.sql', '../grants.sql']
@@ -8,7 +9,6 @@ const FILE = ['./grants.sql', '../grants.sql']
   .find((url) => existsSync(url)) as URL
 
 const CONNECT_TIMEOUT_MS = 10_000
-const INSUFFICIENT_PRIVILEGE = '42501'
 
 /**
  * Gives the role of the service its rights in a migrated database, all at once: a running service never lacks one in
@@ -33,5 +33,5 @@ export async function applyGrants(databaseUrl: string): Promise<void> {
 
 /** Whether PostgreSQL refused a statement because its role lacks the right to it. */
 export function isForbiddenToRole(error: unknown): boolean {
-  return (error as { code?: unknown } | null)?.code === INSUFFICIENT_PRIVILEGE
+  return hasState(error, INSUFFICIENT_PRIVILEGE)
 }

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { createPool, type Queryable } from './pool.ts'
+import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './sqlstates.ts'
 
 // Two folders up from here; one up from dist, where this is bundled into.
 const FOLDER = ['../../migrations', '../migrations']
@@ -12,8 +13,6 @@ const FOLDER = ['../../migrations', '../migrations']
   .find(existsSync) as string
 const TABLE = 'schema_migrations'
 const CONNECT_TIMEOUT_MS = 10_000
-const UNDEFINED_TABLE = '42P01'
-const LOCK_NOT_AVAILABLE = '55P03'
 
 /**
  * Longest wait of one statement for a lock: half of what a payment that waits behind it has until its 503. Of creates during
@@ -110,7 +109,7 @@ async function withLocks<T>(
     try {
       return await apply()
     } catch (error) {
-      if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error
+      if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
       clearInterval(looking)
       await client.query('rollback')
       onWait(`waiting for a lock${held ? describe(held) : ''}; next try in ${LOCK_PAUSE_MS / 1_000} s`)
@@ -170,7 +169,7 @@ async function appliedNames(db: Queryable): Promise<Set<string>> {
     const { rows } = await db.query<{ name: string }>('select name from public.schema_migrations')
     return new Set(rows.map(({ name }) => name))
   } catch (error) {
-    if ((error as { code?: unknown }).code === UNDEFINED_TABLE) return new Set()
+    if (hasState(error, UNDEFINED_TABLE)) return new Set()
     throw error
   }
 }

@@ -1,13 +1,29 @@
-/** SQLSTATE classes and codes that say "not now" and not "wrong": the same request may succeed a moment later. */
+import {
+  hasState,
+  INVALID_CATALOG_NAME,
+  QUERY_CANCELED,
+  READ_ONLY_SQL_TRANSACTION,
+  UNDEFINED_COLUMN,
+  UNDEFINED_TABLE,
+} from './sqlstates.ts'
+
+/** Codes that say "not now" and not "wrong": the same request may succeed a moment later. */
 const OUTAGE_STATES = [
+  QUERY_CANCELED, // its time was up
+  READ_ONLY_SQL_TRANSACTION, // the primary has moved
+  // Not migrated yet.
+  UNDEFINED_TABLE,
+  UNDEFINED_COLUMN,
+  INVALID_CATALOG_NAME, // the database is being set up
+]
+
+/** The same of whole classes, by how their codes begin. */
+const OUTAGE_CLASSES = [
   /^08/, // connection exceptions
+  /^28/, // refused log-in: the database is being set up or the password rotated
+  /^40/, // deadlock, serialization failure
   /^53/, // insufficient resources: too many connections, disk full, out of memory
   /^57P0/, // shutting down, crashed, starting up
-  /^57014$/, // statement cancelled: its time was up
-  /^25006$/, // read-only: the primary has moved
-  /^40/, // deadlock, serialization failure
-  /^42P01$|^42703$/, // a table or column is missing: not migrated yet
-  /^3D000$|^28/, // no such database, refused log-in: the database is being set up or the password rotated
 ]
 
 const OUTAGE_ERRNOS = new Set([
@@ -38,5 +54,5 @@ export function isOutage(error: unknown): boolean {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (OUTAGE_ERRNOS.has(code) || OUTAGE_MESSAGES.test(error.message)) return true
   // The severity tells a PostgreSQL answer from a five-letter code of somebody else.
-  return 'severity' in error && OUTAGE_STATES.some((state) => state.test(code))
+  return 'severity' in error && (hasState(error, ...OUTAGE_STATES) || OUTAGE_CLASSES.some((begin) => begin.test(code)))
 }

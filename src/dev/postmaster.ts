@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { hasState, INVALID_PASSWORD } from '../db/sqlstates.ts'
 import { type Account, SERVER_ENVIRONMENT } from './postgres-binaries.ts'
 import { commandLine, processStamp, sleepSync } from './processes.ts'
 
@@ -143,7 +144,7 @@ async function answers(cluster: Cluster, port: number): Promise<boolean> {
     await client.query('select 1')
     return true
   } catch (error) {
-    if ((error as { code?: unknown }).code !== '28P01') return false
+    if (!hasState(error, INVALID_PASSWORD)) return false
     throw new Error(`The PostgreSQL server on ${cluster.dataDirectory} refuses the password kept beside it`)
   } finally {
     await client.end().catch(() => undefined)

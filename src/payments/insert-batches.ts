@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { DEADLOCK_DETECTED, hasState, isRefusedRow } from '../db/sqlstates.ts'
 import { unavailable } from '../errors.ts'
 import type { Intent } from './intent.ts'
 
@@ -13,8 +14,7 @@ const BATCH_ROWS = 200
 const WAITING_LIMIT = 5_000
 /** Beyond it whoever waits for the answer has been given another one: what nobody knows of is better not stored. */
 const WAITING_LIMIT_MS = 1_000
-/** Statements that meet in another order on one of the unique constraints; PostgreSQL ends one of them. */
-const DEADLOCK = '40P01'
+/** Two statements that meet on a unique constraint, each in its own order, deadlock: PostgreSQL ends one of them. */
 const DEADLOCK_RETRIES = 5
 
 type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
@@ -82,11 +82,6 @@ export function batchInserts(
     })
 }
 
-/** Classes 22 and 23: the data of a row, as opposed to the state of the database. */
-function isRefusedRow(error: unknown): boolean {
-  return /^2[23]/.test(String((error as { code?: unknown }).code))
-}
-
 /** The orderIds of the rows that are new. Sorted, so that two instances meet on shared keys in the same order. */
 async function insertRows(db: Queryable, intents: Intent[], retries = DEADLOCK_RETRIES): Promise<Set<string>> {
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
@@ -111,7 +106,7 @@ async function insertRows(db: Queryable, intents: Intent[], retries = DEADLOCK_R
     ])
     return new Set(rows.map((row) => row.order_id))
   } catch (error) {
-    if ((error as { code?: unknown }).code !== DEADLOCK || retries === 0) throw error
+    if (!hasState(error, DEADLOCK_DETECTED) || retries === 0) throw error
     return insertRows(db, intents, retries - 1)
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
+import { hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
 import type { Intent } from './intent.ts'
 import type { ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
 
@@ -44,8 +45,6 @@ export type PaymentException = {
   note: string | null
   receivedAt: Date
 }
-
-const UNIQUE_VIOLATION = '23505'
 
 /**
  * Unreadable bodies that are kept. Whoever signs could fill the disk with them; and a fault of the acquirer's software
@@ -126,7 +125,7 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
         if (isNew && late) onException('late payment')
         return isNew
       } catch (error) {
-        if ((error as { code?: unknown }).code === UNIQUE_VIOLATION) return false
+        if (hasState(error, UNIQUE_VIOLATION)) return false
         throw error
       }
     },

@@ -23,8 +23,8 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'repositories',
     files:
-      /\/(repository|report-repository|record-report|forget-customers|access-keys|merchants|partners|import|read-batches)\.ts$/,
-    may: /^node:|^npm:(pg|pg-copy-streams|csv-parse)$|^db\/pool\.ts$|^(payments|settlements)\//,
+      /\/(repository|insert-batches|report-repository|record-report|forget-customers|access-keys|merchants|partners|import|read-batches)\.ts$/,
+    may: /^node:|^npm:(pg|pg-copy-streams|csv-parse)$|^errors\.ts$|^db\/(pool|sqlstates)\.ts$|^(payments|settlements)\//,
   },
   {
     room: 'routes',
