@@ -87,22 +87,22 @@ async function insertRows(db: Queryable, intents: Intent[], retries = DEADLOCK_R
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
   try {
     const { rows } = await db.query<{ order_id: string }>(INSERT, [
-      textArray(intents, (intent) => intent.mid),
-      textArray(intents, (intent) => intent.orderId),
-      textArray(intents, (intent) => intent.merchantOrderId),
-      `{${intents.map((intent) => intent.amount).join()}}`,
-      textArray(intents, (intent) => intent.redirectUrl),
-      textArray(intents, (intent) => intent.note),
-      textArray(intents, (intent) => intent.customer.name),
-      textArray(intents, (intent) => intent.customer.email),
-      textArray(intents, (intent) => intent.customer.mobile),
-      textArray(intents, (intent) => intent.payee.vpa),
-      textArray(intents, (intent) => intent.payee.name),
-      textArray(intents, (intent) => intent.payee.mcc),
-      `{${intents.map((intent) => intent.createdAt.toISOString()).join()}}`,
-      `{${intents.map((intent) => intent.expiresAt.toISOString()).join()}}`,
-      textArray(intents, (intent) => intent.idempotency?.key),
-      textArray(intents, (intent) => intent.idempotency && `\\x${intent.idempotency.fingerprint.toString('hex')}`),
+      intents.map((intent) => intent.mid),
+      intents.map((intent) => intent.orderId),
+      intents.map((intent) => intent.merchantOrderId),
+      intents.map((intent) => intent.amount),
+      intents.map((intent) => intent.redirectUrl),
+      intents.map((intent) => intent.note),
+      intents.map((intent) => intent.customer.name),
+      intents.map((intent) => intent.customer.email),
+      intents.map((intent) => intent.customer.mobile),
+      intents.map((intent) => intent.payee.vpa),
+      intents.map((intent) => intent.payee.name),
+      intents.map((intent) => intent.payee.mcc),
+      intents.map((intent) => intent.createdAt),
+      intents.map((intent) => intent.expiresAt),
+      intents.map((intent) => intent.idempotency?.key),
+      intents.map((intent) => intent.idempotency?.fingerprint),
     ])
     return new Set(rows.map((row) => row.order_id))
   } catch (error) {
@@ -123,16 +123,4 @@ const INSERT = `
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
-}
-
-/** A PostgreSQL array of text, as its input syntax wants it. */
-function textArray(intents: Intent[], fieldOf: (intent: Intent) => string | undefined): string {
-  let text = '{'
-  for (const intent of intents) {
-    if (text.length > 1) text += ','
-    const value = fieldOf(intent)
-    if (value === undefined) text += 'null'
-    else text += /["\\]/.test(value) ? `"${value.replace(/["\\]/g, '\\$&')}"` : `"${value}"`
-  }
-  return `${text}}`
 }
