@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { hasState, INSUFFICIENT_PRIVILEGE } from './sqlstates.ts'
+import { splitStatements } from './statements.ts'
 
 // Beside us; one folder up from dist/cli, where this is bundled into.
 const FILE = ['./grants.sql', '../grants.sql']
@@ -22,9 +23,10 @@ export async function applyGrants(databaseUrl: string): Promise<void> {
   try {
     const { rows } = await client.query<{ role: string | null }>(`select to_regrole('upi_service') as role`)
     if (rows[0]?.role == null) return
+    await client.query('begin')
     // Two at once would fail: PostgreSQL refuses to change the rights of one table from two transactions.
-    await client.query(`begin; select pg_advisory_xact_lock(hashtext('upi_service grants'))`)
-    await client.query(await readFile(FILE, 'utf8'))
+    await client.query(`select pg_advisory_xact_lock(hashtext('upi_service grants'))`)
+    for (const statement of splitStatements(await readFile(FILE, 'utf8'))) await client.query(statement)
     await client.query('commit')
   } finally {
     await client.end()

@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { parse } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { MigrationBuilder } from 'node-pg-migrate'
 import pg from 'pg'
 import { createPool, type Queryable } from './pool.ts'
 import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './sqlstates.ts'
+import { splitStatements } from './statements.ts'
 
 // Two folders up from here; one up from dist, where this is bundled into.
 const FOLDER = ['../../migrations', '../migrations']
@@ -74,6 +76,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
           dbClient: client,
           dir: folder,
           ignorePattern: '(?!.*\\.sql$).*',
+          migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadFiles }],
           direction: 'up',
           count: 1,
           migrationsTable: TABLE,
@@ -89,6 +92,19 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   } finally {
     await Promise.all([client.end(), observer.end()])
   }
+}
+
+/** Each file as its statements. The runner's own loader sends a whole file in one message. */
+function loadFiles(files: string[]) {
+  return Promise.all(
+    files.map(async (file) => {
+      const statements = splitStatements(await readFile(file, 'utf8'))
+      const up = (migration: MigrationBuilder) => {
+        for (const statement of statements) migration.sql(statement)
+      }
+      return { id: file, filePaths: [file], actions: { up, down: false as const } }
+    }),
+  )
 }
 
 /** Runs `apply`, whose statements wait for locks, until it gets them. */

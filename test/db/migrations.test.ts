@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { applyGrants } from '../../src/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/db/migrate.ts'
 import { createTestDatabase } from '../support/database.ts'
 
@@ -43,6 +44,21 @@ describe('migrations of an empty database', () => {
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
+})
+
+test('migrations and grants are sent one statement at a time: a distributed database refuses a message of several', async () => {
+  const database = await createTestDatabase({ empty: true })
+  onTestFinished(database.drop)
+  const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    const [text] = args
+    // By the protocol in which PostgreSQL itself refuses it. What sets up the session stays on this server.
+    const asOne = typeof text === 'string' && !text.startsWith('set ')
+    return query.apply(this, asOne ? [{ text, queryMode: 'extended' }, ...args.slice(1)] : args)
+  } as never)
+  onTestFinished(() => spy.mockRestore())
+  expect(await migrate(database.url)).toEqual(ALL)
+  await applyGrants(database.url)
 })
 
 test('migrations of a database that cannot be reached fail with the reason', async () => {

@@ -1,0 +1,22 @@
+/** What may hold a semicolon that ends no statement (a comment, a text, a name, a dollar quote); what we refuse; else `;`. */
+const PARTS = /--.*|\/\*|\b[eE]'|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|;/g
+
+/**
+ * The statements of an SQL file. Each is sent in a message of its own, because a distributed database such as Citus refuses
+ * a message of several. The body of a function belongs between dollar quotes: PostgreSQL would refuse what is left of one
+ * that is not. Throws at the two spellings that need more than this to find their end.
+ */
+export function splitStatements(sql: string): string[] {
+  const statements: string[] = []
+  let start = 0
+  for (const { 0: part, index } of sql.matchAll(PARTS)) {
+    if (part === '/*') throw new Error('write comments with --, not with /*')
+    if (/^e'/i.test(part)) throw new Error("write texts without backslashes, '…' or $$…$$, not E'…'")
+    if (part !== ';') continue
+    statements.push(sql.slice(start, index + 1).trim())
+    start = index + 1
+  }
+  const rest = sql.slice(start).trim()
+  const isComment = rest.replace(/--.*/g, '').trim() === ''
+  return isComment ? statements : [...statements, rest]
+}
