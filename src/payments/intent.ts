@@ -2,6 +2,17 @@ import { randomUUID } from 'node:crypto'
 import type { Merchant } from '../merchants/merchants.ts'
 import type { CreatePaymentIntent } from './schema.ts'
 
+/*
+ * What we call things:
+ *
+ * intent     a row of payment_intents: a request to be paid once, with its amount, payee and expiry
+ * order      the same row as the shop sees it; merchantOrderId is the shop's name for it (order_id), orderId is ours
+ * payment    money that a customer sends for an intent; the bank names it by a UTR
+ * report     what the bank, the operator or the sandbox says of a payment: SUCCESS, FAIL or REJECT
+ * change     what a report did to an intent: SUCCESS, once (payment_changes), or a failed attempt (payment_attempts)
+ * exception  a report that the operator has to look into, because it contradicts what we know or comes too late
+ */
+
 /** The account that is paid, as UPI names it: address (pa), name (pn) and category code (mc). */
 export type Payee = { vpa: string; name: string; mcc: string }
 
