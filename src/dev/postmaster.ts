@@ -1,12 +1,13 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { hasState, INVALID_PASSWORD } from '../db/sqlstates.ts'
 import { type Account, SERVER_ENVIRONMENT } from './postgres-binaries.ts'
-import { commandLine, processStamp, sleepSync } from './processes.ts'
+import { commandLine, processStamp } from './processes.ts'
 
 /** One database cluster: what its server needs to run. */
 export type Cluster = {
@@ -20,7 +21,7 @@ export type Cluster = {
 
 /** Recovery after a crash replays at most the log of five minutes. */
 const READY_TIMEOUT_MS = 60_000
-const STOP_TIMEOUT_MS = 30_000
+const STOP_TIMEOUT_SECONDS = 30
 const POLL_MS = 50
 const CONNECT_TIMEOUT_MS = 2_000
 /** A random port may be taken in the moment between its choice and its use; children of a killed server take a moment to end. */
@@ -47,7 +48,7 @@ export async function findRunning(cluster: Cluster): Promise<number | undefined>
 }
 
 /**
- * Starts a server on `cluster`, where none runs, and answers its port once it takes connections. The port is random,
+ * Starts a server on `cluster`, where none runs, and returns its port once it takes connections. The port is random,
  * unless one is given.
  */
 export async function startPostmaster(cluster: Cluster, fixedPort?: number): Promise<number> {
@@ -62,17 +63,20 @@ export async function startPostmaster(cluster: Cluster, fixedPort?: number): Pro
   }
 }
 
-/**
- * Stops the server of `cluster`, if it runs, as `pg_ctl stop -m fast` does, and waits for its end. Blocks the process,
- * so that it can be the last thing that a process does.
- */
+/** Stops the server of `cluster`, if it runs, and waits for its end. Blocks, so that it can be the last that a process does. */
 export function stopPostmaster(cluster: Cluster): void {
-  const running = readPostmaster(cluster)
-  if (!running) return
-  process.kill(running.pid, 'SIGINT')
-  const deadline = Date.now() + STOP_TIMEOUT_MS
-  while (readPostmaster(cluster) && Date.now() < deadline) sleepSync(POLL_MS)
+  // pg_ctl itself would take the number of a dead server, which may be another process by now.
+  if (!readPostmaster(cluster)) return
+  spawnSync(pgCtl(cluster), ['stop', '--mode=fast', `--timeout=${STOP_TIMEOUT_SECONDS}`, ...dataOf(cluster)], {
+    ...optionsOf(cluster),
+    stdio: 'ignore',
+  })
 }
+
+/** Beside the server. */
+const pgCtl = ({ postgres }: Cluster) => join(dirname(postgres), 'pg_ctl')
+const dataOf = ({ dataDirectory }: Cluster) => ['--pgdata', dataDirectory]
+const optionsOf = ({ account, dataDirectory }: Cluster) => ({ ...account, cwd: dataDirectory, env: SERVER_ENVIRONMENT })
 
 const pidFile = ({ dataDirectory }: Cluster) => join(dataDirectory, 'postmaster.pid')
 
@@ -98,38 +102,17 @@ function disownPidFile(cluster: Cluster): void {
   writeFileSync(pidFile(cluster), [NO_PROCESS, ...lines].join('\n'))
 }
 
+/** Starts a server that outlives us, in a session of its own, out of reach of the terminal's Ctrl-C. */
 async function becomesReady(cluster: Cluster, port: number): Promise<boolean> {
-  const { postgres, dataDirectory, logFile, account, settings } = cluster
-  const log = openSync(logFile, 'w', 0o600)
-  const network = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=']
-  const args = [...network, ...settings].flatMap((setting) => ['-c', setting])
-  // Detached: in a session of its own, out of reach of the terminal's Ctrl-C.
-  const child = spawn(postgres, ['-D', dataDirectory, ...args], {
-    ...account,
-    cwd: dataDirectory,
-    env: SERVER_ENVIRONMENT,
-    detached: true,
-    stdio: ['ignore', log, log],
-  })
+  const settings = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=', ...cluster.settings]
+  // A shell reads them.
+  const options = settings.map((setting) => `-c '${setting}'`).join(' ')
+  const args = ['start', '--silent', `--timeout=${READY_TIMEOUT_MS / 1_000}`, '--options', options, ...dataOf(cluster)]
+  const log = openSync(cluster.logFile, 'w', 0o600)
+  const starting = spawn(pgCtl(cluster), args, { ...optionsOf(cluster), stdio: ['ignore', log, log] })
   closeSync(log)
-  let ended = false
-  child.once('exit', () => {
-    ended = true
-  })
-  child.once('error', (error) => {
-    ended = true
-    writeFileSync(logFile, error.message)
-  })
-  const deadline = Date.now() + READY_TIMEOUT_MS
-  while (!ended && Date.now() < deadline) {
-    if (await answers(cluster, port)) {
-      child.unref()
-      return true
-    }
-    await sleep(POLL_MS)
-  }
-  child.kill('SIGINT')
-  return false
+  const [exitCode] = await once(starting, 'exit')
+  return exitCode === 0
 }
 
 async function answers(cluster: Cluster, port: number): Promise<boolean> {
