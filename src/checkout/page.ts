@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { type Html, html, trustedHtml } from '../html.ts'
 import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
 import { isGivenUp } from '../payments/outcome.ts'
@@ -63,38 +64,37 @@ const RELOAD_SECONDS = {
 export function payPage(checkout: Checkout, { now, sandbox }: { now: Date; sandbox: boolean }): string {
   const { orderId, payee, amount, note, redirectUrl, expiresAt } = checkout
   const state = pageState(checkout, now)
-  const back = escapeHtml(redirectUrl)
-  const name = `<bdi>${escapeHtml(payee.name)}</bdi>`
+  const name = html`<bdi>${payee.name}</bdi>`
   const reload = RELOAD_SECONDS[state]
   const refresh = reload
-    ? `<noscript><meta http-equiv="refresh" content="${reload}${state === 'paid' ? `;url=${back}` : ''}"></noscript>`
-    : ''
+    ? html`<noscript><meta http-equiv="refresh" content="${reload}${state === 'paid' ? `;url=${redirectUrl}` : ''}"></noscript>`
+    : undefined
   const outcome = (of: keyof typeof OUTCOMES) => {
     const { title, text, sign } = OUTCOMES[of]
-    return `<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${isFinal(of) ? ' data-final' : ''}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${title}</h2><p class="quiet">${text}</p></section>`
+    return html`<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${title}</h2><p class="quiet">${text}</p></section>`
   }
   const title = state === 'open' || state === 'attemptFailed' ? PAY_TITLE : OUTCOMES[state].title
-  return `${head(pageTitle(title, payee.name), refresh)}
+  return html`${head(pageTitle(title, payee.name), refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main>
 <h1>Payment to ${name}</h1>
 <p class="amount">₹${toIndianText(amount)}</p>
-<p class="quiet"><bdi>${escapeHtml(note)}</bdi></p>
+<p class="quiet"><bdi>${note}</bdi></p>
 ${
   // The others are there for the script to show; nothing leads back to this one.
-  title === PAY_TITLE ? openSection(checkout, { state, now, sandbox }) : ''
+  title === PAY_TITLE ? openSection(checkout, { state, now, sandbox }) : undefined
 }
 ${outcome('paid')}
 ${outcome('failed')}
 ${outcome('expired')}
 ${outcome('timeUp')}
-<a class="button first back" href="${back}"${hiddenIf(!isFinal(state))}>Back to ${name}</a>
-<a class="unpaid" href="${back}"${hiddenIf(isFinal(state))}>Back without paying</a>
+<a class="button first back" href="${redirectUrl}"${hiddenIf(!isFinal(state))}>Back to ${name}</a>
+<a class="unpaid" href="${redirectUrl}"${hiddenIf(isFinal(state))}>Back without paying</a>
 </main>
-<script>${JS}</script>
+<script>${trustedHtml(JS)}</script>
 </body>
 </html>
-`
+`.toString()
 }
 
 const PAY_TITLE = 'Pay'
@@ -126,25 +126,26 @@ const OUTCOMES = {
 function openSection(
   checkout: Checkout,
   { state, now, sandbox }: { state: PageState; now: Date; sandbox: boolean },
-): string {
+): Html {
   const title = pageTitle(PAY_TITLE, checkout.payee.name)
   // The element around the note is there from the start: a screen reader says aloud what appears in it.
-  return `<section class="open" data-state="open attemptFailed" data-title="${title}">
+  return html`<section class="open" data-state="open attemptFailed" data-title="${title}">
 <div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>Your last attempt did not go through. You can try again here.</p></div>
-${waysToPay(checkout, now)}${sandbox ? sandboxForm(checkout.orderId) : ''}</section>`
+${waysToPay(checkout, now)}${sandbox ? sandboxForm(checkout.orderId) : undefined}</section>`
 }
 
-const hiddenIf = (hidden: boolean) => (hidden ? ' hidden' : '')
+const attributeIf = (condition: boolean, name: string) => (condition ? html` ${name}` : undefined)
+const hiddenIf = (hidden: boolean) => attributeIf(hidden, 'hidden')
 
 /** A QR for another device to scan, and links that open a wallet on this one; page.css shows what fits the device. */
-function waysToPay(checkout: Checkout, now: Date): string {
+function waysToPay(checkout: Checkout, now: Date): Html {
   const { orderId, amount, expiresAt } = checkout
   const links = upiLinks(checkout)
   // Lazy: where the style hides it, it is not even loaded.
-  const qr = `<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${toIndianText(amount)} with a UPI app" width="320" height="320" loading="lazy">`
+  const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${toIndianText(amount)} with a UPI app" width="320" height="320" loading="lazy">`
   const link = (href: string, text: string, kind = 'button') =>
-    `<li><a class="${kind}" href="${escapeHtml(href)}">${text}</a></li>`
-  return `<div class="on-desktop">${qr}<p>Scan with any UPI app</p></div>
+    html`<li><a class="${kind}" href="${href}">${text}</a></li>`
+  return html`<div class="on-desktop">${qr}<p>Scan with any UPI app</p></div>
 <ul class="apps" aria-label="Pay with an app on this device">
 ${link(links.intent, 'Pay with a UPI app', 'button first')}
 ${link(links.gpay, 'Google Pay')}
@@ -156,8 +157,8 @@ ${link(links.paytm, 'Paytm')}
 <p class="quiet">This page tells you when your payment has arrived.</p>`
 }
 
-function sandboxForm(orderId: string): string {
-  return `<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">
+function sandboxForm(orderId: string): Html {
+  return html`<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">
 <p><strong>Sandbox</strong> · no money moves</p>
 <button class="button" name="status" value="SUCCESS">Simulate payment</button>
 <button class="button" name="status" value="FAIL">Simulate a failure</button>
@@ -166,17 +167,17 @@ function sandboxForm(orderId: string): string {
 
 /** What a customer reads where there is no payment to show. */
 export function messagePage(text: string): string {
-  return `${head('Payment', '')}
+  return html`${head('Payment')}
 <body>
 <main>
-<h1 class="message">${escapeHtml(text)}</h1>
+<h1 class="message">${text}</h1>
 </main>
 </body>
 </html>
-`
+`.toString()
 }
 
-const pageTitle = (title: string, payeeName: string) => `${title} · ${escapeHtml(payeeName)}`
+const pageTitle = (title: string, payeeName: string) => `${title} · ${payeeName}`
 
 /** HH:MM in India, after the date where that is not today's. */
 function istTime(moment: Date, now: Date): string {
@@ -184,8 +185,8 @@ function istTime(moment: Date, now: Date): string {
   return `${toIstText(now).startsWith(day) ? '' : `${day} `}${time.slice(0, 5)}`
 }
 
-function head(title: string, extra: string): string {
-  return `<!doctype html>
+function head(title: string, extra?: Html): Html {
+  return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -194,10 +195,6 @@ function head(title: string, extra: string): string {
 <link rel="icon" href="data:,">
 <title>${title}</title>
 ${extra}
-<style>${CSS}</style>
+<style>${trustedHtml(CSS)}</style>
 </head>`
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
 }

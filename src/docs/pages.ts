@@ -1,3 +1,5 @@
+import { type Html, html, trustedHtml } from '../html.ts'
+
 /** The pages below /docs. Every address in them is relative, since a proxy may serve the service under a path. */
 
 export type PageOptions = {
@@ -28,16 +30,16 @@ export function guideNames({ takesNotifications }: PageOptions): GuideName[] {
 /** /docs: who reads what. */
 export function indexPage(options: PageOptions): string {
   const card = (href: string, title: string, text: string) =>
-    `<li><a href="docs/${href}"><strong>${title}</strong></a><br>${text}</li>`
+    html`<li><a href="docs/${href}"><strong>${title}</strong></a><br>${text}</li>`
   const cards = guideNames(options).map((name) => card(name, GUIDES[name].title, GUIDES[name].does))
   return page('UPI payments', {
     at: 'docs',
     options,
-    body: `<main class="guide" id="text">
+    body: html`<main class="guide" id="text">
 <h1>UPI payments</h1>
 <p>This service takes UPI payments in India. Choose the guide that is written for you:</p>
 <ul class="cards">
-${cards.join('\n')}
+${cards}
 ${card('reference', 'Reference', 'Every operation with its fields and answers; send requests from the browser.')}
 <li><a href="openapi.json"><strong>openapi.json</strong></a><br>The reference for programs: Postman, Insomnia, code generators.</li>
 </ul>
@@ -63,12 +65,12 @@ export function referencePage(options: PageOptions): string {
   return page('Reference', {
     at: 'reference',
     options,
-    head: `<link rel="stylesheet" href="swagger-ui.css">
+    head: html`<link rel="stylesheet" href="swagger-ui.css">
 <link rel="stylesheet" href="reference.css">
 <script src="swagger-ui-bundle.js" defer></script>
 <script src="reference.js" type="module"></script>`,
     // Swagger UI brings its own `main`.
-    body: `<section id="text" aria-label="Reference">
+    body: html`<section id="text" aria-label="Reference">
 <h1 class="file">Reference <a href="../openapi.json">openapi.json</a></h1>
 <noscript><p class="file">This page needs JavaScript. The same in a file: <a href="../openapi.json">openapi.json</a></p></noscript>
 </section>
@@ -83,11 +85,11 @@ export function thanksPage(orderId: string | undefined, options: PageOptions): s
   return page('Thank you', {
     at: 'thanks',
     options,
-    body: `<main class="guide" id="text">
+    body: html`<main class="guide" id="text">
 <h1>Here your shop says thank you</h1>
 <p>This page stands in for the <code>redirect_url</code> of a shop. That a browser has arrived here proves nothing: anybody can
 open an address. Before it ships, the shop’s server asks what became of the order:</p>
-<div class="code"><pre tabindex="0"><code>${escapeHtml(command)}</code></pre></div>
+<div class="code"><pre tabindex="0"><code>${command}</code></pre></div>
 <p>It ships when <code>txnStatus</code> is <code>SUCCESS</code>. More in the <a href="merchant">merchant’s guide</a>.</p>
 </main>`,
   })
@@ -98,21 +100,20 @@ type Parts = {
   at: 'docs' | 'reference' | 'thanks' | GuideName
   /** Of the public pages, which lead to one another. */
   options?: PageOptions
-  head?: string
-  body: string
+  head?: Html
+  body: Html
 }
 
-function page(title: string, { at, options, head = '', body }: Parts): string {
+function page(title: string, { at, options, head, body }: Parts): string {
   const below = at === 'docs' ? 'docs/' : ''
-  const link = (name: string, text: string) =>
-    `<a href="${below}${name}"${name === at ? ' aria-current="page"' : ''}>${text}</a>`
+  const link = (name: string, text: string) => html`<a href="${below}${name}"${currentIf(name === at)}>${text}</a>\n`
   const names = options ? guideNames(options) : []
   const links = [
-    `<a class="brand" href="${below === '' ? '../docs' : 'docs'}"${at === 'docs' ? ' aria-current="page"' : ''}>UPI payments</a>`,
+    html`<a class="brand" href="${below === '' ? '../docs' : 'docs'}"${currentIf(at === 'docs')}>UPI payments</a>\n`,
     ...names.map((name) => link(name, `${name[0]?.toUpperCase()}${name.slice(1)}`)),
     ...(options ? [link('reference', 'Reference')] : []),
   ]
-  return `<!doctype html>
+  return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -126,23 +127,23 @@ ${head}
 </head>
 <body>
 <a class="skip" href="#text">Skip to the text</a>
-<header class="site"><nav aria-label="Documentation">${links.join('\n')}</nav></header>
+<header class="site"><nav aria-label="Documentation">${links}</nav></header>
 ${body}
 </body>
 </html>
-`
+`.toString()
 }
 
+const currentIf = (isCurrent: boolean) => (isCurrent ? html` aria-current="page"` : undefined)
+
 /** A guide's samples can be pasted as they stand: it says {PUBLIC_URL} where this service's own address belongs. */
-function filledIn(fragment: string, { publicUrl, sandbox }: Pick<PageOptions, 'publicUrl' | 'sandbox'>): string {
+function filledIn(fragment: string, { publicUrl, sandbox }: Pick<PageOptions, 'publicUrl' | 'sandbox'>): Html {
   const values: Record<string, string> = {
     PUBLIC_URL: publicUrl,
     SHOP_URL: sandbox ? `${publicUrl}/docs/thanks` : 'https://shop.example/thanks',
   }
   // A link's address has its braces percent-encoded.
-  return fragment.replace(/(?:\{|%7B)([A-Z]+_URL)(?:\}|%7D)/g, (whole, name) => escapeHtml(values[name] ?? whole))
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+  return trustedHtml(
+    fragment.replace(/(?:\{|%7B)([A-Z]+_URL)(?:\}|%7D)/g, (whole, name) => html`${values[name] ?? whole}`.toString()),
+  )
 }

@@ -17,7 +17,7 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'pure files',
     files:
-      /^(errors|fields|ist|money)\.ts$|\/(credentials|schema|csv|intent|idempotency|outcome|signature|upi-links|wire|qr-image|envelope|request-id)\.ts$/,
+      /^(errors|fields|html|ist|money)\.ts$|\/(credentials|schema|csv|intent|idempotency|outcome|signature|upi-links|wire|qr-image|envelope|request-id)\.ts$/,
     may: /^node:|^npm:(zod|qr)$|^(errors|fields|ist|money)\.ts$|^payments\/upi-links\.ts$/,
   },
   {
@@ -29,12 +29,12 @@ const RULES: { room: string; files: RegExp; may: RegExp }[] = [
   {
     room: 'routes',
     files: /^(payments|settlements|checkout|acquirer)\//,
-    may: /^node:|^npm:zod$|^(errors|ist|money)\.ts$|^http\/(envelope|input|etag)\.ts$|^merchants\/authorize\.ts$|^(checkout|acquirer)\/|^(payments|settlements)\/(?!routes)/,
+    may: /^node:|^npm:zod$|^(errors|html|ist|money)\.ts$|^http\/(envelope|input|etag)\.ts$|^merchants\/authorize\.ts$|^(checkout|acquirer)\/|^(payments|settlements)\/(?!routes)/,
   },
   {
     room: 'docs',
     files: /^docs\//,
-    may: /^node:|^npm:(zod|marked)$|^errors\.ts$|^http\/(envelope|input|etag)\.ts$|^(payments|settlements|acquirer)\/(schema|idempotency)\.ts$|^docs\//,
+    may: /^node:|^npm:(zod|marked)$|^(errors|html)\.ts$|^http\/(envelope|input|etag)\.ts$|^(payments|settlements|acquirer)\/(schema|idempotency)\.ts$|^docs\//,
   },
   { room: 'merchants', files: /^merchants\//, may: /^node:|^npm:zod$|^(errors|fields)\.ts$|^merchants\// },
   { room: 'auth', files: /^auth\//, may: /^node:|^npm:(@fastify\/basic-auth|fastify)$|^errors\.ts$|^auth\// },

@@ -127,6 +127,16 @@ describe('the pay page as it is sent (contract C4)', () => {
     expect(text.match(/<script/g)).toHaveLength(1)
   })
 
+  it('escapes a name wherever it stands, in text, title and attributes, and escapes it once', async () => {
+    const { text } = await get((await newOrder({}, `<b>"&'</b>`)).page)
+    const name = '&#60;b&#62;&#34;&#38;&#39;&#60;/b&#62;'
+    expect(text).toContain(`<h1>Payment to <bdi>${name}</bdi></h1>`)
+    expect(text).toContain(`<title>Pay · ${name}</title>`)
+    expect(text).toContain(` data-title="Paid · ${name}"`)
+    expect(text).toContain(`>Back to <bdi>${name}</bdi></a>`)
+    expect(text).not.toMatch(/<b>|&amp;|&#38;#/)
+  })
+
   it('tells when to pay without JavaScript, with the day where that is another one in India', async () => {
     service.clock.set('2026-03-31T18:10:00.000Z')
     expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> Indian time')

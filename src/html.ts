@@ -1,0 +1,34 @@
+/** Text that is markup already. Only `html` and `trustedHtml` make it, so that nothing else gets into a page unescaped. */
+class Html {
+  private readonly markup: string
+
+  constructor(markup: string) {
+    this.markup = markup
+  }
+
+  toString(): string {
+    return this.markup
+  }
+}
+
+export type { Html }
+
+/** What may stand in a template. `undefined` is nothing; of an array the parts stand one after the other. */
+type Value = Html | string | number | undefined | readonly Value[]
+
+/** A template of HTML: every value in it is escaped for text and for quoted attributes, unless it is Html itself. */
+export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
+  return new Html(String.raw({ raw: parts }, ...values.map(toMarkup)))
+}
+
+/** Only for what this project wrote or rendered itself: never for what somebody has sent. */
+export function trustedHtml(markup: string): Html {
+  return new Html(markup)
+}
+
+function toMarkup(value: Value): string {
+  if (value === undefined) return ''
+  if (value instanceof Html) return value.toString()
+  if (typeof value === 'object') return value.map(toMarkup).join('')
+  return String(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}
