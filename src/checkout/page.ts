@@ -55,39 +55,49 @@ const RELOAD_SECONDS = {
   open: 5,
   attemptFailed: 5,
   timeUp: 15,
-  paid: 2,
+  paid: 3,
   failed: undefined,
   expired: undefined,
 } as const
 
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
 export function payPage(checkout: Checkout, { now, sandbox }: { now: Date; sandbox: boolean }): string {
-  const { orderId, payee, amount, note, redirectUrl, expiresAt } = checkout
+  const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`
   const reload = RELOAD_SECONDS[state]
   const refresh = reload
     ? html`<noscript><meta http-equiv="refresh" content="${reload}${state === 'paid' ? `;url=${redirectUrl}` : ''}"></noscript>`
     : undefined
-  const outcome = (of: keyof typeof OUTCOMES) => {
+  const outcome = (of: keyof typeof OUTCOMES, more?: Html) => {
     const { title, text, sign } = OUTCOMES[of]
-    return html`<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${title}</h2><p class="quiet">${text}</p></section>`
+    return html`<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${title}</h2>${more}<p class="quiet">${text}</p></section>`
   }
   const title = state === 'open' || state === 'attemptFailed' ? PAY_TITLE : OUTCOMES[state].title
+  // The element around the news is there from the start: a screen reader says aloud what appears in it.
   return html`${head(pageTitle(title, payee.name), refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
-<main>
+<main class="pay">
+<div class="order">
 <h1>Payment to ${name}</h1>
 <p class="amount">₹${toIndianText(amount)}</p>
 <p class="quiet"><bdi>${note}</bdi></p>
+<dl>
+<div><dt>UPI address</dt><dd><bdi>${payee.vpa}</bdi></dd></div>
+<div><dt>Order number</dt><dd><bdi>${merchantOrderId}</bdi></dd></div>
+</dl>
+</div>
+<div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>Your last attempt did not go through. You can try again here.</p>
+<p class="lost" hidden>No connection. A payment that you have already made is not affected: this page tells you about it as soon as it is connected again.</p></div>
 ${
   // The others are there for the script to show; nothing leads back to this one.
-  title === PAY_TITLE ? openSection(checkout, { state, now, sandbox }) : undefined
+  title === PAY_TITLE ? openSection(checkout, now) : undefined
 }
-${outcome('paid')}
+${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
 ${outcome('failed')}
 ${outcome('expired')}
 ${outcome('timeUp')}
+${title === PAY_TITLE && sandbox ? sandboxForm(orderId) : undefined}
 <a class="button first back" href="${redirectUrl}"${hiddenIf(!isFinal(state))}>Back to ${name}</a>
 <a class="unpaid" href="${redirectUrl}"${hiddenIf(isFinal(state))}>Back without paying</a>
 </main>
@@ -123,29 +133,16 @@ const OUTCOMES = {
   },
 } satisfies Record<Exclude<PageState, 'open' | 'attemptFailed'>, { title: string; text: string; sign: string }>
 
-function openSection(
-  checkout: Checkout,
-  { state, now, sandbox }: { state: PageState; now: Date; sandbox: boolean },
-): Html {
-  const title = pageTitle(PAY_TITLE, checkout.payee.name)
-  // The element around the note is there from the start: a screen reader says aloud what appears in it.
-  return html`<section class="open" data-state="open attemptFailed" data-title="${title}">
-<div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>Your last attempt did not go through. You can try again here.</p></div>
-${waysToPay(checkout, now)}${sandbox ? sandboxForm(checkout.orderId) : undefined}</section>`
-}
-
-const attributeIf = (condition: boolean, name: string) => (condition ? html` ${name}` : undefined)
-const hiddenIf = (hidden: boolean) => attributeIf(hidden, 'hidden')
-
 /** A QR for another device to scan, and links that open a wallet on this one; page.css shows what fits the device. */
-function waysToPay(checkout: Checkout, now: Date): Html {
-  const { orderId, amount, expiresAt } = checkout
+function openSection(checkout: Checkout, now: Date): Html {
+  const { orderId, amount, payee, expiresAt } = checkout
   const links = upiLinks(checkout)
   // Lazy: where the style hides it, it is not even loaded.
   const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${toIndianText(amount)} with a UPI app" width="320" height="320" loading="lazy">`
   const link = (href: string, text: string, kind = 'button') =>
     html`<li><a class="${kind}" href="${href}">${text}</a></li>`
-  return html`<div class="on-desktop">${qr}<p>Scan with any UPI app</p></div>
+  return html`<section class="open" data-state="open attemptFailed" data-title="${pageTitle(PAY_TITLE, payee.name)}">
+<div class="on-desktop">${qr}<p>Scan with any UPI app</p></div>
 <ul class="apps" aria-label="Pay with an app on this device">
 ${link(links.intent, 'Pay with a UPI app', 'button first')}
 ${link(links.gpay, 'Google Pay')}
@@ -154,8 +151,12 @@ ${link(links.paytm, 'Paytm')}
 </ul>
 <details class="on-phone"><summary>Show the QR code</summary>${qr}</details>
 <p class="quiet left" role="timer">Pay before <time>${istTime(expiresAt, now)}</time> Indian time</p>
-<p class="quiet">This page tells you when your payment has arrived.</p>`
+<p class="quiet">This page tells you when your payment has arrived.</p>
+</section>`
 }
+
+const attributeIf = (condition: boolean, name: string) => (condition ? html` ${name}` : undefined)
+const hiddenIf = (hidden: boolean) => attributeIf(hidden, 'hidden')
 
 function sandboxForm(orderId: string): Html {
   return html`<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">

@@ -1,4 +1,4 @@
-import type { Checkout, Intents } from '../payments/repository.ts'
+import type { Checkout, Intents, PaymentState } from '../payments/repository.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
 
 /** How often the open pages are looked up: all of them together, in one query. */
@@ -7,17 +7,17 @@ const LOOK_UP_INTERVAL_MS = 1_000
 const HEARTBEAT_TICKS = 20
 
 /**
- * Told of each new state of its payment. `over` or `leave` comes last: nothing more will happen, or this instance stops
+ * Told of each new state of its payment, with the UTR once it is paid. `over` or `leave` comes last: nothing more will happen, or this instance stops
  * and another one is to be asked.
  */
 export type PageListener = {
-  state: (state: PageState) => void
+  state: (state: PageState, utr: string | null) => void
   heartbeat: () => void
   over: () => void
   leave: () => void
 }
 
-type Page = { checkout: Checkout; shown: PageState; listener: PageListener }
+type Page = { checkout: Checkout; shown: PageState | undefined; listener: PageListener }
 
 export type PaymentWatch = ReturnType<typeof createPaymentWatch>
 
@@ -30,7 +30,7 @@ export function createPaymentWatch({
   now,
   onError,
 }: {
-  intents: Pick<Intents, 'findStatuses'>
+  intents: Pick<Intents, 'findStates'>
   now: () => Date
   onError: (error: unknown) => void
 }) {
@@ -55,16 +55,16 @@ export function createPaymentWatch({
   async function lookUp() {
     // The last page may have closed since this look-up was planned.
     if (pages.size === 0) return
-    const statuses = await intents.findStatuses([...new Set([...pages].map(({ checkout }) => checkout.orderId))])
+    const states = await intents.findStates([...new Set([...pages].map(({ checkout }) => checkout.orderId))])
     const moment = now()
     for (const page of pages) {
-      const status = statuses.get(page.checkout.orderId) ?? page.checkout.status
-      tell(page, pageState({ ...page.checkout, status }, moment))
+      tell(page, states.get(page.checkout.orderId) ?? page.checkout, moment)
     }
   }
 
-  function tell(page: Page, state: PageState) {
-    if (state !== page.shown) page.listener.state(state)
+  function tell(page: Page, payment: PaymentState, moment: Date) {
+    const state = pageState(payment, moment)
+    if (state !== page.shown) page.listener.state(state, payment.utr)
     page.shown = state
     if (isFinal(state)) end(page)
   }
@@ -86,10 +86,9 @@ export function createPaymentWatch({
         listener.leave()
         return () => undefined
       }
-      const page: Page = { checkout, shown: pageState(checkout, now()), listener }
+      const page: Page = { checkout, shown: undefined, listener }
       pages.add(page)
-      listener.state(page.shown)
-      tell(page, page.shown)
+      tell(page, checkout, now())
       schedule()
       return () => pages.delete(page)
     },

@@ -33,7 +33,7 @@ const LOOK_UPS_LIMIT = 100
 const REFUSED_PAGE_RELOAD_SECONDS = 5
 
 export type CheckoutRoutes = {
-  intents: Pick<Intents, 'findCheckout' | 'findStatuses'>
+  intents: Pick<Intents, 'findCheckout' | 'findStates'>
   reports: Reports
   now: () => Date
   /** Whether pages carry a control that pays without money. */
@@ -62,7 +62,11 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     const checkout = await findCheckout(request)
     const moment = now()
     // For the page's own script, which asks by HEAD while it gets no events.
-    reply.headers(PAGE_HEADERS).header('x-payment-state', pageState(checkout, moment))
+    reply.headers({
+      ...PAGE_HEADERS,
+      'x-payment-state': pageState(checkout, moment),
+      'x-payment-utr': checkout.utr ?? '',
+    })
     return reply.send(payPage(checkout, { now: moment, sandbox }))
   })
 
@@ -78,7 +82,10 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
     const events = new Readable({ read() {} })
     events.push(`retry: ${randomInt(COME_BACK_MS.from, COME_BACK_MS.to)}\n\n`)
     const close = watch.open(checkout, {
-      state: (state) => events.push(`data: ${state}\n\n`),
+      state: (state, utr) => {
+        if (utr !== null) events.push(`event: utr\ndata: ${utr}\n\n`)
+        events.push(`data: ${state}\n\n`)
+      },
       heartbeat: () => events.push(':\n\n'),
       over: () => {
         events.push('event: over\ndata:\n\n')

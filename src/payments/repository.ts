@@ -11,8 +11,11 @@ export type InsertOutcome =
 /** What the customer's side needs to know of an intent, found by our orderId alone. */
 export type Checkout = Pick<
   Intent,
-  'orderId' | 'amount' | 'note' | 'payee' | 'redirectUrl' | 'createdAt' | 'expiresAt'
-> & { status: Status; merchantDisabled: boolean }
+  'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'payee' | 'redirectUrl' | 'createdAt' | 'expiresAt'
+> & { status: Status; utr: string | null; merchantDisabled: boolean }
+
+/** What an open page is told of its payment; `utr` is there once it is paid. */
+export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 
 export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Status; utr: string | null }
 
@@ -56,24 +59,26 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
 
     /** The intent of our unguessable orderId, whoever's it is; undefined when there is none. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
-      const { rows } = await db.query<IntentRow & { status: Status; merchant_disabled: boolean }>(
-        `select ${INTENT}, i.status, m.disabled_at is not null as merchant_disabled
+      const { rows } = await db.query<IntentRow & { status: Status; utr: string | null; merchant_disabled: boolean }>(
+        `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as merchant_disabled
            from payment_intents i
            join merchants m using (mid)
           where i.order_id = $1`,
         [orderId],
       )
       const [row] = rows
-      return row && { ...toStored(row), status: row.status, merchantDisabled: row.merchant_disabled }
+      return row && { ...toStored(row), status: row.status, utr: row.utr, merchantDisabled: row.merchant_disabled }
     },
 
     /** The states of many intents in one look-up, by orderId; unknown ones are left out. */
-    async findStatuses(orderIds: string[]): Promise<Map<string, Status>> {
-      const { rows } = await db.query<{ order_id: string; status: Status }>(
-        'select order_id, status from payment_intents where order_id = any ($1)',
+    async findStates(orderIds: string[]): Promise<Map<string, PaymentState>> {
+      const { rows } = await db.query<PaymentState & { orderId: string }>(
+        `select order_id as "orderId", status, utr, expires_at as "expiresAt"
+           from payment_intents
+          where order_id = any ($1)`,
         [orderIds],
       )
-      return new Map(rows.map((row) => [row.order_id, row.status]))
+      return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */

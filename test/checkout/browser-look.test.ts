@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { browserPath, SOON, useCheckout } from './browser.ts'
+import { browserPath, type Checkout, SOON, useCheckout, violations } from './browser.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 const WALLETS = ['Pay with a UPI app', 'Google Pay', 'PhonePe', 'Paytm']
@@ -29,6 +29,21 @@ const LOWEST_CONTRAST = `(() => {
   }
   return found.sort((a, b) => a.contrast - b.contrast)[0]
 })()`
+
+/** In the states that need most room. */
+async function fitsInto(checkout: Checkout, height: number) {
+  const tab = await checkout.openTab({ viewport: { width: 1280, height } })
+  const order = await checkout.newOrder({ amount: '100000', order_id: '8'.repeat(64) })
+  const heightOf = () => tab.evaluate('document.documentElement.scrollHeight')
+  await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined, amount: 100_000 })
+  await tab.goto(order.payment_url)
+  expect(await tab.getByText('You can try again here.').isVisible()).toBe(true)
+  expect(await tab.locator('.on-desktop img').isVisible()).toBe(true)
+  expect(await heightOf()).toBe(height)
+  await checkout.pay(order.orderId, { amount: 100_000 })
+  await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+  expect(await heightOf()).toBe(height)
+}
 
 describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', () => {
   const checkout = useCheckout({ sandbox: true })
@@ -67,9 +82,26 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     expect(await tab.getByRole('link', { name: 'PhonePe' }).isVisible()).toBe(wallets)
   })
 
+  it('shows the order, all of its QR and the sandbox at 1280×800 without scrolling', () => fitsInto(checkout, 800))
+
+  it.each(['light', 'dark'] as const)(
+    'leaves axe nothing to say without a connection either, when the system is %s',
+    async (colorScheme) => {
+      const tab = await checkout.openTab({ ...PHONE, colorScheme })
+      await tab.route('**/events', () => undefined)
+      await tab.goto((await checkout.newOrder()).payment_url)
+      await tab.evaluate("dispatchEvent(new Event('offline'))")
+      expect(await tab.getByText('No connection.').isVisible()).toBe(true)
+      expect(await violations(tab)).toEqual([])
+    },
+  )
+
   it('never scrolls sideways, at 280 pixels and with the longest words and amount', async () => {
     const tab = await checkout.openTab({ viewport: { width: 280, height: 600 } })
-    const order = await checkout.newOrder({ amount: '100000', note: 'n'.repeat(255) }, { name: 'M'.repeat(99) })
+    const order = await checkout.newOrder(
+      { amount: '100000', note: 'n'.repeat(255), order_id: '1'.repeat(64) },
+      { name: 'M'.repeat(99) },
+    )
     await tab.goto(order.payment_url)
     expect(await tab.evaluate('document.documentElement.scrollWidth')).toBe(280)
     expect(await tab.getByText('₹1,00,000').isVisible()).toBe(true)
@@ -96,6 +128,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
         await tab.locator(`section.${state}`).waitFor(SOON)
         const { text, contrast } = (await tab.evaluate(LOWEST_CONTRAST)) as { text: string; contrast: number }
         expect(contrast, `"${text}" when ${state}`).toBeGreaterThanOrEqual(CONTRAST)
+        expect(await violations(tab), state).toEqual([])
         grounds.push(await tab.evaluate('getComputedStyle(document.body).backgroundColor'))
       }
       expect(new Set(grounds)).toEqual(new Set([colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(238, 240, 247)']))
@@ -134,6 +167,10 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
       '  - heading "Payment to Chai Point" [level=1]',
       '  - paragraph: ₹200',
       '  - paragraph: Order 1001',
+      '  - term: UPI address',
+      '  - definition: chaipoint@examplebank',
+      '  - term: Order number',
+      `  - definition: ${order.orderId}`,
       '  - status',
       '  - img "QR code to pay ₹200 with a UPI app"',
       '  - paragraph: Scan with any UPI app',
@@ -149,12 +186,15 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
       `    - /url: ${checkout.shopUrl}`,
     ])
     await tab.locator('img.qr').first().screenshot()
-    await checkout.pay(order.orderId)
+    await checkout.pay(order.orderId, { UTR: '523504870405' })
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
     expect(await tab.evaluate('document.activeElement.textContent')).toBe('Paid')
     expect(await tab.title()).toBe('Paid · Chai Point')
-    expect((await tab.locator('body').ariaSnapshot()).split('\n').slice(-4)).toEqual([
+    expect((await tab.locator('body').ariaSnapshot()).split('\n').slice(-7)).toEqual([
       '  - heading "Paid" [level=2]',
+      '  - paragraph:',
+      '    - text: UTR',
+      '    - strong: "523504870405"',
       '  - paragraph: Taking you back to the merchant.',
       '  - link "Back to Chai Point":',
       `    - /url: ${checkout.shopUrl}`,
@@ -186,6 +226,9 @@ describe.runIf(browserPath)('the pay page against what is not ours', () => {
     await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
     expect(tab.url()).toBe(new URL(`${checkout.shopUrl}/thanks${query}`).href)
   })
+
+  // What the bars of a browser leave of a screen of 1280×800.
+  it('fits into 1280×650 without scrolling', () => fitsInto(checkout, 650))
 
   it('would not run a script that got in, nor ask another host', async () => {
     const tab = await checkout.openTab()

@@ -11,6 +11,12 @@ async function open(tab: OpenPage, address: string) {
   }
 }
 
+/** From now on time passes on the page by the test's word only, for its timers; the browser's own go on. */
+async function stopTime(tab: OpenPage) {
+  await tab.clock.install({ time: '2001-01-01T00:00:00Z' })
+  await tab.clock.pauseAt('2001-01-01T01:00:00Z')
+}
+
 /** Marks this very document, so that a page that was loaded again is told from one that was not. */
 const mark = (tab: OpenPage) => tab.evaluate('document.marked = true')
 const isMarked = (tab: OpenPage) => tab.evaluate('document.marked === true')
@@ -42,6 +48,34 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
     expect(checkout.visits.at(-1)).toBe(redirectUrl.slice(checkout.shopUrl.length))
   })
 
+  it.each(['told by an event', 'found out by asking'])(
+    'reads the UTR, and that it is paid for 3 seconds, before it is sent back: %s',
+    async (way) => {
+      const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?read` })
+      const tab = await checkout.openTab()
+      if (way === 'found out by asking') await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
+      await stopTime(tab)
+      await open(tab, order.payment_url)
+      expect(await tab.locator('.utr').isVisible()).toBe(false)
+      await checkout.pay(order.orderId, { UTR: `5235${order.orderId.slice(-8)}` })
+      const paid = tab.getByRole('heading', { name: 'Paid' })
+      await expect
+        .poll(async () => {
+          if (!(await paid.isVisible())) await tab.clock.runFor(100)
+          return paid.isVisible()
+        }, SOON)
+        .toBe(true)
+      expect(await tab.locator('p', { has: tab.locator('.utr') }).innerText()).toBe(
+        `UTR 5235${order.orderId.slice(-8).toUpperCase()}`,
+      )
+      await tab.clock.runFor(2_800)
+      expect([await paid.isVisible(), tab.url()]).toEqual([true, order.payment_url])
+      await tab.clock.runFor(300)
+      await tab.waitForURL(`${checkout.shopUrl}/thanks?read`, SOON)
+      forgiveConnections(tab)
+    },
+  )
+
   it('learns that an attempt failed, tries again on the same page, and pays', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?second-try` })
     const tab = await checkout.openTab()
@@ -51,7 +85,7 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
     expect(await note.isVisible()).toBe(false)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
     await note.waitFor(SOON)
-    expect(await tab.getByRole('status').textContent()).toBe(await note.textContent())
+    expect(await tab.getByRole('status').innerText()).toBe(await note.textContent())
     expect(decodePng(await tab.locator('img.qr').first().screenshot())).toContain(`tr=${order.orderId}`)
     expect(await tab.getByRole('link', { name: 'Back to Chai Point' }).isVisible()).toBe(false)
     await checkout.pay(order.orderId)
@@ -105,8 +139,7 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
   it("sees the time run out on the page itself, by the service's clock and not by the customer's", async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
-    await tab.clock.install({ time: '2001-01-01T00:00:00Z' })
-    await tab.clock.pauseAt('2001-01-01T01:00:00Z')
+    await stopTime(tab)
     await open(tab, order.payment_url)
     expect(await tab.locator('.left').textContent()).toBe('15:00 left to pay')
     await tab.clock.fastForward('14:59')
@@ -148,6 +181,45 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
+  it('says so while nothing reaches it, and no longer', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    await stopTime(tab)
+    await open(tab, order.payment_url)
+    const hint = tab.getByText('No connection. A payment that you have already made is not affected')
+    await tab.route('**/pay/**', (route) => route.abort())
+    checkout.cutConnections()
+    // A connection that comes back within 4 seconds is nobody's concern.
+    await tab.clock.runFor(4_000)
+    expect(await hint.isVisible()).toBe(false)
+    const passTime = async () => {
+      await tab.clock.runFor(500)
+      return hint.isVisible()
+    }
+    await expect.poll(passTime, SOON).toBe(true)
+    expect(await tab.getByRole('status').innerText()).toBe(await hint.textContent())
+    await tab.clock.runFor(60_000)
+    expect(await hint.isVisible()).toBe(true)
+    await tab.unroute('**/pay/**')
+    await expect.poll(passTime, SOON).toBe(false)
+    expect(await tab.getByText('Scan with any UPI app').isVisible()).toBe(true)
+    forgiveConnections(tab)
+  })
+
+  it('says at once that the device is offline, and listens at once when it no longer is', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    const hint = tab.getByText('No connection.')
+    await tab.context().setOffline(true)
+    await hint.waitFor(SOON)
+    await checkout.pay(order.orderId)
+    await tab.context().setOffline(false)
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    expect(await hint.isVisible()).toBe(false)
+    forgiveConnections(tab)
+  })
+
   it('outlasts a proxy that answers for a service that is away, rather than show its error page', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
@@ -179,7 +251,9 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
       }, SOON)
       .toBe(true)
     expect(await isMarked(tab)).toBe(true)
-    await tab.clock.runFor(2_000)
+    // Events are refused, and yet it is not without connection.
+    expect(await tab.locator('.lost').isVisible()).toBe(false)
+    await tab.clock.runFor(3_000)
     await tab.waitForURL(`${checkout.shopUrl}/thanks?refused`, SOON)
     forgiveConnections(tab)
   })

@@ -1,5 +1,6 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer, type RequestListener, request, type Server } from 'node:http'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
@@ -139,6 +140,18 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
     return tab
   }
   return checkout
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What keeps people from using the page, or a part of it, as axe finds it. */
+export async function violations(tab: OpenPage, part = 'html'): Promise<string[]> {
+  if (!(await tab.evaluate('"axe" in window'))) await tab.evaluate(`${AXE}; 0`)
+  const found = await tab.evaluate(
+    `axe.run('${part}', { resultTypes: ['violations'] }).then(({ violations }) =>
+       violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`,
+  )
+  return found as string[]
 }
 
 async function listen(servers: Server[], answer: RequestListener): Promise<{ url: string; server: Server }> {

@@ -38,6 +38,7 @@ function shown(html: string) {
     visible: visible.map(([, name]) => name),
     back: ways.map(([, name]) => name),
     attempt: /<p class="attempt">/.test(html),
+    utr: /<p>UTR <strong class="utr">(\w+)</.exec(html)?.[1],
   }
 }
 const BUTTON = ['button first back']
@@ -86,11 +87,23 @@ describe('the pay page as it is sent (contract C4)', () => {
     expect(text).toContain('<meta name="robots" content="noindex, nofollow">')
   })
 
-  it('names nothing of the customer, nor of the merchant but name, account and address', async () => {
+  it('names nothing of the customer, nor of the merchant but name, UPI address and order, in no state', async () => {
     const customer = { customer_name: 'Zubeida Q', customer_email: 'zq@private.example', customer_mobile: '9876501234' }
-    const { page, mid } = await newOrder({ ...customer, order_id: 'SHOP-77231' })
-    const { text } = await get(page)
-    for (const secret of [...Object.values(customer), mid, 'SHOP-77231']) expect(text).not.toContain(secret)
+    const { page, mid, orderId } = await newOrder({ ...customer, order_id: 'SHOP-77231' })
+    const open = await get(page)
+    await notify(service, notification(orderId))
+    for (const { text } of [open, await get(page)]) {
+      for (const secret of [...Object.values(customer), mid]) expect(text).not.toContain(secret)
+    }
+  })
+
+  it("shows the payee's UPI address, and the order's number as the merchant knows it, else ours", async () => {
+    const number = (text: string) => /<dt>Order number<\/dt><dd><bdi>(.*?)<\/bdi>/.exec(text)?.[1]
+    const { text } = await get((await newOrder({ order_id: '<i>&77231' })).page)
+    expect(text).toContain('<dt>UPI address</dt><dd><bdi>chaipoint@examplebank</bdi></dd>')
+    expect(number(text)).toBe('&#60;i&#62;&#38;77231')
+    const { page, orderId } = await newOrder()
+    expect(number((await get(page)).text)).toBe(orderId)
   })
 
   it('groups the amount as India does', async () => {
@@ -150,17 +163,20 @@ describe('every state is drawn by the service', () => {
 
   it('open: ways to pay, and without JavaScript it looks again', async () => {
     const { text } = await get((await newOrder()).page)
-    expect([shown(text), refresh(text)]).toEqual([{ visible: ['open'], back: PLAIN_LINK, attempt: false }, '5'])
+    expect([shown(text), refresh(text)]).toEqual([
+      { visible: ['open'], back: PLAIN_LINK, attempt: false, utr: undefined },
+      '5',
+    ])
     expect(text).toContain('<title>Pay · Chai Point</title>')
   })
 
-  it('paid: no way to pay again, the QR is gone, and without JavaScript it leaves by itself', async () => {
+  it('paid: the UTR, no way to pay again, the QR is gone, and without JavaScript it leaves by itself after 3 s', async () => {
     const { page, orderId } = await newOrder({ redirect_url: 'https://shop.example.in/thanks?a=1&b=2' })
-    await notify(service, notification(orderId))
+    await notify(service, notification(orderId, { UTR: '523504870405' }))
     const { text } = await get(page)
     expect([shown(text), refresh(text)]).toEqual([
-      { visible: ['paid'], back: BUTTON, attempt: false },
-      '2;url=https://shop.example.in/thanks?a=1&#38;b=2',
+      { visible: ['paid'], back: BUTTON, attempt: false, utr: '523504870405' },
+      '3;url=https://shop.example.in/thanks?a=1&#38;b=2',
     ])
     expect(text).not.toMatch(/upi:|qr\.svg/)
     const qr = await get(`${page}/qr.png`)
@@ -173,7 +189,10 @@ describe('every state is drawn by the service', () => {
       const { page, orderId } = await newOrder()
       await notify(service, notification(orderId, { status, UTR: undefined }))
       const { text } = await get(page)
-      expect([shown(text), refresh(text)]).toEqual([{ visible: ['open'], back: PLAIN_LINK, attempt: true }, '5'])
+      expect([shown(text), refresh(text)]).toEqual([
+        { visible: ['open'], back: PLAIN_LINK, attempt: true, utr: undefined },
+        '5',
+      ])
       expect(text).toContain('Your last attempt did not go through. You can try again here.')
       expect(text).toContain('upi://pay?')
       expect((await get(`${page}/qr.png`)).status).toBe(200)
@@ -193,12 +212,18 @@ describe('every state is drawn by the service', () => {
     for (const seconds of [0, 10 * 60 - 1]) {
       service.clock.advance(seconds)
       const { text } = await get(page)
-      expect([shown(text), refresh(text)]).toEqual([{ visible: ['timeUp'], back: PLAIN_LINK, attempt: false }, '15'])
+      expect([shown(text), refresh(text)]).toEqual([
+        { visible: ['timeUp'], back: PLAIN_LINK, attempt: false, utr: undefined },
+        '15',
+      ])
       expect(text).not.toMatch(/upi:|qr\.svg/)
     }
     service.clock.advance(1)
     const { text } = await get(page)
-    expect([shown(text), refresh(text)]).toEqual([{ visible: [end], back: BUTTON, attempt: false }, undefined])
+    expect([shown(text), refresh(text)]).toEqual([
+      { visible: [end], back: BUTTON, attempt: false, utr: undefined },
+      undefined,
+    ])
   })
 
   it('a payment that comes after the end is shown as paid all the same', async () => {
@@ -215,12 +240,15 @@ describe('every state is drawn by the service', () => {
 
   it('is told to a HEAD, which the page sends while it gets no events', async () => {
     const { page, orderId } = await newOrder()
-    const ask = async () => (await service.app.inject({ method: 'HEAD', url: page })).headers['x-payment-state']
-    expect(await ask()).toBe('open')
+    const ask = async () => {
+      const { headers } = await service.app.inject({ method: 'HEAD', url: page })
+      return [headers['x-payment-state'], headers['x-payment-utr']]
+    }
+    expect(await ask()).toEqual(['open', ''])
     await notify(service, notification(orderId, { status: 'FAIL', UTR: undefined }))
-    expect(await ask()).toBe('attemptFailed')
-    await notify(service, notification(orderId))
-    expect(await ask()).toBe('paid')
+    expect(await ask()).toEqual(['attemptFailed', ''])
+    await notify(service, notification(orderId, { UTR: '523504870406' }))
+    expect(await ask()).toEqual(['paid', '523504870406'])
   })
 })
 

@@ -13,6 +13,7 @@ const GIVEN_UP_MS = EXPIRY_MS + 10 * 60_000
 
 const checkoutOf = (orderId: string): Checkout => ({
   orderId,
+  merchantOrderId: '1001',
   amount: 200,
   note: 'Order 1001',
   payee: { vpa: 'chaipoint@examplebank', name: 'Chai Point', mcc: '5814' },
@@ -20,8 +21,11 @@ const checkoutOf = (orderId: string): Checkout => ({
   createdAt: OPENED,
   expiresAt: new Date(OPENED.getTime() + EXPIRY_MS),
   status: 'PENDING',
+  utr: null,
   merchantDisabled: false,
 })
+
+const utrOf = (status: Status) => (status === 'SUCCESS' ? '523504870405' : null)
 
 /** A watch over statuses that the test sets, and all that it asked for. */
 function watchOver(statuses: Map<string, Status>) {
@@ -30,10 +34,13 @@ function watchOver(statuses: Map<string, Status>) {
   let failure: Error | undefined
   const watch = createPaymentWatch({
     intents: {
-      async findStatuses(orderIds) {
+      async findStates(orderIds) {
         asked.push(orderIds)
         if (failure) throw failure
-        return new Map([...statuses].filter(([orderId]) => orderIds.includes(orderId)))
+        const known = [...statuses].filter(([orderId]) => orderIds.includes(orderId))
+        return new Map(
+          known.map(([orderId, status]) => [orderId, { ...checkoutOf(orderId), status, utr: utrOf(status) }]),
+        )
       },
     },
     now: () => new Date(),
@@ -47,7 +54,7 @@ function newPage(): { told: string[]; listener: PageListener } {
   return {
     told,
     listener: {
-      state: (state) => told.push(state),
+      state: (state, utr) => told.push(utr === null ? state : `${state} ${utr}`),
       heartbeat: () => told.push('heartbeat'),
       over: () => told.push('over'),
       leave: () => told.push('leave'),
@@ -78,7 +85,7 @@ describe('the watch over open pages', () => {
     for (let i = 0; i < 250; i++) statuses.set(`order-${i}`, 'SUCCESS')
     for (let i = 250; i < 500; i++) statuses.set(`order-${i}`, 'FAIL')
     await vi.advanceTimersByTimeAsync(2 * TICK_MS)
-    expect(pages.slice(0, 500).filter(({ told }) => told.join() !== 'open,paid,over')).toEqual([])
+    expect(pages.slice(0, 500).filter(({ told }) => told.join() !== 'open,paid 523504870405,over')).toEqual([])
     expect(pages.slice(500).filter(({ told }) => told.join() !== 'open,attemptFailed')).toEqual([])
     expect(asked.map((orderIds) => orderIds.length).slice(5)).toEqual([500, 250])
     watch.close()
@@ -109,7 +116,7 @@ describe('the watch over open pages', () => {
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
     statuses.set('a', 'SUCCESS')
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
-    expect([told, vi.getTimerCount()]).toEqual([['open', 'attemptFailed', 'paid', 'over'], 0])
+    expect([told, vi.getTimerCount()]).toEqual([['open', 'attemptFailed', 'paid 523504870405', 'over'], 0])
   })
 
   it('tells of the expiry, and of money that comes after it, until the bank has had its time', async () => {
@@ -124,7 +131,7 @@ describe('the watch over open pages', () => {
     statuses.set('failed', 'FAIL')
     await vi.advanceTimersByTimeAsync(GIVEN_UP_MS - EXPIRY_MS)
     const states = (told: string[]) => told.filter((word) => word !== 'heartbeat')
-    expect(states(late.told)).toEqual(['open', 'timeUp', 'paid', 'over'])
+    expect(states(late.told)).toEqual(['open', 'timeUp', 'paid 523504870405', 'over'])
     expect(states(never.told)).toEqual(['open', 'timeUp', 'expired', 'over'])
     expect(states(failed.told)).toEqual(['open', 'timeUp', 'failed', 'over'])
     expect(vi.getTimerCount()).toBe(0)
@@ -133,8 +140,8 @@ describe('the watch over open pages', () => {
   it('ends at once for a page that opens when all is over', () => {
     const { watch } = watchOver(new Map())
     const { told, listener } = newPage()
-    watch.open({ ...checkoutOf('a'), status: 'SUCCESS' }, listener)
-    expect([told, vi.getTimerCount()]).toEqual([['paid', 'over'], 0])
+    watch.open({ ...checkoutOf('a'), status: 'SUCCESS', utr: utrOf('SUCCESS') }, listener)
+    expect([told, vi.getTimerCount()]).toEqual([['paid 523504870405', 'over'], 0])
   })
 
   it('survives look-ups that fail: the next second brings the next try', async () => {
@@ -149,7 +156,7 @@ describe('the watch over open pages', () => {
     failWith(undefined)
     statuses.set('a', 'SUCCESS')
     await vi.advanceTimersByTimeAsync(TICK_MS)
-    expect(told).toEqual(['open', 'paid', 'over'])
+    expect(told).toEqual(['open', 'paid 523504870405', 'over'])
   })
 
   it('keeps connections alive on which nothing happens', async () => {
@@ -217,7 +224,9 @@ describe('open pages on real connections', () => {
     const since = performance.now()
     await notify(service, notification(orderIds[0] as string))
     await expect.poll(() => pages[0]?.ended, SOON).toBe(true)
-    expect(pages[0]?.text).toMatch(/^retry: [1-3]\d{3}\n\ndata: open\n\ndata: paid\n\nevent: over\ndata:\n\n$/)
+    expect(pages[0]?.text).toMatch(
+      /^retry: [1-3]\d{3}\n\ndata: open\n\nevent: utr\ndata: \d{12}\n\ndata: paid\n\nevent: over\ndata:\n\n$/,
+    )
     const seconds = (performance.now() - since) / 1_000
     expect(lookUps() - before).toBeLessThanOrEqual(Math.ceil(seconds) + 1)
 

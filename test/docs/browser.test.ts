@@ -1,23 +1,9 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
-import { browserPath, type OpenPage, SOON, useCheckout } from '../checkout/browser.ts'
+import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../checkout/browser.ts'
 import { DOCUMENT } from '../support/openapi.ts'
 import { newMerchant } from '../support/service.ts'
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-
-/** What keeps people from using the page, or a part of it, as axe finds it. */
-async function violations(tab: OpenPage, part = 'html'): Promise<string[]> {
-  if (!(await tab.evaluate('"axe" in window'))) await tab.evaluate(`${AXE}; 0`)
-  const found = await tab.evaluate(
-    `axe.run('${part}', { resultTypes: ['violations'] }).then(({ violations }) =>
-       violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`,
-  )
-  return found as string[]
-}
 
 const widthOf = (tab: OpenPage) => tab.evaluate('document.documentElement.scrollWidth')
 

@@ -1,21 +1,27 @@
 const { state, expires, now, events } = document.body.dataset
-const REDIRECT_AFTER_MS = 1500
+// Long enough to read that it is paid, and the UTR.
+const REDIRECT_AFTER_MS = 3000
 const RELOAD_AFTER_MS = 5000
 // Pages that were refused together must not come back together.
 const ASK_AGAIN_AFTER_MS = 2000
 const ASK_AGAIN_SPREAD_MS = 2000
+// Longer than a connection that ended by itself takes to come back: 1 to 4 seconds, and the answer.
+const LOST_AFTER_MS = 6000
 
 // The service's clock decides, not the customer's.
 const ahead = Date.now() - Number(now)
 const back = document.querySelector('.back')
 const unpaid = document.querySelector('.unpaid')
 const attempt = document.querySelector('.attempt')
+const lost = document.querySelector('.lost')
+const utr = document.querySelector('.utr')
 const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
 const isFinal = (section) => 'final' in section.dataset
 let shown = state
 let over = isFinal(sectionOf(state))
 let source
 let again
+let losing
 
 function show(next) {
   if (next === shown) return
@@ -27,10 +33,11 @@ function show(next) {
   }
   const before = sectionOf(shown)
   shown = next
-  if (attempt) attempt.hidden = next !== 'attemptFailed'
+  attempt.hidden = next !== 'attemptFailed'
   if (section === before) return
   for (const other of document.querySelectorAll('section')) other.hidden = other !== section
   over = isFinal(section)
+  if (over) hideLost()
   back.hidden = !over
   unpaid.hidden = over
   document.title = section.dataset.title
@@ -42,6 +49,26 @@ function show(next) {
 
 function leave() {
   setTimeout(() => location.replace(back.getAttribute('href')), REDIRECT_AFTER_MS)
+}
+
+function showUtr(text) {
+  utr.textContent = text
+  utr.parentElement.hidden = text === ''
+}
+
+// Most connections that end come back before the customer needs to know.
+function expectConnection() {
+  losing ??= setTimeout(sayLost, navigator.onLine ? LOST_AFTER_MS : 0)
+}
+
+function sayLost() {
+  lost.hidden = over
+}
+
+function hideLost() {
+  clearTimeout(losing)
+  losing = undefined
+  lost.hidden = true
 }
 
 function countDown() {
@@ -62,13 +89,18 @@ function listen() {
   clearTimeout(again)
   const mine = new EventSource(events)
   source = mine
+  expectConnection()
+  mine.onopen = hideLost
   mine.onmessage = ({ data }) => show(data)
+  // Comes before the state `paid`.
+  mine.addEventListener('utr', ({ data }) => showUtr(data))
   mine.addEventListener('over', () => {
     over = true
     mine.close()
   })
   // EventSource comes back by itself from a lost connection, but not from a refusal.
   mine.onerror = () => {
+    expectConnection()
     if (mine.readyState !== EventSource.CLOSED) return
     again = setTimeout(askAgain, ASK_AGAIN_AFTER_MS + Math.random() * ASK_AGAIN_SPREAD_MS)
   }
@@ -80,7 +112,11 @@ async function askAgain() {
   // Loading again shows why it is gone for good; while a proxy is without us, it would replace this page by an error.
   if (answer?.status === 404 || answer?.status === 410) return location.reload()
   const next = answer?.headers.get('x-payment-state')
-  if (next) show(next)
+  if (next) {
+    hideLost()
+    showUtr(answer.headers.get('x-payment-utr') ?? '')
+    show(next)
+  }
   if (!over) listen()
 }
 
@@ -90,6 +126,14 @@ else if (!over) {
   listen()
   // A phone lets the connection die while its owner is in the wallet app; who comes back wants to know at once.
   document.addEventListener('visibilitychange', () => {
-    if (!document.hidden && !over) listen()
+    if (!document.hidden) listenAnew()
   })
+  addEventListener('online', listenAnew)
+  addEventListener('offline', sayLost)
+}
+
+function listenAnew() {
+  if (over) return
+  hideLost()
+  listen()
 }
