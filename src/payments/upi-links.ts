@@ -15,7 +15,7 @@ export type UpiLinks = { intent: string; phonepe: string; paytm: string; gpay: s
 
 /** The link that any UPI app opens, and those that open one wallet each. They differ in their prefix only. */
 export function upiLinks(payment: Payment): UpiLinks {
-  const query = upiQuery(payment, { mode: '04', qrMedium: '02' })
+  const query = upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
   return {
     intent: `upi://pay?${query}`,
     phonepe: `phonepe://upi/pay?${query}`,
@@ -24,19 +24,28 @@ export function upiLinks(payment: Payment): UpiLinks {
   }
 }
 
-/** The link inside the QR: it carries its own expiry, so that the payer's app refuses it in time. */
+/**
+ * The link inside the QR: it carries its own expiry, so that the payer's app refuses it in time. A note that is not ASCII
+ * is left out: percent-encoded, 50 characters of Devanagari make 93 modules a side instead of 61, which are small for a
+ * camera to read from a screen.
+ */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt' | 'expiresAt'>): string {
-  const query = upiQuery(payment, { mode: '15', qrMedium: '06' })
+  const note = transactionNote(payment.note)
+  const query = upiQuery(payment, { mode: '15', qrMedium: '06', note: isAscii(note) ? note : undefined })
   return `upi://pay?${query}&QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
 }
 
-function upiQuery({ orderId, amount, note, payee }: Payment, { mode, qrMedium }: { mode: string; qrMedium: string }) {
+function upiQuery(
+  { orderId, amount, payee }: Payment,
+  { mode, qrMedium, note }: { mode: string; qrMedium: string; note: string | undefined },
+) {
   // Some apps do not decode %40 in the payee's address, and its check lets no other reserved character in.
   const pa = encode(payee.vpa).replace('%40', '@')
-  return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}&tn=${encode(
-    transactionNote(note),
-  )}&am=${toDecimalText(amount)}&cu=INR&qrMedium=${qrMedium}`
+  const tn = note === undefined ? '' : `&tn=${encode(note)}`
+  return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}${tn}&am=${toDecimalText(amount)}&cu=INR&qrMedium=${qrMedium}`
 }
+
+const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
 /** encodeURIComponent spares five of the reserved characters of RFC 3986; readers of links differ about them. */
 function encode(value: string): string {

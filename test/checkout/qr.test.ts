@@ -71,7 +71,7 @@ const ist = (moment: string) => encodeURIComponent(`${moment}+05:30`)
 describe('dynamicQR (contract B13)', () => {
   it('is a link under PUBLIC_URL that an independent decoder reads as the very UPI link, as PNG and as SVG', async () => {
     service.clock.set('2026-06-01T10:00:00.000Z')
-    const intent = await newIntent({ note: 'चाय & 100% "x"' }, { name: 'Café Zoë' })
+    const intent = await newIntent({ note: 'Chai & 100% "x"' }, { name: 'Café Zoë' })
     const link = `${intent.intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=${ist('2026-06-01T15:30:00')}&QRexpire=${ist('2026-06-01T15:45:00')}`
     const path = intent.dynamicQR.slice(PUBLIC_URL.length)
     const png = await get(path)
@@ -80,6 +80,24 @@ describe('dynamicQR (contract B13)', () => {
     const svg = await get(path.replace(/png$/, 'svg'))
     expect([svg.status, svg.headers['content-type']]).toEqual([200, 'image/svg+xml'])
     expect(decodeSvg(svg.text)).toBe(link)
+  })
+
+  it('leaves out a note that is not ASCII, which the links carry, so that its modules are large enough to scan', async () => {
+    const sizeOf = (svg: string) => Number(/viewBox="0 0 (\d+) /.exec(svg)?.[1]) - 8
+    const usual = await newIntent({ note: 'Order 1001' })
+    const { text } = await get(`/pay/${usual.orderId}/qr.svg`)
+    expect(decodeSvg(text)).toContain('&tn=Order%201001&')
+    const hindi = await newIntent({ note: 'चाय का बिल और दो समोसे, गर्म-गर्म, अदरक वाली चाय के साथ, धन्यवाद' })
+    const tn = new URL(hindi.intent).searchParams.get('tn') ?? ''
+    expect(tn).toMatch(/^चाय का बिल/)
+    const svg = (await get(`/pay/${hindi.orderId}/qr.svg`)).text
+    expect(decodeSvg(svg)).toContain(`&tr=${hindi.orderId}&am=200.00&`)
+    expect(decodeSvg(svg)).not.toContain('tn=')
+    expect(decodePng((await get(`/pay/${hindi.orderId}/qr.png`)).bytes)).not.toContain('tn=')
+    expect([sizeOf(svg), sizeOf(text)].filter((size) => size > 61)).toEqual([])
+    // What is not ASCII may be what UPI apps reject, and then the rest of the note stays.
+    const thanks = await newIntent({ note: 'Thanks 🙏' })
+    expect(decodeSvg((await get(`/pay/${thanks.orderId}/qr.svg`)).text)).toContain('&tn=Thanks&')
   })
 
   it('is the image itself for a merchant set to image, and decodes to the same', async () => {
