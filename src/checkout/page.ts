@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type * as z from 'zod'
 import { type Html, html, trustedHtml } from '../html.ts'
 import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
 import { isGivenUp } from '../payments/outcome.ts'
 import type { Checkout } from '../payments/repository.ts'
 import { upiLinks } from '../payments/upi-links.ts'
+import type { Simulation } from './simulate.ts'
 
 /**
  * What a customer is shown. `open` and `attemptFailed` may be paid; `timeUp` may have been paid, of which the bank tells
@@ -158,11 +160,24 @@ ${link(links.paytm, 'Paytm')}
 const attributeIf = (condition: boolean, name: string) => (condition ? html` ${name}` : undefined)
 const hiddenIf = (hidden: boolean) => attributeIf(hidden, 'hidden')
 
+const OTHER_OUTCOMES = {
+  FAIL: 'Attempt fails',
+  REJECT: 'Attempt is rejected',
+  EXPIRE: 'Time is up',
+  LATE: 'Pay too late',
+  TWICE: 'Pay twice',
+  OTHER_AMOUNT: 'Pay ₹1 more',
+} satisfies Partial<Record<z.output<typeof Simulation>['status'], string>>
+
 function sandboxForm(orderId: string): Html {
+  const button = ([status, text]: string[]) =>
+    html`<button class="button" name="status" value="${status}">${text}</button>\n`
   return html`<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">
 <p><strong>Sandbox</strong> · no money moves</p>
-<button class="button" name="status" value="SUCCESS">Simulate payment</button>
-<button class="button" name="status" value="FAIL">Simulate a failure</button>
+${button(['SUCCESS', 'Simulate payment'])}<details><summary>Other outcomes</summary>
+<div class="outcomes">
+${Object.entries(OTHER_OUTCOMES).map(button)}</div>
+</details>
 </form>`
 }
 

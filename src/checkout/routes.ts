@@ -1,11 +1,10 @@
 import { randomInt } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
-import * as z from 'zod'
+import type * as z from 'zod'
 import { notFound, paymentClosed, unavailable } from '../errors.ts'
 import { holds } from '../http/etag.ts'
 import { isOrderId } from '../payments/intent.ts'
-import { recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/report-repository.ts'
 import type { Checkout, Intents } from '../payments/repository.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
@@ -14,6 +13,7 @@ import { messagePage, PAGE_HEADERS, pageState, payPage } from './page.ts'
 import { createPaymentWatch } from './payment-watch.ts'
 import { qrPng, qrSvg } from './qr-image.ts'
 import { createQrMemory } from './qr-memory.ts'
+import { Simulation, simulate } from './simulate.ts'
 
 /** How long a browser or proxy may keep a QR, so that an expired one is not shown for much longer. */
 const QR_MAX_AGE_SECONDS = 30
@@ -33,7 +33,7 @@ const LOOK_UPS_LIMIT = 100
 const REFUSED_PAGE_RELOAD_SECONDS = 5
 
 export type CheckoutRoutes = {
-  intents: Pick<Intents, 'findCheckout' | 'findStates'>
+  intents: Pick<Intents, 'findCheckout' | 'findStates' | 'expire'>
   reports: Reports
   now: () => Date
   /** Whether pages carry a control that pays without money. */
@@ -105,14 +105,10 @@ export function checkoutRoutes(app: FastifyInstance, { intents, reports, now, sa
   )
 
   if (sandbox) {
-    const body = z.object({ status: z.enum(['SUCCESS', 'FAIL']) })
-    app.post('/pay/:orderId/simulate', { schema: { body } }, async (request: PayRequest, reply) => {
-      const { orderId, amount } = await findCheckout(request)
-      const { status } = request.body as z.output<typeof body>
-      const utr = String(randomInt(10 ** 11, 10 ** 12))
-      const report = { orderId, status, utr, amount: `${amount}.00`, paidAt: now() }
-      await recordReport(reports, report, { reason: 'sandbox', now })
-      return reply.redirect(`../${orderId}`, 303)
+    app.post('/pay/:orderId/simulate', { schema: { body: Simulation } }, async (request: PayRequest, reply) => {
+      const checkout = await findCheckout(request)
+      await simulate(checkout, request.body as z.output<typeof Simulation>, { intents, reports, now })
+      return reply.redirect(`../${checkout.orderId}`, 303)
     })
   }
 

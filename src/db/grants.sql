@@ -4,8 +4,9 @@
 revoke all on all tables in schema public from upi_service;
 
 grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
--- What becomes of an order, and nothing else of it: neither its amount nor its payee. The right to update a column is also
--- what `for no key update` asks for.
-grant select, insert, update (status, utr) on payment_intents to upi_service;
+-- What becomes of an order, and nothing else of it: neither its amount nor its payee. expires_at is for the sandbox, which
+-- can end the time to pay; whoever may set the status gains nothing by it. The right to update a column is also what
+-- `for no key update` asks for.
+grant select, insert, update (status, utr, expires_at) on payment_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions to upi_service;

@@ -1,3 +1,4 @@
+import { toDecimalText } from '../money.ts'
 import type { Intent } from './intent.ts'
 
 /** What the bank says of one payment. */
@@ -50,7 +51,7 @@ export type Verdict =
  */
 export function judge(intent: ReportedIntent, report: Report, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
-  if (report.amount !== `${intent.amount}.00`) return { verdict: 'exception', kind: 'amount differs' }
+  if (report.amount !== toDecimalText(intent.amount)) return { verdict: 'exception', kind: 'amount differs' }
   const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
     if (intent.utrOfAnother) return { verdict: 'exception', kind: 'UTR of another order' }

@@ -81,6 +81,14 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
       return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
+    /** Ends the time to pay at `moment`, unless it ends before. For sandboxes only. */
+    async expire(orderId: string, moment: Date): Promise<void> {
+      await db.query('update payment_intents set expires_at = least(expires_at, $2) where order_id = $1', [
+        orderId,
+        moment,
+      ])
+    },
+
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
     async findStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
       const { rows } = await db.query<PaymentStatus>(

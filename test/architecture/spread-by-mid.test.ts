@@ -84,7 +84,8 @@ async function driveEveryOperation() {
     }
     const events = app.inject(`/pay/${watched}/events`)
     await vi.waitFor(() => expect([...(sent.get('pay page') ?? [])].join()).toContain('any ($1)'), { timeout: 10_000 })
-    const simulate = { method: 'POST' as const, url: `/pay/${watched}/simulate`, payload: form({ status: 'SUCCESS' }) }
+    // The time to pay ends, and then it is paid.
+    const simulate = { method: 'POST' as const, url: `/pay/${watched}/simulate`, payload: form({ status: 'LATE' }) }
     const type = { 'content-type': 'application/x-www-form-urlencoded' }
     expect((await app.inject({ ...simulate, headers: type })).statusCode).toBe(303)
     expect((await events).payload).toContain('over')
@@ -202,7 +203,7 @@ describe('every statement on a tenant’s table', () => {
       createPaymentIntent: ['payment_intents'],
       createOrderRequest: ['payment_intents'],
       checkPaymentStatus: ['payment_intents'],
-      'pay page': expect.arrayContaining(['payment_intents', 'payment_changes']),
+      'pay page': expect.arrayContaining(['payment_intents', 'payment_changes', 'payment_exceptions']),
       paymentNotification: expect.arrayContaining([
         'payment_intents',
         'payment_attempts',

@@ -110,6 +110,17 @@ describe('the role of the service', () => {
     await expect(asService(statement)).rejects.toMatchObject({ code: FORBIDDEN })
   })
 
+  it('may change of an order what becomes of it, and no other column', async () => {
+    const { rows } = await run(
+      service.databaseUrl,
+      `select attname from pg_attribute
+        where attrelid = 'payment_intents'::regclass and attnum > 0 and not attisdropped
+          and has_column_privilege('upi_service', attrelid, attnum, 'UPDATE')
+        order by attname`,
+    )
+    expect(rows.map(({ attname }) => attname)).toEqual(['expires_at', 'status', 'utr'])
+  })
+
   it('may ask how far a replica is, so that lists are read there', async () => {
     for (const statement of ['select pg_current_wal_lsn()', 'select pg_is_in_recovery(), pg_last_wal_replay_lsn()']) {
       await expect(asService(statement)).resolves.toBeDefined()

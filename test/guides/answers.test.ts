@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { Simulation } from '../../src/checkout/simulate.ts'
 import { notification, notify } from '../support/acquirer.ts'
-import type { Key } from '../support/service.ts'
+import { intentFields, type Key, post } from '../support/service.ts'
 import { type DemoService, simulate, startDemoService } from './demo-service.ts'
-import { blocks, blockWith, filledIn } from './guides.ts'
+import { blocks, blockWith, filledIn, guideText } from './guides.ts'
 import { has, runIn } from './interpreters.ts'
 
 describe.runIf(has('curl', { mustHave: true }))('the answers that the guides show', () => {
@@ -21,10 +22,7 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     real.push(created, intended)
     real.push(await paste(order, merchantKey), await paste(check, merchantKey))
     const { orderId, payment_url: paymentUrl } = created.data
-    await runIn({}, ['sh', '-c', `PAYMENT_URL=${paymentUrl}; ${blockWith('merchant', 'sh', '/simulate')}`], {
-      baseUrl: demo.url,
-      key: merchantKey,
-    })
+    await simulateBy(simulations[0] as string, paymentUrl)
     real.push(await paste(check, merchantKey), await paste(list, partnerKey))
     real.push(await paste(list.replace('s_date=01', 's_date=32'), partnerKey))
     real.push((await notify(service, notification(orderId, { UTR: (real[4] as Paid).data.UTR }))).body)
@@ -33,6 +31,42 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     real.push(await paste(askFailed, merchantKey))
     service.clock.advance(25 * 60)
     real.push(await paste(askFailed, merchantKey))
+  })
+
+  const simulations = blockWith('merchant', 'sh', '/simulate').trimEnd().split('\n')
+
+  async function simulateBy(command: string, paymentUrl: string) {
+    const credentials = { baseUrl: demo.url, key: demo.merchantKey }
+    const { code } = await runIn({}, ['sh', '-c', `PAYMENT_URL=${paymentUrl}; ${command}`], credentials)
+    expect(code).toBe(0)
+  }
+
+  const outcomes = [
+    ...guideText('merchant').matchAll(/^\| `([A-Z_]+)` \| [^|]+ \| `([^`]+)`[^|]*\| (?:`([^`]+)` )?\|$/gm),
+  ].map(([, status = '', msg = '', exception]) => ({ status, msg, exception }))
+
+  it('every outcome of a sandbox has a line to paste', () => {
+    expect(simulations.map((command) => /status=(\w+)/.exec(command)?.[1])).toEqual(
+      outcomes.map(({ status }) => status),
+    )
+    expect(Simulation.shape.status.options).toEqual(outcomes.map(({ status }) => status))
+  })
+
+  it.each(outcomes)('the line of $status has the outcome that the guide says', async ({ status, msg, exception }) => {
+    const { service, merchantKey: key } = demo
+    const fields = intentFields('DEMO_MERCHANT')
+    const { orderId, payment_url } = (await post(service.app, '/v1/payments/createOrderRequest', fields, key)).body.data
+    await simulateBy(simulations.find((command) => command.includes(`status=${status} `)) as string, payment_url)
+    const check = () =>
+      post(service.app, '/v1/payments/checkPaymentStatus', { mid: 'DEMO_MERCHANT', order_id: orderId }, key)
+    expect((await check()).body.msg).toBe(msg)
+    const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
+    expect(rows.map(({ kind }) => kind)).toEqual(exception === undefined ? [] : [exception])
+    if (status !== 'EXPIRE') return
+    service.clock.advance(10 * 60 - 1)
+    expect((await check()).body.msg).toBe(msg)
+    service.clock.advance(1)
+    expect((await check()).body.msg).toBe('Payment intent expired')
   })
 
   async function paste(commands: string, key: Key) {

@@ -1,0 +1,47 @@
+import { randomInt } from 'node:crypto'
+import * as z from 'zod'
+import { toDecimalText } from '../money.ts'
+import type { FinalStatus } from '../payments/outcome.ts'
+import { recordReport } from '../payments/record-report.ts'
+import type { Reports } from '../payments/report-repository.ts'
+import type { Checkout, Intents } from '../payments/repository.ts'
+
+/** What a sandbox can make of an order, beside what a bank says of an attempt. */
+export const Simulation = z.object({
+  status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
+})
+
+/** Well beyond the minutes in which the bank may still tell of a payment. */
+const LATE_BY_MINUTES = 60
+
+/** Does to an order what a customer and their bank might, without money. The rules are those of real reports. */
+export async function simulate(
+  { orderId, amount }: Checkout,
+  { status }: z.output<typeof Simulation>,
+  { intents, reports, now }: { intents: Pick<Intents, 'expire'>; reports: Reports; now: () => Date },
+): Promise<void> {
+  switch (status) {
+    case 'EXPIRE':
+      return intents.expire(orderId, now())
+    case 'LATE':
+      await intents.expire(orderId, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
+      return report('SUCCESS')
+    case 'TWICE':
+      await report('SUCCESS')
+      return report('SUCCESS')
+    case 'OTHER_AMOUNT':
+      return report('SUCCESS', amount + 1)
+    default:
+      return report(status)
+  }
+
+  /** Of a payment or attempt of its own: each has another UTR. */
+  async function report(outcome: FinalStatus, rupees = amount): Promise<void> {
+    const utr = String(randomInt(10 ** 11, 10 ** 12))
+    await recordReport(
+      reports,
+      { orderId, status: outcome, utr, amount: toDecimalText(rupees), paidAt: now() },
+      { reason: 'sandbox', now },
+    )
+  }
+}
