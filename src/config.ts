@@ -93,7 +93,9 @@ export function readConfig(environment: Environment) {
     throw new Error('PUBLIC_URL is required in production: the address under which customers reach this service')
   }
   if (production && variables.SANDBOX !== undefined) {
-    throw new Error('SANDBOX must not be set in production: it lets anybody mark an order as paid')
+    throw new Error(
+      'SANDBOX must not be set in production, where it would let anybody mark an order as paid: to try things out, set NODE_ENV=development as well',
+    )
   }
   return Object.freeze({
     ...databaseConfig(variables),

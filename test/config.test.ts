@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -43,6 +43,24 @@ describe('the configuration', () => {
     expect(readConfig(production).warnings).toEqual([expect.stringContaining('set ACQUIRER_SECRETS')])
     expect(readConfig({ ...production, ACQUIRER_SECRETS: 'a-secret-of-sixteen' }).warnings).toEqual([])
     expect(readConfig({ DATABASE_URL }).warnings).toEqual([])
+  })
+
+  it('takes SANDBOX=on outside production, and refuses to start with it in production', () => {
+    // As compose passes them.
+    const compose = { DATABASE_URL, HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' }
+    const sandbox = (NODE_ENV: string, SANDBOX: string) => readConfig({ ...compose, NODE_ENV, SANDBOX }).sandbox
+    expect(sandbox('development', 'on')).toBe(true)
+    expect([sandbox('development', ''), sandbox('production', '')]).toEqual([false, false])
+    for (const word of ['on', 'ON', 'off', '0']) expect(() => sandbox('production', word)).toThrow(/\bSANDBOX must\b/)
+    expect(() => sandbox('production', 'on')).toThrow('set NODE_ENV=development as well')
+    expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
+  })
+
+  it('lets compose be a sandbox by SANDBOX=on and NODE_ENV=development, and is production by default', () => {
+    const compose = readFileSync(join(import.meta.dirname, '../docker-compose.yml'), 'utf8')
+    const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
+    expect(api).toMatch(/ NODE_ENV: \$\{NODE_ENV:-production\}\n/)
+    expect(api).toMatch(/ SANDBOX: \$\{SANDBOX:-\}\n/)
   })
 
   it('opens HOST to the world without opening the metrics', () => {
