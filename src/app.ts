@@ -1,25 +1,29 @@
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { acquirerRoutes } from './acquirer/routes.ts'
+import { paymentNotification, requireSignature } from './acquirer/payment-notification.ts'
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
 import { createKeyFinder } from './auth/find-keys.ts'
 import { dynamicQr } from './checkout/dynamic-qr.ts'
-import { checkoutRoutes } from './checkout/routes.ts'
+import { pageEvents } from './checkout/events.ts'
+import { createCheckoutFinder } from './checkout/find-checkout.ts'
+import { payPage } from './checkout/pay-page.ts'
+import { payQrPng, payQrSvg } from './checkout/qr.ts'
+import { createQrMemory } from './checkout/qr-memory.ts'
+import { simulation } from './checkout/simulate.ts'
 import type { Config } from './config.ts'
 import { isForbiddenToRole } from './db/grants.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { isOutage } from './db/outage.ts'
 import type { Database } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
-import { createReadRouter } from './db/replica.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { registerAnswerDeadline } from './http/answer-deadline.ts'
 import { refuseBrokenHttp, refuseConnect, refuseExpectation } from './http/broken-http.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, createHttpServer, streamAlone } from './http/connections.ts'
 import { refuseBadUrl, registerErrorHandling } from './http/error-handler.ts'
-import { healthRoutes } from './http/health.ts'
+import { livez, readyz } from './http/health.ts'
 import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
 import type { Metrics } from './http/metrics.ts'
 import { LATENESS_LIMITS, type LatenessLimits, measureLateness, refuseWhileLate } from './http/overload.ts'
@@ -28,11 +32,14 @@ import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { createRequestLog } from './http/request-log.ts'
 import { createPartners } from './merchants/partners.ts'
-import { createReports } from './payments/report-repository.ts'
-import { createIntents } from './payments/repository.ts'
-import { paymentRoutes } from './payments/routes.ts'
-import { createSettlements } from './settlements/repository.ts'
-import { settlementRoutes } from './settlements/routes.ts'
+import { checkPaymentStatus } from './payments/check-payment-status.ts'
+import { createOrderRequest } from './payments/create-order-request.ts'
+import { createPaymentIntent } from './payments/create-payment-intent.ts'
+import { createIntents } from './payments/intents.ts'
+import { createReports } from './payments/reports.ts'
+import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
+import { createSettlementReader } from './settlements/reader.ts'
+import { startWorkers } from './workers.ts'
 
 export type Dependencies = {
   config: Pick<
@@ -59,6 +66,14 @@ export type Dependencies = {
   latenessLimits?: LatenessLimits
 }
 
+/** Every operation, by who may enter, in the order of the documents. */
+export const OPERATIONS = {
+  v1: [createPaymentIntent, createOrderRequest, checkPaymentStatus, fetchSettlementList],
+  acquirer: [paymentNotification],
+  pages: [payPage, payQrPng, payQrSvg],
+  health: [livez, readyz],
+}
+
 /** The service, ready to listen: the table of contents of all that it answers. */
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false } = dependencies
@@ -66,9 +81,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const intents = createIntents(db, metrics.insertBatch)
   const reports = createReports(db, metrics.paymentException)
   const isLinked = rememberBriefly(createPartners(db).isLinked)
-  const readFromReplica = replicaDb && createReadRouter({ primary: db, replica: replicaDb })
   const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db)))
 
+  const workers = startWorkers({ intents, log, now })
   const requestLog = createRequestLog(log, metrics)
   const errorHandling = { log, requestLog, isOutage }
 
@@ -105,65 +120,70 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     if (payload instanceof Readable) streamAlone(reply.raw)
     done()
   })
+  app.addHook('preClose', async () => workers.stop())
   registerErrorHandling(app, errorHandling)
   registerPatience(app, isOutage)
   registerAnswerDeadline(app)
   await registerInput(app)
 
+  const checkout = {
+    findCheckout: createCheckoutFinder(intents),
+    images: createQrMemory(),
+    watch: workers.watch,
+    intents,
+    reports,
+    now,
+    sandbox: config.sandbox,
+  }
+  const takesNotifications = config.acquirerSecrets.length > 0
   const latenessMs = measureLateness(app)
-  healthRoutes(app, {
-    unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-    warnings: config.warnings,
-  })
+
+  for (const operation of OPERATIONS.health) {
+    operation.register(app, {
+      unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
+      warnings: config.warnings,
+    })
+  }
+
   await app.register(async (pages) => {
     refuseWhileLate(pages, latenessMs, latenessLimits.pagesMs)
-    checkoutRoutes(pages, {
-      intents,
-      reports,
-      now,
-      sandbox: config.sandbox,
-      onWatchError: (error) => log.warn({ error: (error as Error).message }, 'open pages were not looked up'),
-    })
+    for (const operation of OPERATIONS.pages) operation.register(pages, checkout)
+    pageEvents(pages, checkout)
+    if (config.sandbox) simulation(pages, checkout)
   })
 
   docsRoutes(app, {
     publicUrl: config.publicUrl,
-    takesNotifications: config.acquirerSecrets.length > 0,
+    operations: Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat(),
+    takesNotifications,
     sandbox: config.sandbox,
   })
 
-  metrics.acquirersConfigured(config.acquirerSecrets.length > 0 ? 1 : 0)
-  if (config.acquirerSecrets.length > 0) {
+  metrics.acquirersConfigured(takesNotifications ? 1 : 0)
+  if (takesNotifications) {
     await app.register(async (acquirer) => {
-      acquirerRoutes(acquirer, { reports, secrets: config.acquirerSecrets, now })
+      requireSignature(acquirer, config.acquirerSecrets, now)
+      for (const operation of OPERATIONS.acquirer) operation.register(acquirer, { reports, now })
     })
   }
 
-  await app.register(
-    async (v1) => {
-      refuseWhileLate(v1, latenessMs, latenessLimits.operationsMs)
-      const limits = await registerRateLimits(v1, config.rateLimitPerMinute)
-      await registerAuthentication(v1, { findKey, limits })
-      paymentRoutes(v1, {
+  await app.register(async (v1) => {
+    refuseWhileLate(v1, latenessMs, latenessLimits.operationsMs)
+    const limits = await registerRateLimits(v1, config.rateLimitPerMinute)
+    await registerAuthentication(v1, { findKey, limits })
+    for (const operation of OPERATIONS.v1) {
+      operation.register(v1, {
         intents,
         now,
         expiryMinutes: config.intentExpiryMinutes,
         publicUrl: config.publicUrl,
         dynamicQr: (intent, merchant) => dynamicQr(intent, merchant, config.publicUrl),
-      })
-      settlementRoutes(v1, {
-        read: (work) => {
-          // Slow readers of long lists may hold every connection of theirs; a short list is a query like any other.
-          const onDatabase = (database: Database) =>
-            work(database === db ? createSettlements(listDb, db) : createSettlements(database))
-          return readFromReplica ? readFromReplica(onDatabase) : onDatabase(db)
-        },
+        settlements: createSettlementReader({ db, listDb, replicaDb }),
         isLinked,
         findKey,
       })
-    },
-    { prefix: '/v1' },
-  )
+    }
+  })
 
   return app
 }

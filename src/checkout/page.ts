@@ -4,8 +4,8 @@ import type * as z from 'zod'
 import { type Html, html, trustedHtml } from '../html.ts'
 import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
+import type { Checkout } from '../payments/intents.ts'
 import { isGivenUp } from '../payments/outcome.ts'
-import type { Checkout } from '../payments/repository.ts'
 import { upiLinks } from '../payments/upi-links.ts'
 import type { Simulation } from './simulate.ts'
 
@@ -63,7 +63,7 @@ const RELOAD_SECONDS = {
 } as const
 
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
-export function payPage(checkout: Checkout, { now, sandbox }: { now: Date; sandbox: boolean }): string {
+export function payPageText(checkout: Checkout, { now, sandbox }: { now: Date; sandbox: boolean }): string {
   const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`

@@ -1,4 +1,4 @@
-import type { Checkout, Intents, PaymentState } from '../payments/repository.ts'
+import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
 
 /** How often the open pages are looked up: all of them together, in one query. */

@@ -9,6 +9,8 @@ const IMAGES_LIMIT_BYTES = 8 * 1024 * 1024
 /** Images that wait to be drawn; the last of 100 waits for about half a second. */
 const WAITING_LIMIT = 100
 
+export type QrMemory = ReturnType<typeof createQrMemory>
+
 /**
  * Remembers the images that were asked for last, because browsers, proxies and attackers ask for the same one again. Drawing
  * one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop. Whether an image

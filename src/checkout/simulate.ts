@@ -1,10 +1,13 @@
 import { randomInt } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
 import { toDecimalText } from '../money.ts'
+import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
-import type { Reports } from '../payments/report-repository.ts'
-import type { Checkout, Intents } from '../payments/repository.ts'
+import type { Reports } from '../payments/reports.ts'
+import type { FindCheckout } from './find-checkout.ts'
+import { ORDER_PATH } from './pay-page.ts'
 
 /** What a sandbox can make of an order, beside what a bank says of an attempt. */
 export const Simulation = z.object({
@@ -14,11 +17,27 @@ export const Simulation = z.object({
 /** Well beyond the minutes in which the bank may still tell of a payment. */
 const LATE_BY_MINUTES = 60
 
+/** The control of a sandbox's pay page, which scripts may use too. */
+export function simulation(app: FastifyInstance, { findCheckout, ...dependencies }: Dependencies) {
+  app.post<{ Params: { orderId: string }; Body: z.output<typeof Simulation> }>(
+    `${ORDER_PATH}/simulate`,
+    { schema: { body: Simulation } },
+    async ({ params, body }, reply) => {
+      const checkout = await findCheckout(params.orderId)
+      await simulate(checkout, body, dependencies)
+      return reply.redirect(`../${checkout.orderId}`, 303)
+    },
+  )
+}
+
+type Bank = { intents: Pick<Intents, 'expire'>; reports: Reports; now: () => Date }
+type Dependencies = Bank & { findCheckout: FindCheckout }
+
 /** Does to an order what a customer and their bank might, without money. The rules are those of real reports. */
-export async function simulate(
+async function simulate(
   { orderId, amount }: Checkout,
   { status }: z.output<typeof Simulation>,
-  { intents, reports, now }: { intents: Pick<Intents, 'expire'>; reports: Reports; now: () => Date },
+  { intents, reports, now }: Bank,
 ): Promise<void> {
   switch (status) {
     case 'EXPIRE':

@@ -6,7 +6,7 @@ import { orderAmountText, toDecimalText } from '../money.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
 import type { Contradiction } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
-import { createReports, type PaymentException, type PaymentHistory } from '../payments/report-repository.ts'
+import { createReports, type PaymentException, type PaymentHistory } from '../payments/reports.ts'
 import { CommandFault, command } from './command.ts'
 import { progressLine, record, table } from './output.ts'
 

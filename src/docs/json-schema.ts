@@ -24,24 +24,15 @@ export function toFormSchema(schema: z.ZodType, example: Record<string, string>)
   return { ...rest, properties: Object.fromEntries(texts) }
 }
 
-/** The answers, and parts of them, that have a name of their own in the document: generated code names its types by it. */
-export const named = z.registry<{ id: string }>()
-
 const address = (name: string) => `#/components/schemas/${name}`
 
 export const refTo = (name: string) => ({ $ref: address(name) })
 
-/** What an answer that `schema` describes looks like. */
-export function toAnswerSchema(schema: z.ZodType): JsonSchema {
-  const name = named.get(schema)?.id
-  return name === undefined
-    ? withoutDialect(z.toJSONSchema(schema, { io: 'output', target: 'draft-2020-12' }))
-    : refTo(name)
-}
-
-/** Every named schema, by its name; they refer to one another. */
-export function namedSchemas(): Record<string, JsonSchema> {
-  const { schemas } = z.toJSONSchema(named, { uri: address, io: 'output', target: 'draft-2020-12' })
+/** What answers look like, by the names that code generated from the document gives their types; they refer to one another. */
+export function toAnswerSchemas(named: Record<string, z.ZodType>): Record<string, JsonSchema> {
+  const registry = z.registry<{ id: string }>()
+  for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })
+  const { schemas } = z.toJSONSchema(registry, { uri: address, io: 'output', target: 'draft-2020-12' })
   return Object.fromEntries(Object.entries(schemas).map(([name, { $id, ...schema }]) => [name, withoutDialect(schema)]))
 }
 

@@ -1,53 +1,124 @@
-import { namedSchemas } from './json-schema.ts'
+import * as z from 'zod'
 import {
-  checkPaymentStatus,
-  createOrderRequest,
-  createPaymentIntent,
-  fetchSettlementList,
-  livez,
-  ORDER_ID,
-  paymentNotification,
-  payPage,
-  qr,
-  REQUEST_BODIES,
-  readyz,
-} from './operations.ts'
-import { HEADERS } from './responses.ts'
+  bodyEncoded,
+  type Failure,
+  forbidden,
+  internalError,
+  payloadTooLarge,
+  tooManyRequests,
+  unauthorized,
+  unavailable,
+  unsupportedMediaType,
+} from '../errors.ts'
+import { BODY_LIMIT_BYTES } from '../http/input.ts'
+import type { Described } from '../http/operation.ts'
+import { refTo, toAnswerSchemas, toFormSchema, toJsonBodySchema } from './json-schema.ts'
+import { HEADERS, responsesOf } from './responses.ts'
 
-export type DocumentOptions = {
-  publicUrl: string
-  /** Whether this service takes notifications of an acquirer. */
-  takesNotifications: boolean
-}
+export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
 /** What the service says over HTTP, as OpenAPI 3.1: the schemas are those that check requests, the texts those of errors.ts. */
-export function openApiDocument({ publicUrl, takesNotifications }: DocumentOptions) {
-  const { NotificationRecorded, ...answers } = namedSchemas()
-  const { PaymentNotification, ...bodies } = REQUEST_BODIES
+export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
+  const bodies = operations.flatMap(({ body }) => body ?? [])
+  const isSigned = operations.some(({ access }) => access === 'signature')
   return {
     openapi: '3.1.0',
     info: { title: 'UPI payments', version: '1.0.0', description: DESCRIPTION, license: LICENSE },
     servers: [{ url: publicUrl }],
     security: [{ basic: [] }],
-    tags: TAGS.filter(({ name }) => takesNotifications || name !== 'Acquirer'),
-    paths: {
-      '/v1/payments/createPaymentIntent': { post: createPaymentIntent },
-      '/v1/payments/createOrderRequest': { post: createOrderRequest },
-      '/v1/payments/checkPaymentStatus': { post: checkPaymentStatus },
-      '/v1/partner/fetchSettlementList': { post: fetchSettlementList },
-      ...(takesNotifications && { '/acquirer/paymentNotification': { post: paymentNotification } }),
-      '/pay/{orderId}': { parameters: [ORDER_ID], get: payPage },
-      '/pay/{orderId}/qr.png': { parameters: [ORDER_ID], get: qr('PNG', 'image/png', 'payQrPng') },
-      '/pay/{orderId}/qr.svg': { parameters: [ORDER_ID], get: qr('SVG', 'image/svg+xml', 'payQrSvg') },
-      '/livez': { get: livez },
-      '/readyz': { get: readyz },
-    },
+    tags: TAGS.filter((tag) => operations.some((operation) => operation.tag === tag.name)),
+    paths: Object.fromEntries(operations.map((operation) => [templateOf(operation), pathItem(operation)])),
     components: {
-      schemas: { ...bodies, ...answers, ...(takesNotifications && { PaymentNotification, NotificationRecorded }) },
+      schemas: {
+        ...Object.fromEntries(
+          bodies.map(({ name, schema, example, jsonExample = example }) => [
+            name,
+            toJsonBodySchema(schema, jsonExample),
+          ]),
+        ),
+        ...toAnswerSchemas(Object.assign({ Refusal }, ...operations.map(({ answer }) => answer.named))),
+      },
       headers: HEADERS,
-      securitySchemes: { basic: BASIC, ...(takesNotifications && { acquirerSignature: SIGNATURE }) },
+      securitySchemes: { basic: BASIC, ...(isSigned && { acquirerSignature: SIGNATURE }) },
     },
   }
+}
+
+/** Every answer that is not a success: `Refusal` of envelope.ts. */
+const Refusal = z.strictObject({
+  status: z.literal(false),
+  statusCode: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
+  msg: z.string().min(1).meta({ description: 'What to do, for people. It may change; decide by `statusCode`.' }),
+})
+
+/** What any operation may refuse with, beside its own refusals, by who may call it. */
+const AT_THE_DOOR: Record<Described['access'], Failure[]> = {
+  key: [
+    unauthorized(),
+    forbidden(),
+    payloadTooLarge(BODY_LIMIT_BYTES),
+    unsupportedMediaType(),
+    bodyEncoded(),
+    tooManyRequests(60_000, 12),
+    internalError(),
+    unavailable(),
+  ],
+  signature: [payloadTooLarge(BODY_LIMIT_BYTES), bodyEncoded(), internalError(), unavailable()],
+  anyone: [],
+}
+
+const SECURITY: Record<Described['access'], object> = {
+  key: {},
+  signature: { security: [{ acquirerSignature: [] }] },
+  anyone: { security: [] },
+}
+
+/** `/pay/:orderId` is `/pay/{orderId}` in OpenAPI. */
+const templateOf = ({ path }: Described) => path.replace(/:(\w+)/g, '{$1}')
+
+const PATH_PARAMETERS: Record<string, object> = {
+  orderId: {
+    name: 'orderId',
+    in: 'path',
+    required: true,
+    description: 'The `orderId` that was answered.',
+    schema: { type: 'string' },
+    example: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+  },
+}
+
+const REQUEST_ID_HEADER = {
+  name: 'x-request-id',
+  in: 'header',
+  description: 'Your own name for this request, 1 to 64 of `A-Z a-z 0-9 . _ -`; any other is replaced by ours.',
+  schema: { type: 'string' },
+}
+
+function pathItem(operation: Described) {
+  const { name, method, path, tag, summary, description, access, headers, body, answer, refusals } = operation
+  const parameters = [...path.matchAll(/:(\w+)/g)].flatMap(([, name = '']) => PATH_PARAMETERS[name] ?? [])
+  const headerParameters = headers.map(({ name, description, pattern }) => {
+    return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source } }
+  })
+  const described = {
+    operationId: name,
+    tags: [tag],
+    summary,
+    description,
+    ...SECURITY[access],
+    ...(access !== 'anyone' && { parameters: [...headerParameters, REQUEST_ID_HEADER] }),
+    ...(body && { requestBody: { required: true, content: bodyContent(body, access) } }),
+    responses: responsesOf(answer, [...refusals, ...AT_THE_DOOR[access]], { challenges: access === 'key' }),
+  }
+  return { ...(parameters.length > 0 && { parameters }), [method.toLowerCase()]: described }
+}
+
+function bodyContent(body: NonNullable<Described['body']>, access: Described['access']) {
+  const { name, schema, example, jsonExample = example } = body
+  const json = { 'application/json': { schema: refTo(name), example: jsonExample } }
+  // What is signed is JSON.
+  if (access === 'signature') return json
+  return { 'application/x-www-form-urlencoded': { schema: toFormSchema(schema, example), example }, ...json }
 }
 
 const LICENSE = { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' }

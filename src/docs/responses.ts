@@ -1,9 +1,9 @@
-import type * as z from 'zod'
 import { expectationFailed, type Failure, headersTooLarge, improperHost, requestTimeout } from '../errors.ts'
 import { fail } from '../http/envelope.ts'
-import { toAnswerSchema } from './json-schema.ts'
+import type { Described } from '../http/operation.ts'
+import { refTo } from './json-schema.ts'
 
-export type Response = { description: string; headers?: object; content?: object }
+type Response = { description: string; headers?: object; content?: object }
 
 /** By their names on the wire, as errors.ts and the plugins write them. */
 export const HEADERS = {
@@ -43,21 +43,36 @@ const MEANING: Record<string, string> = {
 const NO_PROPER_REQUEST = [improperHost(), requestTimeout(), expectationFailed(), headersTooLarge()]
 
 /** The responses of an operation: one success, and a refusal for every status that `failures` have. */
-export function answers(
-  success: Response,
+export function responsesOf(
+  answer: Described['answer'],
   failures: readonly Failure[],
-  { credentials = true, refusalType = 'application/json' } = {},
+  { challenges }: { challenges: boolean },
 ): Record<string, Response> {
+  const headers = headerRefs(...(answer.headers ?? []))
   const responses: Record<string, Response> = {
-    '200': { ...success, headers: { ...headerRefs('x-request-id'), ...success.headers } },
+    '200': toResponse(answer, { ...headerRefs('x-request-id'), ...headers }),
   }
+  // An operation that is read by people refuses them in words for people.
+  const type = answer.type === 'text/html' ? answer.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)
-    const challenge = status === '401' && credentials ? ['www-authenticate'] : []
-    responses[status] = refusal(status, those, refusalType, challenge)
+    responses[status] = refusal(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
   }
   responses['4XX'] = refusal('4XX', NO_PROPER_REQUEST, 'application/json', [])
+  if (answer.mayBeHeld) {
+    const description = 'The copy that you have is good.'
+    responses['304'] = { description, headers: { ...headerRefs('x-request-id'), ...headers } }
+  }
   return responses
+}
+
+function toResponse(
+  { description, type, schema, named = {}, example }: Described['answer'],
+  headers: object,
+): Response {
+  const [name] = Object.entries(named).find(([, candidate]) => candidate === schema) ?? []
+  if (type === 'text/html') return { description, headers, content: { [type]: { schema: { type: 'string' } } } }
+  return { description, headers, content: { [type]: name === undefined ? {} : { schema: refTo(name), example } } }
 }
 
 function refusal(status: string, failures: readonly Failure[], type: string, headerNames: readonly string[]): Response {
@@ -82,10 +97,6 @@ function asExamples([first, ...others]: readonly Failure[]) {
   return { examples: Object.fromEntries(all) }
 }
 
-export function json(description: string, schema: z.ZodType, example: unknown): Response {
-  return { description, content: { 'application/json': { schema: toAnswerSchema(schema), example } } }
-}
-
-export function headerRefs(...names: string[]) {
+function headerRefs(...names: string[]) {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

@@ -1,20 +1,47 @@
-import type { FastifyInstance } from 'fastify'
-import { notReady } from '../errors.ts'
-import { ok } from './envelope.ts'
+import * as z from 'zod'
+import { internalError, notReady } from '../errors.ts'
+import { operation, success } from './operation.ts'
 
-export type Health = {
+export const livez = operation({
+  path: '/livez',
+  tag: 'Operator',
+  summary: 'Whether the process answers',
+  description: 'For whoever restarts processes. Says nothing of the database.',
+  access: 'anyone',
+  refusals: [],
+  answer: success('Alive', { description: 'It does.', name: 'Alive', data: z.strictObject({}), example: {} }),
+  handle: (_dependencies: unknown) => async () => ({}),
+})
+
+export const readyz = operation({
+  path: '/readyz',
+  tag: 'Operator',
+  summary: 'Whether the service can serve',
+  description: 'For load balancers: send nothing here while it is 503.',
+  access: 'anyone',
+  refusals: [notReady('The database does not answer'), notReady('Shutting down'), internalError()],
+  answer: success('Ready', {
+    description: 'It can.',
+    name: 'Ready',
+    data: z.strictObject({
+      warnings: z
+        .array(z.string())
+        .meta({ description: 'What the operator should mend although the service can serve.' }),
+    }),
+    example: { warnings: [] },
+  }),
+  handle: ({ unreadyReason, warnings }: Readiness) => {
+    return async () => {
+      const reason = await unreadyReason()
+      if (reason !== undefined) throw notReady(reason)
+      return { warnings }
+    }
+  },
+})
+
+type Readiness = {
   /** Why the service should get no traffic now; undefined when it should. */
   unreadyReason: () => Promise<string | undefined>
   /** What the operator should mend although the service can serve. */
-  warnings: readonly string[]
-}
-
-/** `/livez`: the process answers. `/readyz`: it can serve, and what should be mended, else 503 with the reason. */
-export function healthRoutes(app: FastifyInstance, { unreadyReason, warnings }: Health) {
-  app.get('/livez', async () => ok('Alive', {}))
-  app.get('/readyz', async () => {
-    const reason = await unreadyReason()
-    if (reason !== undefined) throw notReady(reason)
-    return ok('Ready', { warnings })
-  })
+  warnings: string[]
 }

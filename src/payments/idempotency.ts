@@ -3,7 +3,15 @@ import { badRequest } from '../errors.ts'
 import type { Idempotency } from './intent.ts'
 
 /** 1 to 64 printable ASCII characters. */
-export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
+const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
+
+export const IDEMPOTENCY_KEY_HEADER = {
+  name: 'Idempotency-Key',
+  description:
+    'A retry with the same key and the same fields gets the first answer again, so an answer that got lost costs nothing. ' +
+    'The same key with other fields is 422, and so is any repeat after the operator had the customer of the order forgotten.',
+  pattern: IDEMPOTENCY_KEY,
+}
 
 /**
  * The header Idempotency-Key with what it stands for, or undefined without one. `operation` and the checked `fields`

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Merchant } from '../merchants/merchants.ts'
-import type { CreatePaymentIntent } from './schema.ts'
+import type { NewPayment } from './new-payment.ts'
 
 /*
  * What we call things:
@@ -39,7 +39,7 @@ export type Idempotency = { key: string; fingerprint: Buffer }
 
 /** An intent from a checked request. Pure but for the randomness of its orderId. */
 export function buildIntent(
-  request: CreatePaymentIntent,
+  request: NewPayment,
   merchant: Merchant,
   now: Date,
   expiryMinutes: number,

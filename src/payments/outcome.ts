@@ -83,25 +83,32 @@ function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresA
   return status === 'SUCCESS' || isGivenUp(expiresAt, now)
 }
 
-/** What the merchant is told while the intent may still be paid, by the status that is stored. */
-const OPEN_MESSAGE = {
-  PENDING: 'Payment pending',
-  FAIL: 'Last attempt failed; still open',
-  REJECT: 'Last attempt failed; still open',
-} satisfies Record<Exclude<Status, 'SUCCESS'>, string>
+export const FINAL_STATUSES = ['SUCCESS', 'FAIL', 'REJECT'] as const satisfies readonly FinalStatus[]
+export const OPEN_MESSAGES = ['Payment pending', 'Last attempt failed; still open'] as const
+export const FINAL_MESSAGES = [
+  'Payment successful',
+  'Payment failed',
+  'Payment rejected',
+  'Payment intent expired',
+] as const
 
-const FINAL_OUTCOME = {
-  PENDING: { txnStatus: 'FAIL', msg: 'Payment intent expired' },
-  SUCCESS: { txnStatus: 'SUCCESS', msg: 'Payment successful' },
-  FAIL: { txnStatus: 'FAIL', msg: 'Payment failed' },
-  REJECT: { txnStatus: 'REJECT', msg: 'Payment rejected' },
-} satisfies Record<Status, { txnStatus: FinalStatus; msg: string }>
+/** What the merchant is told: PENDING while the intent may still be paid. */
+export type Outcome =
+  | { txnStatus: 'PENDING'; msg: (typeof OPEN_MESSAGES)[number] }
+  | { txnStatus: FinalStatus; msg: (typeof FINAL_MESSAGES)[number] }
 
-/** What the merchant is told of an intent at `now`; PENDING while it may still be paid. */
-export function outcome(
-  intent: Pick<ReportedIntent, 'status' | 'expiresAt'>,
-  now: Date,
-): { txnStatus: Status; msg: string } {
-  if (intent.status === 'SUCCESS' || isOver(intent, now)) return FINAL_OUTCOME[intent.status]
-  return { txnStatus: 'PENDING', msg: OPEN_MESSAGE[intent.status] }
+/** What the merchant is told of an intent at `now`. */
+export function outcome(intent: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): Outcome {
+  const over = isOver(intent, now)
+  switch (intent.status) {
+    case 'SUCCESS':
+      return { txnStatus: 'SUCCESS', msg: 'Payment successful' }
+    case 'PENDING':
+      if (!over) return { txnStatus: 'PENDING', msg: 'Payment pending' }
+      return { txnStatus: 'FAIL', msg: 'Payment intent expired' }
+    case 'FAIL':
+    case 'REJECT':
+      if (!over) return { txnStatus: 'PENDING', msg: 'Last attempt failed; still open' }
+      return { txnStatus: intent.status, msg: intent.status === 'FAIL' ? 'Payment failed' : 'Payment rejected' }
+  }
 }

@@ -1,5 +1,5 @@
 import { type Contradiction, judge, type Report } from './outcome.ts'
-import type { Reports, Source } from './report-repository.ts'
+import type { Reports, Source } from './reports.ts'
 
 /**
  * What came of a report. `changed` is false for a repeat; `late` says that the success is kept as an exception too.

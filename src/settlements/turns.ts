@@ -1,5 +1,3 @@
-import type { ServerResponse } from 'node:http'
-
 /** Reads of one partner that run at once: a fifth of the connections that payments have by default. */
 const READS_AT_ONCE = 2
 /**
@@ -15,15 +13,15 @@ export function createTurns() {
   const lanes = new Map<string, Lane>()
 
   return {
-    /** Whether `pid` may ask for one more list. It counts until `answer` was taken, or its client is gone. */
-    enter(pid: string, answer: ServerResponse): boolean {
+    /** Whether `pid` may ask for one more list. It counts until `over` aborts. */
+    enter(pid: string, over: AbortSignal): boolean {
       const lane = lanes.get(pid) ?? { lists: 0, reading: 0, waiting: [] }
       if (lane.lists >= LISTS_AT_ONCE) return false
-      // Nothing would ever tell of the end of what is over.
-      if (answer.destroyed) return true
+      // It would never abort again.
+      if (over.aborted) return true
       lane.lists++
       lanes.set(pid, lane)
-      answer.once('close', () => {
+      over.addEventListener('abort', () => {
         if (--lane.lists === 0) lanes.delete(pid)
       })
       return true

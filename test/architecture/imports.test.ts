@@ -2,56 +2,62 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-/**
- * Who may import whom, one way. A rule's `files` say for whom it speaks, `may` what they may import at run time:
- * paths below src, `node:` for the platform, `npm:` for libraries. Types may be imported from anywhere but the two roots.
- */
-// The first rule that speaks for a file holds.
-const RULES: { room: string; files: RegExp; may: RegExp }[] = [
-  {
-    room: 'cli',
-    files: /^cli\//,
-    may: /^node:|^npm:|^(config|errors|fields|ist|money)\.ts$|^(cli|db)\/|\/(repository|access-keys|credentials|merchants|partners|import|csv|schema|report-repository|record-report|forget-customers)\.ts$/,
-  },
-  { room: 'dev', files: /^dev\//, may: /./ },
-  {
-    room: 'pure files',
-    files:
-      /^(errors|fields|html|ist|money)\.ts$|\/(credentials|schema|csv|intent|idempotency|outcome|signature|upi-links|wire|qr-image|envelope|request-id)\.ts$/,
-    may: /^node:|^npm:(zod|qr)$|^(errors|fields|ist|money)\.ts$|^payments\/upi-links\.ts$/,
-  },
-  {
-    room: 'repositories',
-    files:
-      /\/(repository|insert-batches|report-repository|record-report|forget-customers|access-keys|merchants|partners|import|read-batches)\.ts$/,
-    may: /^node:|^npm:(pg|pg-copy-streams|csv-parse)$|^errors\.ts$|^db\/(pool|sqlstates)\.ts$|^(payments|settlements)\//,
-  },
-  {
-    room: 'routes',
-    files: /^(payments|settlements|checkout|acquirer)\//,
-    may: /^node:|^npm:zod$|^(errors|html|ist|money)\.ts$|^http\/(envelope|input|etag)\.ts$|^merchants\/authorize\.ts$|^(checkout|acquirer)\/|^(payments|settlements)\/(?!routes)/,
-  },
-  {
-    room: 'docs',
-    files: /^docs\//,
-    may: /^node:|^npm:(zod|marked)$|^(errors|html)\.ts$|^http\/(envelope|input|etag)\.ts$|^(payments|settlements|acquirer)\/(schema|idempotency)\.ts$|^docs\//,
-  },
-  { room: 'merchants', files: /^merchants\//, may: /^node:|^npm:zod$|^(errors|fields)\.ts$|^merchants\// },
-  { room: 'auth', files: /^auth\//, may: /^node:|^npm:(@fastify\/basic-auth|fastify)$|^errors\.ts$|^auth\// },
-  { room: 'http', files: /^http\//, may: /^node:|^npm:|^(errors|fields)\.ts$|^http\// },
-  { room: 'db', files: /^db\//, may: /^node:|^npm:|^errors\.ts$|^db\// },
-  { room: 'config', files: /^config\.ts$/, may: /^node:|^npm:zod$/ },
-  { room: 'log', files: /^log\.ts$/, may: /^npm:pino$/ },
-  { room: 'roots', files: /^(app|server)\.ts$/, may: /^(?!cli\/|dev\/)/ },
+/** What a file of a folder may import at run time: paths below src, `node:` for the platform, `npm:` for libraries. */
+const FOLDERS: Record<string, RegExp> = {
+  acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
+  auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
+  checkout: /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(operation|etag)\.ts$|^(payments|checkout)\//,
+  cli: /^npm:(zod|pg)$|^(config|errors|fields|ist|money)\.ts$|^(auth|cli|db|merchants|payments|settlements)\//,
+  db: /^npm:|^db\//,
+  dev: /./,
+  docs: /^npm:(zod|marked)$|^(errors|html)\.ts$|^http\/(envelope|input|etag)\.ts$|^docs\//,
+  // Knows no feature.
+  http: /^npm:|^(errors|fields)\.ts$|^http\//,
+  merchants: /^npm:zod$|^(errors|fields)\.ts$|^(db|merchants)\//,
+  payments:
+    /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
+  settlements:
+    /^npm:(zod|pg|pg-copy-streams|csv-parse)$|^(errors|fields|ist|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
+}
+
+/** The files that stand in no folder. The roots know everything but the operator's door and the checkout's. */
+const FILES: Record<string, RegExp> = {
+  'app.ts': /^(?!cli\/|dev\/)/,
+  'server.ts': /^(?!cli\/|dev\/)/,
+  'workers.ts': /^(payments|checkout|db)\//,
+  'config.ts': /^npm:zod$/,
+  'errors.ts': /^(?!.)/,
+  'fields.ts': /^npm:zod$/,
+  'html.ts': /^(?!.)/,
+  'ist.ts': /^npm:zod/,
+  'log.ts': /^npm:pino$/,
+  'money.ts': /^npm:zod$|^fields\.ts$/,
+}
+
+/** What a file has to do with, told by what it says or imports. One file must not have to do with two that exclude each other. */
+const CONCERNS = {
+  SQL: /\.query\b\s*[(<]|\bfrom 'pg-copy-streams'/,
+  'a request and its answer': /\bfrom '(?:\.\.\/)+http\/(?:operation|envelope|input|error-handler)\.ts'/,
+  'who may act': /\b(?:authorizeMerchant|authorizePartner)\(/,
+  'the terminal': /\bfrom '\.(?:\.\/cli)?\/(?:command|output)\.ts'/,
+} as const
+
+type Concern = keyof typeof CONCERNS
+
+const EXCLUDING: [Concern, Concern][] = [
+  ['SQL', 'a request and its answer'],
+  ['SQL', 'who may act'],
+  ['SQL', 'the terminal'],
+  ['a request and its answer', 'the terminal'],
 ]
 
 const SRC = join(import.meta.dirname, '../../src')
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+const textOf = (file: string) => readFileSync(join(SRC, file), 'utf8')
 
 type Import = { from: string; target: string; typeOnly: boolean }
 
-function importsOf(file: string): Import[] {
-  const text = readFileSync(join(SRC, file), 'utf8')
+function importsOf(file: string, text = textOf(file)): Import[] {
   const statements = [
     ...text.matchAll(/^(?:import|export)\s+(type\s+)?(?:[^'"]*?\sfrom\s+)?'([^']+)'/gm),
     ...text.matchAll(/\b(?:await )?import\((?:(type) )?'([^']+)'\)/g),
@@ -67,32 +73,66 @@ function importsOf(file: string): Import[] {
   }))
 }
 
+/** What `file` imports against the rule of its folder, and which concerns it mixes. */
+function faultsOf(file: string, text = textOf(file)): string[] {
+  const [folder = '', below] = file.split('/')
+  const rule = below === undefined ? FILES[file] : FOLDERS[folder]
+  if (rule === undefined) return [`${file} has no room: add its folder to FOLDERS, or the file to FILES`]
+  const strangers = importsOf(file, text)
+    .filter(({ target, typeOnly }) => !typeOnly && !target.startsWith('node:') && !rule.test(target))
+    .map(({ target }) => `imports ${target}`)
+  if (folder === 'dev') return strangers
+  const mixed = EXCLUDING.filter((pair) => pair.every((concern) => CONCERNS[concern].test(text)))
+  return [...strangers, ...mixed.map(([one, other]) => `has to do with ${one} and with ${other}`)]
+}
+
 describe('who may import whom', () => {
   it.each(files)('%s keeps to its room', (file) => {
-    const rule = RULES.find(({ files }) => files.test(file))
-    expect(rule, 'every file belongs to a room').toBeDefined()
-    const strangers = importsOf(file).filter(({ target, typeOnly }) => !typeOnly && !rule?.may.test(target))
-    const house = `${file} is of the room "${rule?.room}", which may import ${rule?.may}`
-    expect(
-      strangers.map(({ target }) => target),
-      house,
-    ).toEqual([])
+    expect(faultsOf(file)).toEqual([])
+  })
+
+  it('a new file that holds SQL, an envelope and an authorization at once is refused, whatever its name', () => {
+    const everything = `import { ok } from '../http/envelope.ts'
+import { operation } from '../http/operation.ts'
+import { authorizeMerchant } from '../merchants/authorize.ts'
+export const refund = operation({ handle: ({ db }) => async ({ caller, body }) => {
+  const { mid } = authorizeMerchant(caller, body.mid)
+  const { rows } = await db.query('select amount from payment_intents where mid = $1', [mid])
+  return ok('Refunded', rows[0])
+} })`
+    for (const name of ['refund', 'intents', 'schema', 'wire']) {
+      expect(faultsOf(`payments/${name}.ts`, everything)).toEqual([
+        'imports http/envelope.ts',
+        'has to do with SQL and with a request and its answer',
+        'has to do with SQL and with who may act',
+      ])
+    }
+    expect(faultsOf('refunds/refund.ts', everything)).toEqual([
+      'refunds/refund.ts has no room: add its folder to FOLDERS, or the file to FILES',
+    ])
+  })
+
+  it('the operator’s commands use what operations use, never an operation', () => {
+    const operations = files.filter((file) => importsOf(file).some(({ target }) => target === 'http/operation.ts'))
+    const used = files.filter((file) => file.startsWith('cli/')).flatMap((file) => importsOf(file))
+    expect(operations.length).toBeGreaterThan(5)
+    expect(used.filter(({ target, typeOnly }) => !typeOnly && operations.includes(target))).toEqual([])
   })
 
   it('nothing but the roots and dev imports app.ts and server.ts, types included', () => {
-    const importers = files.flatMap(importsOf).filter(({ target }) => /^(app|server)\.ts$/.test(target))
+    const importers = files.flatMap((file) => importsOf(file)).filter(({ target }) => /^(app|server)\.ts$/.test(target))
     expect(importers.filter(({ from }) => !/^(server\.ts|dev\/)/.test(from))).toEqual([])
   })
 
   it('only config.ts and dev read the environment, only server.ts and dev end the process', () => {
-    const holds = (pattern: RegExp) => files.filter((file) => pattern.test(readFileSync(join(SRC, file), 'utf8')))
+    const holds = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
     const outside = (names: string[]) => names.filter((file) => !file.startsWith('dev/')).sort()
     expect(outside(holds(/process\.env\b/))).toEqual(['cli/ops.ts', 'server.ts'])
     expect(outside(holds(/process\.exit\(/))).toEqual(['server.ts'])
   })
 
   it('time is an argument: no clock is read outside the roots', () => {
-    const readers = files.filter((file) => /new Date\(\)|Date\.now\(\)/.test(readFileSync(join(SRC, file), 'utf8')))
+    const readers = files.filter((file) => /new Date\(\)|Date\.now\(\)/.test(textOf(file)))
     expect(readers.filter((file) => !/^(server\.ts|dev\/|cli\/)/.test(file))).toEqual([])
   })
 })

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { createOpenPlaces, networkOf, type OpenPlaces } from '../../src/checkout/open-places.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
-import { createIntents } from '../../src/payments/repository.ts'
+import { createIntents } from '../../src/payments/intents.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
 
 const PLACES = 10_000

@@ -1,8 +1,8 @@
 import { request } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createPaymentWatch, type PageListener } from '../../src/checkout/payment-watch.ts'
+import type { Checkout } from '../../src/payments/intents.ts'
 import type { Status } from '../../src/payments/outcome.ts'
-import type { Checkout } from '../../src/payments/repository.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
-import { createSettlements } from '../../src/settlements/repository.ts'
+import { createSettlements } from '../../src/settlements/settlements.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 

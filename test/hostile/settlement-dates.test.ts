@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nextDay, startOfIstDay } from '../../src/ist.ts'
-import { FetchSettlementList } from '../../src/settlements/schema.ts'
+import { WhichSettlements } from '../../src/settlements/fetch-settlement-list.ts'
 
 const FIRST_YEAR = 2000
 const YEARS = 40
@@ -117,7 +117,7 @@ describe('s_date and e_date (contract A3, B15)', () => {
     fc.assert(
       fc.property(date, date, (from, until) => {
         const [s_date, e_date] = [write(...from), write(...until)]
-        const { success } = FetchSettlementList.safeParse({ pid: 'P', mid: 'M', s_date, e_date })
+        const { success } = WhichSettlements.safeParse({ pid: 'P', mid: 'M', s_date, e_date })
         const sortable = (text: string) => text.split('-').reverse().join('')
         expect(success).toBe(sortable(s_date) <= sortable(e_date))
       }),

@@ -1,5 +1,3 @@
-import { EventEmitter } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createTurns } from '../../src/settlements/turns.ts'
@@ -7,16 +5,13 @@ import { CREATE, intentFields, LIST, newMerchant, newPartner, post, startService
 
 const LISTS = 100
 
-/** An answer, as far as turns look at it. */
-const answer = () => Object.assign(new EventEmitter(), { destroyed: false }) as unknown as ServerResponse
-
 describe('the reads of one partner', () => {
   it('run two at a time in their order, apart from those of others, and go on after one that failed', async () => {
     const turns = createTurns()
     const begun: string[] = []
     const ends: (() => void)[] = []
     const inTurn = (pid: string, read: () => Promise<string>) => {
-      expect(turns.enter(pid, answer())).toBe(true)
+      expect(turns.enter(pid, new AbortController().signal)).toBe(true)
       return turns.inTurn(pid, read)
     }
     const read = (name: string) => () => {
@@ -39,13 +34,13 @@ describe('the reads of one partner', () => {
 
   it(`are ${LISTS} at most until their answers are taken, so that answers that nobody takes do not fill the memory`, () => {
     const turns = createTurns()
-    const answers = Array.from({ length: LISTS }, answer)
-    expect(answers.filter((each) => turns.enter('P1', each)).length).toBe(LISTS)
-    expect(turns.enter('P1', answer())).toBe(false)
-    expect(turns.enter('P2', answer())).toBe(true)
-    answers[0]?.emit('close')
-    expect(turns.enter('P1', answer())).toBe(true)
-    expect(turns.enter('P1', answer())).toBe(false)
+    const answers = Array.from({ length: LISTS }, () => new AbortController())
+    expect(answers.filter((each) => turns.enter('P1', each.signal)).length).toBe(LISTS)
+    expect(turns.enter('P1', new AbortController().signal)).toBe(false)
+    expect(turns.enter('P2', new AbortController().signal)).toBe(true)
+    answers[0]?.abort()
+    expect(turns.enter('P1', new AbortController().signal)).toBe(true)
+    expect(turns.enter('P1', new AbortController().signal)).toBe(false)
   })
 
   it(`are refused with 429 when ${LISTS} are under way already; other partners and payments are served`, async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
-import { afterAll } from 'vitest'
+import { afterAll, afterEach, expect } from 'vitest'
 import { buildApp } from '../../src/app.ts'
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../../src/auth/credentials.ts'
@@ -42,6 +42,13 @@ export const ACQUIRER_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-t
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 const started: (() => Promise<void>)[] = []
+
+// Such as one of too many listeners: on a server it stands in the log for every request.
+process.on('warning', (warning) => warnings.push(String(warning)))
+const warnings: string[] = []
+afterEach(() => {
+  expect(warnings.splice(0), 'warnings of Node.js').toEqual([])
+})
 
 // Here and not where a service starts, which is in a beforeAll: vitest silently drops an afterAll that is called there.
 afterAll(async () => {

@@ -4,12 +4,14 @@ import { escapeLiteral } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { type Database, QUERY_TIMEOUT_MS } from '../db/pool.ts'
 
+export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
+
 /** One payout of the bank. Amounts are decimal text in rupees with two decimals; moments are ISO 8601 in UTC. */
 export type Settlement = {
   amount: string
   utr: string
   bankReferenceNumber: string
-  status: string
+  status: SettlementStatus
   mid: string
   initiatedAt: string
   createdAt: string
@@ -174,7 +176,7 @@ async function readLines(rows: Readable, onSilence: () => void): Promise<string[
 /** The text format of COPY escapes only backslashes and control characters; the table's checks let neither in. */
 const parseLine = (line: string) => line.split('\t') as Columns
 
-type Columns = [string, string, string, string, string, string, string]
+type Columns = [string, string, string, SettlementStatus, string, string, string]
 
 function toSettlement([amount, utr, bankReferenceNumber, status, mid, initiatedAt, createdAt]: Columns): Settlement {
   return {

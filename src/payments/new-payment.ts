@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { badRequest } from '../errors.ts'
 import { CONTROLS, identifier, otherwise, text, textRule } from '../fields.ts'
 import { orderAmount } from '../money.ts'
 
@@ -52,10 +53,11 @@ const note = z
   .transform((remark) => remark.replace(/\r\n|[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ').trim())
   .pipe(text(NOTE_LIMIT_CHARACTERS))
 
-const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
+/** Of who takes the payment. */
+export const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
 
-/** Contract A2, in the order of its table. */
-export const CreatePaymentIntent = z.object({
+/** What a merchant sends to be paid, in the order in which faults are named. */
+export const NewPayment = z.object({
   mid,
   amount: orderAmount.meta({ description: 'Whole rupees, 1 to 100000. `200.00` is 200; `200.50` is refused.' }),
   order_id: text(64)
@@ -76,10 +78,32 @@ export const CreatePaymentIntent = z.object({
     .meta({ description: '10 digits.' }),
 })
 
-export type CreatePaymentIntent = z.output<typeof CreatePaymentIntent>
+export type NewPayment = z.output<typeof NewPayment>
 
-/** order_id is the merchant's own, else ours. */
-export const CheckPaymentStatus = z.object({
-  mid,
-  order_id: text(64).meta({ description: 'The `order_id` that you sent, or the `orderId` that you got.' }),
-})
+const EXAMPLE = {
+  mid: 'DEMO_MERCHANT',
+  amount: '200',
+  redirect_url: 'https://shop.example/thank-you',
+  note: 'Two cups of masala chai',
+  customer_name: 'Asha Rao',
+  customer_email: 'asha@shop.example',
+  customer_mobile: '9876543210',
+}
+
+/** The body of the operations that make an intent. In JSON, `amount` may be a number too. */
+export const NEW_PAYMENT = {
+  name: 'NewPayment',
+  schema: NewPayment,
+  example: EXAMPLE,
+  jsonExample: { ...EXAMPLE, amount: 200 },
+}
+
+export const BAD_NEW_PAYMENT = badRequest(
+  'amount must be a whole number from 1 to 100000; customer_mobile must be 10 digits',
+)
+
+/** Our identifier, as the operations that make an intent return it. */
+export const orderId = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,35}$/)
+  .meta({ description: 'Our identifier of the order, new for every intent. UPI apps carry it as `tr`.' })

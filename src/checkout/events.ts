@@ -1,0 +1,51 @@
+import { randomInt } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { unavailable } from '../errors.ts'
+import type { FindCheckout } from './find-checkout.ts'
+import { createOpenPlaces } from './open-places.ts'
+import { ORDER_PATH } from './pay-page.ts'
+import type { PaymentWatch } from './payment-watch.ts'
+
+/**
+ * How soon a browser whose connection was lost asks again, spread over this range: when an instance stops, 10,000 pages
+ * would otherwise come to another one in the same moment.
+ */
+const COME_BACK_MS = { from: 1_000, to: 4_000 }
+
+/** The events of open pay pages, for the page's own script. */
+export function pageEvents(
+  app: FastifyInstance,
+  { findCheckout, watch }: { findCheckout: FindCheckout; watch: PaymentWatch },
+) {
+  const places = createOpenPlaces()
+
+  // Without a HEAD: it would open a page that nothing ever closes.
+  const options = { exposeHeadRoute: false }
+  app.get<{ Params: { orderId: string } }>(`${ORDER_PATH}/events`, options, async ({ params, ip }, reply) => {
+    // Before the look-up: what is refused costs the database nothing.
+    const leavePlace = places.take(params.orderId, ip)
+    if (leavePlace === undefined) throw unavailable()
+    reply.raw.once('close', leavePlace)
+    const checkout = await findCheckout(params.orderId)
+    // Answered already, since the look-up took too long: nothing would ever close what is opened now.
+    if (reply.sent) return reply
+    const events = new Readable({ read() {} })
+    events.push(`retry: ${randomInt(COME_BACK_MS.from, COME_BACK_MS.to)}\n\n`)
+    const close = watch.open(checkout, {
+      state: (state, utr) => {
+        if (utr !== null) events.push(`event: utr\ndata: ${utr}\n\n`)
+        events.push(`data: ${state}\n\n`)
+      },
+      heartbeat: () => events.push(':\n\n'),
+      over: () => {
+        events.push('event: over\ndata:\n\n')
+        events.push(null)
+      },
+      leave: () => events.push(null),
+    })
+    events.once('close', close)
+    // nginx would otherwise hold the events back until its buffer is full.
+    return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(events)
+  })
+}

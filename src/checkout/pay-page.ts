@@ -1,0 +1,50 @@
+import { internalError, paymentClosed, unavailable } from '../errors.ts'
+import { operation } from '../http/operation.ts'
+import { type FindCheckout, noPaymentHere } from './find-checkout.ts'
+import { messagePage, PAGE_HEADERS, pageState, payPageText } from './page.ts'
+
+/** How soon a browser loads a page again that was refused because the service was briefly away. */
+const REFUSED_PAGE_RELOAD_SECONDS = 5
+
+export const ORDER_PATH = '/pay/:orderId'
+
+export const payPage = operation({
+  name: 'payPage',
+  path: ORDER_PATH,
+  tag: 'Customer',
+  summary: 'The page on which the customer pays',
+  description:
+    'The `payment_url` of createOrderRequest. For browsers; it says by itself what becomes of the payment. An attempt that failed ' +
+    'leaves it open.',
+  access: 'anyone',
+  refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
+  answer: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
+  route: {
+    config: { refusalPage: { headers: PAGE_HEADERS, html: messagePage } },
+    // The page of a customer without JavaScript loads itself again and again, and must not end at the first 503.
+    onSend: (_request, reply, payload, done) => {
+      if (reply.statusCode === 503) reply.header('refresh', REFUSED_PAGE_RELOAD_SECONDS)
+      done(null, payload)
+    },
+  },
+  handle: ({ findCheckout, now, sandbox }: Dependencies) => {
+    return async ({ params }, reply) => {
+      const checkout = await findCheckout(params.orderId)
+      const moment = now()
+      // For the page's own script, which asks by HEAD while it gets no events.
+      reply.headers({
+        ...PAGE_HEADERS,
+        'x-payment-state': pageState(checkout, moment),
+        'x-payment-utr': checkout.utr ?? '',
+      })
+      return payPageText(checkout, { now: moment, sandbox })
+    }
+  },
+})
+
+type Dependencies = {
+  findCheckout: FindCheckout
+  now: () => Date
+  /** Whether pages carry a control that pays without money. */
+  sandbox: boolean
+}

@@ -1,0 +1,53 @@
+import { internalError, paymentClosed, unavailable } from '../errors.ts'
+import { holds } from '../http/etag.ts'
+import { operation } from '../http/operation.ts'
+import { upiQrLink } from '../payments/upi-links.ts'
+import { type FindCheckout, noPaymentHere } from './find-checkout.ts'
+import { ORDER_PATH } from './pay-page.ts'
+import { qrPng, qrSvg } from './qr-image.ts'
+import type { QrMemory } from './qr-memory.ts'
+
+/** How long a browser or proxy may keep a QR, so that an expired one is not shown for much longer. */
+const QR_MAX_AGE_SECONDS = 30
+
+export const payQrPng = qr({ name: 'payQrPng', form: 'PNG', type: 'image/png', draw: qrPng })
+
+export const payQrSvg = qr({
+  name: 'payQrSvg',
+  form: 'SVG',
+  type: 'image/svg+xml',
+  draw: (text) => Buffer.from(qrSvg(text)),
+})
+
+function qr({ name, form, type, draw }: { name: string; form: string; type: string; draw: (text: string) => Buffer }) {
+  return operation({
+    name,
+    path: `${ORDER_PATH}/qr.${form.toLowerCase()}`,
+    tag: 'Customer',
+    summary: `The QR as ${form}`,
+    description: 'Answers until the intent is paid or expired; then 410.',
+    access: 'anyone',
+    refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
+    answer: {
+      description: 'The picture.',
+      type,
+      headers: ['cache-control', 'etag'],
+      mayBeHeld: true,
+      toBody: (image: Buffer) => image,
+    },
+    handle: ({ findCheckout, images, now }: { findCheckout: FindCheckout; images: QrMemory; now: () => Date }) => {
+      return async ({ params, headers }, reply) => {
+        const checkout = await findCheckout(params.orderId)
+        const openForMs = checkout.expiresAt.getTime() - now().getTime()
+        if (openForMs <= 0 || checkout.status === 'SUCCESS') throw paymentClosed()
+        const maxAge = Math.min(QR_MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
+        // An intent's link never changes, so its name is all that the tag needs.
+        const etag = `"${checkout.orderId}"`
+        reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
+        if (holds(headers['if-none-match'], etag)) return reply.code(304).send()
+        reply.type(type)
+        return images.imageOf(`${checkout.orderId} ${type}`, () => draw(upiQrLink(checkout)))
+      }
+    },
+  })
+}

@@ -1,0 +1,145 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
+import * as z from 'zod'
+import type { Failure } from '../errors.ts'
+import { ok } from './envelope.ts'
+
+/** What an operation says when it succeeds. `Result` is what its handler returns. */
+export type Answer<Result> = {
+  description: string
+  /** Its content type. */
+  type: string
+  /** Of JSON: what it looks like, strictly. A field that an answer has and the schema does not is a fault. */
+  schema?: z.ZodType
+  example?: unknown
+  /** The schema, and parts of it, by the names that code generated from the document gives their types. */
+  named?: Record<string, z.ZodType>
+  /** Headers beside those of every answer. */
+  headers?: readonly string[]
+  /** Whether a caller who holds a copy is told 304. */
+  mayBeHeld?: true
+  toBody: (result: Result) => unknown
+}
+
+/** A body's schema, the name of its type in JSON, and an example as a form; `jsonExample` where it differs in JSON. */
+type Body<Schema extends z.ZodObject> = {
+  name: string
+  schema: Schema
+  example: Record<string, string>
+  jsonExample?: Record<string, unknown>
+}
+
+export type OperationRequest<Schema extends z.ZodObject = z.ZodObject> = FastifyRequest<{
+  Body: z.output<Schema>
+  Params: Record<string, string>
+}>
+
+/** What the documents say of an operation. */
+export type Described = {
+  name: string
+  /** POST where there is a body, else GET. */
+  method: 'GET' | 'POST'
+  /** Below PUBLIC_URL; `:name` stands for a parameter. */
+  path: string
+  tag: 'Merchant' | 'Partner' | 'Acquirer' | 'Customer' | 'Operator'
+  summary: string
+  description: string
+  /** Who may call it: the owner of a key, whoever can sign a body, or anyone. */
+  access: 'key' | 'signature' | 'anyone'
+  /** Headers that it reads beside those that every operation reads. */
+  headers: readonly { name: string; description: string; pattern: RegExp }[]
+  body: Body<z.ZodObject> | undefined
+  answer: Omit<Answer<never>, 'toBody'>
+  /** Its own refusals; those that come with `access` are added to them. */
+  refusals: readonly Failure[]
+}
+
+export type Operation<Dependencies> = Described & {
+  register: (app: FastifyInstance, dependencies: Dependencies) => void
+}
+
+type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
+  Described,
+  'path' | 'tag' | 'summary' | 'description' | 'refusals'
+> &
+  Partial<Pick<Described, 'name' | 'access' | 'headers'>> & {
+    body?: Body<Schema>
+    answer: Answer<Result>
+    /** What Fastify has to know of the route. */
+    route?: RouteShorthandOptions
+    /**
+     * Is called once for each service, and returns what answers a request: with its result, or with the reply that it has
+     * sent by itself. It throws a Failure to refuse.
+     */
+    handle: (
+      dependencies: Dependencies,
+    ) => (request: OperationRequest<Schema>, reply: FastifyReply) => Promise<NoInfer<Result> | FastifyReply>
+  }
+
+/**
+ * One operation of the service: its route and what the documents say of it. Its name is the last part of its path unless it
+ * has another one; credentials are asked for unless `access` says otherwise.
+ */
+export function operation<Schema extends z.ZodObject, Result, Dependencies>(
+  definition: Definition<Schema, Result, Dependencies>,
+): Operation<Dependencies> {
+  const { path, body, answer, route, handle, ...described } = definition
+  const method = body ? 'POST' : 'GET'
+  return {
+    name: path.slice(path.lastIndexOf('/') + 1),
+    access: 'key',
+    headers: [],
+    ...described,
+    method,
+    path,
+    body,
+    answer,
+    register(app, dependencies) {
+      const handleRequest = handle(dependencies)
+      app.route<{ Body: z.output<Schema>; Params: Record<string, string> }>({
+        ...route,
+        method,
+        url: path,
+        ...(body && { schema: { body: body.schema } }),
+        async handler(request, reply) {
+          const result = await handleRequest(request as OperationRequest<Schema>, reply)
+          return result === reply ? reply : answer.toBody(result as Result)
+        },
+      })
+    },
+  }
+}
+
+export const SUCCEEDED = z.literal(200).meta({ type: 'integer' })
+
+/** The envelope around `data`, which is what the handler returns. */
+export function success<Data extends z.ZodType>(
+  msg: string,
+  { description, name, dataName, data, example }: SuccessText<Data>,
+): Answer<z.output<Data>> {
+  const schema = z.strictObject({ status: z.literal(true), statusCode: SUCCEEDED, msg: z.literal(msg), data })
+  return {
+    ...jsonAnswer({
+      description,
+      named: { [name]: schema, ...(dataName && { [dataName]: data }) },
+      schema,
+      example: ok(msg, example),
+    }),
+    toBody: (result) => ok(msg, result),
+  }
+}
+
+type SuccessText<Data extends z.ZodType> = {
+  description: string
+  /** Of the whole answer, and of its `data`, in the document. */
+  name: string
+  dataName?: string
+  data: Data
+  example: z.output<Data>
+}
+
+/** An answer in JSON whose whole body the handler returns. */
+export function jsonAnswer<Schema extends z.ZodType>(
+  answer: Pick<Answer<never>, 'description' | 'named' | 'headers'> & { schema: Schema; example: z.output<Schema> },
+): Answer<z.output<Schema>> {
+  return { ...answer, type: 'application/json', toBody: (body) => body }
+}

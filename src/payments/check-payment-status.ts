@@ -1,0 +1,92 @@
+import * as z from 'zod'
+import { badRequest, orderNotFound } from '../errors.ts'
+import { text } from '../fields.ts'
+import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
+import { authorizeMerchant } from '../merchants/authorize.ts'
+import type { Intents, PaymentStatus } from './intents.ts'
+import { mid } from './new-payment.ts'
+import { FINAL_MESSAGES, FINAL_STATUSES, OPEN_MESSAGES, outcome } from './outcome.ts'
+
+const PaymentFinal = z.strictObject({
+  status: z.literal(true).meta({ description: 'It is final, which says nothing of paid: see `txnStatus`.' }),
+  statusCode: SUCCEEDED,
+  txnStatus: z.enum(FINAL_STATUSES).meta({ description: 'Only `SUCCESS` is paid.' }),
+  msg: z.enum(FINAL_MESSAGES),
+  data: z.strictObject({
+    amount: z.int().min(1).max(100_000).meta({ description: 'Whole rupees; here a number.' }),
+    UTR: z.string().meta({ description: 'Unique transaction reference; empty without a successful payment.' }),
+    order_id: z.string().meta({ description: 'As you asked for it.' }),
+  }),
+})
+
+const PaymentPending = z.strictObject({
+  status: z.literal(false),
+  statusCode: SUCCEEDED,
+  txnStatus: z.literal('PENDING'),
+  msg: z.enum(OPEN_MESSAGES),
+})
+
+const PaymentStatusAnswer = z.union([PaymentFinal, PaymentPending])
+
+/** Which payment is meant, by the order that the demo of `npm start` has. */
+export const WHICH_PAYMENT = {
+  name: 'WhichPayment',
+  schema: z.object({
+    mid,
+    order_id: text(64).meta({ description: 'The `order_id` that you sent, or the `orderId` that you got.' }),
+  }),
+  example: { mid: 'DEMO_MERCHANT', order_id: 'DEMO-1' },
+}
+
+/** What is known of a payment. Its `status` says whether `txnStatus` is final, as public clients of the interface read it. */
+export const PAYMENT_STATUS = jsonAnswer({
+  description: 'What is known now.',
+  schema: PaymentStatusAnswer,
+  named: { PaymentStatus: PaymentStatusAnswer, PaymentFinal, PaymentPending },
+  example: {
+    status: true,
+    statusCode: 200,
+    txnStatus: 'SUCCESS',
+    msg: 'Payment successful',
+    data: { amount: 200, UTR: '523504870405', order_id: 'DEMO-1' },
+  },
+})
+
+/** The body of PAYMENT_STATUS; `orderId` is the merchant's name for the order, as it was asked for. */
+export function toPaymentStatus(
+  payment: PaymentStatus,
+  orderId: string,
+  now: Date,
+): z.output<typeof PaymentStatusAnswer> {
+  const { txnStatus, msg } = outcome(payment, now)
+  if (txnStatus === 'PENDING') return { status: false, statusCode: 200, txnStatus, msg }
+  const data = { amount: payment.amount, UTR: payment.utr ?? '', order_id: orderId }
+  return { status: true, statusCode: 200, txnStatus, msg, data }
+}
+
+export const checkPaymentStatus = operation({
+  path: '/v1/payments/checkPaymentStatus',
+  tag: 'Merchant',
+  summary: 'Ask what became of a payment',
+  description:
+    'Ask before you ship. **Only `txnStatus` SUCCESS is paid**: `status` says whether `txnStatus` is final, and a payment that ' +
+    'failed has `data` too. While it is PENDING, ask again after some seconds. A failed attempt leaves it PENDING with `Last ' +
+    'attempt failed; still open`, since customers try again; what is unpaid 10 minutes after expiry is FAIL or REJECT. Money ' +
+    'that comes even later makes it SUCCESS; a SUCCESS is never undone. While our ' +
+    'database is briefly away, this call waits for up to 8 s before it answers 503, so give it a time-out of 10 s or more. A 503 ' +
+    'says nothing about the payment.',
+  body: WHICH_PAYMENT,
+  refusals: [badRequest('order_id is required'), orderNotFound()],
+  answer: PAYMENT_STATUS,
+  // Plugins call a paid order failed when this call is 503.
+  route: { config: { patient: true } },
+  handle: ({ intents, now }: { intents: Pick<Intents, 'findStatus'>; now: () => Date }) => {
+    return async (request) => {
+      const { body, caller } = request
+      const { mid } = authorizeMerchant(caller, body.mid)
+      const payment = await request.patiently(() => intents.findStatus(mid, body.order_id))
+      if (!payment) throw orderNotFound()
+      return toPaymentStatus(payment, body.order_id, now())
+    }
+  },
+})

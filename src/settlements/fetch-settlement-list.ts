@@ -1,0 +1,213 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import * as z from 'zod'
+import type { AccessKeys } from '../auth/access-keys.ts'
+import { badRequest, oneLongListAtATime, tooManyLists } from '../errors.ts'
+import { identifier, otherwise } from '../fields.ts'
+import { ok, okText } from '../http/envelope.ts'
+import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
+import { nextDay, startOfIstDay } from '../ist.ts'
+import { authorizePartner } from '../merchants/authorize.ts'
+import type { Partners } from '../merchants/partners.ts'
+import type { SettlementReader } from './reader.ts'
+import type { Settlement } from './settlements.ts'
+import { shareReads } from './share-reads.ts'
+import { createTurns } from './turns.ts'
+
+const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
+
+/** The first moment of that day in India. */
+const istDay = z
+  .string(otherwise(DATE_RULE))
+  // The form of a date; whether it exists is what startOfIstDay knows.
+  .meta({ pattern: '^(0[1-9]|[12][0-9]|3[01])-(0[1-9]|1[0-2])-[0-9]{4}$' })
+  .transform((text, context) => {
+    const day = startOfIstDay(text)
+    if (day !== undefined) return day
+    context.addIssue(DATE_RULE)
+    return z.NEVER
+  })
+
+/** Both days are included. */
+export const WhichSettlements = z
+  .object({
+    pid: identifier.meta({ description: 'Your partner identifier, as the operator assigned it.' }),
+    mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }),
+    s_date: istDay.meta({ description: 'First day of the list: a day of India, `dd-mm-yyyy`.' }),
+    e_date: istDay.meta({ description: 'Last day of the list, itself included; not before `s_date`.' }),
+  })
+  .refine(({ s_date, e_date }) => s_date <= e_date, { path: ['s_date'], error: 'must not be after e_date' })
+
+const isoMoment = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+  .meta({ format: 'date-time' })
+
+const SettlementRecord = z.strictObject({
+  amount: z
+    .string()
+    .regex(/^\d{1,12}\.\d{2}$/)
+    .meta({ description: 'Rupees with two decimals, as text: never read it as a float.' }),
+  UTR: z.string().meta({ description: 'Unique transaction reference of the payment.' }),
+  bankReferenceNumber: z.string(),
+  status: z.enum(['SUCCESS', 'PENDING', 'FAILED']),
+  merchant_id: z.string(),
+  initiationDate: isoMoment.meta({ description: 'When the bank began it, UTC. The range applies to this moment.' }),
+  created_at: isoMoment.meta({ description: 'When the record was made, UTC.' }),
+})
+
+const SettlementList = z.strictObject({
+  status: z.literal(true),
+  statusCode: SUCCEEDED,
+  msg: z.enum(['Settlements found', 'No settlements found']),
+  data: z
+    .array(SettlementRecord)
+    .meta({ description: 'Oldest first, then by UTR. Empty when there is none in the range.' }),
+})
+
+const FOUND = 'Settlements found'
+const NONE_FOUND = 'No settlements found'
+
+/** How soon most of the lists that a partner asked for at once are read. */
+const LISTS_RETRY_SECONDS = 1
+/** How long a list of 1,000,000 settlements takes a quick reader, for those who have to wait for its end. */
+const LONG_LIST_RETRY_SECONDS = 5
+
+/**
+ * A reader holds one of the few connections that lists have, and a snapshot. It is cut off when it takes less than this in
+ * the mean of the window: the slowest mobile links in use carry it. The window is long because TCP tells of taken bytes in
+ * portions: a full buffer of 6 MB opens again when a sixteenth of it was read.
+ */
+const SLOWEST_READER_BYTES_PER_SECOND = 16 * 1024
+const READER_WINDOW_SECONDS = 60
+/** With the second for which a key and a link are remembered, a reader that may not read any more is cut off within 5 s. */
+const READER_CHECK_INTERVAL_MS = 2_500
+
+export const fetchSettlementList = operation({
+  path: '/v1/partner/fetchSettlementList',
+  tag: 'Partner',
+  summary: 'List what was settled to a merchant',
+  description:
+    'Both days are days of India, included, and apply to `initiationDate`. There is no maximum range: a long list is streamed, ' +
+    'and one that breaks off is no valid JSON; ask again. A partner reads one long list at a time.',
+  body: {
+    name: 'WhichSettlements',
+    schema: WhichSettlements,
+    // Wide enough for whatever a sandbox holds.
+    example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', s_date: '01-01-2026', e_date: '31-12-2029' },
+  },
+  refusals: [
+    badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
+    oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
+    tooManyLists(LISTS_RETRY_SECONDS),
+  ],
+  answer: jsonAnswer({
+    description: 'The settlements.',
+    schema: SettlementList,
+    named: { SettlementList, Settlement: SettlementRecord },
+    example: {
+      status: true,
+      statusCode: 200,
+      msg: FOUND,
+      data: [
+        {
+          amount: '1999.00',
+          UTR: 'DEMON26278000001',
+          bankReferenceNumber: 'DEMOBANK-0001',
+          status: 'SUCCESS',
+          merchant_id: 'DEMO_MERCHANT',
+          initiationDate: '2026-10-05T04:30:00.000Z',
+          created_at: '2026-10-06T04:30:00.000Z',
+        },
+      ],
+    },
+  }),
+  handle: ({ settlements, isLinked, findKey }: Dependencies) => {
+    const shareList = shareReads<string | undefined>()
+    const turns = createTurns()
+    /** The partners that are reading a long list from this instance. */
+    const readers = new Set<string>()
+
+    return async (request, reply) => {
+      const { pid, mid, s_date: from, e_date } = request.body
+      await authorizePartner(request.caller, pid, mid, isLinked)
+      request.mid = mid
+      const until = nextDay(e_date)
+
+      const over = whenOver(reply)
+      if (!turns.enter(pid, over)) throw tooManyLists(LISTS_RETRY_SECONDS)
+      reply.type('application/json; charset=utf-8')
+      // Of one partner only: another one must not be refused with it.
+      const short = await shareList(`${pid} ${mid} ${from.getTime()} ${until.getTime()}`, async () =>
+        shortText(await turns.inTurn(pid, () => settlements.short(mid, from, until))),
+      )
+      if (short !== undefined) return reply.send(short)
+
+      // Four slow readers hold every connection for lists: they must not be one and the same partner.
+      if (readers.has(pid)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
+      if (!over.aborted) readers.add(pid)
+      over.addEventListener('abort', () => readers.delete(pid))
+      const { first, rest } = await settlements.long(mid, from, until, over)
+      const mayRead = async () =>
+        (await findKey(request.publicKey as string)) !== undefined && (await isLinked(pid, mid))
+      watchReader(reply, over, mayRead)
+      return reply.send(Readable.from(okText(FOUND, recordBatches(first, rest)), { objectMode: false }))
+    }
+  },
+})
+
+type Dependencies = {
+  settlements: SettlementReader
+  isLinked: Partners['isLinked']
+  findKey: AccessKeys['find']
+}
+
+/** One settlement as partners know it; every value is text. */
+function toRecord(settlement: Settlement): z.output<typeof SettlementRecord> {
+  return {
+    amount: settlement.amount,
+    UTR: settlement.utr,
+    bankReferenceNumber: settlement.bankReferenceNumber,
+    status: settlement.status,
+    merchant_id: settlement.mid,
+    initiationDate: settlement.initiatedAt,
+    created_at: settlement.createdAt,
+  }
+}
+
+/** The whole answer to a short list; undefined when it was too long to be read in one piece. */
+function shortText(rows: Settlement[] | undefined): string | undefined {
+  return rows && JSON.stringify(ok(rows.length > 0 ? FOUND : NONE_FOUND, rows.map(toRecord)))
+}
+
+/** Aborts when the answer was taken, or its client has gone away, before this moment too. */
+function whenOver({ raw }: FastifyReply): AbortSignal {
+  if (raw.destroyed) return AbortSignal.abort()
+  const over = new AbortController()
+  // One listener for all who have to know: Node.js warns of a leak from the eleventh on.
+  raw.once('close', () => over.abort())
+  return over.signal
+}
+
+/** Cuts an answer off, never as a well-formed half, when its reader is too slow or may not read it any more. */
+function watchReader({ raw }: FastifyReply, over: AbortSignal, mayRead: () => Promise<boolean>) {
+  if (over.aborted) return
+  // Bytes at the ends of the window's intervals, oldest first.
+  const taken: number[] = []
+  const timer = setInterval(async () => {
+    // What waits in this process was not taken.
+    if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
+    if (taken.length > (READER_WINDOW_SECONDS * 1000) / READER_CHECK_INTERVAL_MS) {
+      const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
+      if (inWindow < SLOWEST_READER_BYTES_PER_SECOND * READER_WINDOW_SECONDS) raw.destroy()
+    }
+    // A look-up that fails forbids nothing: the list of a database that is away ends by itself.
+    if (!(await mayRead().catch(() => true))) raw.destroy()
+  }, READER_CHECK_INTERVAL_MS)
+  over.addEventListener('abort', () => clearInterval(timer))
+}
+
+async function* recordBatches(first: Settlement[], rest: AsyncIterable<Settlement[]>) {
+  yield first.map(toRecord)
+  for await (const batch of rest) yield batch.map(toRecord)
+}
