@@ -32,6 +32,7 @@ import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { createRequestLog } from './http/request-log.ts'
 import { createPartners } from './merchants/partners.ts'
+import { cancelPayment } from './payments/cancel-payment.ts'
 import { checkPaymentStatus } from './payments/check-payment-status.ts'
 import { createOrderRequest } from './payments/create-order-request.ts'
 import { createPaymentIntent } from './payments/create-payment-intent.ts'
@@ -68,7 +69,7 @@ export type Dependencies = {
 
 /** Every operation, by who may enter, in the order of the documents. */
 export const OPERATIONS = {
-  v1: [createPaymentIntent, createOrderRequest, checkPaymentStatus, fetchSettlementList],
+  v1: [createPaymentIntent, createOrderRequest, checkPaymentStatus, cancelPayment, fetchSettlementList],
   acquirer: [paymentNotification],
   pages: [payPage, payQrPng, payQrSvg],
   health: [livez, readyz],

@@ -73,6 +73,9 @@ export const idempotencyKeyReused = () =>
 /** 404 for an order_id that this merchant, or the acquirer, never got from us. */
 export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
+/** 409: what is paid cannot be cancelled, only refunded. */
+export const paymentSuccessful = () => new Failure('conflict', 'Payment already successful')
+
 /** 401 for a notification without a valid signature: one text, whatever is wrong with it. */
 export const notificationUnsigned = () =>
   new Failure('unauthorized', 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')

@@ -13,9 +13,9 @@ import type { Simulation } from './simulate.ts'
  * What a customer is shown. `open` and `attemptFailed` may be paid; `timeUp` may have been paid, of which the bank tells
  * for some minutes; the others are final, see PaymentWatch.
  */
-export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'failed' | 'expired'
+export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'failed' | 'expired' | 'cancelled'
 
-const FINAL: readonly PageState[] = ['paid', 'failed', 'expired']
+const FINAL: readonly PageState[] = ['paid', 'failed', 'expired', 'cancelled']
 
 export function isFinal(state: PageState): boolean {
   return FINAL.includes(state)
@@ -24,6 +24,7 @@ export function isFinal(state: PageState): boolean {
 /** The status of an unpaid intent is that of its last attempt: a wrong PIN is no reason not to try again. */
 export function pageState({ status, expiresAt }: Pick<Checkout, 'status' | 'expiresAt'>, now: Date): PageState {
   if (status === 'SUCCESS') return 'paid'
+  if (status === 'CANCELLED') return 'cancelled'
   if (now < expiresAt) return status === 'PENDING' ? 'open' : 'attemptFailed'
   if (!isGivenUp(expiresAt, now)) return 'timeUp'
   return status === 'PENDING' ? 'expired' : 'failed'
@@ -60,6 +61,7 @@ const RELOAD_SECONDS = {
   paid: 3,
   failed: undefined,
   expired: undefined,
+  cancelled: undefined,
 } as const
 
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
@@ -98,6 +100,7 @@ ${
 ${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
 ${outcome('failed')}
 ${outcome('expired')}
+${outcome('cancelled')}
 ${outcome('timeUp')}
 ${title === PAY_TITLE && sandbox ? sandboxForm(orderId) : undefined}
 <a class="button first back" href="${redirectUrl}"${hiddenIf(!isFinal(state))}>Back to ${name}</a>
@@ -127,6 +130,11 @@ const OUTCOMES = {
     title: 'Not paid in time',
     text: `No payment has arrived. ${MISSING_MONEY}`,
     sign: 'M12 6v6l4 2.5',
+  },
+  cancelled: {
+    title: 'Order closed',
+    text: `The merchant has closed this order. Please do not pay any more. ${MISSING_MONEY}`,
+    sign: 'M7 7l10 10M17 7L7 17',
   },
   timeUp: {
     title: 'Time is up',

@@ -25,7 +25,7 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
     path: `${ORDER_PATH}/qr.${form.toLowerCase()}`,
     tag: 'Customer',
     summary: `The QR as ${form}`,
-    description: 'Answers until the intent is paid or expired; then 410.',
+    description: 'Answers until the intent is paid, cancelled or expired; then 410.',
     access: 'anyone',
     refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
     answer: {
@@ -39,7 +39,7 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
       return async ({ params, headers }, reply) => {
         const checkout = await findCheckout(params.orderId)
         const openForMs = checkout.expiresAt.getTime() - now().getTime()
-        if (openForMs <= 0 || checkout.status === 'SUCCESS') throw paymentClosed()
+        if (openForMs <= 0 || checkout.status === 'SUCCESS' || checkout.status === 'CANCELLED') throw paymentClosed()
         const maxAge = Math.min(QR_MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
         // An intent's link never changes, so its name is all that the tag needs.
         const etag = `"${checkout.orderId}"`

@@ -29,7 +29,7 @@ const MEANING: Record<string, string> = {
   403: 'The key is good but not for that `mid` or `pid`, or the merchant is disabled.',
   404: 'There is none.',
   409: 'It contradicts what is stored already.',
-  410: 'Paid, expired, or its merchant is disabled.',
+  410: 'Paid, cancelled, expired, or its merchant is disabled.',
   413: 'The body is too large.',
   415: 'The body is neither form nor JSON, or is compressed.',
   422: 'This Idempotency-Key was used for another request.',

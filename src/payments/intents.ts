@@ -1,7 +1,7 @@
 import type { Queryable } from '../db/pool.ts'
 import { batchInserts } from './insert-batches.ts'
 import { type Intent, isOrderId } from './intent.ts'
-import type { Status } from './outcome.ts'
+import { givenUpUntil, type Status } from './outcome.ts'
 
 /** What came of storing an intent. A replay is the intent that an earlier request with this Idempotency-Key stored. */
 export type InsertOutcome =
@@ -87,6 +87,33 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
         orderId,
         moment,
       ])
+    },
+
+    /**
+     * Cancels an intent, named as for findStatus, unless it is paid or given up. Returns what has become of it then;
+     * undefined when unknown.
+     */
+    async cancel(mid: string, orderId: string, now: Date): Promise<PaymentStatus | undefined> {
+      await db.query(
+        `with cancelled as (
+           update payment_intents
+              set status = 'CANCELLED'
+            where mid = $1
+              and order_id = (select order_id
+                                from payment_intents
+                               where mid = $1 and (merchant_order_id = $2 or order_id = $2)
+                               order by merchant_order_id = $2 desc
+                               limit 1)
+              and status in ('PENDING', 'FAIL', 'REJECT')
+              and expires_at > $3
+           returning mid, order_id
+         )
+         insert into payment_changes (mid, order_id, status, reason, changed_at)
+         select mid, order_id, 'CANCELLED', 'merchant', $4 from cancelled`,
+        [mid, orderId, givenUpUntil(now), now],
+      )
+      // Apart, since a payment may have won the race.
+      return this.findStatus(mid, orderId)
     },
 
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */

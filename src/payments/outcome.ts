@@ -3,8 +3,11 @@ import type { Intent } from './intent.ts'
 
 /** What the bank says of one payment. */
 export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
-/** What is stored of an intent: FAIL and REJECT are the last attempt's word, and the intent may still be paid. */
-export type Status = 'PENDING' | FinalStatus
+/**
+ * What is stored of an intent: FAIL and REJECT are the last attempt's word, and the intent may still be paid. CANCELLED is
+ * the merchant's word.
+ */
+export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 
 /** What the bank, or the operator in its stead, says of an order. `amount` is decimal text with two decimals. */
 export type Report = {
@@ -75,12 +78,17 @@ const EXPIRY_GRACE_MINUTES = 10
 
 /** Whether an unpaid intent is past the time in which the bank usually tells. */
 export function isGivenUp(expiresAt: Date, now: Date): boolean {
-  return now.getTime() >= expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000
+  return expiresAt <= givenUpUntil(now)
+}
+
+/** Unpaid intents that expired at this moment or earlier are given up at `now`. */
+export function givenUpUntil(now: Date): Date {
+  return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }
 
 /** Whether the merchant who asks at `now` is told an end: no public client asks again after that. */
 function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
-  return status === 'SUCCESS' || isGivenUp(expiresAt, now)
+  return status === 'SUCCESS' || status === 'CANCELLED' || isGivenUp(expiresAt, now)
 }
 
 export const FINAL_STATUSES = ['SUCCESS', 'FAIL', 'REJECT'] as const satisfies readonly FinalStatus[]
@@ -90,6 +98,7 @@ export const FINAL_MESSAGES = [
   'Payment failed',
   'Payment rejected',
   'Payment intent expired',
+  'Payment cancelled',
 ] as const
 
 /** What the merchant is told: PENDING while the intent may still be paid. */
@@ -103,6 +112,8 @@ export function outcome(intent: Pick<ReportedIntent, 'status' | 'expiresAt'>, no
   switch (intent.status) {
     case 'SUCCESS':
       return { txnStatus: 'SUCCESS', msg: 'Payment successful' }
+    case 'CANCELLED':
+      return { txnStatus: 'FAIL', msg: 'Payment cancelled' }
     case 'PENDING':
       if (!over) return { txnStatus: 'PENDING', msg: 'Payment pending' }
       return { txnStatus: 'FAIL', msg: 'Payment intent expired' }

@@ -10,7 +10,7 @@ export type Recorded = { changed: boolean; late: boolean } | { exception: Contra
 /** Who tells, and the clock. `keeps` says which exceptions are kept: all by default. */
 export type Reporting = Omit<Source, 'now'> & { now: () => Date; keeps?: (kind: Contradiction) => boolean }
 
-/** A race is lost to a success, or to an order that takes the same UTR, and there is one of each: more is a fault. */
+/** A race is lost to a success, to the merchant who cancels, or to an order that takes the same UTR: one of each, more is a fault. */
 const MAX_TRIES = 5
 
 /**
@@ -38,7 +38,7 @@ export async function recordReport(
         break
       case 'failed attempt': {
         const added = await reports.addAttempt(intent, report, source, judged)
-        if (added !== 'paid meanwhile') return { changed: added === 'new', late: false }
+        if (added !== 'ended meanwhile') return { changed: added === 'new', late: false }
       }
     }
   }

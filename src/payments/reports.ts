@@ -16,12 +16,12 @@ export type PaymentHistory = Pick<
 > & {
   status: Status
   utr: string | null
-  /** Failed attempts, and the success. */
+  /** Failed attempts, the success, and that the merchant has cancelled it. */
   changes: {
-    status: FinalStatus
+    status: FinalStatus | 'CANCELLED'
     utr: string | null
     paidAt: Date | null
-    reason: ReportReason
+    reason: ReportReason | 'merchant'
     toldBy: string | null
     note: string | null
     changedAt: Date
@@ -84,7 +84,7 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
 
     /**
      * Marks an intent as paid and writes that down, with the exception of a late payment, in one statement. False when it
-     * is paid already, or another order took the UTR meanwhile: look again and judge anew.
+     * was paid or cancelled meanwhile, or another order took the UTR: look again and judge anew.
      */
     async succeed(
       intent: ReportedIntent,
@@ -97,7 +97,8 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
           `with paid as (
              update payment_intents
                 set status = 'SUCCESS', utr = $3
-              where mid = $1 and order_id = $2 and status <> 'SUCCESS'
+              where mid = $1 and order_id = $2
+                and (status not in ('SUCCESS', 'CANCELLED') or status = 'CANCELLED' and $10::boolean)
              returning mid, order_id
            ), change as (
              insert into payment_changes (mid, order_id, status, utr, paid_at, reason, told_by, note, changed_at)
@@ -139,12 +140,13 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
       report: Report,
       source: Source,
       { over }: { over: boolean },
-    ): Promise<'new' | 'known' | 'paid meanwhile'> {
+    ): Promise<'new' | 'known' | 'ended meanwhile'> {
       const { rows } = await db.query<{ locked: number; added: number }>(
         `with intent as (
            select mid, order_id
              from payment_intents
-            where mid = $1 and order_id = $2 and status <> 'SUCCESS'
+            where mid = $1 and order_id = $2
+              and (status not in ('SUCCESS', 'CANCELLED') or status = 'CANCELLED' and $9::boolean)
               for no key update
          ), attempt as (
            insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
@@ -170,7 +172,7 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
           over,
         ],
       )
-      if (rows[0]?.locked !== 1) return 'paid meanwhile'
+      if (rows[0]?.locked !== 1) return 'ended meanwhile'
       return rows[0].added === 1 ? 'new' : 'known'
     },
 

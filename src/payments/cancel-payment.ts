@@ -1,0 +1,28 @@
+import { badRequest, orderNotFound, paymentSuccessful } from '../errors.ts'
+import { operation } from '../http/operation.ts'
+import { authorizeMerchant } from '../merchants/authorize.ts'
+import { PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
+import type { Intents } from './intents.ts'
+
+export const cancelPayment = operation({
+  path: '/v1/payments/cancelPayment',
+  tag: 'Merchant',
+  summary: 'Close an order that is not to be paid any more',
+  description:
+    'Call it before you open a second order for the same purchase, or your customer may pay both. Its pay page and QR close at ' +
+    'once. The answer is that of checkPaymentStatus: `FAIL` with `Payment cancelled`, however often you call; an order whose ' +
+    'time was over keeps its end. A paid order is 409. Money that is under way already still counts: checkPaymentStatus then ' +
+    'says `SUCCESS`, and the operator is told.',
+  body: WHICH_PAYMENT,
+  refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
+  answer: PAYMENT_STATUS,
+  handle: ({ intents, now }: { intents: Pick<Intents, 'cancel'>; now: () => Date }) => {
+    return async ({ body, caller }) => {
+      const { mid } = authorizeMerchant(caller, body.mid)
+      const payment = await intents.cancel(mid, body.order_id, now())
+      if (!payment) throw orderNotFound()
+      if (payment.status === 'SUCCESS') throw paymentSuccessful()
+      return toPaymentStatus(payment, body.order_id, now())
+    }
+  },
+})

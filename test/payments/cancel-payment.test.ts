@@ -1,0 +1,135 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import {
+  CREATE,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  refusal,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+
+const CANCEL = '/v1/payments/cancelPayment'
+const STATUS = '/v1/payments/checkPaymentStatus'
+const EXPIRY_MINUTES = 15
+const GRACE_MINUTES = 10
+
+let service: TestService
+let mid: string
+let key: Key
+beforeAll(async () => {
+  service = await startService({ expiryMinutes: EXPIRY_MINUTES })
+  ;({ mid, key } = await newMerchant(service.db))
+})
+
+async function newOrder() {
+  const orderId = unique('order-')
+  const { body } = await post(service.app, CREATE, intentFields(mid, { order_id: orderId }), key)
+  return { order_id: orderId, ours: body.data.orderId as string }
+}
+
+const cancel = async (order_id: string) => (await post(service.app, CANCEL, { mid, order_id }, key)).body
+const ask = async (order_id: string) => (await post(service.app, STATUS, { mid, order_id }, key)).body
+const exceptionsOf = async (orderId: string) =>
+  (await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])).rows
+
+const ended = (order_id: string, txnStatus: string, msg: string, UTR = '') => ({
+  status: true,
+  statusCode: 200,
+  txnStatus,
+  msg,
+  data: { amount: 200, UTR, order_id },
+})
+
+describe('200', () => {
+  it('closes an open order for good, named by either id, however often it is called', async () => {
+    for (const name of ['order_id', 'ours'] as const) {
+      const order = await newOrder()
+      const id = order[name]
+      const cancelled = ended(id, 'FAIL', 'Payment cancelled')
+      for (let i = 0; i < 2; i++) expect(await cancel(id)).toEqual(cancelled)
+      expect(await ask(id)).toEqual(cancelled)
+      service.clock.advance((EXPIRY_MINUTES + GRACE_MINUTES) * 60)
+      expect(await ask(id)).toEqual(cancelled)
+      const { rows } = await service.db.query('select status, reason from payment_changes where order_id = $1', [
+        order.ours,
+      ])
+      expect(rows).toEqual([{ status: 'CANCELLED', reason: 'merchant' }])
+    }
+  })
+
+  it('closes pay page and QR at once, open pages too', async () => {
+    const { order_id, ours } = await newOrder()
+    const events = service.app.inject(`/pay/${ours}/events`)
+    await cancel(order_id)
+    expect((await events).payload).toMatch(/data: cancelled\n\nevent: over/)
+    const page = await service.app.inject(`/pay/${ours}`)
+    expect([page.statusCode, page.headers['x-payment-state']]).toEqual([200, 'cancelled'])
+    expect(page.payload).toContain('The merchant has closed this order. Please do not pay any more.')
+    expect(page.payload).not.toContain('upi://')
+    for (const file of ['qr.png', 'qr.svg']) {
+      expect((await service.app.inject(`/pay/${ours}/${file}`)).statusCode).toBe(410)
+    }
+  })
+
+  it('closes an order whose last attempt has failed; a later failure opens it no more', async () => {
+    const { order_id, ours } = await newOrder()
+    await notify(service, notification(ours, { status: 'REJECT', UTR: newUtr() }))
+    const cancelled = ended(order_id, 'FAIL', 'Payment cancelled')
+    expect(await cancel(order_id)).toEqual(cancelled)
+    await notify(service, notification(ours, { status: 'FAIL', UTR: newUtr() }))
+    expect(await ask(order_id)).toEqual(cancelled)
+    expect(await exceptionsOf(ours)).toEqual([])
+  })
+
+  it('leaves an order as it is whose time was over', async () => {
+    const { order_id } = await newOrder()
+    service.clock.advance((EXPIRY_MINUTES + GRACE_MINUTES) * 60)
+    expect(await cancel(order_id)).toEqual(ended(order_id, 'FAIL', 'Payment intent expired'))
+  })
+
+  it('a payment that still comes counts, and is a late payment for the operator', async () => {
+    const { order_id, ours } = await newOrder()
+    await cancel(order_id)
+    const UTR = newUtr()
+    expect((await notify(service, notification(ours, { UTR }))).status).toBe(200)
+    expect(await ask(order_id)).toEqual(ended(order_id, 'SUCCESS', 'Payment successful', UTR))
+    expect(await exceptionsOf(ours)).toEqual([{ kind: 'late payment' }])
+    expect(await cancel(order_id)).toEqual(refusal(409, 'Payment already successful'))
+  })
+
+  it('of an order that is paid at the same moment tells no shop that it is cancelled, unless the operator is told', async () => {
+    const orders = await Promise.all(Array.from({ length: 60 }, newOrder))
+    const outcomes = await Promise.all(
+      orders.map(async ({ order_id, ours }, i) => {
+        const pay = () => notify(service, notification(ours, { UTR: newUtr() }))
+        const [answer] = await (i % 2 === 0
+          ? Promise.all([cancel(order_id), pay()])
+          : Promise.all([pay(), cancel(order_id)]).then(([, cancelled]) => [cancelled]))
+        return { paidFirst: answer.statusCode === 409, exceptions: await exceptionsOf(ours) }
+      }),
+    )
+    for (const { paidFirst, exceptions } of outcomes) {
+      expect(exceptions).toEqual(paidFirst ? [] : [{ kind: 'late payment' }])
+    }
+  })
+})
+
+describe('refusals', () => {
+  it('409 for a paid order, 404 for an unknown one, 403 for another merchant’s, 400 naming the fields', async () => {
+    const { order_id, ours } = await newOrder()
+    await notify(service, notification(ours, { UTR: newUtr() }))
+    expect(await cancel(order_id)).toEqual(refusal(409, 'Payment already successful'))
+    expect(await cancel('nobody')).toEqual(refusal(404, 'Order not found'))
+    const stranger = await newMerchant(service.db)
+    const another = await newOrder()
+    const asStranger = (fields: Record<string, string>) => post(service.app, CANCEL, fields, stranger.key)
+    expect((await asStranger({ mid, order_id: another.order_id })).status).toBe(403)
+    expect((await asStranger({ mid: stranger.mid, order_id: another.order_id })).status).toBe(404)
+    expect(await ask(another.order_id)).toMatchObject({ txnStatus: 'PENDING' })
+    expect((await asStranger({})).body).toEqual(refusal(400, 'mid is required; order_id is required'))
+  })
+})
