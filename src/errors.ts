@@ -66,11 +66,11 @@ export const requestTimeout = () =>
 /** 409 of the order guard; the text is part of the interface. */
 export const orderIdExists = () => new Failure('conflict', 'Order ID already exists')
 
-/** 422: the promise of an Idempotency-Key holds for the same fields only. */
+/** 422: an Idempotency-Key stands for one request, and this one has other fields. */
 export const idempotencyKeyReused = () =>
   new Failure('unprocessable', 'This Idempotency-Key was used for another request; send a new key with new fields')
 
-/** 404 for an order_id that this merchant, or the acquirer, never got from us. */
+/** 404: there is no such order of this merchant, or none at all for the acquirer. */
 export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
 /** 409: what is paid cannot be cancelled, only refunded. */
@@ -89,7 +89,7 @@ export const notificationRefused = (kind: 'amount differs' | 'UTR of another ord
       : 'This UTR was already used by another order',
   )
 
-/** 410: a QR whose intent is paid or expired, or whose merchant takes no payments. */
+/** 410: a QR whose intent is paid, cancelled or expired, or whose merchant is disabled. */
 export const paymentClosed = () => new Failure('gone', 'This payment is no longer open; ask the merchant for a new one')
 
 export const payloadTooLarge = (limitBytes: number) =>

@@ -1,4 +1,4 @@
-/** Text that is markup already. Only `html` and `trustedHtml` make it, so that nothing else gets into a page unescaped. */
+/** Markup. Only `html` and `trustedHtml` make it, so nothing else gets into a page unescaped. */
 class Html {
   private readonly markup: string
 
@@ -13,7 +13,7 @@ class Html {
 
 export type { Html }
 
-/** What may stand in a template. `undefined` is nothing; of an array the parts stand one after the other. */
+/** A value in a template. `undefined` adds nothing; the items of an array follow one another. */
 type Value = Html | string | number | undefined | readonly Value[]
 
 /** A template of HTML: every value in it is escaped for text and for quoted attributes, unless it is Html itself. */

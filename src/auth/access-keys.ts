@@ -34,7 +34,7 @@ const KEY_AND_OWNER = `
 /** The key table. A secret is never in it, only its SHA-256. */
 export function createAccessKeys(db: Queryable) {
   return {
-    /** The live key of that name with its owner as they are now; undefined when unknown or revoked. */
+    /** The key with its owner, as both are stored now; undefined when the key is unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
       const { rows } = await db.query<KeyRow>(
         `${KEY_AND_OWNER}
@@ -44,7 +44,7 @@ export function createAccessKeys(db: Queryable) {
       return rows[0] && toAccessKey(rows[0])
     },
 
-    /** The same for several names at once, by name. */
+    /** The same for several public keys at once, by public key. */
     async findAll(publicKeys: string[]): Promise<Map<string, AccessKey>> {
       const { rows } = await db.query<KeyRow>(
         `${KEY_AND_OWNER}
@@ -65,7 +65,7 @@ export function createAccessKeys(db: Queryable) {
       return rows[0] as AccessKeyListing
     },
 
-    /** Every key, or those of one owner, oldest first; revoked ones too. */
+    /** All keys, or those of one owner, oldest first, revoked ones included. */
     async list(owner: { mid?: string | undefined; pid?: string | undefined } = {}): Promise<AccessKeyListing[]> {
       const { rows } = await db.query<AccessKeyListing>(
         `select ${LISTING}
@@ -77,7 +77,7 @@ export function createAccessKeys(db: Queryable) {
       return rows
     },
 
-    /** Ends a key. A repeat keeps the first moment. Undefined when there is no such key. */
+    /** Revokes a key. Revoking it again keeps the first time. Undefined when there is no such key. */
     async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
       const { rows } = await db.query<AccessKeyListing>(
         `update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1 returning ${LISTING}`,

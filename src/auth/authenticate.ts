@@ -9,14 +9,14 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who is calling; set on every route under /v1 before its body is read. */
     caller: Caller
-    /** The public key that was sent, if it is in the shape of ours; for limits and the log. */
+    /** The public key that was sent, if it has the form of ours; used by the rate limits and the log. */
     publicKey: string | undefined
     /** The merchant that the request is about, once the caller is known to be allowed to; for the log. */
     mid: string | undefined
   }
 }
 
-// Public keys are made by us in this shape; whatever else is sent needs no look-up.
+// We make public keys in this form only, so anything else is refused without a query.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
 export type Authentication = {

@@ -12,14 +12,14 @@ export function mintKeyPair(): { publicKey: string; secretKey: string } {
 }
 
 /**
- * SHA-256 of a secret, 32 bytes. A slow password hash would only serve an attacker who floods us with logins:
- * nobody guesses 256 random bits, and scrypt was measured at 77 ms a request.
+ * SHA-256 of a secret, 32 bytes. Nobody can guess 256 random bits, so a slow password hash would protect
+ * nothing, and its 77 ms a request (scrypt) would let an attacker block the service with log-ins.
  */
 export function hashSecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')
 }
 
-/** Whether `secret` is the one that was hashed, in a time that does not depend on where they differ. */
+/** Whether `secret` is the one that was hashed. The comparison takes the same time wherever they differ. */
 export function secretMatches(secret: string, secretHash: Buffer): boolean {
   return timingSafeEqual(hashSecret(secret), secretHash)
 }

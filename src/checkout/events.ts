@@ -13,7 +13,7 @@ import type { PaymentWatch } from './payment-watch.ts'
  */
 const COME_BACK_MS = { from: 1_000, to: 4_000 }
 
-/** The events of open pay pages, for the page's own script. */
+/** Server-sent events for the script of open pay pages. */
 export function pageEvents(
   app: FastifyInstance,
   { findCheckout, watch }: { findCheckout: FindCheckout; watch: PaymentWatch },
@@ -28,7 +28,7 @@ export function pageEvents(
     if (leavePlace === undefined) throw unavailable()
     reply.raw.once('close', leavePlace)
     const checkout = await findCheckout(params.orderId)
-    // Answered already, since the look-up took too long: nothing would ever close what is opened now.
+    // The look-up took too long, and 503 was sent: nothing would ever close a stream that is opened now.
     if (reply.sent) return reply
     const events = new Readable({ read() {} })
     events.push(`retry: ${randomInt(COME_BACK_MS.from, COME_BACK_MS.to)}\n\n`)

@@ -10,8 +10,8 @@ import { upiLinks } from '../payments/upi-links.ts'
 import type { Simulation } from './simulate.ts'
 
 /**
- * What a customer is shown. `open` and `attemptFailed` may be paid; `timeUp` may have been paid, of which the bank tells
- * for some minutes; the others are final, see PaymentWatch.
+ * What a customer is shown. In `open` and `attemptFailed` the intent can be paid. In `timeUp` it has expired, and the bank may
+ * still report a payment for some minutes. The others are final.
  */
 export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'failed' | 'expired' | 'cancelled'
 
@@ -21,7 +21,7 @@ export function isFinal(state: PageState): boolean {
   return FINAL.includes(state)
 }
 
-/** The status of an unpaid intent is that of its last attempt: a wrong PIN is no reason not to try again. */
+/** The stored status of an unpaid intent is that of its last attempt; until expiry the customer may try again. */
 export function pageState({ status, expiresAt }: Pick<Checkout, 'status' | 'expiresAt'>, now: Date): PageState {
   if (status === 'SUCCESS') return 'paid'
   if (status === 'CANCELLED') return 'cancelled'
@@ -34,7 +34,7 @@ const CSS = readFileSync(new URL('./page/page.css', import.meta.url), 'utf8')
 const JS = readFileSync(new URL('./page/page.js', import.meta.url), 'utf8')
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** The headers of every page: nothing from elsewhere, nothing inline but our own style and script, no frame, no trace. */
+/** Headers of every page: only our own style and script, no frames, no Referer, no search engines. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
@@ -53,7 +53,7 @@ export const PAGE_HEADERS = {
   'referrer-policy': 'no-referrer',
 } as const
 
-/** Without JavaScript: how soon the page is loaded again, while its payment may still arrive, and when it leaves. */
+/** Without JavaScript: seconds until the page is loaded again, or, once paid, until it leads back to the merchant. */
 const RELOAD_SECONDS = {
   open: 5,
   attemptFailed: 5,
@@ -78,7 +78,7 @@ export function payPageText(checkout: Checkout, { now, sandbox }: { now: Date; s
     return html`<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${title}</h2>${more}<p class="quiet">${text}</p></section>`
   }
   const title = state === 'open' || state === 'attemptFailed' ? PAY_TITLE : OUTCOMES[state].title
-  // The element around the news is there from the start: a screen reader says aloud what appears in it.
+  // The element with role=status is always there: screen readers announce what appears inside it later.
   return html`${head(pageTitle(title, payee.name), refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main class="pay">
@@ -94,7 +94,7 @@ export function payPageText(checkout: Checkout, { now, sandbox }: { now: Date; s
 <div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>Your last attempt did not go through. You can try again here.</p>
 <p class="lost" hidden>No connection. A payment that you have already made is not affected: this page tells you about it as soon as it is connected again.</p></div>
 ${
-  // The others are there for the script to show; nothing leads back to this one.
+  // The script shows the other states; no state leads back to this one.
   title === PAY_TITLE ? openSection(checkout, now) : undefined
 }
 ${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
@@ -114,7 +114,7 @@ ${title === PAY_TITLE && sandbox ? sandboxForm(orderId) : undefined}
 
 const PAY_TITLE = 'Pay'
 
-/** What only the customer's bank and the merchant can find out. */
+/** We cannot see the customer's account; the bank and the merchant can. */
 const MISSING_MONEY =
   'If money has left your account, keep the reference number (UTR) that your UPI app shows, and ask the merchant or your bank about it.'
 
@@ -147,7 +147,7 @@ const OUTCOMES = {
 function openSection(checkout: Checkout, now: Date): Html {
   const { orderId, amount, payee, expiresAt } = checkout
   const links = upiLinks(checkout)
-  // Lazy: where the style hides it, it is not even loaded.
+  // With loading=lazy a browser does not load the QR where the style hides it.
   const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${toIndianText(amount)} with a UPI app" width="320" height="320" loading="lazy">`
   const link = (href: string, text: string, kind = 'button') =>
     html`<li><a class="${kind}" href="${href}">${text}</a></li>`

@@ -7,8 +7,8 @@ const LOOK_UP_INTERVAL_MS = 1_000
 const HEARTBEAT_TICKS = 20
 
 /**
- * Told of each new state of its payment, with the UTR once it is paid. `over` or `leave` comes last: nothing more will happen, or this instance stops
- * and another one is to be asked.
+ * `state` is called for each new state of the payment, with the UTR once it is paid. The last call is `over`, when the state is
+ * final, or `leave`, when this instance stops and the page has to connect to another one.
  */
 export type PageListener = {
   state: (state: PageState, utr: string | null) => void
@@ -45,7 +45,7 @@ export function createPaymentWatch({
     try {
       await lookUp()
     } catch (error) {
-      // The next second brings the next try; the pages wait.
+      // The next try is a second later; the pages stay open.
       onError(error)
     }
     if (ticks % HEARTBEAT_TICKS === 0) for (const { listener } of pages) listener.heartbeat()
@@ -79,7 +79,7 @@ export function createPaymentWatch({
   }
 
   return {
-    /** Begins to watch for a page; the state as it is now is told at once. Returns what ends it. */
+    /** Watches a payment for a page and calls `state` at once. Returns the function that ends it. */
     open(checkout: Checkout, listener: PageListener): () => unknown {
       // A request may still be on its way here while the instance closes.
       if (closed) {

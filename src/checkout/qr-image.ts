@@ -28,7 +28,7 @@ export function qrPng(text: string): Buffer {
   const modules = drawModules(text)
   const width = modules.length * SCALE
   const rowBytes = 1 + Math.ceil(width / 8)
-  // A row's first byte names its filter. Filter 2 stores the difference to the row above: nothing but zeros for repeats.
+  // The first byte of a row names its filter. Filter 2 stores the difference to the row above, so a repeated row is all zeros.
   const rows = Buffer.alloc(rowBytes * width)
   modules.forEach((row, y) => {
     const at = y * SCALE * rowBytes

@@ -9,7 +9,7 @@ import type { Reports } from '../payments/reports.ts'
 import type { FindCheckout } from './find-checkout.ts'
 import { ORDER_PATH } from './pay-page.ts'
 
-/** What a sandbox can make of an order, beside what a bank says of an attempt. */
+/** The outcomes that a sandbox can bring about. */
 export const Simulation = z.object({
   status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
 })
@@ -54,7 +54,7 @@ async function simulate(
       return report(status)
   }
 
-  /** Of a payment or attempt of its own: each has another UTR. */
+  /** Each simulated payment or attempt has a UTR of its own. */
   async function report(outcome: FinalStatus, rupees = amount): Promise<void> {
     const utr = String(randomInt(10 ** 11, 10 ** 12))
     await recordReport(

@@ -3,10 +3,10 @@ import type * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 
-/** What a command answers: a document for scripts, and the same for people. */
+/** What a command returns: one JSON document for `--json`, and the same as text for people. */
 export type Output = { json: unknown; text: string }
 
-/** What a command works with. The database is not connected before its first query. */
+/** What a command works with. The pool connects at its first query. */
 export type Context = { config: DatabaseConfig; db: Database; now: Date }
 
 export type Command = {
@@ -14,7 +14,7 @@ export type Command = {
   name: string
   /** The flags and arguments that follow the name. */
   usage: string
-  /** Checks the arguments; nothing is touched until what it answers is called. Throws a UsageError. */
+  /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
   prepare: (args: string[]) => { asJson: boolean; run: (context: Context) => Promise<Output> }
 }
 

@@ -21,13 +21,13 @@ const COMMANDS: readonly Command[] = [
   ...paymentCommands,
 ]
 
-/** A busy database takes seconds for a new connection, which payments do not have and an operator has. */
+/** A busy database may take seconds to accept a connection. A payment cannot wait that long; an operator can. */
 const CONNECT_TIMEOUT_MS = 10_000
 
 const EXIT_FAULT = 1
 const EXIT_USAGE = 2
 
-// Whoever reads us may stop reading: `ops merchants list | head -1` is no fault.
+// The reader of a pipe may stop early, as in `ops merchants list | head -1`: that is not an error.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
@@ -65,7 +65,7 @@ async function withDatabase(run: (context: Context) => Promise<Output>): Promise
   const config = readDatabaseConfig(process.env)
   const url = config.databaseMigrateUrl
   process.stderr.write(`ops: works on ${nameDatabase(url)}\n`)
-  // A lost connection also fails the query that waits on it, which is told once, by main.
+  // A lost connection also fails the query that waits on it, and main reports that error.
   const log = { warn: () => undefined }
   // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
   const db = createPool({ url, size: 1, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })

@@ -7,7 +7,7 @@ export function table<K extends string>(columns: readonly K[], rows: readonly Re
   return alignColumns(lines)
 }
 
-/** What tells people how far a long command is, in one line that is gone when it ends; nothing where stderr is no terminal. */
+/** Shows the progress of a long command in one line on stderr, which is removed at the end. Shows nothing unless stderr is a terminal. */
 export function progressLine(unit: string): { show: ((count: number) => void) | undefined; clear: () => void } {
   if (!process.stderr.isTTY) return { show: undefined, clear: () => undefined }
   return {
@@ -18,7 +18,7 @@ export function progressLine(unit: string): { show: ((count: number) => void) | 
 
 const CLEAR_LINE = '\r\u001b[K'
 
-/** One record, a field a line. */
+/** One record, with one field on each line. */
 export function record(fields: Readonly<Record<string, Cell>>): string {
   return alignColumns(Object.entries(fields).map(([name, value]) => [name, show(value)]))
 }

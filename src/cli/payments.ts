@@ -11,7 +11,7 @@ import { CommandFault, command } from './command.ts'
 import { progressLine, record, table } from './output.ts'
 
 const orderId = z.string(otherwise('must be our orderId')).regex(/^[0-9a-f]{32}$/, 'must be our orderId, 32 hex digits')
-/** INTENT_EXPIRY_MINUTES is a day at most, so that what is older than one is never still to be paid. */
+/** INTENT_EXPIRY_MINUTES is at most one day, so an intent that is older than one day can no longer be paid. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
@@ -55,7 +55,7 @@ export const paymentCommands = [
     }),
     async run({ orderId, utr, amount, paidAt, note, by = loginName(), double }, { db, now }) {
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
-      // What is typed wrongly is no word of the bank, and could never be taken back.
+      // A mistyped order or UTR is not a report of the bank, and a stored exception can never be deleted.
       const keeps = (kind: Contradiction) => kind !== 'unknown order' && (kind !== 'double payment' || double)
       const source = { reason: 'operator' as const, now: () => now, toldBy: by, note, keeps }
       const recorded = await recordReport(createReports(db), report, source)
@@ -110,7 +110,7 @@ export const paymentCommands = [
   }),
 ]
 
-/** Of who types; in a container the user may have no name. */
+/** The login name of the operator; in a container the user may have none. */
 function loginName(): string {
   try {
     return userInfo().username
@@ -144,7 +144,7 @@ function exceptionTable(exceptions: PaymentException[]): string {
 /** Characters of an unreadable body that a line of the table shows; `--json` shows all that is kept. */
 const BODY_SHOWN = 60
 
-/** What came from outside must not speak to the terminal. */
+/** A body from outside may contain control characters, which a terminal would obey. */
 function bodyLine(body: string | null): string | null {
   return body === null ? null : [...body].slice(0, BODY_SHOWN).join('').replace(/\p{C}/gu, '\ufffd')
 }

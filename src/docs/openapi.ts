@@ -17,7 +17,7 @@ import { HEADERS, responsesOf } from './responses.ts'
 
 export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
-/** What the service says over HTTP, as OpenAPI 3.1: the schemas are those that check requests, the texts those of errors.ts. */
+/** The OpenAPI 3.1 document of `operations`. Its schemas are those that check requests, its refusals those of errors.ts. */
 export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   const bodies = operations.flatMap(({ body }) => body ?? [])
   const isSigned = operations.some(({ access }) => access === 'signature')
@@ -51,8 +51,8 @@ const Refusal = z.strictObject({
   msg: z.string().min(1).meta({ description: 'What to do, for people. It may change; decide by `statusCode`.' }),
 })
 
-/** What any operation may refuse with, beside its own refusals, by who may call it. */
-const AT_THE_DOOR: Record<Described['access'], Failure[]> = {
+/** The refusals that every operation has beside its own, by who may call it. */
+const COMMON_REFUSALS: Record<Described['access'], Failure[]> = {
   key: [
     unauthorized(),
     forbidden(),
@@ -108,7 +108,7 @@ function pathItem(operation: Described) {
     ...SECURITY[access],
     ...(access !== 'anyone' && { parameters: [...headerParameters, REQUEST_ID_HEADER] }),
     ...(body && { requestBody: { required: true, content: bodyContent(body, access) } }),
-    responses: responsesOf(answer, [...refusals, ...AT_THE_DOOR[access]], { challenges: access === 'key' }),
+    responses: responsesOf(answer, [...refusals, ...COMMON_REFUSALS[access]], { challenges: access === 'key' }),
   }
   return { ...(parameters.length > 0 && { parameters }), [method.toLowerCase()]: described }
 }

@@ -10,7 +10,7 @@ export type PageOptions = {
   sandbox: boolean
 }
 
-/** The guides of those who call the service, by the last part of their address. The operator's is not public. */
+/** The public guides, by the last part of their address. The operator's guide is not public. */
 const GUIDES = {
   merchant: { title: 'For the merchant’s developer', does: 'Take payments: from the first one to every refusal.' },
   partner: {
@@ -98,7 +98,7 @@ open an address. Before it ships, the shop’s server asks what became of the or
 type Parts = {
   /** The last part of the page's address. */
   at: 'docs' | 'reference' | 'thanks' | GuideName
-  /** Of the public pages, which lead to one another. */
+  /** Given for public pages, which link to one another. */
   options?: PageOptions
   head?: Html
   body: Html

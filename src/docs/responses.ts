@@ -5,7 +5,7 @@ import { refTo } from './json-schema.ts'
 
 type Response = { description: string; headers?: object; content?: object }
 
-/** By their names on the wire, as errors.ts and the plugins write them. */
+/** Headers of answers, by name. */
 export const HEADERS = {
   'x-request-id': header('Every answer carries it: the name of this request in the log of the service.'),
   'www-authenticate': header('The scheme that is asked for.', 'Basic realm="UPI payments", charset="UTF-8"'),
@@ -39,7 +39,7 @@ const MEANING: Record<string, string> = {
   '4XX': 'What any address may answer to what is no proper request: 400, 408, 417 or 431.',
 }
 
-/** May be the answer to any request, whatever it asks for: nobody got as far as asking. */
+/** Refusals of requests that are not proper HTTP; any address may answer with them. */
 const NO_PROPER_REQUEST = [improperHost(), requestTimeout(), expectationFailed(), headersTooLarge()]
 
 /** The responses of an operation: one success, and a refusal for every status that `failures` have. */
@@ -52,7 +52,7 @@ export function responsesOf(
   const responses: Record<string, Response> = {
     '200': toResponse(answer, { ...headerRefs('x-request-id'), ...headers }),
   }
-  // An operation that is read by people refuses them in words for people.
+  // A page refuses with a page.
   const type = answer.type === 'text/html' ? answer.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)

@@ -29,7 +29,7 @@ const HTML = 'text/html; charset=utf-8'
 /** `/openapi.json`, the guides, and the reference, which shows every operation and sends requests. All are public. */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & PageOptions) {
   serve(app, '/openapi.json', DOCUMENT_MAX_AGE_SECONDS, async () => {
-    // Only here: it costs a start nothing.
+    // Imported at the first request, so that the service starts sooner.
     const { openApiDocument } = await import('./openapi.ts')
     return toAsset('application/json; charset=utf-8', JSON.stringify(openApiDocument(options)))
   })
@@ -65,7 +65,7 @@ function servePage(app: FastifyInstance, url: string, make: () => Promise<string
   serve(app, url, DOCUMENT_MAX_AGE_SECONDS, async () => toAsset(HTML, await make()), PAGE_HEADERS)
 }
 
-/** Serves what `make` makes, which is called once, when it is first asked for. */
+/** Serves the result of `make`, which is called once, at the first request. */
 function serve(
   app: FastifyInstance,
   url: string,

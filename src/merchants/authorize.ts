@@ -3,7 +3,7 @@ import { forbidden } from '../errors.ts'
 import type { Merchant } from './merchants.ts'
 import type { Partners } from './partners.ts'
 
-/** The merchant that `caller` is, when it is the one it names and may take payments; else 403. */
+/** Returns the merchant whose key the caller holds, if that is `mid` and is not disabled; else throws 403. */
 export function authorizeMerchant(caller: Caller, mid: string): Merchant {
   if (caller.kind !== 'merchant' || caller.merchant.mid !== mid || caller.merchant.disabledAt !== null)
     throw forbidden()
@@ -11,9 +11,9 @@ export function authorizeMerchant(caller: Caller, mid: string): Merchant {
 }
 
 /**
- * Passes when `caller` is the partner it names and looks after the merchant; else 403.
- * The merchant may be disabled: its partners still read what was settled. One look-up by (pid, mid), whether or not
- * the merchant exists, so that the time tells nothing.
+ * Throws 403 unless the caller holds a key of `pid` and the operator has linked that partner to `mid`. The merchant may be
+ * disabled: its partners still read what was settled. There is one look-up by (pid, mid) whether or not the merchant
+ * exists, so that the response time does not reveal which merchants exist.
  */
 export async function authorizePartner(caller: Caller, pid: string, mid: string, isLinked: Partners['isLinked']) {
   if (caller.kind !== 'partner' || caller.pid !== pid || !(await isLinked(pid, mid))) throw forbidden()

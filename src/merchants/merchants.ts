@@ -14,7 +14,7 @@ export type Merchant = {
 
 export type MerchantFields = Pick<Merchant, 'name' | 'vpa' | 'mcc' | 'dynamicQr'>
 
-/** What is absent stays as it is. */
+/** A field that is absent is not changed. */
 export type MerchantChanges = { [K in keyof MerchantFields]?: MerchantFields[K] | undefined }
 
 const MERCHANT = `

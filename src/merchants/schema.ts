@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import * as z from 'zod'
 import { identifier, otherwise, text } from '../fields.ts'
 
-/** 99 characters is the most that the UPI parameter pn carries. What turns the writing direction could disguise a payee. */
+/** The UPI parameter pn holds at most 99 characters. Characters that change the writing direction are refused: they could disguise a payee. */
 const name = z
   .string(otherwise('must be text'))
   .trim()
@@ -17,7 +17,7 @@ const mcc = z.string(otherwise(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
 
 const dynamicQr = z.enum(['link', 'image'], otherwise('must be link or image'))
 
-/** A category that says nothing: the operator did not name one. */
+/** The category of merchants for whom the operator named none. */
 const UNCLASSIFIED_MCC = '0000'
 
 export const NewMerchant = z.object({
@@ -42,7 +42,7 @@ export const OneMerchant = z.object({ mid: identifier })
 
 export const OneLink = z.object({ pid: identifier, mid: identifier })
 
-/** Capitals and digits that are not mistaken for one another when read aloud or typed. */
+/** Capital letters and digits without those that are easily confused, such as O and 0. */
 const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
 const ASSIGNED_LENGTH = 10
 

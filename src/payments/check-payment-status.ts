@@ -28,7 +28,7 @@ const PaymentPending = z.strictObject({
 
 const PaymentStatusAnswer = z.union([PaymentFinal, PaymentPending])
 
-/** Which payment is meant, by the order that the demo of `npm start` has. */
+/** The body that names one payment; its example is the order of the demo of `npm start`. */
 export const WHICH_PAYMENT = {
   name: 'WhichPayment',
   schema: z.object({
@@ -78,7 +78,7 @@ export const checkPaymentStatus = operation({
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound()],
   answer: PAYMENT_STATUS,
-  // Plugins call a paid order failed when this call is 503.
+  // Shop plugins take a 503 of this call for a failed payment, even where the order is paid.
   route: { config: { patient: true } },
   handle: ({ intents, now }: { intents: Pick<Intents, 'findStatus'>; now: () => Date }) => {
     return async (request) => {

@@ -14,9 +14,9 @@ export const IDEMPOTENCY_KEY_HEADER = {
 }
 
 /**
- * The header Idempotency-Key with what it stands for, or undefined without one. `operation` and the checked `fields`
- * together are what a retry must repeat; how they were spelled does not count. The fingerprint is personal data, since the
- * customer can be guessed from it: see forget-customers.ts.
+ * Returns the Idempotency-Key of a request with the fingerprint of `operation` and the checked `fields`, which a retry must
+ * repeat; undefined without the header. How the fields were spelled does not count. The fingerprint is personal data,
+ * because the customer can be guessed from it: see forget-customers.ts.
  */
 export function readIdempotency(
   header: string | string[] | undefined,

@@ -37,7 +37,7 @@ export type Intent = {
 /** `fingerprint` is the SHA-256 of the operation and its checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }
 
-/** An intent from a checked request. Pure but for the randomness of its orderId. */
+/** Makes the intent of a checked request. Only its orderId is random. */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
@@ -62,23 +62,23 @@ export function buildIntent(
 }
 
 /**
- * 48 bits of time keep neighbours together in the index, 80 random bits keep the next one unguessable. The random bits
- * are those of a UUID, without the digits that name its version and variant: Node.js draws them in stock, where
- * randomBytes was measured at 7 µs a call.
+ * 48 bits of time, so that new orders lie together in the index, and 80 random bits, so that nobody can guess an orderId. The
+ * random bits are those of a UUID, without the digits of its version and variant: Node.js prepares UUIDs in advance, while
+ * randomBytes takes 7 µs a call.
  */
 function newOrderId(now: Date): string {
   const uuid = randomUUID()
   return orderIdsBegin(now) + uuid.slice(0, 8) + uuid.slice(24)
 }
 
-/** What orderIds made at `moment` begin with; those made earlier sort before it. Before 1970 there were none. */
+/** The first 12 digits of orderIds made at `moment`. Earlier orderIds sort before them; no orderId is from before 1970. */
 export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
 const ORDER_ID = /^[0-9a-f]{32}$/
 
-/** Whether `text` can be an orderId of ours at all; whatever else stands in an address needs no look-up. */
+/** Whether `text` has the form of our orderIds; any other text is refused without a query. */
 export function isOrderId(text: string): boolean {
   return ORDER_ID.test(text)
 }

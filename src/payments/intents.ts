@@ -3,12 +3,12 @@ import { batchInserts } from './insert-batches.ts'
 import { type Intent, isOrderId } from './intent.ts'
 import { givenUpUntil, type Status } from './outcome.ts'
 
-/** What came of storing an intent. A replay is the intent that an earlier request with this Idempotency-Key stored. */
+/** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
 export type InsertOutcome =
   | { intent: Intent }
   | { refused: 'order id exists' | 'idempotency key was used for another request' }
 
-/** What the customer's side needs to know of an intent, found by our orderId alone. */
+/** What pay page and QR need to know of an intent. */
 export type Checkout = Pick<
   Intent,
   'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'payee' | 'redirectUrl' | 'createdAt' | 'expiresAt'
@@ -23,7 +23,7 @@ export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Sta
 export function createIntents(db: Queryable, onBatch: (rows: number, stored: number) => void) {
   const store = batchInserts(db, onBatch)
 
-  /** Costs a query only where a merchantOrderId looks like an orderId of ours. */
+  /** Sends a query only if the merchantOrderId has the form of our orderIds. */
   async function isOrderIdOfAnother({ mid, orderId, merchantOrderId }: Intent): Promise<boolean> {
     if (merchantOrderId === orderId || !isOrderId(merchantOrderId)) return false
     const { rowCount } = await db.query('select from payment_intents where mid = $1 and order_id = $2', [
@@ -35,14 +35,14 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
 
   return {
     /**
-     * Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. Taken is also an
-     * orderId of ours: findStatus would find the wrong one of the two. No race can be lost to it, since nobody can send
-     * an orderId before it is stored; that a new one of 80 random bits meets a merchantOrderId is not to be expected.
+     * Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. An orderId of ours
+     * counts as taken too: findStatus could not tell the two orders apart. That check needs no constraint, because nobody
+     * can send an orderId before it is stored, and a new orderId has 80 random bits.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
       if (!(await isOrderIdOfAnother(intent)) && (await store(intent))) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
-      // Which constraint held is not said, and the row that held may be invisible to the statement that met it: ask anew.
+      // `on conflict` does not say which constraint refused the row, and that statement may not see the row in its way: ask again.
       const { rows } = await db.query<IntentRow & { idempotency_fingerprint: Buffer }>(
         `select ${INTENT}, i.idempotency_fingerprint
            from payment_intents i
@@ -57,7 +57,7 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
       return { intent: { ...intent, ...toStored(row) } }
     },
 
-    /** The intent of our unguessable orderId, whoever's it is; undefined when there is none. */
+    /** The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
       const { rows } = await db.query<IntentRow & { status: Status; utr: string | null; merchant_disabled: boolean }>(
         `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as merchant_disabled
@@ -112,7 +112,7 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
          select mid, order_id, 'CANCELLED', 'merchant', $4 from cancelled`,
         [mid, orderId, givenUpUntil(now), now],
       )
-      // Apart, since a payment may have won the race.
+      // In a second statement: a payment may have been stored first, and then the update has changed nothing.
       return this.findStatus(mid, orderId)
     },
 

@@ -4,12 +4,12 @@ import type { Intent } from './intent.ts'
 /** What the bank says of one payment. */
 export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
 /**
- * What is stored of an intent: FAIL and REJECT are the last attempt's word, and the intent may still be paid. CANCELLED is
- * the merchant's word.
+ * The stored status of an intent. With FAIL and REJECT the last attempt failed, and the intent may still be paid. CANCELLED
+ * means that the merchant has closed it.
  */
 export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 
-/** What the bank, or the operator in its stead, says of an order. `amount` is decimal text with two decimals. */
+/** What the bank reports of an order, or the operator for the bank. `amount` is decimal text with two decimals. */
 export type Report = {
   orderId: string
   status: FinalStatus
@@ -43,14 +43,14 @@ export type ExceptionKind = Contradiction | 'late payment' | 'unreadable'
 export type Verdict =
   /** The order is paid; `late` when the merchant had already been told that it is not. */
   | { verdict: 'success'; late: boolean }
-  /** One more attempt failed; once the merchant has been told the end, it is history only. */
+  /** One more attempt failed. If the merchant was already told the end (`over`), it goes into the history only. */
   | { verdict: 'failed attempt'; over: boolean }
   | { verdict: 'repeat' }
   | { verdict: 'exception'; kind: Contradiction }
 
 /**
- * The rules by which a report is judged. A success is never undone, and counts whenever it comes; a failed attempt is not
- * a failed order, since customers try again; a UTR pays one order.
+ * The rules by which a report is judged. A success is never undone, and counts however late it comes. A failed attempt does
+ * not end an order, because customers try again. A UTR pays one order.
  */
 export function judge(intent: ReportedIntent, report: Report, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
@@ -62,21 +62,21 @@ export function judge(intent: ReportedIntent, report: Report, now: Date): Verdic
     return report.utr === intent.utr ? { verdict: 'repeat' } : { verdict: 'exception', kind: 'double payment' }
   }
   if (intent.attemptKnown) return { verdict: 'repeat' }
-  // The bank may have taken the money back, or its reports came in the wrong order: only a person can tell.
+  // The bank may have taken the money back, or the reports may have come in the wrong order: a person has to look.
   if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
   return { verdict: 'failed attempt', over }
 }
 
 /**
- * Longest time from judging a report to having stored it, and between the clocks of two instances. A success that is stored
- * just after its merchant was told the end must not count as one in time, so the last 15 s count as late already.
+ * Covers the time from judging a report to storing it, and the difference of the clocks of two instances. Without it a
+ * success could be judged in time, and stored just after the merchant was told the end. So the last 15 s already count as late.
  */
 const STORING_LIMIT_MS = 15_000
 
 /** How long after expiry the bank may still tell of a payment before we call it failed. */
 const EXPIRY_GRACE_MINUTES = 10
 
-/** Whether an unpaid intent is past the time in which the bank usually tells. */
+/** Whether the time in which the bank usually reports is over. */
 export function isGivenUp(expiresAt: Date, now: Date): boolean {
   return expiresAt <= givenUpUntil(now)
 }
@@ -86,7 +86,7 @@ export function givenUpUntil(now: Date): Date {
   return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }
 
-/** Whether the merchant who asks at `now` is told an end: no public client asks again after that. */
+/** Whether a merchant who asks at `now` is told that it has ended. No public client asks again after that. */
 function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
   return status === 'SUCCESS' || status === 'CANCELLED' || isGivenUp(expiresAt, now)
 }

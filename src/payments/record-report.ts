@@ -2,15 +2,15 @@ import { type Contradiction, judge, type Report } from './outcome.ts'
 import type { Reports, Source } from './reports.ts'
 
 /**
- * What came of a report. `changed` is false for a repeat; `late` says that the success is kept as an exception too.
- * `exception` says why nothing was changed.
+ * What a report has changed. `changed` is false for a repeat; with `late` the success is also kept as an exception. `exception`
+ * says why nothing was changed.
  */
 export type Recorded = { changed: boolean; late: boolean } | { exception: Contradiction }
 
-/** Who tells, and the clock. `keeps` says which exceptions are kept: all by default. */
+/** Who reports, and the clock. `keeps` says which exceptions are kept: all by default. */
 export type Reporting = Omit<Source, 'now'> & { now: () => Date; keeps?: (kind: Contradiction) => boolean }
 
-/** A race is lost to a success, to the merchant who cancels, or to an order that takes the same UTR: one of each, more is a fault. */
+/** A try fails when a success, a cancellation, or an order that takes the same UTR comes first. Each can happen once, so more than three failures are a fault of ours. */
 const MAX_TRIES = 5
 
 /**

@@ -7,7 +7,7 @@ import type { ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from 
 /** Who told us. */
 export type ReportReason = 'notification' | 'operator' | 'sandbox'
 
-/** Who told us, and when. Of an operator also their name, and what they want to be remembered. */
+/** Who told us, and when; of an operator also their name and note. */
 export type Source = { reason: ReportReason; now: Date; toldBy?: string; note?: string | undefined }
 
 export type PaymentHistory = Pick<
@@ -29,7 +29,7 @@ export type PaymentHistory = Pick<
   exceptions: PaymentException[]
 }
 
-/** `mid` is empty where no intent is known, and of what is unreadable nothing is there but its `body`. */
+/** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */
 export type PaymentException = {
   mid: string
   orderId: string
@@ -55,8 +55,8 @@ const UNREADABLE_LIMIT = 1_000
 const UNREADABLE_LIMIT_BYTES = 2_048
 
 /**
- * What the bank and the operator say of payments: it changes intents, and what it cannot change is kept. `onException`
- * is told of each exception once, and not of its repeats.
+ * Stores what the bank and the operator report: it changes intents, and what contradicts them is kept as an exception.
+ * `onException` is called once for each exception, not for its repeats.
  */
 export function createReports(db: Queryable, onException: (kind: ExceptionKind) => void = () => undefined) {
   return {
@@ -132,8 +132,8 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
     },
 
     /**
-     * Writes a failed attempt down, and makes it the intent's status unless the intent is `over`, in one statement. The
-     * intent is locked first, so that a success beside it comes wholly before or wholly after.
+     * Stores a failed attempt, and makes it the intent's status unless the intent is `over`, in one statement. The intent is
+     * locked first, so that a success at the same time comes entirely before or entirely after it.
      */
     async addAttempt(
       intent: ReportedIntent,
@@ -176,7 +176,7 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
       return rows[0].added === 1 ? 'new' : 'known'
     },
 
-    /** Keeps what the operator has to look into; the repeat of a fact is the same row. */
+    /** Keeps an exception for the operator. A repeat of the same facts is the same row. */
     async keepException(mid: string, kind: ExceptionKind, report: Report, source: Source): Promise<void> {
       const { rowCount } = await db.query(
         `insert into payment_exceptions
@@ -263,15 +263,15 @@ const EXCEPTION = `
   mid, order_id as "orderId", kind, status, utr, case when kind <> 'unreadable' then amount end as amount,
   paid_at as "paidAt", body, told_by as "toldBy", note, received_at as "receivedAt"`
 
-/** What tells an attempt from its order's others, and the same for each of its repeats. */
+/** Names an attempt within its order: by its UTR and its time. A repeat gets the same name. */
 function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {
   return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }
 
 /** The beginning of `body` as text that PostgreSQL takes: it has no NUL, and at most UNREADABLE_LIMIT_BYTES of UTF-8. */
 function toPlainText(body: Buffer): string {
-  // As part of a stream, so that a character that is cut at the end is left out.
+  // In stream mode the decoder leaves out a character that is cut at the end.
   const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, UNREADABLE_LIMIT_BYTES), { stream: true })
-  // Twice, since what is no UTF-8 grows from one byte to three.
+  // Twice, because a byte that is not UTF-8 becomes three bytes.
   return begin(Buffer.from(begin(body).replaceAll('\0', '\ufffd')))
 }

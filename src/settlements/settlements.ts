@@ -88,7 +88,7 @@ export function createSettlements(db: Database, shortListDb = db) {
         held = false
       }
       const inTime = (text: string) => ({ text, query_timeout: QUERY_TIMEOUT_MS })
-      // A reader that is gone may never resume this loop, so the connection cannot wait for its end.
+      // A reader that has left never resumes this loop, so its end cannot be what releases the connection.
       const abort = () => release(true)
       signal.addEventListener('abort', abort, { once: true })
       const readPage = (after: Position) =>
@@ -103,12 +103,12 @@ export function createSettlements(db: Database, shortListDb = db) {
           // PostgreSQL reads the next page while the reader takes this one.
           const next: Promise<string[]> | undefined =
             last === undefined ? undefined : readPage(positionOf(parseLine(last)))
-          // If the reader leaves first, nobody waits for it any more.
+          // If the reader leaves first, nobody awaits this promise, and its rejection must not end the process.
           next?.catch(() => undefined)
           for (let i = 0; i < page.length; i += BATCH_ROWS) {
             yield page.slice(i, i + BATCH_ROWS).map((line) => toSettlement(parseLine(line)))
-            // Without it a payment took 200 ms beside four long lists, and new connections to the database were so late
-            // that lists were refused.
+            // Without this pause a payment beside four long lists took 200 ms, and new database connections came too late
+            // for lists, which were refused.
             await turnOfTheLoop()
           }
           page = await next
@@ -160,7 +160,7 @@ function pageStatement(mid: string, after: Position, until: Date, limit: number)
  * come in time, and has to close the connection.
  */
 async function readLines(rows: Readable, onSilence: () => void): Promise<string[]> {
-  // A connection that is lost between the last row and PostgreSQL's word that this was all has nobody else to tell.
+  // If the connection is lost after the last row and before the end of the COPY, this event is the only one.
   rows.on('error', () => undefined)
   const silence = setTimeout(onSilence, PAGE_LIMIT_MS)
   try {

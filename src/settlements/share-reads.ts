@@ -1,6 +1,6 @@
 /**
- * Answers a function that runs one read per key at a time. Whoever asks for the same meanwhile shares the next one, so
- * that nobody gets an answer that was begun before the question: what was imported before it is in it.
+ * Returns a function that runs one read per key at a time. A request never joins a read that is already running, since that
+ * may predate an import. All requests that arrive meanwhile share one follow-up read.
  */
 export function shareReads<T>(): (key: string, read: () => Promise<T>) => Promise<T> {
   const running = new Map<string, Promise<T>>()
