@@ -9,7 +9,7 @@ import * as z from 'zod'
 export const REPEATED = Symbol('sent more than once')
 
 /** Says of a value of the wrong type what its sender can do about it. */
-export function otherwise(rule: string) {
+export function errorText(rule: string) {
   return {
     error: ({ input }: { input?: unknown }) => {
       if (input === undefined) return 'is required'
@@ -30,7 +30,7 @@ export const textRule = (max: number, min = 1) =>
 /** Text of `min` to `max` characters (code points), without control characters and halves of surrogate pairs. */
 export function text(max: number, min = 1) {
   const rule = textRule(max, min)
-  return z.string(otherwise(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
+  return z.string(errorText(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 
 /** Of the payments that the bank reports, and of its payouts. */
@@ -39,7 +39,7 @@ export const UTR_RULE = 'must be 1 to 35 letters and digits'
 
 /** Unique transaction reference of a payment. Banks spell one now in capitals, now in small letters: here in capitals. */
 export const utr = z
-  .string(otherwise(UTR_RULE))
+  .string(errorText(UTR_RULE))
   .regex(UTR, UTR_RULE)
   .transform((text) => text.toUpperCase())
 
@@ -47,4 +47,4 @@ export const IDENTIFIER = /^[A-Za-z0-9_-]{1,64}$/
 export const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
 
 /** A merchant's or partner's identifier, as the operator assigned it. */
-export const identifier = z.string(otherwise(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)
+export const identifier = z.string(errorText(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)

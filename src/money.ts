@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { otherwise } from './fields.ts'
+import { errorText } from './fields.ts'
 
 /**
  * Rupees and paise: how an amount is read, and each way to spell it. The amount of an intent is a number of whole rupees;
@@ -10,14 +10,14 @@ const ORDER_RULE = 'must be a whole number from 1 to 100000'
 
 /** Whole rupees as text. Shop plugins send `200.00`, which is 200. Never z.coerce: it takes `1e3`, `0x10` and blanks. */
 export const orderAmountText = z
-  .string(otherwise(ORDER_RULE))
+  .string(errorText(ORDER_RULE))
   .regex(/^0*([1-9][0-9]{0,4}|100000)(\.00?)?$/, ORDER_RULE)
   .transform(Number)
 
 /** JSON may carry a number too, judged by its value. */
 export const orderAmount = z.union(
   [orderAmountText, z.int(ORDER_RULE).min(1, ORDER_RULE).max(100_000, ORDER_RULE)],
-  otherwise(ORDER_RULE),
+  errorText(ORDER_RULE),
 )
 
 const BANK_RULE = 'must be rupees with at most two decimals'
@@ -36,7 +36,7 @@ export const bankAmount = z
         .meta({ minimum: 0, exclusiveMaximum: 1e12 })
         .transform(String),
     ],
-    otherwise(BANK_RULE),
+    errorText(BANK_RULE),
   )
   .transform((amount) => {
     const [whole = '', decimals = ''] = amount.split('.')

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
 import { badRequest, notificationRefused, notificationUnsigned, orderNotFound } from '../errors.ts'
-import { otherwise, text, utr } from '../fields.ts'
+import { errorText, text, utr } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { operation, success } from '../http/operation.ts'
 import { bankAmount } from '../money.ts'
@@ -16,7 +16,7 @@ const PAID_AT_RULE = 'must be a time in ISO 8601 with its zone'
 export const PaymentNotification = z
   .object({
     orderId: text(64).meta({ description: 'Our `orderId`: the parameter `tr` of the UPI link.' }),
-    status: z.enum(['SUCCESS', 'FAIL', 'REJECT'], otherwise('must be SUCCESS, FAIL or REJECT')),
+    status: z.enum(['SUCCESS', 'FAIL', 'REJECT'], errorText('must be SUCCESS, FAIL or REJECT')),
     UTR: utr
       .meta({
         description:
@@ -25,7 +25,7 @@ export const PaymentNotification = z
       .optional(),
     amount: bankAmount.meta({ description: 'Rupees with at most two decimals.' }),
     paidAt: z.iso
-      .datetime({ offset: true, ...otherwise(PAID_AT_RULE) })
+      .datetime({ offset: true, ...errorText(PAID_AT_RULE) })
       .transform((moment) => new Date(moment))
       .meta({
         description: 'When the money moved, or the attempt failed, in ISO 8601 with its zone; needed with SUCCESS.',

@@ -1,5 +1,5 @@
 import { internalError, paymentClosed, unavailable } from '../errors.ts'
-import { holds } from '../http/etag.ts'
+import { matchesEtag } from '../http/etag.ts'
 import { operation } from '../http/operation.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
 import { type FindCheckout, noPaymentHere } from './find-checkout.ts'
@@ -44,7 +44,7 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
         // An intent's link never changes, so its name is all that the tag needs.
         const etag = `"${checkout.orderId}"`
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
-        if (holds(headers['if-none-match'], etag)) return reply.code(304).send()
+        if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()
         reply.type(type)
         return images.imageOf(`${checkout.orderId} ${type}`, () => draw(upiQrLink(checkout)))
       }

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { createAccessKeys } from '../auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
 import { FOREIGN_KEY_VIOLATION, hasState } from '../db/sqlstates.ts'
-import { identifier, otherwise, text } from '../fields.ts'
+import { errorText, identifier, text } from '../fields.ts'
 import { CommandFault, command } from './command.ts'
 import { record, table } from './output.ts'
 
@@ -48,7 +48,7 @@ export const keyCommands = [
   command({
     name: 'keys revoke',
     usage: '--public-key pk_…',
-    schema: z.object({ publicKey: z.string(otherwise('must be the public key')) }),
+    schema: z.object({ publicKey: z.string(errorText('must be the public key')) }),
     async run({ publicKey }, { db, now }) {
       const revoked = await createAccessKeys(db).revoke(publicKey, now)
       if (revoked === undefined) throw new CommandFault('that public key is unknown')

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import * as z from 'zod'
-import { otherwise, text, utr } from '../fields.ts'
+import { errorText, text, utr } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
 import { orderAmountText, toDecimalText } from '../money.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
@@ -10,7 +10,7 @@ import { createReports, type PaymentException, type PaymentHistory } from '../pa
 import { CommandFault, command } from './command.ts'
 import { progressLine, record, table } from './output.ts'
 
-const orderId = z.string(otherwise('must be our orderId')).regex(/^[0-9a-f]{32}$/, 'must be our orderId, 32 hex digits')
+const orderId = z.string(errorText('must be our orderId')).regex(/^[0-9a-f]{32}$/, 'must be our orderId, 32 hex digits')
 /** INTENT_EXPIRY_MINUTES is at most one day, so an intent that is older than one day can no longer be paid. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
@@ -93,7 +93,7 @@ export const paymentCommands = [
     usage: '--older-than-days N',
     schema: z.object({
       olderThanDays: z
-        .string(otherwise(DAYS_RULE))
+        .string(errorText(DAYS_RULE))
         .regex(/^\d{1,5}$/, DAYS_RULE)
         .transform(Number)
         .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE),

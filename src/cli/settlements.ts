@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import * as z from 'zod'
-import { otherwise } from '../fields.ts'
+import { errorText } from '../fields.ts'
 import { SettlementFileError } from '../settlements/csv.ts'
 import { importSettlements } from '../settlements/import.ts'
 import { CommandFault, command } from './command.ts'
@@ -12,7 +12,7 @@ export const settlementCommands = [
   command({
     name: 'settlements import',
     usage: 'FILE|-   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at])',
-    schema: z.object({ file: z.string(otherwise('must be a path')) }),
+    schema: z.object({ file: z.string(errorText('must be a path')) }),
     argument: 'file',
     async run({ file }, { db, now }) {
       const csv = file === '-' ? process.stdin : await openFile(file)

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { holds } from '../http/etag.ts'
+import { matchesEtag } from '../http/etag.ts'
 import { type Asset, readAsset, readGuide, toAsset } from './assets.ts'
 import type { DocumentOptions } from './openapi.ts'
 import { guideNames, guidePage, indexPage, operatorPage, type PageOptions, referencePage, thanksPage } from './pages.ts'
@@ -89,7 +89,7 @@ function send({ type, plain, gzipped, etag }: Asset, { headers }: FastifyRequest
   const packed = takesGzip(headers['accept-encoding'])
   const tag = `"${etag}${packed ? '-gzip' : ''}"`
   reply.headers({ etag: tag, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
-  if (holds(headers['if-none-match'], tag)) return reply.code(304).send()
+  if (matchesEtag(headers['if-none-match'], tag)) return reply.code(304).send()
   if (packed) reply.header('content-encoding', 'gzip')
   return reply.type(type).send(packed ? gzipped : plain)
 }

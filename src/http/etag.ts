@@ -1,4 +1,4 @@
 /** Whether an If-None-Match names `etag`: alone, in a list, as weak or as `*`. */
-export function holds(ifNoneMatch: string | undefined, etag: string): boolean {
+export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   return ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
 }

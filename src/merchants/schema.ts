@@ -1,21 +1,21 @@
 import { randomInt } from 'node:crypto'
 import * as z from 'zod'
-import { identifier, otherwise, text } from '../fields.ts'
+import { errorText, identifier, text } from '../fields.ts'
 
 /** The UPI parameter pn holds at most 99 characters. Characters that change the writing direction are refused: they could disguise a payee. */
 const name = z
-  .string(otherwise('must be text'))
+  .string(errorText('must be text'))
   .trim()
   .pipe(text(99))
   .refine((text) => !/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(text), 'must not turn the writing direction')
 
 const VPA_RULE = 'must be a UPI address such as shop@bank'
-const vpa = z.string(otherwise(VPA_RULE)).regex(/^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/, VPA_RULE)
+const vpa = z.string(errorText(VPA_RULE)).regex(/^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/, VPA_RULE)
 
 const MCC_RULE = 'must be 4 digits, such as 5814'
-const mcc = z.string(otherwise(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
+const mcc = z.string(errorText(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
 
-const dynamicQr = z.enum(['link', 'image'], otherwise('must be link or image'))
+const dynamicQr = z.enum(['link', 'image'], errorText('must be link or image'))
 
 /** The category of merchants for whom the operator named none. */
 const UNCLASSIFIED_MCC = '0000'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { badRequest } from '../errors.ts'
-import { CONTROLS, identifier, otherwise, text, textRule } from '../fields.ts'
+import { CONTROLS, errorText, identifier, text, textRule } from '../fields.ts'
 import { orderAmount } from '../money.ts'
 
 const MOBILE_RULE = 'must be 10 digits'
@@ -15,7 +15,7 @@ const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
  * 0.1 ms for one within the limit.
  */
 const redirectUrl = z
-  .string(otherwise(REDIRECT_RULE))
+  .string(errorText(REDIRECT_RULE))
   .max(2048, { error: REDIRECT_RULE, abort: true })
   .regex(
     new RegExp(
@@ -39,7 +39,7 @@ const NOTE_LIMIT_CHARACTERS = 255
 
 /** Line breaks and tabs of a pasted remark become blanks; every other control character is refused. */
 const note = z
-  .string(otherwise(`must be text of 1 to ${NOTE_LIMIT_CHARACTERS} characters`))
+  .string(errorText(`must be text of 1 to ${NOTE_LIMIT_CHARACTERS} characters`))
   .trim()
   // A character has at most two UTF-16 units, and so has a line break, so a longer remark stays too long after they are
   // replaced. Checked first, because replacing 16 KiB of them takes 2.7 ms.
@@ -71,9 +71,9 @@ export const NewPayment = z.object({
   }),
   note: note.meta({ description: 'What the payment is for. Line breaks become blanks.' }),
   customer_name: text(100).meta({ description: 'Full name.' }),
-  customer_email: z.email(otherwise('must be a valid e-mail address')).max(254, 'must be at most 254 characters'),
+  customer_email: z.email(errorText('must be a valid e-mail address')).max(254, 'must be at most 254 characters'),
   customer_mobile: z
-    .string(otherwise(MOBILE_RULE))
+    .string(errorText(MOBILE_RULE))
     .regex(/^[0-9]{10}$/, MOBILE_RULE)
     .meta({ description: '10 digits.' }),
 })

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import type { AccessKeys } from '../auth/access-keys.ts'
 import { badRequest, oneLongListAtATime, tooManyLists } from '../errors.ts'
-import { identifier, otherwise } from '../fields.ts'
+import { errorText, identifier } from '../fields.ts'
 import { ok, okText } from '../http/envelope.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import { nextDay, startOfIstDay } from '../ist.ts'
@@ -18,7 +18,7 @@ const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
 
 /** The first moment of that day in India. */
 const istDay = z
-  .string(otherwise(DATE_RULE))
+  .string(errorText(DATE_RULE))
   // The form of a date; whether it exists is what startOfIstDay knows.
   .meta({ pattern: '^(0[1-9]|[12][0-9]|3[01])-(0[1-9]|1[0-2])-[0-9]{4}$' })
   .transform((text, context) => {
