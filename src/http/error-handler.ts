@@ -122,7 +122,10 @@ function matches(want: readonly string[], have: readonly string[]): boolean {
 const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
 
 /** RFC 9112, section 3.2: one Host, and a valid one. HTTP/1.0, in which balancers may ask for health, has none or one. */
-function hasProperHost({ rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
+function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
+  // An address in absolute form, as its client sends it to a proxy, names a host too: RFC 9112, section 3.2.2.
+  const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
+  if (authority !== undefined && !HOST.test(authority)) return false
   if (host === undefined) return httpVersion === '1.0'
   // Node.js keeps the first of several.
   let count = 0

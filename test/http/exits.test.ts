@@ -194,6 +194,11 @@ describe('bytes that are not HTTP (contract B2)', () => {
     }
   })
 
+  it.each(['x@y', 'x,y'])('400 for an address in absolute form with a wrong host: "%s"', async (host) => {
+    const { head, body } = await raw(`GET http://${host}/livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+    expect([head.slice(0, 13), JSON.parse(body)]).toEqual(['HTTP/1.1 400 ', BAD_HOST])
+  })
+
   it.each([
     'pay.example.in',
     'PAY.example.in.',
