@@ -21,16 +21,17 @@ import { rememberBriefly } from './db/remember-briefly.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { registerAnswerDeadline } from './http/answer-deadline.ts'
 import { refuseBrokenHttp, refuseConnect, refuseExpectation } from './http/broken-http.ts'
-import { CONNECTION_LIMITS, type ConnectionLimits, createHttpServer, streamAlone } from './http/connections.ts'
+import { createHttpServer, streamAlone } from './http/connections.ts'
 import { refuseBadUrl, registerErrorHandling } from './http/error-handler.ts'
 import { livez, readyz } from './http/health.ts'
-import { BODY_LIMIT_BYTES, registerInput } from './http/input.ts'
+import { registerInput } from './http/input.ts'
 import type { Metrics } from './http/metrics.ts'
-import { LATENESS_LIMITS, type LatenessLimits, measureLateness, refuseWhileLate } from './http/overload.ts'
+import { measureLateness, refuseWhileLate } from './http/overload.ts'
 import { registerPatience } from './http/patience.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { createRequestLog } from './http/request-log.ts'
+import { LIMITS, type Limits } from './limits.ts'
 import { createPartners } from './merchants/partners.ts'
 import { cancelPayment } from './payments/cancel-payment.ts'
 import { checkPaymentStatus } from './payments/check-payment-status.ts'
@@ -63,8 +64,7 @@ export type Dependencies = {
   now: () => Date
   /** Whether this instance is on its way out: it serves on, and asks everybody to go elsewhere. */
   isDraining?: () => boolean
-  connectionLimits?: ConnectionLimits
-  latenessLimits?: LatenessLimits
+  limits?: Limits
 }
 
 /** Every operation, by who may enter, in the order of the documents. */
@@ -77,24 +77,29 @@ export const OPERATIONS = {
 
 /** The service, ready to listen: the table of contents of all that it answers. */
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
-  const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false } = dependencies
-  const { connectionLimits = CONNECTION_LIMITS, latenessLimits = LATENESS_LIMITS } = dependencies
-  const intents = createIntents(db, metrics.insertBatch)
-  const reports = createReports(db, metrics.paymentException)
-  const isLinked = rememberBriefly(createPartners(db).isLinked)
-  const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db)))
+  const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false, limits = LIMITS } = dependencies
+  const intents = createIntents(db, metrics.insertBatch, limits.inserts)
+  const reports = createReports(db, metrics.paymentException, limits.unreadable)
+  const isLinked = rememberBriefly(createPartners(db).isLinked, limits.lookUps)
+  const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db), limits.lookUps), limits.lookUps)
 
-  const workers = startWorkers({ intents, log, now })
+  const workers = startWorkers({ intents, log, now, limits })
   const requestLog = createRequestLog(log, metrics)
-  const errorHandling = { log, requestLog, isOutage }
+  const errorHandling = {
+    log,
+    requestLog,
+    isOutage,
+    headerLimit: limits.connections.headers,
+    bodyLimitBytes: limits.body.bytes,
+  }
 
   const app = fastify({
-    bodyLimit: BODY_LIMIT_BYTES,
+    bodyLimit: limits.body.bytes,
     serverFactory: (handle) =>
-      createHttpServer({ request: handle, unknownExpectation: refuseExpectation({ requestLog }) }, connectionLimits).on(
-        'connect',
-        refuseConnect({ requestLog }),
-      ),
+      createHttpServer(
+        { request: handle, unknownExpectation: refuseExpectation({ requestLog }) },
+        limits.connections,
+      ).on('connect', refuseConnect({ requestLog })),
     trustProxy: config.trustProxy,
     // While it closes it answers what still comes on open connections, instead of refusing it.
     return503OnClosing: false,
@@ -123,21 +128,22 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   })
   app.addHook('preClose', async () => workers.stop())
   registerErrorHandling(app, errorHandling)
-  registerPatience(app, isOutage)
-  registerAnswerDeadline(app)
-  await registerInput(app)
+  registerPatience(app, isOutage, limits.patience)
+  registerAnswerDeadline(app, limits.answer.ms)
+  await registerInput(app, limits.body)
 
   const checkout = {
-    findCheckout: createCheckoutFinder(intents),
-    images: createQrMemory(),
+    findCheckout: createCheckoutFinder(intents, limits.pages),
+    images: createQrMemory(limits.pages),
     watch: workers.watch,
     intents,
     reports,
     now,
     sandbox: config.sandbox,
+    limits: limits.pages,
   }
   const takesNotifications = config.acquirerSecrets.length > 0
-  const latenessMs = measureLateness(app)
+  const latenessMs = measureLateness(app, limits.lateness)
 
   for (const operation of OPERATIONS.health) {
     operation.register(app, {
@@ -147,7 +153,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   }
 
   await app.register(async (pages) => {
-    refuseWhileLate(pages, latenessMs, latenessLimits.pagesMs)
+    refuseWhileLate(pages, latenessMs, limits.lateness.pagesMs)
     for (const operation of OPERATIONS.pages) operation.register(pages, checkout)
     pageEvents(pages, checkout)
     if (config.sandbox) simulation(pages, checkout)
@@ -163,15 +169,15 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   metrics.acquirersConfigured(takesNotifications ? 1 : 0)
   if (takesNotifications) {
     await app.register(async (acquirer) => {
-      requireSignature(acquirer, config.acquirerSecrets, now)
+      requireSignature(acquirer, { secrets: config.acquirerSecrets, now, fieldLimit: limits.body.fields })
       for (const operation of OPERATIONS.acquirer) operation.register(acquirer, { reports, now })
     })
   }
 
   await app.register(async (v1) => {
-    refuseWhileLate(v1, latenessMs, latenessLimits.operationsMs)
-    const limits = await registerRateLimits(v1, config.rateLimitPerMinute)
-    await registerAuthentication(v1, { findKey, limits })
+    refuseWhileLate(v1, latenessMs, limits.lateness.operationsMs)
+    const rateLimits = await registerRateLimits(v1, config.rateLimitPerMinute, limits.rates)
+    await registerAuthentication(v1, { findKey, limits: rateLimits })
     for (const operation of OPERATIONS.v1) {
       operation.register(v1, {
         intents,
@@ -179,7 +185,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
         expiryMinutes: config.intentExpiryMinutes,
         publicUrl: config.publicUrl,
         dynamicQr: (intent, merchant) => dynamicQr(intent, merchant, config.publicUrl),
-        settlements: createSettlementReader({ db, listDb, replicaDb }),
+        settlements: createSettlementReader({ db, listDb, replicaDb }, limits),
+        listLimits: limits.lists,
         isLinked,
         findKey,
       })

@@ -107,8 +107,11 @@ export const paymentNotification = operation({
 })
 
 /** Lets `app`, a scope of its own, take only what is signed with one of `secrets`; else 401. */
-export function requireSignature(app: FastifyInstance, secrets: readonly string[], now: () => Date) {
-  registerSignedJson(app, (request, body) => {
+export function requireSignature(
+  app: FastifyInstance,
+  { secrets, now, fieldLimit }: { secrets: readonly string[]; now: () => Date; fieldLimit: number },
+) {
+  registerSignedJson(app, fieldLimit, (request, body) => {
     if (!isSigned(request.headers['x-signature'], body, secrets, now())) throw notificationUnsigned()
   })
 }

@@ -1,30 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Limits } from '../limits.ts'
 import type { AccessKey, AccessKeys } from './access-keys.ts'
-
-/** How long a key that was found counts as known. Longer than most merchants are without a customer. */
-const KNOWN_MS = 60 * 60 * 1000
-/** Keys that are known at once; beyond it the one that was used the longest ago is forgotten. */
-const KNOWN_KEYS = 10_000
-/** For how long look-ups of keys that are not known are gathered: at most 100 queries a second, whatever is sent. */
-const GATHER_MS = 10
 
 /**
  * Finds keys as `keys.find` does. Anybody can send random public keys, each of which would cost a query. So only keys that
  * were found within the hour have a query of their own; all others of 10 ms share one. Nobody is refused for it: behind a
  * balancer without TRUST_PROXY a new merchant has the address of whoever sends random keys.
  */
-export function createKeyFinder(keys: Pick<AccessKeys, 'find' | 'findAll'>): AccessKeys['find'] {
+export function createKeyFinder(
+  keys: Pick<AccessKeys, 'find' | 'findAll'>,
+  { knownKeyMs, knownKeys, gatherMs }: Limits['lookUps'],
+): AccessKeys['find'] {
   /** When each was last found, by performance.now(), the latest last. */
   const known = new Map<string, number>()
   let gathering: { names: Set<string>; found: Promise<Map<string, AccessKey>> } | undefined
 
   return async (publicKey) => {
     const foundAt = known.get(publicKey)
-    const isKnown = foundAt !== undefined && performance.now() - foundAt < KNOWN_MS
+    const isKnown = foundAt !== undefined && performance.now() - foundAt < knownKeyMs
     const key = await (isKnown ? keys.find(publicKey) : gather(publicKey))
     known.delete(publicKey)
     if (key) known.set(publicKey, performance.now())
-    if (known.size > KNOWN_KEYS) known.delete(known.keys().next().value as string)
+    if (known.size > knownKeys) known.delete(known.keys().next().value as string)
     return key
   }
 
@@ -36,7 +33,7 @@ export function createKeyFinder(keys: Pick<AccessKeys, 'find' | 'findAll'>): Acc
 
   function begin() {
     const names = new Set<string>()
-    const found = sleep(GATHER_MS).then(() => {
+    const found = sleep(gatherMs).then(() => {
       gathering = undefined
       return keys.findAll([...names])
     })

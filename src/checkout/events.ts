@@ -2,23 +2,18 @@ import { randomInt } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { unavailable } from '../errors.ts'
+import type { Limits } from '../limits.ts'
 import type { FindCheckout } from './find-checkout.ts'
 import { createOpenPlaces } from './open-places.ts'
 import { ORDER_PATH } from './pay-page.ts'
 import type { PaymentWatch } from './payment-watch.ts'
 
-/**
- * How soon a browser whose connection was lost asks again, spread over this range: when an instance stops, 10,000 pages
- * would otherwise come to another one in the same moment.
- */
-const COME_BACK_MS = { from: 1_000, to: 4_000 }
-
 /** Server-sent events for the script of open pay pages. */
 export function pageEvents(
   app: FastifyInstance,
-  { findCheckout, watch }: { findCheckout: FindCheckout; watch: PaymentWatch },
+  { findCheckout, watch, limits }: { findCheckout: FindCheckout; watch: PaymentWatch; limits: Limits['pages'] },
 ) {
-  const places = createOpenPlaces()
+  const places = createOpenPlaces(limits)
 
   // Without a HEAD: it would open a page that nothing ever closes.
   const options = { exposeHeadRoute: false }
@@ -31,7 +26,7 @@ export function pageEvents(
     // The look-up took too long, and 503 was sent: nothing would ever close a stream that is opened now.
     if (reply.sent) return reply
     const events = new Readable({ read() {} })
-    events.push(`retry: ${randomInt(COME_BACK_MS.from, COME_BACK_MS.to)}\n\n`)
+    events.push(`retry: ${randomInt(limits.comeBackFromMs, limits.comeBackToMs)}\n\n`)
     const close = watch.open(checkout, {
       state: (state, utr) => {
         if (utr !== null) events.push(`event: utr\ndata: ${utr}\n\n`)

@@ -1,23 +1,18 @@
 import { notFound, paymentClosed, unavailable } from '../errors.ts'
+import type { Limits } from '../limits.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
-
-/**
- * Look-ups of orders under way at once for pages, QRs and events. Anybody may ask for them, and beyond it they would take the
- * connections of payments: 1,280 at once left 50 % of creates without one.
- */
-const LOOK_UPS_LIMIT = 100
 
 export const noPaymentHere = () => notFound('There is no payment at this address')
 
 /** The intent of an orderId. Rejects with 404 where there is none, 410 for a disabled merchant, 503 when too many are asked for. */
 export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
-export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>): FindCheckout {
+export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>, limits: Limits['pages']): FindCheckout {
   let lookUps = 0
 
   async function lookUp(orderId: string): Promise<Checkout | undefined> {
-    if (lookUps >= LOOK_UPS_LIMIT) throw unavailable()
+    if (lookUps >= limits.lookUps) throw unavailable()
     lookUps++
     try {
       return await intents.findCheckout(orderId)

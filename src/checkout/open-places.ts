@@ -1,19 +1,9 @@
-/** Pages of one instance that may wait for their payment at once; each holds a connection. */
-const PLACES = 10_000
-/** Of one order: who knows its address must not take the places of all other customers. */
-const PLACES_OF_ORDER = 20
-/** With so many taken, places are scarce, and no address gets more than its share. */
-const SCARCE_FROM = 5_000
-/**
- * Of one address while places are scarce. Not before: an office, a mobile network, or a balancer without TRUST_PROXY gives
- * one address to many customers.
- */
-const SCARCE_PLACES_OF_ADDRESS = 200
+import type { Limits } from '../limits.ts'
 
 export type OpenPlaces = ReturnType<typeof createOpenPlaces>
 
 /** Shares out the places of pages that wait for events. A page that gets none asks for its state every few seconds. */
-export function createOpenPlaces() {
+export function createOpenPlaces({ open, openOfOrder, scarceFrom, scarceOfAddress }: Limits['pages']) {
   const ofOrder = createCounts()
   const ofAddress = createCounts()
   let taken = 0
@@ -22,8 +12,8 @@ export function createOpenPlaces() {
     /** Takes a place for a page of `orderId` opened from `ip`. Returns what gives it back; undefined when there is none. */
     take(orderId: string, ip: string): (() => void) | undefined {
       const address = networkOf(ip)
-      if (taken >= PLACES || ofOrder.of(orderId) >= PLACES_OF_ORDER) return undefined
-      if (taken >= SCARCE_FROM && ofAddress.of(address) >= SCARCE_PLACES_OF_ADDRESS) return undefined
+      if (taken >= open || ofOrder.of(orderId) >= openOfOrder) return undefined
+      if (taken >= scarceFrom && ofAddress.of(address) >= scarceOfAddress) return undefined
       taken++
       ofOrder.add(orderId)
       ofAddress.add(address)

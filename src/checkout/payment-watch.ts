@@ -1,10 +1,6 @@
+import type { Limits } from '../limits.ts'
 import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
-
-/** How often the open pages are looked up: all of them together, in one query. */
-const LOOK_UP_INTERVAL_MS = 1_000
-/** Keeps proxies from closing a connection on which nothing happens. */
-const HEARTBEAT_TICKS = 20
 
 /**
  * `state` is called for each new state of the payment, with the UTR once it is paid. The last call is `over`, when the state is
@@ -28,10 +24,12 @@ export type PaymentWatch = ReturnType<typeof createPaymentWatch>
 export function createPaymentWatch({
   intents,
   now,
+  limits: { lookUpIntervalMs, heartbeatLookUps },
   onError,
 }: {
   intents: Pick<Intents, 'findStates'>
   now: () => Date
+  limits: Limits['pages']
   onError: (error: unknown) => void
 }) {
   const pages = new Set<Page>()
@@ -48,7 +46,7 @@ export function createPaymentWatch({
       // The next try is a second later; the pages stay open.
       onError(error)
     }
-    if (ticks % HEARTBEAT_TICKS === 0) for (const { listener } of pages) listener.heartbeat()
+    if (ticks % heartbeatLookUps === 0) for (const { listener } of pages) listener.heartbeat()
     schedule()
   }
 
@@ -75,7 +73,7 @@ export function createPaymentWatch({
   }
 
   function schedule() {
-    if (pages.size > 0) timer ??= setTimeout(tick, LOOK_UP_INTERVAL_MS)
+    if (pages.size > 0) timer ??= setTimeout(tick, lookUpIntervalMs)
   }
 
   return {

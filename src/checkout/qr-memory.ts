@@ -1,13 +1,6 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { unavailable } from '../errors.ts'
-
-/** Enough for the payments of a busy minute; the PNG of a usual link has 1.8 kB, its SVG 14 kB. */
-const IMAGES_LIMIT = 1_000
-/** The longest link that a merchant can have makes an SVG of 117 kB: without a limit of bytes 1,000 of them were 117 MB. */
-const IMAGES_LIMIT_BYTES = 8 * 1024 * 1024
-
-/** Images that wait to be drawn; the last of 100 waits for about half a second. */
-const WAITING_LIMIT = 100
+import type { Limits } from '../limits.ts'
 
 export type QrMemory = ReturnType<typeof createQrMemory>
 
@@ -16,7 +9,7 @@ export type QrMemory = ReturnType<typeof createQrMemory>
  * one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop. Whether an image
  * may still be shown is for the caller to ask.
  */
-export function createQrMemory() {
+export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting }: Limits['pages']) {
   const images = new Map<string, Buffer>()
   const waiting = new Map<string, Promise<Buffer>>()
   let lastTurn: Promise<unknown> = Promise.resolve()
@@ -27,7 +20,7 @@ export function createQrMemory() {
     if (!images.delete(name)) bytes += image.length
     images.set(name, image)
     for (const [oldest, { length }] of images) {
-      if (images.size <= IMAGES_LIMIT && bytes <= IMAGES_LIMIT_BYTES) break
+      if (images.size <= qrImages && bytes <= qrImagesBytes) break
       images.delete(oldest)
       bytes -= length
     }
@@ -52,7 +45,7 @@ export function createQrMemory() {
       }
       const others = waiting.get(name)
       if (others) return others
-      if (waiting.size >= WAITING_LIMIT) throw unavailable()
+      if (waiting.size >= qrsWaiting) throw unavailable()
       const drawn = drawInTurn(name, draw, lastTurn)
       waiting.set(name, drawn)
       lastTurn = drawn.catch(() => undefined)

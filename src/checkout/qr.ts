@@ -1,14 +1,12 @@
 import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { matchesEtag } from '../http/etag.ts'
 import { operation } from '../http/operation.ts'
+import type { Limits } from '../limits.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
 import { type FindCheckout, noPaymentHere } from './find-checkout.ts'
 import { ORDER_PATH } from './pay-page.ts'
 import { qrPng, qrSvg } from './qr-image.ts'
 import type { QrMemory } from './qr-memory.ts'
-
-/** How long a browser or proxy may keep a QR, so that an expired one is not shown for much longer. */
-const QR_MAX_AGE_SECONDS = 30
 
 export const payQrPng = qr({ name: 'payQrPng', form: 'PNG', type: 'image/png', draw: qrPng })
 
@@ -18,6 +16,8 @@ export const payQrSvg = qr({
   type: 'image/svg+xml',
   draw: (text) => Buffer.from(qrSvg(text)),
 })
+
+type Dependencies = { findCheckout: FindCheckout; images: QrMemory; now: () => Date; limits: Limits['pages'] }
 
 function qr({ name, form, type, draw }: { name: string; form: string; type: string; draw: (text: string) => Buffer }) {
   return operation({
@@ -35,12 +35,12 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
       mayBeHeld: true,
       toBody: (image: Buffer) => image,
     },
-    handle: ({ findCheckout, images, now }: { findCheckout: FindCheckout; images: QrMemory; now: () => Date }) => {
+    handle: ({ findCheckout, images, now, limits: { qrMaxAgeSeconds } }: Dependencies) => {
       return async ({ params, headers }, reply) => {
         const checkout = await findCheckout(params.orderId)
         const openForMs = checkout.expiresAt.getTime() - now().getTime()
         if (openForMs <= 0 || checkout.status === 'SUCCESS' || checkout.status === 'CANCELLED') throw paymentClosed()
-        const maxAge = Math.min(QR_MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
+        const maxAge = Math.min(qrMaxAgeSeconds, Math.floor(openForMs / 1000))
         // An intent's link never changes, so its name is all that the tag needs.
         const etag = `"${checkout.orderId}"`
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { LIMITS, type Limits } from '../limits.ts'
 import { POOL_CROWDED } from './outage.ts'
 
 export type Database = pg.Pool
@@ -9,41 +10,22 @@ export type Database = pg.Pool
 export type Queryable = Pick<pg.Pool, 'query'>
 
 /**
- * Longest wait for a free connection, and for a new one to be made. This and the one below also bound how long the pool is
- * full of connections that are dead: below a second, in which the first success has to follow the database's return.
- */
-const CONNECT_TIMEOUT_MS = 700
-/** Longest wait for an answer. It is the client's own clock: a silently cut network never answers. */
-export const QUERY_TIMEOUT_MS = 900
-/**
- * Most requests that wait for a free connection; one more is refused at once. On two busy cores ten connections do not serve
- * as many look-ups in the time that each may wait: whoever came behind them would wait for nothing, and keep memory.
- */
-const WAITING_LIMIT = 1_000
-/** How long a connection stays open that nobody needs, so that what a burst has opened goes back to the others. */
-const IDLE_TIMEOUT_MS = 10_000
-
-/**
- * A pool of at most `size` connections to `url`. Nothing is connected until the first query.
+ * A pool of at most `size` connections to `url`, with the limits of requests where it is given no others: a
+ * `queryTimeoutMs` of 0 is none. Nothing is connected until the first query.
  * A lost idle connection is logged, never thrown: without this listener the process would die of it.
  */
-export function createPool(options: {
-  url: string
-  size: number
-  log: Pick<Logger, 'warn'>
-  /** 0 for work that may take long: the operator's import, the streamed list, whose first rows have a limit elsewhere. */
-  queryTimeoutMs?: number
-  /** Longer for the operator's commands, for which nobody waits at a counter. */
-  connectTimeoutMs?: number
-  waitingLimit?: number
-}): Database {
-  const { url, size, log, queryTimeoutMs = QUERY_TIMEOUT_MS } = options
-  const { connectTimeoutMs = CONNECT_TIMEOUT_MS, waitingLimit = WAITING_LIMIT } = options
+export function createPool({
+  url,
+  size,
+  log,
+  ...limits
+}: { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>): Database {
+  const { connectTimeoutMs, queryTimeoutMs, idleTimeoutMs, waiting } = { ...LIMITS.database, ...limits }
   const pool = new pg.Pool({
     connectionString: url,
     max: size,
     connectionTimeoutMillis: connectTimeoutMs,
-    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    idleTimeoutMillis: idleTimeoutMs,
     ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
     keepAlive: true,
   })
@@ -52,7 +34,7 @@ export function createPool(options: {
   // A checked-out client has no listener of the pool's own.
   pool.on('connect', (client) => client.on('error', onLost))
   closeIdleOnSilence(pool)
-  limitWaiting(pool, waitingLimit)
+  limitWaiting(pool, waiting)
   return pool
 }
 

@@ -10,8 +10,8 @@ import {
   unavailable,
   unsupportedMediaType,
 } from '../errors.ts'
-import { BODY_LIMIT_BYTES } from '../http/input.ts'
 import type { Described } from '../http/operation.ts'
+import { LIMITS } from '../limits.ts'
 import { refTo, toAnswerSchemas, toFormSchema, toJsonBodySchema } from './json-schema.ts'
 import { HEADERS, responsesOf } from './responses.ts'
 
@@ -56,14 +56,14 @@ const COMMON_REFUSALS: Record<Described['access'], Failure[]> = {
   key: [
     unauthorized(),
     forbidden(),
-    payloadTooLarge(BODY_LIMIT_BYTES),
+    payloadTooLarge(LIMITS.body.bytes),
     unsupportedMediaType(),
     bodyEncoded(),
     tooManyRequests(60_000, 12),
     internalError(),
     unavailable(),
   ],
-  signature: [payloadTooLarge(BODY_LIMIT_BYTES), bodyEncoded(), internalError(), unavailable()],
+  signature: [payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()],
   anyone: [],
 }
 

@@ -8,20 +8,15 @@ declare module 'fastify' {
 }
 
 /**
- * Longest time from a complete request to the first byte of its answer; then it is 503. A handler may wait for a place in
- * a batch, for a connection and for several queries in turn, each with a limit of its own: only here is their sum known.
- * With the look-up of credentials, which comes before the body, it stays below 2 s, however the database is away. A patient
- * request has longer: see patience.ts.
+ * Answers every request to `app` within `limitMs`, whatever its handler waits for; a patient request may take longer, see
+ * patience.ts. What the handler still does is not undone.
  */
-const ANSWER_LIMIT_MS = 1_100
-
-/** Answers every request to `app` in time, whatever its handler waits for. What the handler still does is not undone. */
-export function registerAnswerDeadline(app: FastifyInstance) {
+export function registerAnswerDeadline(app: FastifyInstance, limitMs: number) {
   app.decorateRequest('answerTimer', undefined)
   // Not earlier: how long a body takes to arrive is up to the client. Hooks by callback: an async one costs a promise.
   app.addHook('preHandler', (request, reply, done) => {
     const patienceMs = (request.patience?.until ?? 0) - performance.now()
-    request.answerTimer = setTimeout(refuseLate, Math.max(ANSWER_LIMIT_MS, patienceMs), reply)
+    request.answerTimer = setTimeout(refuseLate, Math.max(limitMs, patienceMs), reply)
     done()
   })
   app.addHook('onResponse', (request, _reply, done) => {

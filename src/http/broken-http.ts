@@ -12,11 +12,10 @@ import {
 } from '../errors.ts'
 import { connectionOf } from './connections.ts'
 import { fail } from './envelope.ts'
-import { BODY_LIMIT_BYTES } from './input.ts'
 import { newRequestId } from './request-id.ts'
 import type { RequestLog } from './request-log.ts'
 
-type Handling = { requestLog: RequestLog }
+type Handling = { requestLog: RequestLog; bodyLimitBytes: number }
 
 /**
  * Answers bytes that are no request, or not the rest of one; then the connection is closed, since nobody knows where the
@@ -33,17 +32,17 @@ export function refuseBrokenHttp(
   if (last && !last.req.complete) {
     // Its own answer, which waits for its turn behind those of earlier requests.
     if (last.headersSent) socket.destroy()
-    else refuseOn(last, rawAnswer(brokenHttpFailure(error.code)))
+    else refuseOn(last, rawAnswer(brokenHttpFailure(error.code, handling)))
   } else if (underWay.size > 0 || socket.bytesRead === 0) {
     // What is broken after a whole request must not become its answer, and silence asks for none.
     socket.destroy()
   } else {
-    refuseRaw(socket, brokenHttpFailure(error.code), handling)
+    refuseRaw(socket, brokenHttpFailure(error.code, handling), handling)
   }
 }
 
 /** Answers a request with an Expect that nobody knows, before anything else looks at it. */
-export function refuseExpectation({ requestLog }: Handling): RequestListener {
+export function refuseExpectation({ requestLog }: Pick<Handling, 'requestLog'>): RequestListener {
   return (_request, response) => {
     const answer = rawAnswer(expectationFailed())
     requestLog.noRequest(answer.id, answer.statusCode)
@@ -52,7 +51,7 @@ export function refuseExpectation({ requestLog }: Handling): RequestListener {
 }
 
 /** Answers CONNECT. Without a listener Node.js closes the connection without a word. */
-export function refuseConnect(handling: Handling) {
+export function refuseConnect(handling: Pick<Handling, 'requestLog'>) {
   return (_request: IncomingMessage, socket: Duplex) => {
     // Node.js has taken its own listeners off; without one, a client that resets its connection would end the process.
     socket.on('error', () => socket.destroy())
@@ -61,12 +60,12 @@ export function refuseConnect(handling: Handling) {
   }
 }
 
-function brokenHttpFailure(code: string | undefined): Failure {
+function brokenHttpFailure(code: string | undefined, { bodyLimitBytes }: Handling): Failure {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return headersTooLarge()
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return payloadTooLarge(BODY_LIMIT_BYTES)
+      return payloadTooLarge(bodyLimitBytes)
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return requestTimeout()
     default:
@@ -85,7 +84,7 @@ function refuseOn(response: ServerResponse, { statusCode, headers, body }: RawAn
     .end(body)
 }
 
-function refuseRaw(socket: Duplex, failure: Failure, { requestLog }: Handling) {
+function refuseRaw(socket: Duplex, failure: Failure, { requestLog }: Pick<Handling, 'requestLog'>) {
   if (!socket.writable) {
     socket.destroy()
     return

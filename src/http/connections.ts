@@ -1,38 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Limits } from '../limits.ts'
 
-export const CONNECTION_LIMITS = {
-  /** Longest time for all of a request to arrive; a slow sender gets 408. A connection that never sends a byte is closed. */
-  requestMs: 10_000,
-  /** Longer than the idle time of usual load balancers, so that it is they who close a connection first. */
-  keepAliveMs: 75_000,
-  /**
-   * Longest time in which nothing is read from or written to a connection with a request under way; then its reader
-   * takes nothing, and it is closed. Node.js lets the first such time pass after which something had been written. Open
-   * pay pages get a heartbeat about every 20 s.
-   */
-  stalledMs: 60_000,
-  /**
-   * Requests under way on one connection. Browsers and proxies send one at a time; each one more costs memory and a place
-   * in every queue before any is answered: 100,000 at once were measured to block the event loop for 3 s.
-   */
-  requestsUnderWay: 32,
-  /** As many as pay pages may be open, and room for all others. Each takes about 20 KB. */
-  connections: 12_000,
-  /** Open files kept for the database, the log and the operator's listener. A process that has none left fails anywhere. */
-  filesKeptFree: 256,
-}
-
-export type ConnectionLimits = typeof CONNECTION_LIMITS
-
-/** Each connection that is too slow costs 0.2 ms in one of these turns: of 1,750 in a turn others noticed 0.3 s. */
-const TIMEOUT_CHECK_INTERVAL_MS = 100
-export const HEADERS_LIMIT_BYTES = 16 * 1024
-/** More than browsers and proxies together send. Node.js would leave out what is beyond a limit, an Idempotency-Key say, and go on. */
-export const HEADER_LIMIT = 100
-/** The part of all places from which on a connection that waits for its client gives its place to the next one. */
-const CROWDED = 0.9
 /** Open files of a process where the system does not tell: what is usual on POSIX systems at least. */
 const USUAL_OPEN_FILES = 1_024
 
@@ -76,24 +46,25 @@ export type Handlers = {
 }
 
 /** An HTTP server with a limit on everything that a connection can hold. */
-export function createHttpServer({ request, unknownExpectation }: Handlers, limits: ConnectionLimits): Server {
+export function createHttpServer({ request, unknownExpectation }: Handlers, limits: Limits['connections']): Server {
   const server = createServer(
     {
-      maxHeaderSize: HEADERS_LIMIT_BYTES,
+      maxHeaderSize: limits.headersBytes,
       // A missing Host would be answered by Node.js without an envelope; error-handler.ts refuses it.
       requireHostHeader: false,
       requestTimeout: limits.requestMs,
       // Node.js lets the longer of the two be the limit of the whole request, and by itself looks every 30 s only.
       headersTimeout: limits.requestMs,
-      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+      connectionsCheckingInterval: limits.checkIntervalMs,
       keepAliveTimeout: limits.keepAliveMs,
     },
     serveWith(request),
   )
   server.on('checkExpectation', serveWith(unknownExpectation))
-  server.maxHeadersCount = HEADER_LIMIT
+  server.maxHeadersCount = limits.headers
   server.setTimeout(limits.stalledMs)
-  const moveToEnd = limitConnections(server, Math.min(limits.connections, fileLimit(limits.filesKeptFree)))
+  const connectionLimit = Math.min(limits.connections, fileLimit(limits.filesKeptFree))
+  const moveToEnd = limitConnections(server, connectionLimit, limits.crowdedShare)
   return server
 
   function serveWith(handle: RequestListener): RequestListener {
@@ -149,7 +120,7 @@ function closeUnlessReadToItsEnd(response: ServerResponse) {
  * for longest gives its place, so that nobody is kept out by clients that are silent, ask once a minute, never send the body
  * of their request or never read their answer. Returns what has to be called when a request begins and when it is over.
  */
-function limitConnections(server: Server, limit: number) {
+function limitConnections(server: Server, limit: number, crowdedShare: number) {
   // In the order in which their latest request came or was over.
   const sockets = new Set<Duplex>()
   server.maxConnections = limit
@@ -162,7 +133,7 @@ function limitConnections(server: Server, limit: number) {
         if (!response.socket) response.destroy().emit('close')
       }
     })
-    if (sockets.size > limit * CROWDED) longestWaiting()?.destroy()
+    if (sockets.size > limit * crowdedShare) longestWaiting()?.destroy()
   })
 
   function longestWaiting(): Duplex | undefined {

@@ -14,9 +14,7 @@ import {
   unavailable,
   unsupportedMediaType,
 } from '../errors.ts'
-import { HEADER_LIMIT } from './connections.ts'
 import { fail } from './envelope.ts'
-import { BODY_LIMIT_BYTES } from './input.ts'
 import type { RequestLog } from './request-log.ts'
 
 declare module 'fastify' {
@@ -26,7 +24,13 @@ declare module 'fastify' {
   }
 }
 
-export type ErrorHandling = { log: Logger; requestLog: RequestLog; isOutage: (error: unknown) => boolean }
+export type ErrorHandling = {
+  log: Logger
+  requestLog: RequestLog
+  isOutage: (error: unknown) => boolean
+  headerLimit: number
+  bodyLimitBytes: number
+}
 
 /**
  * Leads every exit of `app` that is not a success into the envelope: what handlers throw, unknown addresses and
@@ -41,7 +45,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
   })
   app.addHook('onRequest', (request, _reply, done) => {
     // Names and values in turn; they are more than the limit's as soon as anything was left out.
-    if (request.raw.rawHeaders.length > 2 * HEADER_LIMIT) return done(tooManyHeaders(HEADER_LIMIT))
+    if (request.raw.rawHeaders.length > 2 * handling.headerLimit) return done(tooManyHeaders(handling.headerLimit))
     if (!hasProperHost(request.raw)) return done(improperHost())
     // Here and not in a handler, before which the body would be read: nobody's 16 KiB for an address that is not there.
     done(request.is404 ? nothingHere(request.url) : undefined)
@@ -75,8 +79,9 @@ export function refuseBadUrl(error: Error, request: FastifyRequest, reply: Fasti
   refuse(error, request, reply, handling)
 }
 
-function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, { log, isOutage }: ErrorHandling) {
-  const failure = toFailure(error, isOutage)
+function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+  const { log } = handling
+  const failure = toFailure(error, handling)
   // A refusal of ours, such as 503 beyond a limit, stands in the request's own line. And a client that went away ends its
   // request in some error for which nobody waits.
   if (error !== failure && failure.statusCode >= 500 && !reply.raw.destroyed) {
@@ -91,13 +96,13 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, { 
   else reply.send(fail(failure))
 }
 
-function toFailure(error: unknown, isOutage: ErrorHandling['isOutage']): Failure {
+function toFailure(error: unknown, { isOutage, bodyLimitBytes }: ErrorHandling): Failure {
   if (error instanceof Failure) return error
   switch ((error as { code?: unknown } | null)?.code) {
     case 'FST_BASIC_AUTH_MISSING_OR_BAD_AUTHORIZATION_HEADER':
       return unauthorized()
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return payloadTooLarge(BODY_LIMIT_BYTES)
+      return payloadTooLarge(bodyLimitBytes)
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return unsupportedMediaType()
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':

@@ -3,11 +3,7 @@ import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, FastifyTyp
 import type * as z from 'zod'
 import { badRequest, bodyEncoded, Failure } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
-
-/** Largest body. Every field at its limit fits, unless the redirect_url is long and mostly not ASCII. */
-export const BODY_LIMIT_BYTES = 16 * 1024
-/** Most fields of one body: 150,000 keys in 1 MiB were measured to block the event loop for 387 ms. */
-const FIELD_LIMIT = 100
+import type { Limits } from '../limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -28,11 +24,14 @@ export interface ZodTypeProvider extends FastifyTypeProvider {
  * Takes both body parsers into `app`, and the compiler that turns a zod schema into one 400 that names every fault.
  * A parser hands a body that it cannot read on as a Failure: thrown inside a parser it would end the process.
  */
-export async function registerInput(app: FastifyInstance) {
+export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
-  await app.register(formBody, { bodyLimit: BODY_LIMIT_BYTES, parser: parseForm as (text: string) => Fields })
+  await app.register(formBody, {
+    bodyLimit: limits.bytes,
+    parser: ((text: string) => parseForm(text, limits.fields)) as (text: string) => Fields,
+  })
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
-    parseJson(body),
+    parseJson(body, limits.fields),
   )
   app.setValidatorCompiler(compileBody)
   // After the credentials and before the body: bytes in a coding are no form, and unpacking them would undo the limit.
@@ -47,7 +46,11 @@ export async function registerInput(app: FastifyInstance) {
  * Lets `app` take any body as its raw JSON bytes, which `accept` sees before they are parsed: a signature is over bytes.
  * `accept` throws what the caller is told. A body that is missing is one of no bytes.
  */
-export function registerSignedJson(app: FastifyInstance, accept: (request: FastifyRequest, body: Buffer) => void) {
+export function registerSignedJson(
+  app: FastifyInstance,
+  fieldLimit: number,
+  accept: (request: FastifyRequest, body: Buffer) => void,
+) {
   app.removeAllContentTypeParsers()
   app.decorateRequest('signedBody')
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) => body)
@@ -55,16 +58,16 @@ export function registerSignedJson(app: FastifyInstance, accept: (request: Fasti
     const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
     accept(request, body)
     request.signedBody = body
-    request.body = parseJson(body)
+    request.body = parseJson(body, fieldLimit)
   })
 }
 
 /** `application/x-www-form-urlencoded`, read strictly: what is no UTF-8 or no percent-encoding is refused. */
-export function parseForm(body: string): Fields | Failure {
+function parseForm(body: string, fieldLimit: number): Fields | Failure {
   const fields: Fields = Object.create(null)
   if (body === '') return fields
   const pairs = body.split('&')
-  if (pairs.length > FIELD_LIMIT) return tooManyFields()
+  if (pairs.length > fieldLimit) return tooManyFields(fieldLimit)
   // Bytes that are no UTF-8 have become U+FFFD before the text reaches us.
   if (body.includes('\uFFFD')) return malformedForm()
   try {
@@ -90,19 +93,19 @@ function decodeFormText(text: string): string {
   return spaced.includes('%') ? decodeURIComponent(spaced) : spaced
 }
 
-const tooManyFields = () => badRequest(`The body must have at most ${FIELD_LIMIT} fields`)
+const tooManyFields = (limit: number) => badRequest(`The body must have at most ${limit} fields`)
 
 const malformedForm = () =>
   badRequest('The body must be fields joined by &, each value percent-encoded UTF-8 (a literal % is %25)')
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-function parseJson(body: Buffer): Fields | Failure {
+function parseJson(body: Buffer, fieldLimit: number): Fields | Failure {
   try {
     const text = utf8.decode(body)
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      markFaultyFields(value as Fields, text)
+      markFaultyFields(value as Fields, text, fieldLimit)
       return value as Fields
     }
   } catch (error) {
@@ -120,7 +123,7 @@ const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]
  * A number that was rounded becomes NaN, which no field takes. Only the outermost object holds fields. `text` must be
  * valid JSON. Throws a Failure when there are too many fields.
  */
-function markFaultyFields(fields: Fields, text: string) {
+function markFaultyFields(fields: Fields, text: string, fieldLimit: number) {
   const seen = new Set<string>()
   let depth = 0
   let name = ''
@@ -137,7 +140,7 @@ function markFaultyFields(fields: Fields, text: string) {
         fields[name] = REPEATED
       }
       seen.add(name)
-      if (seen.size > FIELD_LIMIT) throw tooManyFields()
+      if (seen.size > fieldLimit) throw tooManyFields(fieldLimit)
     }
   }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Limits } from '../limits.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -17,18 +18,6 @@ declare module 'fastify' {
   }
 }
 
-/** Longest time from a patient request to its 503. The public Android client waits 10 s for an answer, WooCommerce's 30. */
-const PATIENCE_MS = 8_000
-/** Requests that may wait at once, some 10 kB each: 250 a second for all of their 8 s. Beyond it the next one is 503 at once. */
-const WAITING_LIMIT = 2_000
-/**
- * Requests of those waiting that read again at once. However many wait, they take no more connections than this from those
- * who create payments, and when the database is back, they are done at over 1,000 a second.
- */
-const READS_AT_ONCE = 4
-/** How long each of these waits after it has failed: at most 16 reads a second while the database is away. */
-const PAUSE_MS = 250
-
 type Patience = {
   /** By performance.now(). */
   until: number
@@ -42,7 +31,11 @@ type Patience = {
 type Waiting = { over: boolean; readAgain: () => Promise<void>; giveUp: () => void }
 
 /** Gives every request `patiently`. The first read is made at once; what fails with an outage waits for its turn. */
-export function registerPatience(app: FastifyInstance, isOutage: (error: unknown) => boolean) {
+export function registerPatience(
+  app: FastifyInstance,
+  isOutage: (error: unknown) => boolean,
+  limits: Limits['patience'],
+) {
   // In the order in which they wait. Without a connection: a turn takes one, as any request does.
   const waiting = new Set<Waiting>()
   let readers = 0
@@ -55,7 +48,7 @@ export function registerPatience(app: FastifyInstance, isOutage: (error: unknown
       const left = new AbortController()
       // Not request.signal, which already tells of a body that has been read.
       reply.raw.once('close', () => left.abort())
-      request.patience = { until: performance.now() + PATIENCE_MS, left: left.signal }
+      request.patience = { until: performance.now() + limits.ms, left: left.signal }
     }
     done()
   })
@@ -81,7 +74,7 @@ export function registerPatience(app: FastifyInstance, isOutage: (error: unknown
   /** Rejects with the last outage when its time is up, its client has left, or there is no room. */
   function wait<T>(read: () => Promise<T>, patience: Patience): Promise<T> {
     const { until, left } = patience
-    if (closing || left.aborted || waiting.size >= WAITING_LIMIT) return Promise.reject(patience.outage)
+    if (closing || left.aborted || waiting.size >= limits.waiting) return Promise.reject(patience.outage)
     return new Promise((resolve, reject) => {
       const call: Waiting = {
         over: false,
@@ -111,7 +104,7 @@ export function registerPatience(app: FastifyInstance, isOutage: (error: unknown
         left.removeEventListener('abort', call.giveUp)
       }
       waiting.add(call)
-      if (readers < READS_AT_ONCE) void serveWaiting()
+      if (readers < limits.readsAtOnce) void serveWaiting()
     })
   }
 
@@ -125,7 +118,7 @@ export function registerPatience(app: FastifyInstance, isOutage: (error: unknown
       if (call.over) continue
       if (closing) call.giveUp()
       else waiting.add(call)
-      await sleep(PAUSE_MS)
+      await sleep(limits.pauseMs)
     }
     readers--
   }

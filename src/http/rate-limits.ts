@@ -1,12 +1,7 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { tooManyRequests } from '../errors.ts'
-
-const WINDOW_MS = 60_000
-/** Wrong credentials for one public key from one address in a minute. */
-const FAILURES_PER_MINUTE = 20
-/** Unknown public keys from one address in a minute: shops with a revoked key among them, behind a balancer many. */
-const UNKNOWN_KEYS_PER_MINUTE = 100
+import type { Limits } from '../limits.ts'
 
 export type RateLimits = {
   /** Counts a request of an accepted key; throws 429 when the key has had its share of this minute. */
@@ -22,14 +17,18 @@ export type RateLimits = {
  * TRUST_PROXY everybody behind a balancer has one address, and nobody must be locked out by a neighbour. Unknown keys count
  * by address alone, since each may be another one; who is refused for them has no key either.
  */
-export async function registerRateLimits(app: FastifyInstance, requestsPerMinute: number): Promise<RateLimits> {
-  await app.register(rateLimit, { global: false, timeWindow: WINDOW_MS })
+export async function registerRateLimits(
+  app: FastifyInstance,
+  requestsPerMinute: number,
+  { windowMs, wrongSecrets, unknownKeys: unknownKeysLimit }: Limits['rates'],
+): Promise<RateLimits> {
+  await app.register(rateLimit, { global: false, timeWindow: windowMs })
   const requests = app.createRateLimit({ max: requestsPerMinute, keyGenerator: ({ publicKey }) => publicKey ?? '' })
   const failures = app.createRateLimit({
-    max: FAILURES_PER_MINUTE,
+    max: wrongSecrets,
     keyGenerator: ({ publicKey, ip }) => `${publicKey} ${ip}`,
   })
-  const unknownKeys = app.createRateLimit({ max: UNKNOWN_KEYS_PER_MINUTE, keyGenerator: ({ ip }) => ip })
+  const unknownKeys = app.createRateLimit({ max: unknownKeysLimit, keyGenerator: ({ ip }) => ip })
   const counted = (limit: typeof requests) => async (request: FastifyRequest) => {
     const state = await limit(request)
     if ('isExceeded' in state && state.isExceeded) throw tooManyRequests(state.max, state.ttlInSeconds)

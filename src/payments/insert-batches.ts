@@ -1,32 +1,20 @@
 import type { Queryable } from '../db/pool.ts'
 import { DEADLOCK_DETECTED, hasState, isRefusedRow } from '../db/sqlstates.ts'
 import { unavailable } from '../errors.ts'
+import type { Limits } from '../limits.ts'
 import type { Intent } from './intent.ts'
-
-/**
- * Batches under way at once: while some wait for the disk another is gathered, and PostgreSQL flushes what it finds
- * together.
- */
-const BATCHES_IN_FLIGHT = 4
-/** Rows of one statement: a full one takes a few milliseconds, which is what a request behind it waits longer. */
-const BATCH_ROWS = 200
-/** Intents that may wait for a batch: about a second's worth. Beyond it the service is overloaded, and says so at once. */
-const WAITING_LIMIT = 5_000
-/** Beyond it whoever waits for the answer has been given another one: what nobody knows of is better not stored. */
-const WAITING_LIMIT_MS = 1_000
-/** Two statements that meet on a unique constraint, each in its own order, deadlock: PostgreSQL ends one of them. */
-const DEADLOCK_RETRIES = 5
 
 type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
 
 /**
- * Answers a function that stores one intent and says whether it was new to every unique constraint. Calls that come at
+ * Returns a function that stores one intent and says whether it was new to every unique constraint. Calls that come at
  * the same time share one statement: one round trip and one wait for the disk. A lone call waits for nobody, each call
  * has its own answer, and a row that PostgreSQL refuses fails its own call only.
  */
 export function batchInserts(
   db: Queryable,
   onBatch: (rows: number, stored: number) => void,
+  { batchesInFlight, batchRows, waiting: waitingLimit, waitingMs, deadlockRetries }: Limits['inserts'],
 ): (intent: Intent) => Promise<boolean> {
   const waiting: Waiting[] = []
   let inFlight = 0
@@ -34,12 +22,12 @@ export function batchInserts(
 
   /** After the event loop has read what else has arrived, and never on a timer. */
   function schedule() {
-    if (scheduled || waiting.length === 0 || inFlight >= BATCHES_IN_FLIGHT) return
+    if (scheduled || waiting.length === 0 || inFlight >= batchesInFlight) return
     scheduled = true
     setImmediate(() => {
       scheduled = false
       refuseLate()
-      const batch = waiting.splice(0, BATCH_ROWS)
+      const batch = waiting.splice(0, batchRows)
       if (batch.length === 0) return
       inFlight++
       storeBatch(batch).finally(() => {
@@ -52,7 +40,7 @@ export function batchInserts(
 
   /** They wait in the order in which they came. */
   function refuseLate() {
-    const oldest = performance.now() - WAITING_LIMIT_MS
+    const oldest = performance.now() - waitingMs
     while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())
   }
 
@@ -61,6 +49,7 @@ export function batchInserts(
       const stored = await insertRows(
         db,
         batch.map(({ intent }) => intent),
+        deadlockRetries,
       )
       onBatch(batch.length, stored.size)
       for (const { intent, resolve } of batch) resolve(stored.has(intent.orderId))
@@ -76,14 +65,14 @@ export function batchInserts(
 
   return (intent) =>
     new Promise((resolve, reject) => {
-      if (waiting.length >= WAITING_LIMIT) return reject(unavailable())
+      if (waiting.length >= waitingLimit) return reject(unavailable())
       waiting.push({ intent, since: performance.now(), resolve, reject })
       schedule()
     })
 }
 
 /** The orderIds of the rows that are new. Sorted, so that two instances meet on shared keys in the same order. */
-async function insertRows(db: Queryable, intents: Intent[], retries = DEADLOCK_RETRIES): Promise<Set<string>> {
+async function insertRows(db: Queryable, intents: Intent[], retries: number): Promise<Set<string>> {
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
   try {
     const { rows } = await db.query<{ order_id: string }>(INSERT, [

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { LIMITS } from '../limits.ts'
 import { batchInserts } from './insert-batches.ts'
 import { type Intent, isOrderId } from './intent.ts'
 import { givenUpUntil, type Status } from './outcome.ts'
@@ -20,8 +21,8 @@ export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Status; utr: string | null }
 
 /** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
-export function createIntents(db: Queryable, onBatch: (rows: number, stored: number) => void) {
-  const store = batchInserts(db, onBatch)
+export function createIntents(db: Queryable, onBatch: (rows: number, stored: number) => void, limits = LIMITS.inserts) {
+  const store = batchInserts(db, onBatch, limits)
 
   /** Sends a query only if the merchantOrderId has the form of our orderIds. */
   async function isOrderIdOfAnother({ mid, orderId, merchantOrderId }: Intent): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
 import { hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
+import { LIMITS } from '../limits.ts'
 import type { Intent } from './intent.ts'
 import type { ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
 
@@ -47,18 +48,14 @@ export type PaymentException = {
 }
 
 /**
- * Unreadable bodies that are kept. Whoever signs could fill the disk with them; and a fault of the acquirer's software
- * shows in the first ones. When several come at once there may be a few more.
- */
-const UNREADABLE_LIMIT = 1_000
-/** What is kept of each: more than a whole notification has. */
-const UNREADABLE_LIMIT_BYTES = 2_048
-
-/**
  * Stores what the bank and the operator report: it changes intents, and what contradicts them is kept as an exception.
  * `onException` is called once for each exception, not for its repeats.
  */
-export function createReports(db: Queryable, onException: (kind: ExceptionKind) => void = () => undefined) {
+export function createReports(
+  db: Queryable,
+  onException: (kind: ExceptionKind) => void = () => undefined,
+  { kept, bytes } = LIMITS.unreadable,
+) {
   return {
     /** What a report about our orderId is judged by; undefined when there is no such intent. */
     async findReported({ orderId, status, utr, paidAt }: Report): Promise<ReportedIntent | undefined> {
@@ -199,7 +196,10 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
       if (rowCount === 1) onException(kind)
     },
 
-    /** Keeps the beginning of a signed body that could not be read, while there is room for it. */
+    /**
+     * Keeps the beginning of a signed body that could not be read, while there is room for it. When several come at once,
+     * a few more than the limit may be kept.
+     */
     async keepUnreadable(body: Buffer, now: Date): Promise<void> {
       const { rows } = await db.query<{ room: boolean; kept: number }>(
         `with stock as (
@@ -213,7 +213,7 @@ export function createReports(db: Queryable, onException: (kind: ExceptionKind) 
            returning 1
          )
          select room, (select count(*) from kept)::integer as kept from stock`,
-        [UNREADABLE_LIMIT, createHash('sha256').update(body).digest('hex'), toPlainText(body), now],
+        [kept, createHash('sha256').update(body).digest('hex'), toPlainText(body, bytes), now],
       )
       if (rows[0]?.kept === 1 || rows[0]?.room === false) onException('unreadable')
     },
@@ -268,10 +268,10 @@ function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {
   return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }
 
-/** The beginning of `body` as text that PostgreSQL takes: it has no NUL, and at most UNREADABLE_LIMIT_BYTES of UTF-8. */
-function toPlainText(body: Buffer): string {
+/** The beginning of `body` as text that PostgreSQL takes: it has no NUL, and at most `limitBytes` of UTF-8. */
+function toPlainText(body: Buffer, limitBytes: number): string {
   // In stream mode the decoder leaves out a character that is cut at the end.
-  const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, UNREADABLE_LIMIT_BYTES), { stream: true })
+  const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, limitBytes), { stream: true })
   // Twice, because a byte that is not UTF-8 becomes three bytes.
   return begin(Buffer.from(begin(body).replaceAll('\0', '\ufffd')))
 }

@@ -7,6 +7,7 @@ import { errorText, identifier } from '../fields.ts'
 import { ok, okText } from '../http/envelope.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import { nextDay, startOfIstDay } from '../ist.ts'
+import type { Limits } from '../limits.ts'
 import { authorizePartner } from '../merchants/authorize.ts'
 import type { Partners } from '../merchants/partners.ts'
 import type { SettlementReader } from './reader.ts'
@@ -73,16 +74,6 @@ const LISTS_RETRY_SECONDS = 1
 /** How long a list of 1,000,000 settlements takes a quick reader, for those who have to wait for its end. */
 const LONG_LIST_RETRY_SECONDS = 5
 
-/**
- * A reader holds one of the few connections that lists have, and a snapshot. It is cut off when it takes less than this in
- * the mean of the window: the slowest mobile links in use carry it. The window is long because TCP tells of taken bytes in
- * portions: a full buffer of 6 MB opens again when a sixteenth of it was read.
- */
-const SLOWEST_READER_BYTES_PER_SECOND = 16 * 1024
-const READER_WINDOW_SECONDS = 60
-/** With the second for which a key and a link are remembered, a reader that may not read any more is cut off within 5 s. */
-const READER_CHECK_INTERVAL_MS = 2_500
-
 export const fetchSettlementList = operation({
   path: '/v1/partner/fetchSettlementList',
   tag: 'Partner',
@@ -122,9 +113,9 @@ export const fetchSettlementList = operation({
       ],
     },
   }),
-  handle: ({ settlements, isLinked, findKey }: Dependencies) => {
+  handle: ({ settlements, isLinked, findKey, listLimits }: Dependencies) => {
     const shareList = shareReads<string | undefined>()
-    const turns = createTurns()
+    const turns = createTurns(listLimits)
     /** The partners that are reading a long list from this instance. */
     const readers = new Set<string>()
 
@@ -150,7 +141,7 @@ export const fetchSettlementList = operation({
       const { first, rest } = await settlements.long(mid, from, until, over)
       const mayRead = async () =>
         (await findKey(request.publicKey as string)) !== undefined && (await isLinked(pid, mid))
-      watchReader(reply, over, mayRead)
+      watchReader(reply, over, mayRead, listLimits)
       return reply.send(Readable.from(okText(FOUND, recordBatches(first, rest)), { objectMode: false }))
     }
   },
@@ -160,6 +151,7 @@ type Dependencies = {
   settlements: SettlementReader
   isLinked: Partners['isLinked']
   findKey: AccessKeys['find']
+  listLimits: Limits['lists']
 }
 
 /** One settlement as partners know it; every value is text. */
@@ -190,20 +182,25 @@ function whenOver({ raw }: FastifyReply): AbortSignal {
 }
 
 /** Cuts an answer off, never as a well-formed half, when its reader is too slow or may not read it any more. */
-function watchReader({ raw }: FastifyReply, over: AbortSignal, mayRead: () => Promise<boolean>) {
+function watchReader(
+  { raw }: FastifyReply,
+  over: AbortSignal,
+  mayRead: () => Promise<boolean>,
+  { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs }: Limits['lists'],
+) {
   if (over.aborted) return
   // Bytes at the ends of the window's intervals, oldest first.
   const taken: number[] = []
   const timer = setInterval(async () => {
     // What waits in this process was not taken.
     if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
-    if (taken.length > (READER_WINDOW_SECONDS * 1000) / READER_CHECK_INTERVAL_MS) {
+    if (taken.length > readerWindowMs / readerCheckIntervalMs) {
       const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
-      if (inWindow < SLOWEST_READER_BYTES_PER_SECOND * READER_WINDOW_SECONDS) raw.destroy()
+      if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
     }
     // A look-up that fails forbids nothing: the list of a database that is away ends by itself.
     if (!(await mayRead().catch(() => true))) raw.destroy()
-  }, READER_CHECK_INTERVAL_MS)
+  }, readerCheckIntervalMs)
   over.addEventListener('abort', () => clearInterval(timer))
 }
 

@@ -1,5 +1,6 @@
 import type { Database } from '../db/pool.ts'
 import { createReadRouter } from '../db/replica.ts'
+import type { Limits } from '../limits.ts'
 import { createSettlements, type Settlement, type Settlements } from './settlements.ts'
 
 /** A list of at most 1,000 settlements is `short`; of a longer one the batches come as its reader takes them. */
@@ -9,10 +10,13 @@ export type SettlementReader = ReturnType<typeof createSettlementReader>
  * Reads lists from a replica where there is one that is not behind, else from the primary. A short list is a query like any
  * other; a long one holds a connection of `listDb` for as long as its reader takes, so that payments keep those of `db`.
  */
-export function createSettlementReader({ db, listDb, replicaDb }: Databases) {
-  const fromPrimary = createSettlements(listDb, db)
-  const fromReplica = replicaDb && createSettlements(replicaDb)
-  const route = replicaDb && createReadRouter({ primary: db, replica: replicaDb })
+export function createSettlementReader(
+  { db, listDb, replicaDb }: Databases,
+  limits: Pick<Limits, 'lists' | 'database' | 'replica'>,
+) {
+  const fromPrimary = createSettlements(listDb, db, limits)
+  const fromReplica = replicaDb && createSettlements(replicaDb, replicaDb, limits)
+  const route = replicaDb && createReadRouter({ primary: db, replica: replicaDb }, limits.replica)
 
   function read<T>(work: (settlements: Settlements) => Promise<T>): Promise<T> {
     if (!route) return work(fromPrimary)

@@ -2,7 +2,8 @@ import type { Readable } from 'node:stream'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { escapeLiteral } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import { type Database, QUERY_TIMEOUT_MS } from '../db/pool.ts'
+import type { Database } from '../db/pool.ts'
+import { LIMITS, type Limits } from '../limits.ts'
 
 export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 
@@ -16,22 +17,6 @@ export type Settlement = {
   initiatedAt: string
   createdAt: string
 }
-
-/** Most rows that are read in one piece. Beyond it a list is streamed, on a connection that its reader holds. */
-const SHORT_LIST_ROWS = 1_000
-/**
- * Rows of one page of a long list, of which it holds two at most, however slow its reader. A list of 1,000,000 rows raised
- * the memory by 24 MB with pages of 1,000 rows, by 45 with 2,000 and by 70 with 5,000, and took as long.
- */
-const PAGE_ROWS = 1_000
-/** Rows that are spelled in one turn of the event loop: about a millisecond. Payments wait for no longer than that. */
-const BATCH_ROWS = 500
-
-/**
- * Longest wait for a page, which takes a few milliseconds: after a silent cut of the network it never comes. PostgreSQL has the same
- * limit for it, so that it does not go on with what nobody waits for.
- */
-const PAGE_LIMIT_MS = 5_000
 
 /** A moment comes as text in UTC, in the style that SETTINGS names; to_json took PostgreSQL 0.3 µs longer for each. */
 const COLUMNS = `
@@ -48,31 +33,37 @@ const SETTINGS = `set local enable_sort = off; set local datestyle = 'ISO'`
  * Read only, and one snapshot for all pages. No limit on the time between two pages, which is the reader's: the service
  * itself cuts off one that is too slow.
  */
-const BEGIN_LONG_LIST = `
+const beginLongList = (pageMs: number) => `
   begin isolation level repeatable read, read only;
   ${SETTINGS};
-  set local statement_timeout = ${PAGE_LIMIT_MS};
+  set local statement_timeout = ${pageMs};
   set local idle_in_transaction_session_timeout = 0`
 
 /**
  * What the bank has paid out. The operator's import writes it; see import.ts. `db` is for long lists, each of which holds
  * a connection for as long as its reader takes.
  */
-export function createSettlements(db: Database, shortListDb = db) {
+export function createSettlements(
+  db: Database,
+  shortListDb = db,
+  { lists, database: { queryTimeoutMs } }: Pick<Limits, 'lists' | 'database'> = LIMITS,
+) {
+  const { shortRows, pageRows, batchRows, pageMs } = lists
+
   return {
-    /** The same list as `list` in one piece, if it has at most SHORT_LIST_ROWS rows; else undefined. */
+    /** The same list as `list` in one piece, if it has at most `shortRows` rows; else undefined. */
     async shortList(mid: string, from: Date, until: Date): Promise<Settlement[] | undefined> {
       const query = {
         // One message, hence one transaction, which ends what was set.
-        text: `${SETTINGS}; ${pageStatement(mid, startOf(from), until, SHORT_LIST_ROWS + 1)}`,
+        text: `${SETTINGS}; ${pageStatement(mid, startOf(from), until, shortRows + 1)}`,
         rowMode: 'array' as const,
-        query_timeout: QUERY_TIMEOUT_MS,
+        query_timeout: queryTimeoutMs,
         // Every column as the text that it comes in, as COPY gives it.
         types: { getTypeParser: () => (text: string) => text },
       }
       const results = (await shortListDb.query(query)) as unknown as { rows: Columns[] }[]
       const rows = results.at(-1)?.rows ?? []
-      return rows.length > SHORT_LIST_ROWS ? undefined : rows.map(toSettlement)
+      return rows.length > shortRows ? undefined : rows.map(toSettlement)
     },
 
     /**
@@ -87,26 +78,26 @@ export function createSettlements(db: Database, shortListDb = db) {
         if (held) client.release(close)
         held = false
       }
-      const inTime = (text: string) => ({ text, query_timeout: QUERY_TIMEOUT_MS })
+      const inTime = (text: string) => ({ text, query_timeout: queryTimeoutMs })
       // A reader that has left never resumes this loop, so its end cannot be what releases the connection.
       const abort = () => release(true)
       signal.addEventListener('abort', abort, { once: true })
       const readPage = (after: Position) =>
-        readLines(client.query(copyTo(`copy (${pageStatement(mid, after, until, PAGE_ROWS)}) to stdout`)), abort)
+        readLines(client.query(copyTo(`copy (${pageStatement(mid, after, until, pageRows)}) to stdout`)), pageMs, abort)
       try {
         signal.throwIfAborted()
-        await client.query(inTime(BEGIN_LONG_LIST))
+        await client.query(inTime(beginLongList(pageMs)))
         signal.throwIfAborted()
         let page: string[] | undefined = await readPage(startOf(from))
         while (page) {
-          const last: string | undefined = page.length === PAGE_ROWS ? page.at(-1) : undefined
+          const last: string | undefined = page.length === pageRows ? page.at(-1) : undefined
           // PostgreSQL reads the next page while the reader takes this one.
           const next: Promise<string[]> | undefined =
             last === undefined ? undefined : readPage(positionOf(parseLine(last)))
           // If the reader leaves first, nobody awaits this promise, and its rejection must not end the process.
           next?.catch(() => undefined)
-          for (let i = 0; i < page.length; i += BATCH_ROWS) {
-            yield page.slice(i, i + BATCH_ROWS).map((line) => toSettlement(parseLine(line)))
+          for (let i = 0; i < page.length; i += batchRows) {
+            yield page.slice(i, i + batchRows).map((line) => toSettlement(parseLine(line)))
             // Without this pause a payment beside four long lists took 200 ms, and new database connections came too late
             // for lists, which were refused.
             await turnOfTheLoop()
@@ -159,10 +150,10 @@ function pageStatement(mid: string, after: Position, until: Date, limit: number)
  * The lines of a COPY, which took Node.js 1.8 µs a row where a query's rows took 3.2. `onSilence` is called when they do not
  * come in time, and has to close the connection.
  */
-async function readLines(rows: Readable, onSilence: () => void): Promise<string[]> {
+async function readLines(rows: Readable, limitMs: number, onSilence: () => void): Promise<string[]> {
   // If the connection is lost after the last row and before the end of the COPY, this event is the only one.
   rows.on('error', () => undefined)
-  const silence = setTimeout(onSilence, PAGE_LIMIT_MS)
+  const silence = setTimeout(onSilence, limitMs)
   try {
     const chunks: Buffer[] = []
     for await (const chunk of rows) chunks.push(chunk)

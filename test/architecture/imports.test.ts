@@ -8,16 +8,16 @@ const FOLDERS: Record<string, RegExp> = {
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   checkout: /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(operation|etag)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(zod|pg)$|^(config|errors|fields|ist|money)\.ts$|^(auth|cli|db|merchants|payments|settlements)\//,
-  db: /^npm:|^db\//,
+  db: /^npm:|^limits\.ts$|^db\//,
   dev: /./,
-  docs: /^npm:(zod|marked)$|^(errors|html)\.ts$|^http\/(envelope|input|etag)\.ts$|^docs\//,
+  docs: /^npm:(zod|marked)$|^(errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
   merchants: /^npm:zod$|^(errors|fields)\.ts$|^(db|merchants)\//,
   payments:
-    /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
+    /^npm:zod$|^(errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
-    /^npm:(zod|pg|pg-copy-streams|csv-parse)$|^(errors|fields|ist|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
+    /^npm:(zod|pg|pg-copy-streams|csv-parse)$|^(errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
 }
 
 /** The files that stand in no folder. The roots know everything but the operator's door and the checkout's. */
@@ -30,8 +30,10 @@ const FILES: Record<string, RegExp> = {
   'fields.ts': /^npm:zod$/,
   'html.ts': /^(?!.)/,
   'ist.ts': /^npm:zod/,
+  'limits.ts': /^(?!.)/,
   'log.ts': /^npm:pino$/,
   'money.ts': /^npm:zod$|^fields\.ts$/,
+  'shutdown.ts': /^(?!.)/,
 }
 
 /** What a file has to do with, told by what it says or imports. One file must not have to do with two that exclude each other. */

@@ -1,5 +1,4 @@
 import { describe, expect, it, vi } from 'vitest'
-import { LATENESS_LIMITS } from '../../src/http/overload.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
@@ -46,9 +45,8 @@ describe('payments beside the pay pages of another merchant', () => {
   }, 60_000)
 
   it('are still taken when pages, QRs and events are refused already, in words for people', async () => {
-    expect(LATENESS_LIMITS.pagesMs).toBeLessThan(LATENESS_LIMITS.operationsMs)
     const tooLateForPages = { pagesMs: Number.NEGATIVE_INFINITY, operationsMs: Number.POSITIVE_INFINITY }
-    const service = await startService({ latenessLimits: tooLateForPages })
+    const service = await startService({ limits: { lateness: tooLateForPages } })
     const { page, key, mid } = await newOrder(service)
     const [refused, ...others] = await Promise.all(
       [page, `${page}/qr.png`, `${page}/qr.svg`, `${page}/events`].map((url) => get(service, url)),

@@ -1,14 +1,17 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createOpenPlaces, networkOf, type OpenPlaces } from '../../src/checkout/open-places.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents } from '../../src/payments/intents.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
 
-const PLACES = 10_000
-const PAGES_OF_ORDER = 20
-const SCARCE_FROM = 5_000
-const SHARE_OF_ADDRESS = 200
+const {
+  open: PLACES,
+  openOfOrder: PAGES_OF_ORDER,
+  scarceFrom: SCARCE_FROM,
+  scarceOfAddress: SHARE_OF_ADDRESS,
+} = LIMITS.pages
 const EXPIRY_MINUTES = 15
 
 /** How many of `pages` get a place, 20 of each order, all from the addresses that `ipOf` names. */
@@ -23,7 +26,7 @@ function take({ take }: OpenPlaces, pages: number, ipOf: (page: number) => strin
 
 describe('the rules of places', () => {
   it('one address cannot take them all, and the next ones get a share each', () => {
-    const places = createOpenPlaces()
+    const places = createOpenPlaces(LIMITS.pages)
     expect(take(places, PLACES, () => '203.0.113.1')).toBe(SCARCE_FROM)
     expect(take(places, PLACES, () => '203.0.113.2')).toBe(SHARE_OF_ADDRESS)
     // All that begin with the same 64 bits are one address.
@@ -32,20 +35,22 @@ describe('the rules of places', () => {
   })
 
   it('many customers may share one address while there are enough', () => {
-    expect(take(createOpenPlaces(), SCARCE_FROM, () => '10.0.0.1')).toBe(SCARCE_FROM)
+    expect(take(createOpenPlaces(LIMITS.pages), SCARCE_FROM, () => '10.0.0.1')).toBe(SCARCE_FROM)
   })
 
-  it('an order has 20, wherever they are opened', () => {
-    const places = createOpenPlaces()
-    const given = Array.from({ length: 30 }, (_, i) => places.take('order', `10.0.0.${i}`)).filter(Boolean)
+  it('an order has its share, wherever its pages are opened', () => {
+    const places = createOpenPlaces(LIMITS.pages)
+    const given = Array.from({ length: PAGES_OF_ORDER + 10 }, (_, i) => places.take('order', `10.0.0.${i}`)).filter(
+      Boolean,
+    )
     expect(given.length).toBe(PAGES_OF_ORDER)
   })
 
   it('there are no more than all, from however many addresses, and one given back is there for the next, once', () => {
-    const places = createOpenPlaces()
+    const places = createOpenPlaces(LIMITS.pages)
     expect(take(places, PLACES + 100, (page) => `10.${page >> 8}.${page & 255}.1`)).toBe(PLACES)
     expect(places.take('new', '192.0.2.1')).toBeUndefined()
-    const others = createOpenPlaces()
+    const others = createOpenPlaces(LIMITS.pages)
     const leave = others.take('order', '10.0.0.1')
     leave?.()
     leave?.()

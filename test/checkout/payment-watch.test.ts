@@ -1,12 +1,13 @@
 import { request } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createPaymentWatch, type PageListener } from '../../src/checkout/payment-watch.ts'
+import { LIMITS } from '../../src/limits.ts'
 import type { Checkout } from '../../src/payments/intents.ts'
 import type { Status } from '../../src/payments/outcome.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
-const TICK_MS = 1_000
+const TICK_MS = LIMITS.pages.lookUpIntervalMs
 const OPENED = new Date('2026-03-31T18:00:00Z')
 const EXPIRY_MS = 15 * 60_000
 const GIVEN_UP_MS = EXPIRY_MS + 10 * 60_000
@@ -44,6 +45,7 @@ function watchOver(statuses: Map<string, Status>) {
       },
     },
     now: () => new Date(),
+    limits: LIMITS.pages,
     onError: (error) => errors.push(error),
   })
   return { watch, asked, errors, failWith: (error?: Error) => (failure = error) }

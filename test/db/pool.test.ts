@@ -5,7 +5,7 @@ import { createTestDatabase } from '../support/database.ts'
 
 it('a pool lets as many wait as its limit says, refuses one more at once as an outage, and serves those that waited', async () => {
   const database = await createTestDatabase()
-  const pool = createPool({ url: database.url, size: 2, log: { warn: () => undefined }, waitingLimit: 3 })
+  const pool = createPool({ url: database.url, size: 2, log: { warn: () => undefined }, waiting: 3 })
   try {
     const held = await Promise.all([pool.connect(), pool.connect()])
     const waiting = Promise.all(Array.from({ length: 3 }, () => pool.query('select 1 as one')))

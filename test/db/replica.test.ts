@@ -8,8 +8,9 @@ import { databaseUrl } from '../support/database-url.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
 import { type Key, LIST, newMerchant, newPartner, post, startService, type TestService } from '../support/service.ts'
 
+const REPLICA_LIMITS = { lagMs: 1_000, checkIntervalMs: 300, checkTimeoutMs: 500 }
 /** Longer than anything that the operator has imported may be missing in a list. */
-const BEYOND_LAG_LIMIT_MS = 3_500
+const BEYOND_LAG_LIMIT_MS = 1_200
 /** Only bounds a test that fails: the machine may be slow. */
 const PATIENCE = { timeout: 20_000, interval: 100 }
 
@@ -33,7 +34,7 @@ beforeAll(async () => {
   const url = databaseUrl(servers.primaryUrl, 'payments')
   await migrate(url)
   const replicated = { url, replicaUrl: databaseUrl(servers.replicaUrl, 'payments') }
-  service = await startService({ replicated })
+  service = await startService({ replicated, limits: { replica: REPLICA_LIMITS } })
   replica = service.replicaDb as Database
   recordLists('primary', service.db)
   recordLists('replica', replica)
@@ -138,7 +139,7 @@ describe('lists with a streaming replica', () => {
     for (const { pid: backend } of rows) process.kill(backend, 'SIGSTOP')
     try {
       // The choice of a moment ago is forgotten first: what is under way on a silent connection is not saved.
-      await sleep(1_500)
+      await sleep(REPLICA_LIMITS.checkIntervalMs + REPLICA_LIMITS.checkTimeoutMs + 200)
       expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3'], answeredBy: 'primary' })
     } finally {
       for (const { pid: backend } of rows) process.kill(backend, 'SIGCONT')

@@ -133,7 +133,7 @@ describe('a connection', () => {
   let service: TestService
   let port: number
   beforeAll(async () => {
-    service = await startService({ connectionLimits: { stalledMs: 1_000, requestMs: 1_000 } })
+    service = await startService({ limits: { connections: { stalledMs: 1_000, requestMs: 1_000 } } })
     await service.app.listen({ host: '127.0.0.1', port: 0 })
     port = (service.app.server.address() as { port: number }).port
   })
@@ -152,7 +152,7 @@ describe('a connection', () => {
 
   it('whose reader takes nothing gives its place to the next client', async () => {
     const places = 20
-    const crowded = await startService({ connectionLimits: { connections: places } })
+    const crowded = await startService({ limits: { connections: { connections: places } } })
     await crowded.app.listen({ host: '127.0.0.1', port: 0 })
     const { port } = crowded.app.server.address() as AddressInfo
     const large = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n'

@@ -19,10 +19,11 @@ import {
   unique,
 } from '../support/service.ts'
 
-/** Whatever the network does. */
-const LIMIT_MS = 2_000
-/** A call whose callers take a 503 for a final answer. */
-const PATIENCE_MS = 8_000
+/** Long before any other limit would end the wait. */
+const LIMITS_HERE = { lookUps: { ms: 100 }, answer: { ms: 200 }, patience: { ms: 1_000 }, inserts: { waitingMs: 150 } }
+/** The sum of the first two, and the rest for a machine that has other things to do. */
+const ANSWERED_WITHIN_MS = 2_000
+const PATIENCE_MS = LIMITS_HERE.patience.ms
 const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
 const STATUS = '/v1/payments/checkPaymentStatus'
 
@@ -34,7 +35,7 @@ let unseen: Key
 let partner: { pid: string; key: Key }
 let orderId: string
 beforeAll(async () => {
-  service = await startService({ acquirerSecrets: ACQUIRER_SECRETS })
+  service = await startService({ acquirerSecrets: ACQUIRER_SECRETS, limits: LIMITS_HERE })
   ;({ mid, key } = await newMerchant(service.db))
   unseen = await newKey(service.db, { mid })
   partner = await newPartner(service.db, mid)
@@ -61,7 +62,7 @@ function silence(pool: Database, part: string) {
   }
 }
 
-describe('503 within 2 s (contract B2) when no answer comes', () => {
+describe('503 in time when no answer comes', () => {
   const list = () =>
     post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key)
   const body = () => notification(orderId)
@@ -89,7 +90,7 @@ describe('503 within 2 s (contract B2) when no answer comes', () => {
     const tookMs = performance.now() - startedAt
     for (const { release } of silent) release()
     expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
-    expect(tookMs).toBeLessThan(LIMIT_MS)
+    expect(tookMs).toBeLessThan(ANSWERED_WITHIN_MS)
   })
 
   it('to a pay page, as a page', async () => {
@@ -101,7 +102,7 @@ describe('503 within 2 s (contract B2) when no answer comes', () => {
   })
 })
 
-describe('503 after 8 s to checkPaymentStatus when no answer comes', () => {
+describe('503 after its patience to checkPaymentStatus when no answer comes', () => {
   it.each([
     ['to its own query', 'merchant_order_id = $2'],
     ['to the look-up of its key', 'access_keys'],
@@ -114,7 +115,7 @@ describe('503 after 8 s to checkPaymentStatus when no answer comes', () => {
     silent.release()
     expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
     expect(tookMs).toBeGreaterThan(PATIENCE_MS - 100)
-    expect(tookMs).toBeLessThan(PATIENCE_MS + LIMIT_MS)
+    expect(tookMs).toBeLessThan(PATIENCE_MS + ANSWERED_WITHIN_MS)
   })
 })
 

@@ -5,11 +5,10 @@ import fastify from 'fastify'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { isOutage } from '../../src/db/outage.ts'
 import { registerPatience } from '../../src/http/patience.ts'
+import { LIMITS } from '../../src/limits.ts'
 
-const WAITING_LIMIT = 2_000
-const READS_AT_ONCE = 4
-/** Each of those pauses for a quarter of a second. */
-const READS_A_SECOND = 16
+const { waiting: WAITING_LIMIT, readsAtOnce: READS_AT_ONCE, pauseMs: PAUSE_MS } = LIMITS.patience
+const READS_A_SECOND = (READS_AT_ONCE * 1_000) / PAUSE_MS
 const READ_MS = 1
 
 const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
@@ -26,7 +25,7 @@ async function startPatient() {
     return { key: 'known' }
   }
   const app = fastify()
-  registerPatience(app, isOutage)
+  registerPatience(app, isOutage, LIMITS.patience)
   app.setErrorHandler((_error, _request, reply) => reply.code(503).send())
   // As a status call: a read for the key, and one for what is asked.
   app.get('/', { config: { patient: true } }, async (request) => {

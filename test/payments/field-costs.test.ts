@@ -1,7 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import fastify, { type FastifyInstance } from 'fastify'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { BODY_LIMIT_BYTES, registerInput } from '../../src/http/input.ts'
+import { registerInput } from '../../src/http/input.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { POSTS } from '../support/openapi.ts'
 import { startService } from '../support/service.ts'
 
@@ -13,7 +14,7 @@ const RATIO_LIMIT = 30
 /** What is slow once may have been interrupted; what is slow in the best of so many tries is slow. */
 const TRIES = 15
 /** Room for the other fields of the body and for their names. */
-const LARGEST_BYTES = BODY_LIMIT_BYTES - 1_024
+const LARGEST_BYTES = LIMITS.body.bytes - 1_024
 /** The largest that arrives, and those about as large as fields may be: the checks of those that pass go further. */
 const SIZES_BYTES = [LARGEST_BYTES, 2_000, 750]
 
@@ -96,8 +97,8 @@ beforeAll(async () => {
   await startService()
   unsubscribe('fastify.initialization', watch)
   for (const [path, schema] of schemas) {
-    const app = fastify({ bodyLimit: BODY_LIMIT_BYTES })
-    await registerInput(app)
+    const app = fastify({ bodyLimit: LIMITS.body.bytes })
+    await registerInput(app, LIMITS.body)
     app.post('/', { schema: { body: schema } }, async () => 'taken')
     await app.ready()
     const [media] = Object.values(POSTS[path]?.requestBody.content ?? {})

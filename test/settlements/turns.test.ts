@@ -1,13 +1,14 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
 import { createTurns } from '../../src/settlements/turns.ts'
 import { CREATE, intentFields, LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
 
-const LISTS = 100
+const LISTS = LIMITS.lists.ofPartner
 
 describe('the reads of one partner', () => {
   it('run two at a time in their order, apart from those of others, and go on after one that failed', async () => {
-    const turns = createTurns()
+    const turns = createTurns(LIMITS.lists)
     const begun: string[] = []
     const ends: (() => void)[] = []
     const inTurn = (pid: string, read: () => Promise<string>) => {
@@ -33,7 +34,7 @@ describe('the reads of one partner', () => {
   })
 
   it(`are ${LISTS} at most until their answers are taken, so that answers that nobody takes do not fill the memory`, () => {
-    const turns = createTurns()
+    const turns = createTurns(LIMITS.lists)
     const answers = Array.from({ length: LISTS }, () => new AbortController())
     expect(answers.filter((each) => turns.enter('P1', each.signal)).length).toBe(LISTS)
     expect(turns.enter('P1', new AbortController().signal)).toBe(false)

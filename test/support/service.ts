@@ -6,9 +6,8 @@ import { buildApp } from '../../src/app.ts'
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../../src/auth/credentials.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
-import { CONNECTION_LIMITS, type ConnectionLimits } from '../../src/http/connections.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
-import { LATENESS_LIMITS, type LatenessLimits } from '../../src/http/overload.ts'
+import { LIMITS, type Limits } from '../../src/limits.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
 import { createTestDatabase } from './database.ts'
@@ -41,6 +40,32 @@ export const ACQUIRER_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-t
 
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
+/** What a test hands in of each group; the rest is as shipped. */
+export type LimitChanges = { [Group in keyof Limits]?: Partial<Limits[Group]> }
+
+/**
+ * Functional tests wait ten times longer than callers do, so that a busy machine does not turn a 200 into a 503. A test works
+ * in the process of its service: one that decodes images must not have its pages refused for being late.
+ */
+const PATIENT: LimitChanges = {
+  answer: { ms: 10 * LIMITS.answer.ms },
+  lookUps: { ms: 10 * LIMITS.lookUps.ms },
+  database: {
+    connectTimeoutMs: 10 * LIMITS.database.connectTimeoutMs,
+    queryTimeoutMs: 10 * LIMITS.database.queryTimeoutMs,
+  },
+  inserts: { waitingMs: 10 * LIMITS.inserts.waitingMs },
+  lateness: { operationsMs: 10 * LIMITS.lateness.operationsMs, pagesMs: Number.POSITIVE_INFINITY },
+}
+
+function limitsWith(...changes: (LimitChanges | undefined)[]): Limits {
+  const groups = Object.entries(LIMITS).map(([group, limits]) => [
+    group,
+    Object.assign({}, limits, ...changes.map((change) => change?.[group as keyof Limits])),
+  ])
+  return Object.fromEntries(groups)
+}
+
 const started: (() => Promise<void>)[] = []
 
 // Such as one of too many listeners: on a server it stands in the log for every request.
@@ -64,10 +89,10 @@ export async function startService(
     rateLimitPerMinute?: number
     trustProxy?: string
     publicUrl?: string
-    connectionLimits?: Partial<ConnectionLimits>
+    /** What differs from the limits of functional tests. */
+    limits?: LimitChanges
     /** The service has no more rights in the database than an installation gives it; `db` and `listDb` are the test's own. */
     asServiceRole?: boolean
-    latenessLimits?: LatenessLimits
     /** A migrated database and a replica of it, which their maker removes. */
     replicated?: { url: string; replicaUrl: string }
   } = {},
@@ -76,13 +101,15 @@ export async function startService(
   const database = replicated ? { url: replicated.url, drop: async () => undefined } : await createTestDatabase()
   const lines: string[] = []
   const log = pino({ level: 'info', base: null }, { write: (line) => void lines.push(line) })
+  const limits = limitsWith(PATIENT, options.limits)
+  const listPool = (url: string) => createPool({ url, log, ...limits.database, ...limits.listDatabase })
   const poolsOf = (url: string) => ({
-    db: createPool({ url, size: 10, log }),
-    listDb: createPool({ url, size: 4, log, queryTimeoutMs: 0 }),
+    db: createPool({ url, size: 10, log, ...limits.database }),
+    listDb: listPool(url),
   })
   const { db, listDb } = poolsOf(database.url)
   const own = options.asServiceRole ? poolsOf(asRole(database.url, 'upi_service')) : { db, listDb }
-  const replicaDb = replicated && createPool({ url: replicated.replicaUrl, size: 4, log, queryTimeoutMs: 0 })
+  const replicaDb = replicated && listPool(replicated.replicaUrl)
   const clock = testClock('2026-03-31T18:29:59.000Z')
   const config = {
     publicUrl: options.publicUrl ?? PUBLIC_URL,
@@ -94,9 +121,6 @@ export async function startService(
     warnings: [],
   }
   const metrics = createMetrics({ requests: own.db, lists: own.listDb })
-  const connectionLimits = { ...CONNECTION_LIMITS, ...options.connectionLimits }
-  // A test works in the process of its service: one that decodes images must not have its pages refused for it.
-  const latenessLimits = options.latenessLimits ?? { ...LATENESS_LIMITS, pagesMs: Number.POSITIVE_INFINITY }
   const app = await buildApp({
     config,
     ...own,
@@ -104,8 +128,7 @@ export async function startService(
     log,
     metrics,
     now: clock.now,
-    connectionLimits,
-    latenessLimits,
+    limits,
   })
   started.push(async () => {
     await app.close()

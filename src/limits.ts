@@ -1,0 +1,260 @@
+/**
+ * Every time-out, size and count of the running service, each with its unit in its name. A number without a unit is a count.
+ * `buildApp` and the modules take them as an argument, so that a test of a limit hands in its own. The operator's guide has
+ * a table of them, which a test compares with this file.
+ *
+ * Not here: what the interface promises, such as the lengths of fields; and what the operator sets, see config.ts.
+ */
+export const LIMITS = {
+  /** What one client can hold. */
+  connections: {
+    /** Longest time for all of a request to arrive. A slow sender gets 408; a connection that never sends a byte is closed. */
+    requestMs: 10_000,
+    /** Load balancers usually close an idle connection after 60 s. Ours is longer, so that it is always they who close it. */
+    keepAliveMs: 75_000,
+    /**
+     * A connection is closed when nothing was read from or written to it for this long while a request is under way: its
+     * reader takes nothing. Node.js lets the first such period pass if something was written before it, hence 60 to 120 s.
+     * An open pay page gets a heartbeat every 20 s.
+     */
+    stalledMs: 60_000,
+    /**
+     * Requests under way on one connection. Browsers and proxies send one at a time. Each costs memory and a place in every
+     * queue before any is answered: 100,000 at once blocked the event loop for 3 s.
+     */
+    requestsUnderWay: 32,
+    /** 10,000 open pay pages, and 2,000 for all others. Each takes about 20 KB. */
+    connections: 12_000,
+    /** When this share of the connections is open, each new one closes the one that has waited for its client the longest. */
+    crowdedShare: 0.9,
+    /** Open files kept for the database, the log and the operator's listener: a process without a free one fails anywhere. */
+    filesKeptFree: 256,
+    /** How often slow connections are looked for. Closing one takes 0.2 ms: with 1,750 of them at once others waited 0.3 s. */
+    checkIntervalMs: 100,
+    headersBytes: 16 * 1024,
+    /** Browsers and proxies together send fewer. Node.js would silently drop the rest, perhaps an Idempotency-Key. */
+    headers: 100,
+  },
+
+  body: {
+    /** Every field at its longest fits, unless the redirect_url is long and mostly not ASCII. */
+    bytes: 16 * 1024,
+    /** 150,000 fields in 1 MiB blocked the event loop for 387 ms. */
+    fields: 100,
+  },
+
+  answer: {
+    /**
+     * Longest time from a complete request to the first byte of its answer; then it is 503. A handler may wait for a place
+     * in a batch, for a connection and for several queries, each with a limit of its own: this one bounds their sum. The
+     * look-up of credentials comes before it; together they stay below 2 s.
+     */
+    ms: 1_100,
+  },
+
+  /** Mean delay of timers in a second. A longer one means that more requests come than can be served: new ones get 503. */
+  lateness: {
+    operationsMs: 250,
+    /** Pay pages are refused first: anyone who knows an address can ask for them, and they ask again by themselves. */
+    pagesMs: 100,
+    sampleIntervalMs: 1_000,
+    /** How often the delay is measured. A timer that is in time is measured as this late, which is subtracted. */
+    resolutionMs: 10,
+  },
+
+  /** checkPaymentStatus waits for a database that is briefly away, since its callers take a 503 for a final answer. */
+  patience: {
+    /** The public Android client waits 10 s for an answer, WooCommerce's 30 s. */
+    ms: 8_000,
+    /** Requests that wait at once, about 10 kB each: 250 a second for all of the 8 s. One more gets 503 at once. */
+    waiting: 2_000,
+    /**
+     * Waiting requests that read at once. They take no more connections than this from requests that create payments, and
+     * when the database is back they are done at over 1,000 a second.
+     */
+    readsAtOnce: 4,
+    /** Pause after a failed read: 4 reads at once make at most 16 reads a second while the database is away. */
+    pauseMs: 250,
+  },
+
+  /** What a caller may do in `windowMs`; requests with an accepted key are the operator's to limit, see config.ts. */
+  rates: {
+    windowMs: 60_000,
+    /** Wrong secrets for one public key from one address. */
+    wrongSecrets: 20,
+    /** Unknown public keys from one address. Many shops can share it behind a balancer, and some may use a revoked key. */
+    unknownKeys: 100,
+  },
+
+  /** Keys and links of partners, which every request looks up. */
+  lookUps: {
+    /** How long a result is reused: a revoked key or a cut link must be known everywhere within 5 s. */
+    rememberedMs: 1_000,
+    /** Results remembered at once, "not found" among them; the oldest is forgotten first. */
+    remembered: 10_000,
+    /** Longest wait for a result: the rest of the request takes up to 1.1 s, and both together must stay below 2 s. */
+    ms: 600,
+    /** How long a key that was found keeps a query of its own. Most merchants have a customer more often. */
+    knownKeyMs: 60 * 60 * 1000,
+    /** Such keys at once; the one that was used the longest ago is forgotten first. */
+    knownKeys: 10_000,
+    /** Look-ups of all other keys are gathered for this long and share a query: 100 queries a second, whatever is sent. */
+    gatherMs: 10,
+  },
+
+  /** The connections of requests; config.ts says how many there are. */
+  database: {
+    /**
+     * Longest wait for a free connection, and for a new one to be made. This and the next one also bound how long the pool
+     * is full of dead connections: after the database's return the first success has to come within a second.
+     */
+    connectTimeoutMs: 700,
+    /** Longest wait for a result, by our own clock: over a silently cut network nothing ever comes. */
+    queryTimeoutMs: 900,
+    /** An idle connection is closed after this time, so that what a burst has opened goes back to the other instances. */
+    idleTimeoutMs: 10_000,
+    /**
+     * Requests that wait for a free connection; one more is refused at once. On two busy cores ten connections serve fewer
+     * in the time that each may wait: later ones would wait for nothing, and keep memory.
+     */
+    waiting: 1_000,
+  },
+
+  /** Where these pools differ from `database`: the connections of long lists, to the primary and to the replica each. */
+  listDatabase: {
+    size: 4,
+    /** None: a list takes as long as its reader. Its pages have a limit of their own. */
+    queryTimeoutMs: 0,
+    /** Lists hold their connections for seconds, so more of them would wait for nothing. */
+    waiting: 100,
+  },
+
+  replica: {
+    /** A list holds all that the primary had written this long ago; else it is read from the primary. */
+    lagMs: 3_000,
+    /** How often the two are compared while lists are asked for. */
+    checkIntervalMs: 1_000,
+    /** Longest wait for each of the two: the pool of lists has no limit, and a silently cut replica never answers. */
+    checkTimeoutMs: 500,
+  },
+
+  /** Intents that arrive together are stored by one statement. */
+  inserts: {
+    /** While some batches wait for the disk another is gathered, and PostgreSQL flushes together what it finds. */
+    batchesInFlight: 4,
+    /** A full batch takes a few milliseconds, by which a request behind it waits longer. */
+    batchRows: 200,
+    /** Intents that wait for a batch: about a second's worth. One more is refused at once. */
+    waiting: 5_000,
+    /** After 1.1 s the caller has received 503: storing the intent then would create an order that no client knows about. */
+    waitingMs: 1_000,
+    /** Two statements that meet on a unique constraint, each in its own order, deadlock, and PostgreSQL ends one of them. */
+    deadlockRetries: 5,
+  },
+
+  /** Signed notifications that could not be read. */
+  unreadable: {
+    /** Anyone who can sign could fill the disk with them. A fault of the acquirer's software shows in the first ones. */
+    kept: 1_000,
+    /** What is kept of each: a whole notification has less. */
+    bytes: 2_048,
+  },
+
+  /** Settlements. */
+  lists: {
+    /** Longest list that is read in one piece. A longer one is streamed, over a connection that its reader holds. */
+    shortRows: 1_000,
+    /**
+     * Rows of one page of a long list, which holds two pages at most, however slow its reader. A list of 1,000,000 rows
+     * took 24 MB with pages of 1,000 rows, 45 MB with 2,000 and 70 MB with 5,000, and the same time.
+     */
+    pageRows: 1_000,
+    /** Rows that are turned into JSON in one turn of the event loop, in about 1 ms. Payments wait no longer for them. */
+    batchRows: 500,
+    /**
+     * Longest wait for a page, which takes a few milliseconds: after a silent cut of the network it never comes. PostgreSQL
+     * has the same limit for it, so that it does not go on when nobody waits.
+     */
+    pageMs: 5_000,
+    /** Lists of one partner that are read at once: a fifth of the ten connections that payments have by default. */
+    readsOfPartner: 2,
+    /**
+     * Lists of one partner that were asked for and not yet taken. A read takes a few milliseconds, so the last one waits
+     * less than 0.5 s; a partner who takes none of them leaves 25 MB in memory.
+     */
+    ofPartner: 100,
+    /**
+     * A reader of a long list holds one of 4 connections and a snapshot of the database. It is cut off when it takes less
+     * than this, on average over the window: the slowest mobile links in use carry it.
+     */
+    slowestReaderBytesPerSecond: 16 * 1024,
+    /** Long, because TCP reports taken bytes in portions: a full buffer of 6 MB opens when a sixteenth of it was read. */
+    readerWindowMs: 60_000,
+    /** With the 1 s for which a key and a link are remembered, a reader who may not read any more is cut off within 5 s. */
+    readerCheckIntervalMs: 2_500,
+  },
+
+  /** Pay pages, their events and QR codes. */
+  pages: {
+    /**
+     * Look-ups of orders at once. Anyone can ask for them, and more would take the connections of payments: with 1,280 at
+     * once 50 % of creates found no connection.
+     */
+    lookUps: 100,
+    /** Pages with events that are open at once in one instance; each holds a connection. */
+    open: 10_000,
+    /** Of one order: whoever knows its address must not take the places of all other customers. */
+    openOfOrder: 20,
+    /** From this many on places are scarce, and each address gets only its share. */
+    scarceFrom: 5_000,
+    /** The share. Not earlier: an office, a mobile network or a balancer without TRUST_PROXY gives many people one address. */
+    scarceOfAddress: 200,
+    /** How often open pages are looked up, all of them in one query. */
+    lookUpIntervalMs: 1_000,
+    /** A heartbeat comes with every 20th look-up, so that no proxy closes a connection on which nothing happens. */
+    heartbeatLookUps: 20,
+    /**
+     * How soon a browser whose connection was lost asks again, spread over this range: when an instance stops, 10,000 pages
+     * would otherwise come to another one at the same moment.
+     */
+    comeBackFromMs: 1_000,
+    comeBackToMs: 4_000,
+    /** QR images remembered: enough for the payments of a busy minute. A usual PNG has 1.8 kB, a usual SVG 14 kB. */
+    qrImages: 1_000,
+    /** The longest link makes an SVG of 117 kB: without a limit of bytes 1,000 of them were 117 MB. */
+    qrImagesBytes: 8 * 1024 * 1024,
+    /** Images that wait to be drawn; the last of 100 waits for about 0.5 s. */
+    qrsWaiting: 100,
+    /** How long a browser or proxy may keep a QR, so that one is not shown for much longer than it may be paid. */
+    qrMaxAgeSeconds: 30,
+  },
+
+  /** The listener of OPS_PORT. */
+  ops: {
+    /** Longest time for a request to arrive, and for its reader to take nothing of the answer. */
+    requestMs: 10_000,
+    /** Scrapers and operators. They are part of the open files that customers' connections leave free. */
+    connections: 64,
+  },
+
+  shutdown: {
+    /**
+     * Longest wait for what is under way, since a long list is read as slowly as its client likes. With the drain of 5 s it
+     * stays below the 30 s after which container platforms kill.
+     */
+    closeMs: 20_000,
+    /** npm delivers Ctrl-C twice; a second signal within this time is ignored. */
+    repeatedSignalMs: 1_000,
+  },
+
+  log: {
+    /** Lines are written together: one system call a line took 4 % of a request. */
+    bufferBytes: 8_192,
+    /** The longest that a line waits to be written, and what is lost of the log when the process is killed. */
+    flushIntervalMs: 500,
+    /** What is kept while nothing can be written, such as on a full disk; further lines are lost. */
+    keptBytes: 1024 * 1024,
+  },
+}
+
+export type Limits = typeof LIMITS

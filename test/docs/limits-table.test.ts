@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { headersTooLarge, tooManyLists } from '../../src/errors.ts'
+import { LIMITS } from '../../src/limits.ts'
+
+const GUIDE = readFileSync(new URL('../../src/docs/guides/operator.md', import.meta.url), 'utf8')
+const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
+
+const count = (number: number) => number.toLocaleString('en-US')
+const seconds = (ms: number) => `${ms / 1000} s`
+const kib = (bytes: number) => `${bytes / 1024} KiB`
+const mib = (bytes: number) => `${bytes / 1024 ** 2} MiB`
+
+const { connections, body, answer, patience, lookUps, database, inserts, listDatabase, lateness } = LIMITS
+const { lists, pages, rates, unreadable, shutdown } = LIMITS
+
+/** The table as it follows from the limits. The last rows are limits of commands and of PostgreSQL, which stand elsewhere. */
+const ROWS = [
+  `request: all of it must arrive / idle connection kept | ${seconds(connections.requestMs)} / ${seconds(connections.keepAliveMs)}`,
+  `headers: bytes / number | ${kib(connections.headersBytes)} / ${connections.headers}`,
+  `connections | ${count(connections.connections)}; at most the open files that \`ulimit -n\` allows, less ${connections.filesKeptFree}`,
+  `requests under way on one connection / its reader takes nothing | ${connections.requestsUnderWay} / ${connections.stalledMs / 1000} to ${seconds(2 * connections.stalledMs)}, then it is closed`,
+  `body: bytes / fields | ${kib(body.bytes)} / ${body.fields}`,
+  `answer, once the body has arrived | ${seconds(answer.ms)}, then 503`,
+  `checkPaymentStatus while the database is away: time / calls that wait / that read at once | ${seconds(patience.ms)}, then 503 / ${count(patience.waiting)} / ${patience.readsAtOnce}`,
+  `look-up of a key or a link, each try | ${seconds(lookUps.ms)}`,
+  `database: wait for a connection / query / idle connection kept | ${seconds(database.connectTimeoutMs)} / ${seconds(database.queryTimeoutMs)} / ${seconds(database.idleTimeoutMs)}`,
+  `intents waiting to be stored: number / time | ${count(inserts.waiting)} / ${seconds(inserts.waitingMs)}`,
+  `waiting for a connection of the pool: requests / long lists | ${count(database.waiting)} / ${listDatabase.waiting}, then 503`,
+  `event-loop lag: pay pages and QR codes / the operations | ${lateness.pagesMs} ms / ${lateness.operationsMs} ms, then 503`,
+  `long list (over ${count(lists.shortRows)} rows): a page from the database | ${seconds(lists.pageMs)}`,
+  `long lists at once: of a partner / of an instance | 1, then 429 / ${listDatabase.size}, then 503`,
+  `lists of a partner at once: read / asked for and not yet taken | ${lists.readsOfPartner} / ${lists.ofPartner}, then 429`,
+  `slowest reader of a long list | ${kib(lists.slowestReaderBytesPerSecond)}/s on average over ${seconds(lists.readerWindowMs)}, then cut off`,
+  `open pay pages with events: all / of one order / of one address, once ${count(pages.scarceFrom)} are open | ${count(pages.open)} / ${pages.openOfOrder} / ${pages.scarceOfAddress}`,
+  `QR images remembered | ${count(pages.qrImages)}, ${mib(pages.qrImagesBytes)}`,
+  `requests of a key / wrong secrets of a key and address | ${count(DEFAULTS.rateLimitPerMinute)} / ${rates.wrongSecrets} a minute`,
+  `unknown public keys of an address | ${rates.unknownKeys} a minute, then 429; all of them share ${1000 / lookUps.gatherMs} queries a second`,
+  `unreadable notifications kept: number / of each | ${count(unreadable.kept)} / ${kib(unreadable.bytes)}`,
+  `shutdown: drain / what is under way | ${DEFAULTS.shutdownDrainSeconds} s / ${seconds(shutdown.closeMs)}`,
+].map((row) => `| ${row} |`)
+
+const NOT_OF_THE_SERVICE = /^\| (migration|import|PostgreSQL)\b/
+
+describe('the limits', () => {
+  it('are what the operator’s guide says', () => {
+    const [, section = ''] = GUIDE.split('\n## Limits\n')
+    const [table = ''] = section.trimStart().split('\n\n')
+    const [, , ...rows] = table.split('\n')
+    expect(rows.filter((row) => !NOT_OF_THE_SERVICE.test(row))).toEqual(ROWS)
+  })
+
+  it('are what refusals tell callers', () => {
+    expect(headersTooLarge().message).toContain(`at most ${kib(connections.headersBytes)} `)
+    expect(tooManyLists(1).message).toContain(`at most ${lists.ofPartner} at once`)
+  })
+
+  it('add up to 503 within 2 s while the database is away', () => {
+    expect(lookUps.ms + answer.ms).toBeLessThan(2_000)
+    // The caller of an intent that still waits to be stored has not been answered yet.
+    expect(inserts.waitingMs).toBeLessThan(answer.ms)
+  })
+
+  it('let nobody read on for 5 s after the key was revoked or the link was cut', () => {
+    expect(lookUps.rememberedMs + lists.readerCheckIntervalMs + lookUps.ms).toBeLessThan(5_000)
+  })
+
+  it('leave a connection to others than open pay pages, and refuse pay pages before payments', () => {
+    expect(pages.open).toBeLessThan(connections.connections * connections.crowdedShare)
+    expect(lateness.pagesMs).toBeLessThan(lateness.operationsMs)
+  })
+
+  it('end the process before container platforms kill it, after 30 s', () => {
+    expect(DEFAULTS.shutdownDrainSeconds * 1000 + shutdown.closeMs).toBeLessThan(30_000)
+  })
+})

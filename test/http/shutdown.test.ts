@@ -1,0 +1,69 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { createShutdown } from '../../src/shutdown.ts'
+import { basic, form, LIST, newMerchant, newPartner, startService } from '../support/service.ts'
+
+const LIMITS = { closeMs: 500, repeatedSignalMs: 100 }
+
+/** How a process on its way out ended, and what it logged; `close` is what is still under way. */
+function begin(close: () => Promise<void>) {
+  const lines: { msg: string }[] = []
+  const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line)) })
+  const codes: number[] = []
+  const shutdown = createShutdown({ drainSeconds: 0, log, close, exit: (code) => codes.push(code) }, LIMITS)
+  return { shutdown, codes, messages: () => lines.map(({ msg }) => msg) }
+}
+
+it('the service ends in its time, with 1, however slowly somebody reads a list', async () => {
+  const service = await startService()
+  const { mid } = await newMerchant(service.db)
+  const { pid, key } = await newPartner(service.db, mid)
+  // More than the sockets in between hold, so that the service is never done with it.
+  await service.listDb.query(
+    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+     select $1, 'UTR' || i, 1, 'BRN', 'SUCCESS', '2026-01-15', '2026-01-15' from generate_series(1, 100000) i`,
+    [mid],
+  )
+  await service.app.listen({ host: '127.0.0.1', port: 0 })
+  const body = form({ pid, mid, s_date: '15-01-2026', e_date: '15-01-2026' })
+  const { port } = service.app.server.address() as AddressInfo
+  const reader = connect(port, '127.0.0.1').on('error', () => undefined)
+  reader.write(
+    `POST ${LIST} HTTP/1.1\r\nhost: x\r\nauthorization: ${basic(key)}\r\n` +
+      `content-type: application/x-www-form-urlencoded\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  )
+  await once(reader, 'readable')
+
+  let closed = false
+  const { shutdown, codes, messages } = begin(async () => {
+    await service.app.close()
+    closed = true
+  })
+  await shutdown.stop('SIGTERM')
+  expect([codes, closed]).toEqual([[1], false])
+  expect(messages()).toEqual(['stopping', 'stopped what was still under way'])
+  reader.destroy()
+  await expect.poll(() => closed, { timeout: 10_000 }).toBe(true)
+})
+
+it('a service with nothing under way ends with 0', async () => {
+  const { shutdown, codes, messages } = begin(async () => undefined)
+  expect(shutdown.isDraining()).toBe(false)
+  const stopping = shutdown.stop('SIGTERM')
+  expect(shutdown.isDraining()).toBe(true)
+  await stopping
+  expect([codes, messages()]).toEqual([[0], ['stopping', 'stopped']])
+})
+
+it('a second signal ends the service at once, unless it is the same Ctrl-C delivered twice', async () => {
+  const { shutdown, codes } = begin(() => new Promise(() => undefined))
+  const stopping = shutdown.stop('SIGINT')
+  await shutdown.stop('SIGINT')
+  expect(codes).toEqual([])
+  await new Promise((resolve) => setTimeout(resolve, LIMITS.repeatedSignalMs + 50))
+  await shutdown.stop('SIGINT')
+  expect(codes).toEqual([1])
+  await stopping
+})
