@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { paymentNotification, requireSignature } from './acquirer/payment-notification.ts'
+import { keepUnreadable, paymentNotification, requireSignature } from './acquirer/payment-notification.ts'
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
 import { createKeyFinder } from './auth/find-keys.ts'
@@ -170,6 +170,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   if (takesNotifications) {
     await app.register(async (acquirer) => {
       requireSignature(acquirer, { secrets: config.acquirerSecrets, now, fieldLimit: limits.body.fields })
+      keepUnreadable(acquirer, { reports, now })
       for (const operation of OPERATIONS.acquirer) operation.register(acquirer, { reports, now })
     })
   }

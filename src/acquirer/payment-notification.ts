@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
-import { badRequest, notificationRefused, notificationUnsigned, orderNotFound } from '../errors.ts'
+import { badRequest, Failure, notificationRefused, notificationUnsigned, orderNotFound } from '../errors.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { operation, success } from '../http/operation.ts'
@@ -74,7 +74,6 @@ export const paymentNotification = operation({
     example: {},
   }),
   route: {
-    attachValidation: true,
     // Before the fields are judged: a refusal of a known order can then be found by it in the log.
     preValidation: (request, _reply, done) => {
       const orderId = (request.body as { orderId?: unknown } | null)?.orderId
@@ -83,13 +82,8 @@ export const paymentNotification = operation({
     },
   },
   handle: ({ reports, now }: { reports: Reports; now: () => Date }) => {
-    return async (request) => {
-      if (request.validationError) {
-        // It may be money, and the acquirer may not send it again after a 400.
-        await reports.keepUnreadable(request.signedBody, now())
-        throw request.validationError
-      }
-      const { orderId, status, UTR: utr, amount, paidAt } = request.body
+    return async ({ body }) => {
+      const { orderId, status, UTR: utr, amount, paidAt } = body
       const report = { orderId, status, utr, amount, paidAt }
       const recorded = await recordReport(reports, report, { reason: 'notification', now })
       if (!('exception' in recorded)) return {}
@@ -105,6 +99,16 @@ export const paymentNotification = operation({
     }
   },
 })
+
+/** Keeps what is refused with 400 although it is signed: it may be money, and the acquirer may not send it again. */
+export function keepUnreadable(app: FastifyInstance, { reports, now }: { reports: Reports; now: () => Date }) {
+  app.setErrorHandler(async (error, { signedBody }) => {
+    if (signedBody && error instanceof Failure && error.code === 'badRequest') {
+      await reports.keepUnreadable(signedBody, now())
+    }
+    throw error
+  })
+}
 
 /** Lets `app`, a scope of its own, take only what is signed with one of `secrets`; else 401. */
 export function requireSignature(

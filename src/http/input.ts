@@ -1,14 +1,16 @@
 import formBody from '@fastify/formbody'
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, FastifyTypeProvider } from 'fastify'
 import type * as z from 'zod'
-import { badRequest, bodyEncoded, Failure } from '../errors.ts'
+import { badRequest, bodyEncoded } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
 import type { Limits } from '../limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The bytes that were signed, on routes of registerSignedJson. */
-    signedBody: Buffer
+    /** What was sent as the body, on routes of registerSignedJson. */
+    sentBytes: Buffer | undefined
+    /** The same, once its signature was accepted. */
+    signedBody: Buffer | undefined
   }
 }
 
@@ -21,18 +23,19 @@ export interface ZodTypeProvider extends FastifyTypeProvider {
 }
 
 /**
- * Takes both body parsers into `app`, and the compiler that turns a zod schema into one 400 that names every fault.
- * A parser hands a body that it cannot read on as a Failure: thrown inside a parser it would end the process.
+ * Takes both kinds of bodies into `app`, and the compiler that turns a zod schema into one 400 that names every fault. The
+ * parsers hand on a form's text and the bytes of JSON as they are; they are read in a hook, which may throw: an error
+ * thrown inside a parser would end the process.
  */
 export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
-  await app.register(formBody, {
-    bodyLimit: limits.bytes,
-    parser: ((text: string) => parseForm(text, limits.fields)) as (text: string) => Fields,
+  await app.register(formBody, { bodyLimit: limits.bytes, parser: asIs })
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.addHook('preValidation', (request, _reply, done) => {
+    if (typeof request.body === 'string') request.body = parseForm(request.body, limits.fields)
+    else if (Buffer.isBuffer(request.body)) request.body = parseJson(request.body, limits.fields)
+    done()
   })
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
-    parseJson(body, limits.fields),
-  )
   app.setValidatorCompiler(compileBody)
   // After the credentials and before the body: bytes in a coding are no form, and unpacking them would undo the limit.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
@@ -52,24 +55,32 @@ export function registerSignedJson(
   accept: (request: FastifyRequest, body: Buffer) => void,
 ) {
   app.removeAllContentTypeParsers()
-  app.decorateRequest('signedBody')
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) => body)
-  app.addHook('preValidation', async (request) => {
-    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+  app.decorateRequest('sentBytes', undefined)
+  app.decorateRequest('signedBody', undefined)
+  // Not as the body, which the hook of registerInput would read before its signature was checked.
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
+    request.sentBytes = body
+    done(null)
+  })
+  app.addHook('preValidation', (request, _reply, done) => {
+    const body = request.sentBytes ?? Buffer.alloc(0)
     accept(request, body)
     request.signedBody = body
     request.body = parseJson(body, fieldLimit)
+    done()
   })
 }
 
-/** `application/x-www-form-urlencoded`, read strictly: what is no UTF-8 or no percent-encoding is refused. */
-function parseForm(body: string, fieldLimit: number): Fields | Failure {
+const asIs = (text: string) => text as unknown as Record<string, unknown>
+
+/** `application/x-www-form-urlencoded`, read strictly: what is not UTF-8 or not percent-encoding is refused. */
+function parseForm(body: string, fieldLimit: number): Fields {
   const fields: Fields = Object.create(null)
   if (body === '') return fields
   const pairs = body.split('&')
-  if (pairs.length > fieldLimit) return tooManyFields(fieldLimit)
-  // Bytes that are no UTF-8 have become U+FFFD before the text reaches us.
-  if (body.includes('\uFFFD')) return malformedForm()
+  if (pairs.length > fieldLimit) throw tooManyFields(fieldLimit)
+  // Bytes that are not UTF-8 have become U+FFFD before the text reaches us.
+  if (body.includes('\uFFFD')) throw malformedForm()
   try {
     for (const pair of pairs) {
       if (pair === '') continue
@@ -83,7 +94,7 @@ function parseForm(body: string, fieldLimit: number): Fields | Failure {
       }
     }
   } catch {
-    return malformedForm()
+    throw malformedForm()
   }
   return fields
 }
@@ -100,19 +111,21 @@ const malformedForm = () =>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-function parseJson(body: Buffer, fieldLimit: number): Fields | Failure {
+function parseJson(body: Buffer, fieldLimit: number): Fields {
+  let text: string
+  let value: unknown
   try {
-    const text = utf8.decode(body)
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      markFaultyFields(value as Fields, text, fieldLimit)
-      return value as Fields
-    }
-  } catch (error) {
-    if (error instanceof Failure) return error
+    text = utf8.decode(body)
+    value = JSON.parse(text)
+  } catch {
+    throw malformedJson()
   }
-  return badRequest('The body must be one JSON object in UTF-8')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformedJson()
+  markFaultyFields(value as Fields, text, fieldLimit)
+  return value as Fields
 }
+
+const malformedJson = () => badRequest('The body must be one JSON object in UTF-8')
 
 /** A string, as a name if a colon follows; a number; or a run of what opens or closes values that hold others. */
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g
@@ -164,8 +177,7 @@ function canonical(number: string): string {
 
 const compileBody: FastifySchemaCompiler<z.ZodObject> = ({ schema }) => {
   const names = Object.keys(schema.shape)
-  return (body: Fields | Failure | null) => {
-    if (body instanceof Failure) return { error: body }
+  return (body: Fields | null | undefined) => {
     const fields: Fields = {}
     for (const name of names) {
       const value = body?.[name] ?? undefined
@@ -173,7 +185,7 @@ const compileBody: FastifySchemaCompiler<z.ZodObject> = ({ schema }) => {
     }
     const result = schema.safeParse(fields)
     const stranger =
-      body !== null && REPEATED in body && Object.keys(body).some((name) => isRepeatedStranger(name, body))
+      body != null && REPEATED in body && Object.keys(body).some((name) => isRepeatedStranger(name, body))
     if (result.success && !stranger) return { value: result.data }
     return { error: badRequest(describeFaults(result.error?.issues ?? [], stranger)) }
   }
