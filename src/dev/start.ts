@@ -1,9 +1,11 @@
 // What `npm start` runs: the service, and what it lacks on a fresh clone: a database and somebody to try it as.
 import { randomBytes } from 'node:crypto'
+import { exitIfPortsAreBusy } from './busy-ports.ts'
 import { bringDatabase, bringsDatabase } from './checkout-database.ts'
 import { ensureDemo } from './demo.ts'
 import { demoCommands } from './demo-commands.ts'
 
+await exitIfPortsAreBusy()
 if (process.stdout.isTTY) await import('./pretty-log.ts')
 
 if (bringsDatabase()) {
