@@ -4,7 +4,9 @@ import { exitIfPortsAreBusy } from './busy-ports.ts'
 import { bringDatabase, bringsDatabase } from './checkout-database.ts'
 import { ensureDemo } from './demo.ts'
 import { demoCommands } from './demo-commands.ts'
+import { readEnvFile } from './env-file.ts'
 
+readEnvFile()
 await exitIfPortsAreBusy()
 if (process.stdout.isTTY) await import('./pretty-log.ts')
 

@@ -3,7 +3,9 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { bringDatabase, bringsDatabase } from './checkout-database.ts'
+import { readEnvFile } from './env-file.ts'
 
+readEnvFile()
 if (bringsDatabase()) {
   await bringDatabase()
   // The service is to find the database by itself, and bring its demo data.

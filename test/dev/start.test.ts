@@ -1,22 +1,29 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { createInterface } from 'node:readline'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { namingLine } from '../cli/ops.ts'
 import { ROOT } from '../guides/guides.ts'
 import { run } from '../guides/interpreters.ts'
+import { createTestDatabase } from '../support/database.ts'
 
-const START = [process.execPath, join(ROOT, 'src/dev/with-install.mjs'), 'src/dev/start.ts'] as const
-/** No setting of whoever runs the tests, and no database: a start that gets so far would bring one of its own. */
-const NOTHING_SET = {
-  DATABASE_URL: '',
-  DATABASE_URL_FILE: '',
-  PUBLIC_URL: '',
-  NODE_ENV: '',
-  HOST: '',
-  npm_lifecycle_event: '',
-}
+const NODE = process.execPath
+const WITH_INSTALL = join(ROOT, 'src/dev/with-install.mjs')
+const SETTINGS = [
+  'DATABASE_URL',
+  'DATABASE_URL_FILE',
+  'DATABASE_MIGRATE_URL',
+  'PUBLIC_URL',
+  'NODE_ENV',
+  'HOST',
+  'OPS_HOST',
+]
+// Whoever runs the tests may have set them.
+for (const name of SETTINGS) delete process.env[name]
 
 let folder: string
 beforeEach(() => {
@@ -33,14 +40,15 @@ async function busyPort(): Promise<number> {
 }
 
 describe('npm start on a busy port', () => {
-  const start = (environment: Record<string, string>) => run([...START], folder, { ...NOTHING_SET, ...environment })
+  const start = (environment: Record<string, string>) =>
+    run([NODE, WITH_INSTALL, 'src/dev/start.ts'], folder, { npm_lifecycle_event: 'start', ...environment })
 
   it('says in one sentence which port it is, with two free ports to start on instead', async () => {
     const port = await busyPort()
     const { code, stdout, stderr } = await start({ PORT: String(port), OPS_PORT: '0' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     const [, free, freeForOps] =
-      /^Port (?:\d+) is in use by another program: run PORT=(\d+) OPS_PORT=(\d+) npm start\n$/.exec(stderr) ?? []
+      /^Port \d+ is in use by another program: run PORT=(\d+) OPS_PORT=(\d+) npm start\n$/.exec(stderr) ?? []
     expect(stderr).toContain(`Port ${port} is`)
     expect(free).not.toBe(freeForOps)
     for (const suggested of [free, freeForOps]) {
@@ -57,5 +65,44 @@ describe('npm start on a busy port', () => {
     expect(dev.stderr).toMatch(/ npm run dev\n$/)
     const both = await start({ PORT: String(port), OPS_PORT: String(opsPort) })
     expect(both.stderr).toContain(`Ports ${port} and ${opsPort} are in use by another program: run PORT=`)
+  })
+})
+
+describe('.env is read as compose does', () => {
+  let database: Awaited<ReturnType<typeof createTestDatabase>>
+  beforeAll(async () => {
+    database = await createTestDatabase()
+  })
+  afterAll(() => database.drop())
+
+  it('by npm start: what is set already wins, and an empty value is the default', async () => {
+    const lines = [
+      '# a comment',
+      'PUBLIC_URL="https://pay.example.in/upi"',
+      'DATABASE_POOL_SIZE=',
+      'PORT=1',
+      'OPS_PORT=1',
+    ]
+    writeFileSync(join(folder, '.env'), [...lines, `DATABASE_URL=${database.url}`].join('\n'))
+    const service = spawn(NODE, [WITH_INSTALL, 'src/dev/start.ts'], {
+      cwd: folder,
+      env: { ...process.env, PORT: '0', OPS_PORT: '0', SHUTDOWN_DRAIN_SECONDS: '0' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    onTestFinished(() => void service.kill('SIGKILL'))
+    const ended = once(service, 'exit')
+    const firstLine = once(createInterface({ input: service.stdout }), 'line')
+    const [line = '{}'] = await Promise.race([firstLine, ended.then(() => [])])
+    expect(JSON.parse(line)).toMatchObject({ msg: 'listening', publicUrl: 'https://pay.example.in/upi' })
+    service.kill('SIGTERM')
+    expect(await ended).toEqual([0, null])
+  })
+
+  it('by npm run ops: it works on the database of the service', async () => {
+    writeFileSync(join(folder, '.env'), `DATABASE_URL=${database.url}\n`)
+    const { code, stderr } = await run([NODE, WITH_INSTALL, 'src/dev/ops.ts', 'merchants', 'list'], folder, {
+      NODE_ENV: 'production',
+    })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(database.url) })
   })
 })
