@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { MigrationBuilder } from 'node-pg-migrate'
 import pg from 'pg'
 import { createPool, type Queryable } from './pool.ts'
+import { refuseOldServer } from './server-version.ts'
 import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './sqlstates.ts'
 import { splitStatements } from './statements.ts'
 
@@ -45,6 +46,7 @@ export type MigrateOptions = {
 
 /**
  * Brings the schema up to date and returns the names of the migrations that it applied, in order: none when it was current.
+ * Throws an Error that names both versions when the server is older than what is served.
  * Any number of processes may call it at once: they wait for one another, and each migration is applied once.
  *
  * A statement that waits for a lock on a table lets every later query on that table wait behind it. So it waits briefly,
@@ -65,6 +67,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   await client.connect()
   const observer = createPool({ url: databaseUrl, size: 1, log: { warn: silent } })
   try {
+    await refuseOldServer(client)
     // The session is its own: others' limits must not end the building of an index, or the wait for another's migration.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0')
     // Not by the runner, so that the short limit does not hold for this wait. It is released with the session.

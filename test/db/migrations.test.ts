@@ -3,6 +3,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/db/migrate.ts'
+import { refusalOf } from '../../src/db/server-version.ts'
+import { runOps } from '../cli/ops.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 const ALL = readdirSync(new URL('../../migrations', import.meta.url))
@@ -63,4 +65,37 @@ test('migrations and grants are sent one statement at a time: a distributed data
 
 test('migrations of a database that cannot be reached fail with the reason', async () => {
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toThrow('ECONNREFUSED')
+})
+
+describe('a server older than PostgreSQL 15', () => {
+  test.each([
+    [140023, '14.23', 'this database is PostgreSQL 14.23, and the service needs 15 or newer'],
+    [90624, '9.6.24', 'this database is PostgreSQL 9.6.24, and the service needs 15 or newer'],
+    [150000, '15.0', undefined],
+    [180004, '18.4 (Debian 18.4-1)', undefined],
+    [190000, '19beta1', undefined],
+  ])('is told by its server_version_num: %i', (number, text, refusal) => {
+    expect(refusalOf({ number, text })).toBe(refusal)
+  })
+
+  test('is refused by ops migrate in one sentence with both versions, and nothing is made in it', async () => {
+    const database = await createTestDatabase({ empty: true })
+    onTestFinished(database.drop)
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    onTestFinished(() => client.end())
+    // This server says of itself that it is older: what it is asked for is found here before PostgreSQL's own.
+    await client.query(`
+      create schema older;
+      create function older.current_setting(name text) returns text language sql as
+        $$ select case name when 'server_version_num' then '140023' else '14.23' end $$;
+      do $$ begin execute format('alter database %I set search_path = older, pg_catalog, public', current_database()); end $$`)
+    expect(await runOps(database.url, ['migrate'])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'ops: this database is PostgreSQL 14.23, and the service needs 15 or newer\n',
+    })
+    const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public'")
+    expect(rows).toEqual([])
+  })
 })
