@@ -24,8 +24,8 @@ async function freePort(): Promise<string> {
   return String(typeof address === 'object' ? address?.port : '')
 }
 
-const livez = (port: string) =>
-  fetch(`http://127.0.0.1:${port}/livez`, { signal: AbortSignal.timeout(2_000) }).then(
+const statusOf = (port: string, path: string) =>
+  fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) }).then(
     ({ status }) => status,
     () => undefined,
   )
@@ -46,11 +46,11 @@ describe.skipIf(!existsSync('/dev/full'))('a log on a full disk', () => {
       stdio: ['ignore', openSync('/dev/full', 'w'), 'inherit'],
     })
     try {
-      await expect.poll(() => livez(port), { timeout: 20_000 }).toBe(200)
+      await expect.poll(() => statusOf(port, '/livez'), { timeout: 20_000 }).toBe(200)
       // More lines than are written at once, and a flush after them.
-      await Promise.all(Array.from({ length: 100 }, () => livez(port)))
+      await Promise.all(Array.from({ length: 100 }, () => statusOf(port, '/nowhere')))
       await sleep(1_000)
-      expect(await livez(port)).toBe(200)
+      expect(await statusOf(port, '/livez')).toBe(200)
       const ended = once(child, 'exit')
       child.kill('SIGTERM')
       expect(await ended).toEqual([0, null])

@@ -120,3 +120,26 @@ describe('why a request was refused', () => {
     expect(lastLine().orderId).toBeUndefined()
   })
 })
+
+describe('a health check', () => {
+  const linesOf = async (path: string) => {
+    const before = service.log.length
+    const { statusCode } = await service.app.inject(path)
+    return { statusCode, lines: service.log.slice(before).map((line) => JSON.parse(line)) }
+  }
+
+  it.each(['/livez', '/readyz'])('leaves no line while all is well, and is counted: %s', async (path) => {
+    expect(await linesOf(path)).toEqual({ statusCode: 200, lines: [] })
+    expect(await service.metrics()).toContain(`http_request_duration_seconds_count{route="${path}",status="200"}`)
+  })
+
+  it('leaves a line when it fails, and so does a wrong method', async () => {
+    const { db } = service
+    await db.query('alter table schema_migrations rename to elsewhere')
+    const failed = await linesOf('/readyz')
+    await db.query('alter table elsewhere rename to schema_migrations')
+    expect(failed).toMatchObject({ statusCode: 503, lines: [{ level: 30, route: '/readyz', status: 503 }] })
+    await service.app.inject({ method: 'POST', url: '/livez' })
+    expect(lastLine()).toMatchObject({ status: 405 })
+  })
+})
