@@ -1,0 +1,20 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, it, onTestFinished } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+it('every package can be installed on the Node.js that runs this: npm ci finds none that asks for a newer one', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-install-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const file of ['package.json', 'package-lock.json', '.npmrc']) cpSync(join(ROOT, file), join(folder, file))
+  const args = ['ci', '--dry-run', '--offline', '--engine-strict']
+  await expect(promisify(execFile)('npm', args, { cwd: folder })).resolves.toBeDefined()
+})
+
+it('the lock file says what to install and not from where: whoever has a registry of their own installs from that', () => {
+  expect(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).not.toContain('"resolved"')
+})
