@@ -138,7 +138,8 @@ it('a migration of an ordinary role behind an autovacuum waits until PostgreSQL 
        autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)`,
   )
   await db.query(`update payment_intents set note = 'changed'`)
-  const isVacuumed = async () => (await db.query('select from pg_stat_progress_vacuum')).rowCount === 1
+  const isVacuumed = async () =>
+    (await db.query("select from pg_stat_progress_vacuum where relid = 'payment_intents'::regclass")).rowCount === 1
   await vi.waitUntil(isVacuumed, { timeout: 30_000, interval: 100 })
 
   const said: string[] = []
