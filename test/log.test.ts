@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../src/dev/postmaster.ts'
 import { createTestDatabase } from './support/database.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -16,15 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => drop())
 
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  return String(typeof address === 'object' ? address?.port : '')
-}
-
-const statusOf = (port: string, path: string) =>
+const statusOf = (port: number, path: string) =>
   fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) }).then(
     ({ status }) => status,
     () => undefined,
@@ -38,7 +30,7 @@ describe.skipIf(!existsSync('/dev/full'))('a log on a full disk', () => {
       env: {
         ...process.env,
         DATABASE_URL: url,
-        PORT: port,
+        PORT: String(port),
         OPS_PORT: '0',
         SHUTDOWN_DRAIN_SECONDS: '0',
         PUBLIC_URL: 'http://localhost',

@@ -1,0 +1,154 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../../src/dev/postmaster.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { asRole } from '../support/database-url.ts'
+import { blockWith, ROOT } from './guides.ts'
+import { has, run } from './interpreters.ts'
+
+const UNIT = blockWith('operator', 'ini', '[Service]')
+const SETTINGS = blockWith('operator', 'ini', 'NODE_ENV=production')
+const CADDYFILE = blockWith('operator', 'caddyfile')
+const INSTALL = blockWith('operator', 'sh', 'dist/cli/ops.js migrate')
+const UPGRADE = blockWith('operator', 'sh', 'dist.new/cli/ops.js migrate')
+const TIMEOUT_MS = 120_000
+/** Of a caller who is not the proxy. */
+const CALLER = '127.0.0.2'
+
+describe('an installation without Docker, by the guide', () => {
+  let folder: string
+  let database: Awaited<ReturnType<typeof createTestDatabase>>
+  const running: ChildProcess[] = []
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'upi-payments-installation-'))
+    database = await createTestDatabase({ empty: true })
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    await client.query(readFileSync(join(ROOT, 'src/db/roles.sql'), 'utf8'))
+    await client.end()
+    symlinkSync(join(ROOT, 'migrations'), join(folder, 'migrations'))
+    await promisify(execFile)(process.execPath, ['src/dev/build.mjs', join(folder, 'dist')], { cwd: ROOT })
+    const commands = INSTALL.replace('npm ci && npm run build\n', '')
+    const { code, stdout, stderr } = await run(['sh', '-ec', toThisDatabase(commands)], folder, {})
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    expect(stdout).toMatch(/^applied 0001_/)
+  }, TIMEOUT_MS)
+  afterAll(async () => {
+    for (const child of running) child.kill('SIGKILL')
+    await database.drop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const toThisDatabase = (text: string) =>
+    text.replaceAll(/postgres:\/\/(upi_\w+):PASSWORD@db\.example:5432\/upi/g, (_, role) => asRole(database.url, role))
+
+  /** What systemd would start, on the ports of this test. */
+  async function startService(port: number): Promise<{ child: ChildProcess; log: string[] }> {
+    const command = /^ExecStart=\/usr\/bin\/node (.+)$/m.exec(UNIT)?.[1]?.split(' ') ?? []
+    const settings = toThisDatabase(SETTINGS).replace('=SECRET', '=a-secret-of-a-test')
+    const environment = Object.fromEntries(
+      [...settings.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+    )
+    const child = spawn(process.execPath, command, {
+      cwd: folder,
+      env: { ...environment, PORT: String(port), OPS_PORT: '0' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    running.push(child)
+    const log: string[] = []
+    const lines = createInterface({ input: child.stdout }).on('line', (line) => log.push(line))
+    await once(lines, 'line')
+    expect(JSON.parse(log[0] ?? '{}')).toMatchObject({ msg: 'listening', publicUrl: 'https://pay.example' })
+    return { child, log }
+  }
+
+  it.runIf(has('systemd-analyze', { mustHave: false }))('has a unit in which systemd finds no fault', async () => {
+    const file = join(folder, 'upi-payments.service')
+    writeFileSync(file, UNIT.replace('/usr/bin/node', process.execPath))
+    const { code, stdout, stderr } = await run(['systemd-analyze', 'verify', '--man=no', file], folder, {})
+    expect({ code, said: stdout + stderr }).toEqual({ code: 0, said: '' })
+  })
+
+  it('runs as the service’s role, also while it is upgraded, and ends with 0 when it is stopped', async () => {
+    const port = await freePort()
+    const { child } = await startService(port)
+    const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
+    expect(await status('/readyz')).toBe(200)
+    cpSync(join(folder, 'dist'), join(folder, 'dist.new'), { recursive: true })
+    const commands = UPGRADE.replace(/^git pull .*\n/, '').replace(/^systemctl .*\n/m, '')
+    const environment = { DATABASE_URL: asRole(database.url, 'upi_owner') }
+    const upgraded = await run(['sh', '-ec', commands], folder, environment)
+    expect(upgraded).toMatchObject({ code: 0, stdout: 'the schema is current\n' })
+    for (const path of ['/readyz', '/docs/merchant', '/docs/reference', '/openapi.json'])
+      expect(await status(path)).toBe(200)
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
+  it.runIf(has('caddy', { mustHave: false }))(
+    'behind the proxy knows its callers, and loses no request while it restarts',
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const [port, securePort] = [await freePort(), await freePort()]
+      const { child, log } = await startService(port)
+      const local = CADDYFILE.replace(/^pay\.example \{$/m, `https://localhost:${securePort} {\n    tls internal`)
+      // No certificate is asked for, and nothing outside of the folder is changed.
+      const options = '{\n    admin off\n    skip_install_trust\n    auto_https disable_redirects\n}\n'
+      writeFileSync(join(folder, 'Caddyfile'), options + local.replace('127.0.0.1:3000', `127.0.0.1:${port}`))
+      const caddy = spawn('caddy', ['run', '--config', 'Caddyfile'], {
+        cwd: folder,
+        env: { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+        stdio: 'ignore',
+      })
+      running.push(caddy)
+      const ask = (path: string) => secureStatus(securePort, path)
+      await expect.poll(() => ask('/readyz').catch(() => 0), { timeout: 20_000 }).toBe(200)
+
+      expect(await ask('/v1/payments/checkPaymentStatus')).toBe(401)
+      await expect.poll(() => log.map((line) => JSON.parse(line).address)).toContain(CALLER)
+
+      const answers: Promise<number>[] = []
+      const asking = setInterval(() => answers.push(ask('/v1/payments/checkPaymentStatus')), 20)
+      await sleep(500)
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+      await sleep(500)
+      await startService(port)
+      await sleep(500)
+      clearInterval(asking)
+      const statuses = await Promise.all(answers)
+      expect(statuses.length).toBeGreaterThan(20)
+      expect(new Set(statuses)).toEqual(new Set([401]))
+    },
+  )
+})
+
+/** The status of a POST without credentials, or of a GET where that is all there is, by TLS. */
+function secureStatus(port: number, path: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const method = path.startsWith('/v1') ? 'POST' : 'GET'
+    const options = {
+      port,
+      path,
+      method,
+      host: 'localhost',
+      family: 4,
+      localAddress: CALLER,
+      rejectUnauthorized: false,
+    }
+    const call = request({ ...options, agent: false }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode ?? 0))
+    })
+    call.on('error', reject).end()
+  })
+}
