@@ -16,7 +16,7 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     const order = blockWith('merchant', 'sh', '/v1/payments/createOrderRequest')
     const intent = blockWith('merchant', 'sh', '/v1/payments/createPaymentIntent')
     const check = blockWith('merchant', 'sh', '"$BASE_URL/v1/payments/checkPaymentStatus"')
-    const list = blockWith('partner', 'sh', 'curl -u ')
+    const list = blockWith('partner', 'sh', 'curl -w ')
     const created = await paste(order, merchantKey)
     const intended = await paste(intent, merchantKey)
     real.push(created, intended)
@@ -75,6 +75,8 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
       key,
     })
     expect(code).toBe(0)
+    // Or the next prompt of a terminal stands behind the answer.
+    expect(stdout).toMatch(/\n$/)
     return JSON.parse(stdout)
   }
 

@@ -193,6 +193,8 @@ describe.concurrent.each(NOTIFIERS)("the acquirer's notification in $name", { ti
     expect(refused.stdout).toContain('Send X-Signature')
     const { code, stdout, stderr } = await send(ACQUIRER_SECRETS[0] as string)
     expect(code, stderr).toBe(0)
+    // Or the next prompt of a terminal stands behind the answer.
+    expect(stdout).toMatch(/\n$/)
     expect(JSON.parse(stdout)).toEqual(JSON.parse(blockWith('acquirer', 'json')))
     const asked = await post(
       service.app,
