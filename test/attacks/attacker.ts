@@ -1,20 +1,17 @@
 import { once } from 'node:events'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { start } from '../bench/processes.ts'
+import { start, TYPESCRIPT } from '../support/processes.ts'
 import type { AttackerName } from './attackers.ts'
 import type { Target } from './target.ts'
 
 const PROGRAM = join(import.meta.dirname, 'attacker-process.ts')
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 
 /** What an attacker says that it sent and got, and the processor cores that it took from the others. */
 export type Report = { sent: string; cores: number }
 
-/** Attacks from a process of its own, and answers when that is over. */
+/** Attacks from a process of its own, and returns when that is over. */
 export async function attack(name: AttackerName, target: Target): Promise<Report> {
-  const child = start(process.execPath, ['--import', TSX, PROGRAM], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const child = start(process.execPath, [...TYPESCRIPT, PROGRAM], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const exited = once(child, 'exit')
   const report = once(child, 'message')
   child.send({ name, target })

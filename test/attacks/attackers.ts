@@ -16,7 +16,7 @@ import { slowSenders } from './attackers/slow-senders.ts'
 import { unsentBodies } from './attackers/unsent-bodies.ts'
 import type { Attacker } from './target.ts'
 
-/** Whoever attacks by connections alone, in the order in which they do. */
+/** The attackers that need nothing but connections, in the order in which they run. */
 export const ATTACKERS = {
   trailers: badTrailers,
   pipelining,

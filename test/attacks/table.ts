@@ -1,11 +1,14 @@
-import type { Figures } from './innocents.ts'
+import type { Create, Figures } from './bystander.ts'
+import { percentOf } from './verdict.ts'
 
-/** One attack, and what became of the innocent creates beside it. */
+/** One attack, and what became of the bystander's creates beside it. */
 export type Result = {
   name: string
   sent: string
+  /** Those that are judged. */
+  creates: Create[]
   figures: Figures
-  /** Over the quiet run's. */
+  /** Over that of the quiet run behind the same entrance; shown, not judged. */
   p99Ratio: number
   memoryPeakMB: number
   alive: boolean
@@ -45,7 +48,6 @@ export function printTable(results: Result[]): void {
   console.log('')
   for (const { name, sent } of results) console.log(`${name}: ${sent}`)
   for (const { name, notes } of results) for (const note of notes) console.log(`${name}: ${note}`)
-  for (const { name, broken } of results) for (const promise of broken) console.log(`BROKEN: ${name}: ${promise}`)
 }
 
 function rowOf(result: Result): string[] {
@@ -64,7 +66,5 @@ function rowOf(result: Result): string[] {
     serviceCores?.toFixed(2) ?? '–',
   ]
 }
-
-export const percentOf = ({ creates, successes }: Figures) => (100 * successes) / creates
 
 const milliseconds = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`

@@ -1,4 +1,4 @@
-import type { Tenant } from '../faults/tenant.ts'
+import type { Tenant } from '../support/tenants.ts'
 
 /** What an attacker knows. It goes to a process of its own as JSON. */
 export type Target = {

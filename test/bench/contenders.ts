@@ -1,12 +1,19 @@
-import { type Program, type Service, startService } from './processes.ts'
+import { join } from 'node:path'
+import { end, freePort, hasEnded, ROOT, start } from '../support/processes.ts'
+import { untilAnswers } from '../support/wait.ts'
 
 const PUBLIC_URL = 'https://pay.example.in'
+
+/** A Node.js program that is compared; `readyPath` is answered with 200 once it can serve. */
+export type Contender = { script: string; env?: Record<string, string>; readyPath: string }
+
+export type Service = { url: string; port: number; pid: number; hasEnded: () => boolean; stop: () => Promise<unknown> }
 
 /**
  * The service as it is shipped, from `npm run build`. Only the rate limit is raised, since few keys send everything; and
  * there is no load balancer whose attention it would have to wait for when it stops.
  */
-export const ours = (databaseUrl: string): Program => ({
+export const ours = (databaseUrl: string): Contender => ({
   script: 'dist/server.js',
   env: {
     DATABASE_URL: databaseUrl,
@@ -19,17 +26,44 @@ export const ours = (databaseUrl: string): Program => ({
 })
 
 /** Bare Fastify that answers everything with `answer`. */
-export const floor = (answer: string): Program => ({
+export const floor = (answer: string): Contender => ({
   script: 'test/bench/contenders/floor.mjs',
   env: { ANSWER: answer },
   readyPath: '/livez',
 })
 
 /** What a competent developer writes first, on the same schema. */
-export const typical = (databaseUrl: string): Program => ({
+export const typical = (databaseUrl: string): Contender => ({
   script: 'test/bench/contenders/typical.mjs',
   env: { DATABASE_URL: databaseUrl, PUBLIC_URL },
   readyPath: '/livez',
 })
 
-export const startOurs = (databaseUrl: string): Promise<Service> => startService(ours(databaseUrl))
+/**
+ * Starts a contender in production mode on a port of its own, its standard output (the request log) at /dev/null. All three
+ * are started alike, and returned before they are ready, since the time until then is measured too.
+ */
+export async function launch({ script, env = {} }: Contender): Promise<Service> {
+  const port = await freePort()
+  const child = start(process.execPath, [join(ROOT, script)], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(port), ...env },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    pid: child.pid as number,
+    hasEnded: () => hasEnded(child),
+    stop: () => end(child),
+  }
+}
+
+/** As `launch`, and returns once the contender is ready. */
+export async function startContender(contender: Contender): Promise<Service> {
+  const service = await launch(contender)
+  await untilAnswers(service.url + contender.readyPath, service.hasEnded)
+  return service
+}
+
+export const startOurs = (databaseUrl: string): Promise<Service> => startContender(ours(databaseUrl))

@@ -1,6 +1,8 @@
+import { cpuSeconds } from '../support/processes.ts'
+import type { FormRequest } from '../support/requests.ts'
 import type { Bench } from './bench.ts'
-import { type LoadRequest, type LoadResult, load } from './load.ts'
-import { cpuSeconds, type Service } from './processes.ts'
+import type { Service } from './contenders.ts'
+import { type LoadResult, load } from './load.ts'
 import type { Series } from './report.ts'
 
 /** What a load came to, and what each of its requests cost; 0 where the system does not tell processor time. */
@@ -8,18 +10,18 @@ export type Cost = LoadResult & { serviceMicroseconds: number; databaseMicroseco
 
 /** As `load`, for one service and what PostgreSQL does for it. */
 export async function loadWithCost(
-  { postgresPid }: Bench,
+  { postgres }: Bench,
   service: Service,
-  requests: LoadRequest | LoadRequest[],
+  requests: FormRequest | FormRequest[],
   options: { seconds: number },
 ): Promise<Cost> {
-  const before = { service: cpuSeconds(service.pid), database: cpuSeconds(postgresPid) }
+  const before = { service: cpuSeconds(service.pid), database: cpuSeconds(postgres.pid()) }
   const result = await load(service.url, requests, options)
   const perRequest = (seconds: number) => (seconds * 1e6) / result.requests
   return {
     ...result,
     serviceMicroseconds: perRequest(cpuSeconds(service.pid) - before.service),
-    databaseMicroseconds: perRequest(cpuSeconds(postgresPid) - before.database),
+    databaseMicroseconds: perRequest(cpuSeconds(postgres.pid()) - before.database),
   }
 }
 

@@ -1,8 +1,6 @@
 import { join } from 'node:path'
-import { run } from './processes.ts'
-
-/** A form that is sent over and over. */
-export type LoadRequest = { path: string; headers: Record<string, string>; body: string }
+import { run } from '../support/processes.ts'
+import type { FormRequest } from '../support/requests.ts'
 
 export type LoadResult = { requests: number; requestsPerSecond: number; p50Ms: number; p99Ms: number }
 
@@ -14,16 +12,16 @@ const GENERATOR = join(import.meta.dirname, 'load-generator.mjs')
 /**
  * Sends `requests` in turn to the services at `urls` from a process of its own: as fast as they answer, or `rate` times a
  * second. autocannon spends a second's share as fast as it can and then waits for the next one: `rate` comes in bursts.
- * Throws when an answer is no success: a refusal is quicker than what is to be measured.
+ * Throws when an answer is not a success: a refusal is quicker than what is to be measured.
  */
 export async function load(
   urls: string | string[],
-  requests: LoadRequest | LoadRequest[],
+  requests: FormRequest | FormRequest[],
   { seconds, rate, connections = CONNECTIONS }: { seconds: number; rate?: number; connections?: number },
 ): Promise<LoadResult> {
   const options = {
     url: urls,
-    requests: [requests].flat().map((request) => ({ method: 'POST', ...request })),
+    requests: [requests].flat(),
     connections,
     duration: seconds,
     ...(rate !== undefined && { overallRate: Math.round(rate) }),
@@ -34,4 +32,12 @@ export async function load(
     throw new Error(`${options.url}: ${errors} errors, answers ${JSON.stringify(statusCodeStats)}`)
   }
   return result
+}
+
+/** The answer to `request`, once; throws when it is not a success. */
+export async function answerTo(url: string, { method, path, headers, body }: FormRequest): Promise<string> {
+  const response = await fetch(url + path, { method, headers, body })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`${url}${path} answered ${response.status}: ${text}`)
+  return text
 }

@@ -1,14 +1,14 @@
 // npm run bench:pages: what open pay pages cost the service while their customers wait, in processor time of one core, on
 // this machine. Exits 1 above the limit. Everything stays on 127.0.0.1 and ends within a minute or two.
 import { get } from 'node:http'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMerchants } from '../../src/merchants/merchants.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents } from '../../src/payments/intents.ts'
-import { openBench } from './bench.ts'
-import { cpuSeconds, run, startService } from './processes.ts'
-import { progress } from './report.ts'
+import { cpuSeconds } from '../support/processes.ts'
+import { BUILT_SERVER, startServerProcess } from '../support/server-process.ts'
+import { until } from '../support/wait.ts'
+import { build, createDatabase, openWorkspace, progress } from '../support/workspace.ts'
 
 const PAGES = 1_000
 const LIMIT_PERCENT = 5
@@ -16,24 +16,18 @@ const LIMIT_PERCENT = 5
 const SETTLE_MS = 5_000
 /** Longer than the interval of heartbeats, so that these are part of it. */
 const MEASURE_MS = 30_000
-const CONNECT_TIMEOUT_MS = 30_000
 
 type Page = { text: string; paidAt: number | undefined }
 
-progress('building')
-await run('npm', ['run', '--silent', 'build'])
-const bench = await openBench({ quick: false })
-const { url: databaseUrl, db } = await bench.createDatabase('open_pages')
+await build()
+const { postgres } = await openWorkspace()
+const { url: databaseUrl, db } = await createDatabase(postgres, 'open_pages')
 const orderIds = await createOrders()
-const service = await startService({
-  script: join('dist', 'server.js'),
-  env: { DATABASE_URL: databaseUrl, PUBLIC_URL: 'http://127.0.0.1', HOST: '127.0.0.1' },
-  readyPath: '/readyz',
-})
+const service = await startServerProcess(databaseUrl, {}, { built: BUILT_SERVER, logFile: '/dev/null' })
 
 progress(`opening ${PAGES} pages`)
 const pages = orderIds.map((orderId) => openPage(`${service.url}/pay/${orderId}/events`))
-await until(() => pages.every(({ text }) => text.includes('data: open')), 'every page was answered')
+await until('every page was answered', () => pages.every(({ text }) => text.includes('data: open')))
 await sleep(SETTLE_MS)
 
 progress(`measuring for ${MEASURE_MS / 1_000} s`)
@@ -44,7 +38,7 @@ const percent = ((cpuSeconds(service.pid) - cpuBefore) / ((performance.now() - b
 // All at once is the most that one look-up may find.
 await db.query("update payment_intents set status = 'SUCCESS', utr = order_id")
 const paidAt = performance.now()
-await until(() => pages.every((page) => page.paidAt !== undefined), 'every page was told')
+await until('every page was told', () => pages.every((page) => page.paidAt !== undefined))
 const lastToldMs = Math.max(...pages.map((page) => page.paidAt ?? Infinity)) - paidAt
 await service.stop()
 
@@ -89,12 +83,4 @@ function openPage(url: string): Page {
     })
   })
   return page
-}
-
-async function until(holds: () => boolean, what: string): Promise<void> {
-  const deadline = performance.now() + CONNECT_TIMEOUT_MS
-  while (!holds()) {
-    if (performance.now() > deadline) throw new Error(`Not within ${CONNECT_TIMEOUT_MS} ms: ${what}`)
-    await sleep(20)
-  }
 }

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { connectionEnvironment, findProgram } from './bench.ts'
+import { findSystemProgram, run } from '../support/processes.ts'
+import { connectionEnvironment } from './bench.ts'
 import { CONNECTIONS } from './load.ts'
-import { run } from './processes.ts'
 
 /** The insert of one intent, as the service makes it, with an order id of its own each time. */
 const insertIntent = (mid: string) => `
@@ -17,7 +17,7 @@ select '${mid}', id, id, 200, 'https://shop.example.in/thanks?order=1001', 'Orde
 
 /** Inserts per second of the database alone, driven by pgbench; undefined when that is not installed. */
 export function preparePgbench(directory: string, databaseUrl: string, mid: string) {
-  const program = findProgram('pgbench')
+  const program = findSystemProgram('pgbench')
   if (program === undefined) return undefined
   const script = join(directory, 'insert-intent.sql')
   writeFileSync(script, insertIntent(mid).replaceAll('\n', ' '))

@@ -2,16 +2,17 @@ import { createReadStream } from 'node:fs'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import { type BenchDatabase, connectionEnvironment, findProgram } from './bench.ts'
-import { run } from './processes.ts'
+import { findSystemProgram, run } from '../support/processes.ts'
+import type { WorkspaceDatabase } from '../support/workspace.ts'
+import { connectionEnvironment } from './bench.ts'
 
-const psql = findProgram('psql')
+const psql = findSystemProgram('psql')
 
 /** Which client drives COPY. */
 export const COPY_CLIENT = psql ? 'psql' : 'a bare client'
 
 /** Fetches every row of `query` by `copy … to stdout` and forgets it; by a bare client where psql is not installed. */
-export async function copyOut({ url, db }: BenchDatabase, query: string): Promise<void> {
+export async function copyOut({ url, db }: WorkspaceDatabase, query: string): Promise<void> {
   const statement = `copy (${query}) to stdout`
   if (psql) {
     await run(psql, ['-X', '-q', '-c', statement], { env: connectionEnvironment(url), discardOutput: true })
@@ -23,7 +24,7 @@ export async function copyOut({ url, db }: BenchDatabase, query: string): Promis
 }
 
 /** Stores a CSV file by `copy TARGET from stdin`, with its first line as header. */
-export async function copyIn({ url, db }: BenchDatabase, target: string, file: string): Promise<void> {
+export async function copyIn({ url, db }: WorkspaceDatabase, target: string, file: string): Promise<void> {
   const options = '(format csv, header)'
   if (psql) {
     await run(psql, ['-X', '-q', '-c', `\\copy ${target} from '${file}' ${options}`], {

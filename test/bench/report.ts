@@ -11,7 +11,7 @@ export type Figure = { what: string; unit: string; samples: number[]; atLeast?: 
 /** What a section found out. `notes` are lines that are printed as they stand. */
 export type Finding = { title: string; series: Series[]; figures: Figure[]; notes?: string[] }
 
-/** A figure that is no number is missed as well. */
+/** A figure that is not a number is missed as well. */
 export function isMissed({ samples, atLeast, atMost }: Figure): boolean {
   const value = median(samples)
   return (atLeast !== undefined && !(value >= atLeast)) || (atMost !== undefined && !(value <= atMost))
@@ -38,7 +38,7 @@ export function printFinding({ title, series, figures, notes = [] }: Finding): v
   for (const note of notes) console.log(`\n${note}`)
 }
 
-/** Prints the verdict on all that was measured; answers whether every section ran and every target was met. */
+/** Prints the verdict on all that was measured; returns whether every section ran and every target was met. */
 export function printVerdict(findings: Finding[], broken: string[], seconds: number): boolean {
   const figures = findings.flatMap((finding) => finding.figures)
   const targets = figures.filter(({ atLeast, atMost }) => atLeast !== undefined || atMost !== undefined)
@@ -65,10 +65,6 @@ export function writeResults(file: string, findings: Finding[], run: Record<stri
     figures: finding.figures.map((figure) => ({ ...figure, median: median(figure.samples), met: !isMissed(figure) })),
   }))
   writeFileSync(file, `${JSON.stringify({ ...run, machine, findings: results }, null, 2)}\n`)
-}
-
-export function progress(text: string): void {
-  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`)
 }
 
 const spread = (samples: number[]) => `${format(Math.min(...samples))} – ${format(Math.max(...samples))}`

@@ -1,9 +1,10 @@
 // npm run bench [-- [--quick] [SECTION…]]: measures every target of the service side by side with what it is compared to,
 // on this machine and in one run. Exits 1 when a target is missed. Without sections it runs them all.
 import { join } from 'node:path'
+import { ROOT } from '../support/processes.ts'
+import { build, progress } from '../support/workspace.ts'
 import { openBench, type Section } from './bench.ts'
-import { ROOT, run } from './processes.ts'
-import { type Finding, printFinding, printVerdict, progress, writeResults } from './report.ts'
+import { type Finding, printFinding, printVerdict, writeResults } from './report.ts'
 import { create } from './sections/create.ts'
 import { growth } from './sections/growth.ts'
 import { importFile } from './sections/import.ts'
@@ -35,8 +36,7 @@ try {
 async function benchmark(): Promise<boolean> {
   const startedAt = performance.now()
   const date = new Date().toISOString()
-  progress('building')
-  await run('npm', ['run', '--silent', 'build'])
+  await build()
   const bench = await openBench({ quick })
   progress('preparing: most of it fills large tables')
   const sections = Object.entries(SECTIONS).filter(([name]) => chosen.length === 0 || chosen.includes(name))

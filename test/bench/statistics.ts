@@ -18,7 +18,7 @@ export function ratios(samples: readonly number[], base: readonly number[]): num
 
 /**
  * Runs every contender once a round, in the same order: what disturbs the machine for a while then disturbs all of them.
- * Answers the results of each contender by round.
+ * Returns the results of each contender by round.
  */
 export async function alternate<Name extends string, Result>(
   names: readonly Name[],

@@ -1,5 +1,5 @@
 import type { Database } from '../../src/db/pool.ts'
-import { progress } from './report.ts'
+import { progress } from '../support/workspace.ts'
 
 /** How many merchants the stored rows are spread over. */
 export const MERCHANTS = 100

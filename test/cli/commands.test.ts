@@ -2,8 +2,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashSecret } from '../../src/auth/credentials.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
 import { unique } from '../support/service.ts'
-import { runOps } from './ops.ts'
 
 let url: string
 let drop: () => Promise<void>

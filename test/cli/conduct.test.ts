@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
-import { namingLine, runOps, runProgram } from './ops.ts'
+import { namingLine, runOps, runProgram } from '../support/ops.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 

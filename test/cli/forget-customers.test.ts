@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readIdempotency } from '../../src/payments/idempotency.ts'
 import { notification, notify } from '../support/acquirer.ts'
+import { runOps } from '../support/ops.ts'
 import {
   basic,
   CREATE,
@@ -12,7 +13,6 @@ import {
   startService,
   type TestService,
 } from '../support/service.ts'
-import { runOps } from './ops.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 /** More than the moments that a command takes to start, and less than what a test moves the clock by. */

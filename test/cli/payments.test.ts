@@ -1,8 +1,8 @@
 import { userInfo } from 'node:os'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
+import { runOps } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
-import { runOps } from './ops.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/db/migrate.ts'
 import { refusalOf } from '../../src/db/server-version.ts'
-import { runOps } from '../cli/ops.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
 
 const ALL = readdirSync(new URL('../../migrations', import.meta.url))
   .map((file) => file.replace(/\.sql$/, ''))

@@ -4,9 +4,9 @@ import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { namingLine, runOps } from '../cli/ops.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
+import { namingLine, runOps } from '../support/ops.ts'
 import {
   answerOf,
   CREATE,

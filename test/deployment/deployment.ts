@@ -1,9 +1,9 @@
-import { cpSync, existsSync, mkdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { createPool, type Database } from '../../src/db/pool.ts'
-import { openBench } from '../bench/bench.ts'
-import { ROOT, run } from '../bench/processes.ts'
-import { databaseUrl } from '../support/database-url.ts'
+import { cpSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Database } from '../../src/db/pool.ts'
+import { ROOT } from '../support/processes.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { build, openWorkspace } from '../support/workspace.ts'
 
 /** What a section found to be so, and whether that is what was promised. */
 export type Check = { promise: string; found: string; kept: boolean }
@@ -16,7 +16,7 @@ export type Deployment = {
   directory: string
   /** The built service, as it is installed: without node_modules. */
   programs: { server: string; ops: string }
-  /** A superuser's connections to a database that nobody else uses. */
+  /** A superuser's connections. */
   admin: Database
   /** A new, empty database that belongs to `ROLE`. */
   createDatabase: (name: string) => Promise<DeploymentDatabase>
@@ -33,29 +33,31 @@ export type DeploymentDatabase = {
 export const ROLE = 'payments'
 export const PASSWORD = 'only-known-to-this-trial'
 
+/** What all instances log, in the directory of the trial. */
+export const INSTANCE_LOG = 'instances.log'
+
 /** A durable PostgreSQL server and the built service. Both are gone when this process ends, and what it started too. */
 export async function openDeployment(): Promise<Deployment> {
-  await run('npm', ['run', '--silent', 'build'])
-  const bench = await openBench({ quick: false })
-  const programs = install(join(bench.directory, 'service'))
-  const { url: adminUrl, db: admin } = await bench.createDatabase('administration')
+  await build()
+  const { directory, postgres } = await openWorkspace()
+  const programs = install(join(directory, 'service'))
+  const admin = postgres.poolOf('postgres')
   await admin.query(`create role ${ROLE} login password '${PASSWORD}'`)
   return {
-    directory: bench.directory,
+    directory,
     programs,
     admin,
     async createDatabase(name) {
       await admin.query(`create database ${name} owner ${ROLE}`)
-      const url = new URL(databaseUrl(adminUrl, name))
-      const db = openPool(url.href)
+      const url = new URL(postgres.urlOf(name))
       url.username = ROLE
       url.password = PASSWORD
-      return { url: url.href, db }
+      return { url: url.href, db: postgres.poolOf(name) }
     },
   }
 }
 
-/** A copy, because another build while this runs would take the programs away from under it. */
+/** Copies it, because another build while this runs would take the programs away from under it. */
 function install(directory: string): Deployment['programs'] {
   mkdirSync(directory)
   for (const path of ['dist', 'migrations', 'package.json']) {
@@ -64,23 +66,13 @@ function install(directory: string): Deployment['programs'] {
   return { server: join(directory, 'dist/server.js'), ops: join(directory, 'dist/cli/ops.js') }
 }
 
-/** Connections of the trial's own. */
-export function openPool(url: string): Database {
-  return createPool({ url, size: 4, log: { warn: () => undefined }, queryTimeoutMs: 0 })
-}
-
-/** Runs the operator's command line and answers what it says to scripts. */
-export async function ops(
-  { programs }: Deployment,
-  environment: Record<string, string>,
-  ...args: string[]
-): Promise<Record<string, unknown>> {
-  const env = { PATH: process.env.PATH, NODE_ENV: 'production', ...environment }
-  return JSON.parse(await run(process.execPath, [programs.ops, ...args, '--json'], { env }))
-}
-
-/** Where a program is installed; undefined when it is not. Debian keeps those of the system off an ordinary user's PATH. */
-export function findSystemProgram(name: string): string | undefined {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
+/** The installed service, ready to serve; on a free port, unless one is given. */
+export function startInstance(
+  { programs, directory }: Deployment,
+  { DATABASE_URL = '', ...environment }: Record<string, string>,
+  port?: number,
+): Promise<ServerProcess> {
+  const fixed = port === undefined ? {} : { PORT: String(port) }
+  const logFile = join(directory, INSTANCE_LOG)
+  return startServerProcess(DATABASE_URL, { ...environment, ...fixed }, { built: programs.server, logFile })
 }

@@ -1,12 +1,11 @@
-import { once } from 'node:events'
 import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
 import { serverAccount } from '../../src/dev/postgres-binaries.ts'
-import { freePort, start } from '../bench/processes.ts'
-import { findSystemProgram, PASSWORD, ROLE } from './deployment.ts'
-import { replaceAll } from './haproxy.ts'
-import { until } from './wait.ts'
+import { replaceAll } from '../support/haproxy.ts'
+import { connects } from '../support/postgres-server.ts'
+import { end, findSystemProgram, freePort, start } from '../support/processes.ts'
+import { until } from '../support/wait.ts'
+import { PASSWORD, ROLE } from './deployment.ts'
 
 const CONFIG = readFileSync(join(import.meta.dirname, 'pgbouncer.ini'), 'utf8')
 
@@ -52,28 +51,8 @@ export async function startPgbouncer(directory: string, databaseUrl: string): Pr
       child = start(findSystemProgram('pgbouncer') as string, ['-q', file], { ...account, cwd: '/', stdio: 'ignore' })
       await until('PgBouncer took connections', () => connects(url))
     },
-    async stop() {
-      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-      const ended = once(child, 'exit')
-      child.kill('SIGTERM')
-      await ended
-    },
+    stop: async () => void (child && (await end(child))),
   }
   await pooler.start()
   return pooler
-}
-
-/** Whether `url` takes connections; one with a start-up parameter, where `parameters` names one. */
-export async function connects(url: string, parameters: { statement_timeout?: number } = {}): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, ...parameters })
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    await client.query('select 1')
-    return true
-  } catch {
-    return false
-  } finally {
-    await client.end().catch(() => undefined)
-  }
 }

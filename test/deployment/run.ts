@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { progress } from '../bench/report.ts'
-import { type Check, findSystemProgram, openDeployment, type Section } from './deployment.ts'
-import { INSTANCE_LOG } from './instance.ts'
+import { findSystemProgram } from '../support/processes.ts'
+import { progress } from '../support/workspace.ts'
+import { type Check, INSTANCE_LOG, openDeployment, type Section } from './deployment.ts'
 import { pgbouncer } from './sections/pgbouncer.ts'
 import { revocation } from './sections/revocation.ts'
 import { rollingRestarts } from './sections/rolling-restarts.ts'
@@ -43,7 +43,6 @@ try {
 
 async function tryDeployments(): Promise<boolean> {
   const startedAt = performance.now()
-  progress('building, starting PostgreSQL')
   const deployment = await openDeployment()
   let broken = 0
   for (const [name, { run }] of chosen) {

@@ -3,13 +3,13 @@ import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type ServerOwner, startServerOwner } from '../support/server-owner.ts'
+import { type PostgresOwner, startPostgresOwner } from '../support/postgres-owner.ts'
 
 const directory = mkdtempSync(join(inject('runDirectory'), 'launcher-'))
-const owners: ServerOwner[] = []
+const owners: PostgresOwner[] = []
 
-async function startOwner(): Promise<ServerOwner> {
-  const owner = await startServerOwner(directory)
+async function startOwner(): Promise<PostgresOwner> {
+  const owner = await startPostgresOwner(directory)
   owners.push(owner)
   return owner
 }

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { namingLine } from '../cli/ops.ts'
 import { ROOT } from '../guides/guides.ts'
 import { run } from '../guides/interpreters.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { namingLine } from '../support/ops.ts'
 
 const NODE = process.execPath
 const WITH_INSTALL = join(ROOT, 'src/dev/with-install.mjs')

@@ -1,7 +1,9 @@
-import type { Answer } from './http-client.ts'
-import type { Names } from './operations.ts'
+import type { Answer } from '../support/http-client.ts'
 
 export type Kind = 'create' | 'status' | 'notification' | 'short list' | 'long list' | 'page' | 'readyz' | 'livez'
+
+/** What names a created intent for its merchant, so that a lost answer can be asked for again. */
+export type Names = { orderId: string | undefined; idempotencyKey: string | undefined }
 
 export type Entry = {
   kind: Kind
@@ -23,7 +25,7 @@ export type Entry = {
 /** Everything that was asked and answered, in memory. */
 export type Journal = Entry[]
 
-export const statusOf = ({ answer }: Entry) => (answer && 'status' in answer ? answer.status : undefined)
+export const statusOf = ({ answer }: Entry) => answer?.status
 
 /** Whether the client cannot know what became of its request: no answer, or 503. */
 export function isUnsure(entry: Entry): boolean {
@@ -31,27 +33,21 @@ export function isUnsure(entry: Entry): boolean {
   return status === undefined || status === 503
 }
 
-/** Whether it is a long list that broke off, which its reader notices: contract B15. */
-export const isBrokenOff = ({ kind, answer }: Entry) =>
-  kind === 'long list' && answer !== undefined && 'unanswered' in answer && answer.begun
+/** Whether it is a long list that broke off: its reader notices, since the JSON has no end. */
+export const isBrokenOff = ({ kind, answer }: Entry) => kind === 'long list' && answer?.isCutOff === true
 
-/** What is wrong with the form of an answer (contract A1, B1, B2); undefined when nothing is. */
+/** What is wrong with the form of an answer: a page that is not HTML, or JSON that is not an envelope. */
 export function faultOfForm(entry: Entry): string | undefined {
   const { answer, kind } = entry
-  if (answer === undefined || 'unanswered' in answer) return undefined
+  if (answer?.status === undefined) return undefined
   const { status, headers, text } = answer
   if (status === 503 && !/^\d+$/.test(String(headers['retry-after']))) return '503 without Retry-After'
-  if (kind === 'page') return text.startsWith('<!doctype html>') ? undefined : 'a pay page that is no page'
+  if (kind === 'page') return text.startsWith('<!doctype html>') ? undefined : 'a pay page that is not HTML'
   const keys = status === 200 ? undefined : ['status', 'statusCode', 'msg']
   const body = parse(text)
-  if (body?.statusCode !== status) return `${status} that is no envelope: ${text.slice(0, 100)}`
+  if (body?.statusCode !== status) return `${status} that is not an envelope: ${text.slice(0, 100)}`
   if (keys && JSON.stringify(Object.keys(body)) !== JSON.stringify(keys)) return `${status} with ${Object.keys(body)}`
   return undefined
-}
-
-/** Our orderId in the answer to a creation; undefined when it was none. */
-export function createdOrderId(answer: Answer): string | undefined {
-  return 'status' in answer && answer.status === 200 ? parse(answer.text)?.data?.orderId : undefined
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a test asserts what a body is, it cannot know

@@ -1,7 +1,10 @@
-import { createHttpClient, type HttpClient, type Request } from './http-client.ts'
-import { createdOrderId, type Entry, type Journal, type Kind } from './journal.ts'
-import { checkStatus, create, get, longList, type Names, newName, notification, shortList } from './operations.ts'
-import type { Tenant } from './tenant.ts'
+import { randomUUID } from 'node:crypto'
+import { notificationRequest } from '../support/acquirer.ts'
+import { createHttpClient, type HttpClient, type Request } from '../support/http-client.ts'
+import { createdOrderId, createRequest, getRequest, statusRequest, withFields } from '../support/requests.ts'
+import { longList, shortList } from '../support/settlements.ts'
+import type { NewMerchant, Tenant } from '../support/tenants.ts'
+import type { Entry, Journal, Kind, Names } from './journal.ts'
 
 /** Little, since two cores carry the client, the service and PostgreSQL; enough that every moment of a fault is met. */
 const REQUESTS_PER_SECOND = 80
@@ -20,7 +23,7 @@ const OTHERS = [
 export type Load = {
   journal: Journal
   client: HttpClient
-  /** Sends no more, and answers when all that is under way is over. */
+  /** Sends no more, and returns when all that is under way is over. */
   end: () => Promise<void>
 }
 
@@ -68,32 +71,32 @@ export function startLoad(url: () => string, tenant: Tenant, { without }: { with
       case 'notification':
         return nextNotification(created.splice(Math.floor(Math.random() * created.length), 1)[0] ?? orderId)
       case 'status':
-        return { kind, request: checkStatus(tenant, orderId) }
+        return { kind, request: statusRequest(tenant.merchant, orderId) }
       case 'short list':
-        return { kind, request: shortList(tenant) }
+        return { kind, request: shortList(tenant.partner, tenant.merchant.mid) }
       case 'long list':
-        return { kind, request: longList(tenant) }
+        return { kind, request: longList(tenant.partner, tenant.merchant.mid) }
       case 'page':
-        return { kind, request: get(`/pay/${orderId}`) }
+        return { kind, request: getRequest(`/pay/${orderId}`) }
       default:
-        return { kind, request: get(`/${kind}`) }
+        return { kind, request: getRequest(`/${kind}`) }
     }
   }
 
   function nextCreation(): Sent {
     const kinds: Names[] = [
-      { orderId: newName(), idempotencyKey: newName() },
-      { orderId: newName(), idempotencyKey: undefined },
-      { orderId: undefined, idempotencyKey: newName() },
+      { orderId: randomUUID(), idempotencyKey: randomUUID() },
+      { orderId: randomUUID(), idempotencyKey: undefined },
+      { orderId: undefined, idempotencyKey: randomUUID() },
     ]
     const names = kinds[(turn / 2) % kinds.length] ?? (kinds[0] as Names)
     const operation = turn % 5 === 0 ? 'createOrderRequest' : 'createPaymentIntent'
-    return { kind: 'create', names, operation, request: create(tenant, names, operation) }
+    return { kind: 'create', names, operation, request: creation(tenant.merchant, names, operation) }
   }
 
   function nextNotification(orderId: string): Sent {
     const paid = { orderId, utr: String(++lastUtr).padStart(12, '0') }
-    return { kind: 'notification', paid, request: notification(orderId, paid.utr) }
+    return { kind: 'notification', paid, request: notificationRequest(orderId, paid.utr) }
   }
 
   return {
@@ -104,4 +107,10 @@ export function startLoad(url: () => string, tenant: Tenant, { without }: { with
       await Promise.all(underWay)
     },
   }
+}
+
+/** A create that its order_id or its Idempotency-Key, or both, make safe to repeat or to ask about. */
+export function creation(merchant: NewMerchant, { orderId, idempotencyKey }: Names, operation?: string): Request {
+  const request = withFields(createRequest(merchant, { order_id: orderId }), {}, idempotencyKey)
+  return operation === undefined ? request : { ...request, path: `/v1/payments/${operation}` }
 }

@@ -1,9 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../src/db/pool.ts'
-import type { Answer, HttpClient, Request } from './http-client.ts'
-import { createdOrderId, type Entry, isUnsure, type Journal, statusOf } from './journal.ts'
-import { checkStatus, create, type Names, notification } from './operations.ts'
-import type { Tenant } from './tenant.ts'
+import { notificationRequest } from '../support/acquirer.ts'
+import type { Answer, HttpClient, Request } from '../support/http-client.ts'
+import { createdOrderId, forEach, statusRequest } from '../support/requests.ts'
+import type { Tenant } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
+import { type Entry, isUnsure, type Journal, type Names, statusOf } from './journal.ts'
+import { creation } from './load.ts'
 
 export type Reconciled = {
   /** What the client was unsure of, and of how much of that it found out what became of it. */
@@ -25,8 +27,6 @@ type Row = {
   utr: string | null
 }
 
-const SETTLE_TIMEOUT_MS = 20_000
-const POLL_MS = 100
 /** Answered creations that are repeated too: a replay must be what was answered first. */
 const REPLAYED = 50
 const ASKED_AT_ONCE = 10
@@ -47,14 +47,14 @@ export async function reconcile(options: {
   const unsure = changing.filter(isUnsure)
   const certain = journal.filter((entry) => entry.names?.idempotencyKey !== undefined && entry.orderIds.size > 0)
   let resolved = 0
-  await inGroups(unsure, async (entry) => {
+  await forEach(unsure, ASKED_AT_ONCE, async (entry) => {
     if (await resolve(entry, tenant, ask)) resolved++
   })
-  await inGroups(certain.slice(-REPLAYED), async (entry) => void (await resolve(entry, tenant, ask)))
+  await forEach(certain.slice(-REPLAYED), ASKED_AT_ONCE, async (entry) => void (await resolve(entry, tenant, ask)))
 
   const { rows } = await db.query<Row>(
     'select order_id, merchant_order_id, idempotency_key, status, utr from payment_intents where mid = $1',
-    [tenant.mid],
+    [tenant.merchant.mid],
   )
   const stored = new Map(rows.map((row) => [row.order_id, row]))
   const known = new Set(journal.flatMap(({ orderIds }) => [...orderIds]))
@@ -72,10 +72,10 @@ export async function reconcile(options: {
 
 /** Whether it is now known what became of the request of `entry`. */
 async function resolve(entry: Entry, tenant: Tenant, ask: (request: Request) => Promise<Answer>): Promise<boolean> {
-  if (entry.paid) return isStatus(await ask(notification(entry.paid.orderId, entry.paid.utr)), 200)
+  if (entry.paid) return (await ask(notificationRequest(entry.paid.orderId, entry.paid.utr))).status === 200
   const names = entry.names as Names
   const repeat = async () => {
-    const answer = await ask(create(tenant, names, entry.operation))
+    const answer = await ask(creation(tenant.merchant, names, entry.operation))
     const orderId = createdOrderId(answer)
     if (orderId !== undefined) entry.orderIds.add(orderId)
     return { answer, orderId }
@@ -83,14 +83,13 @@ async function resolve(entry: Entry, tenant: Tenant, ask: (request: Request) => 
   if (names.idempotencyKey !== undefined) return (await repeat()).orderId !== undefined
   // Without a key: by its own order_id, and once more when it turns out that it was not stored.
   const ownOrderId = names.orderId as string
-  if (isStatus(await ask(checkStatus(tenant, ownOrderId)), 404)) return (await repeat()).orderId !== undefined
+  const found = await ask(statusRequest(tenant.merchant, ownOrderId))
+  if (found.status === 404) return (await repeat()).orderId !== undefined
   const { answer } = await repeat()
-  if (!isStatus(answer, 409)) return false
+  if (answer.status !== 409) return false
   entry.storedAs = ownOrderId
   return true
 }
-
-const isStatus = (answer: Answer, status: number) => 'status' in answer && answer.status === status
 
 /** An acknowledged notification that the order does not show. */
 function isLostPayment(entry: Entry, stored: Map<string, Row>): boolean {
@@ -110,20 +109,11 @@ function doubledRows(rows: Row[]): number {
 
 /** A statement whose client has given up on it may still be on its way to the disk. */
 async function untilNothingIsUnderWay(db: Database): Promise<void> {
-  const deadline = performance.now() + SETTLE_TIMEOUT_MS
-  for (;;) {
+  await until('the database had ended every statement of the service', async () => {
     const { rows } = await db.query(
-      `select query from pg_stat_activity
+      `select from pg_stat_activity
         where datname = current_database() and state <> 'idle' and backend_type = 'client backend' and pid <> pg_backend_pid()`,
     )
-    if (rows.length === 0) return
-    if (performance.now() > deadline) throw new Error(`Still under way in the database: ${rows[0].query}`)
-    await sleep(POLL_MS)
-  }
-}
-
-async function inGroups<T>(items: T[], work: (item: T) => Promise<void>): Promise<void> {
-  for (let at = 0; at < items.length; at += ASKED_AT_ONCE) {
-    await Promise.all(items.slice(at, at + ASKED_AT_ONCE).map(work))
-  }
+    return rows.length === 0
+  })
 }

@@ -2,8 +2,7 @@
 // answered with what is stored. Exits 1 when a promise is broken. Everything stays on 127.0.0.1; only processes that it
 // started are ended.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { run } from '../bench/processes.ts'
-import { progress } from '../bench/report.ts'
+import { build, openWorkspace, progress } from '../support/workspace.ts'
 import { cutNetwork } from './faults/cut-network.ts'
 import { exhaustPool } from './faults/exhaust-pool.ts'
 import { fillDisk } from './faults/fill-disk.ts'
@@ -12,7 +11,7 @@ import { killDatabase } from './faults/kill-database.ts'
 import { killService } from './faults/kill-service.ts'
 import { leaveLists } from './faults/leave-lists.ts'
 import { slowClients } from './faults/slow-clients.ts'
-import { openStage, type Stage } from './stage.ts'
+import type { Stage } from './stage.ts'
 import { printTable } from './table.ts'
 import type { Finding } from './verdict.ts'
 
@@ -46,9 +45,8 @@ try {
 
 async function strike(): Promise<boolean> {
   const startedAt = performance.now()
-  progress('building')
-  await run('npm', ['run', '--silent', 'build'])
-  const stage = await openStage()
+  await build()
+  const stage = await openWorkspace()
   const findings: Finding[] = []
   for (const [name, fault] of Object.entries(FAULTS)) {
     if (chosen.length > 0 && !chosen.includes(name)) continue

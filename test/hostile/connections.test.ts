@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { Agent } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { residentMB } from '../bench/processes.ts'
-import { type Answer, send, tally } from '../deployment/requests.ts'
+import { type Answer, createHttpClient, type HttpClient, tally } from '../support/http-client.ts'
+import { residentMB } from '../support/processes.ts'
+import { createRequest, FORM } from '../support/requests.ts'
 import {
   basic,
   CREATE,
@@ -18,7 +18,7 @@ import {
   type TestService,
   unique,
 } from '../support/service.ts'
-import { FORM, startTarget } from './target.ts'
+import { startTarget } from './target.ts'
 
 /** As many open files as an ordinary account may have, and more silent connections than that. */
 const OPEN_FILES = 4_096
@@ -31,15 +31,11 @@ const NEIGHBOUR_INTERVAL_MS = 40
 
 const target = startTarget({ openFiles: OPEN_FILES })
 
-const create = () => ({
-  path: CREATE,
-  headers: { 'content-type': FORM, authorization: basic(target.key) },
-  body: form(intentFields(target.mid, { order_id: unique('o') })),
-})
+const create = () => createRequest(target, { order_id: unique('o') })
 
 /** Creates of another client, at a steady rate, for as long as `attack` takes and for a second after it. */
-async function neighbourBeside(attack: () => Promise<void>, agent: Agent): Promise<Answer[]> {
-  await send(target.server.url, create(), agent)
+async function neighbourBeside(attack: () => Promise<void>, { send }: HttpClient): Promise<Answer[]> {
+  await send(target.server.url, create())
   let over = false
   const attacked = attack()
     .then(() => sleep(1_000))
@@ -48,7 +44,7 @@ async function neighbourBeside(attack: () => Promise<void>, agent: Agent): Promi
     })
   const answers: Promise<Answer>[] = []
   while (!over) {
-    answers.push(send(target.server.url, create(), agent))
+    answers.push(send(target.server.url, create()))
     await sleep(NEIGHBOUR_INTERVAL_MS)
   }
   await attacked
@@ -57,7 +53,7 @@ async function neighbourBeside(attack: () => Promise<void>, agent: Agent): Promi
 
 /** Nearly all are 200: a busy machine may refuse some by itself. Without its limits the service refused nearly all. */
 function expectServed(answers: Answer[]) {
-  const served = answers.filter(({ statusCode }) => statusCode === 200).length
+  const served = answers.filter(({ status }) => status === 200).length
   expect(served, tally(answers)).toBeGreaterThan(answers.length * 0.8)
 }
 
@@ -69,7 +65,7 @@ function open(port: number): Socket {
 
 describe('one client with many requests or connections', () => {
   it(`that pipelines ${PIPELINED} requests costs its neighbour no payment, and the service no memory`, async () => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+    const client = createHttpClient({ maxSockets: 4 })
     const before = residentMB(target.server.pid)
     let peak = before
     const answers = await neighbourBeside(async () => {
@@ -86,8 +82,8 @@ describe('one client with many requests or connections', () => {
         socket.destroy()
         peak = Math.max(peak, residentMB(target.server.pid))
       }
-    }, agent)
-    agent.destroy()
+    }, client)
+    client.close()
     expectServed(answers)
     expect(peak - before).toBeLessThan(250)
   }, 90_000)
@@ -102,8 +98,8 @@ describe('one client with many requests or connections', () => {
   ])(
     `that opens ${SILENT} connections which %s keeps nobody else out, nor ends the process`,
     async (_how, bytes) => {
-      const keptAlive = new Agent({ keepAlive: true, maxSockets: 4 })
-      const anew = new Agent({ keepAlive: false })
+      const keptAlive = createHttpClient({ maxSockets: 4 })
+      const anew = createHttpClient({ keepAlive: false })
       const sockets: Socket[] = []
       const later: Answer[] = []
       const answers = await neighbourBeside(async () => {
@@ -115,12 +111,12 @@ describe('one client with many requests or connections', () => {
         }
         // Longer than the service takes to look after its own state again.
         for (let i = 0; i < 20; i++) {
-          later.push(await send(target.server.url, create(), anew))
+          later.push(await anew.send(target.server.url, create()))
           await sleep(100)
         }
       }, keptAlive)
       for (const socket of sockets) socket.destroy()
-      keptAlive.destroy()
+      keptAlive.close()
       expect(target.server.child.exitCode).toBe(null)
       expectServed(later)
       expectServed(answers)

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { FORM } from '../support/requests.ts'
 import { basic, CREATE, form, intentFields, LIST, unique } from '../support/service.ts'
-import { expectEnvelope, FORM, startTarget } from './target.ts'
+import { expectEnvelope, startTarget } from './target.ts'
 
 const target = startTarget()
 

@@ -1,16 +1,16 @@
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
-import { Agent } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Balancer, hasHaproxy, startHaproxy } from '../deployment/haproxy.ts'
-import { send, tally } from '../deployment/requests.ts'
-import { basic, CREATE, form, intentFields, type Key, unique } from '../support/service.ts'
-import { FORM, startTarget } from './target.ts'
+import { type Balancer, hasHaproxy, startHaproxy } from '../support/haproxy.ts'
+import { createHttpClient, tally } from '../support/http-client.ts'
+import { createRequest, FORM } from '../support/requests.ts'
+import { CREATE, unique } from '../support/service.ts'
+import { startTarget } from './target.ts'
 
 const target = startTarget()
 
@@ -37,18 +37,14 @@ describe.skipIf(!hasHaproxy())('connections that HAProxy shares among clients', 
     rmSync(directory, { recursive: true })
   })
 
-  const create = (key: Key = target.key, body = form(intentFields(target.mid, { order_id: unique('o') }))) => ({
-    path: CREATE,
-    headers: { 'content-type': FORM, authorization: basic(key) },
-    body,
-  })
+  const create = () => createRequest(target, { order_id: unique('o') })
 
   it('bring nobody an answer to the request of another client, however that one ends', async () => {
-    const agents = Array.from({ length: INNOCENT_CLIENTS }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
+    const clients = Array.from({ length: INNOCENT_CLIENTS }, () => createHttpClient({ maxSockets: 1 }))
     let attacking = true
-    const innocent = agents.map(async (agent) => {
+    const innocent = clients.map(async (client) => {
       const answers = []
-      while (attacking) answers.push(await send(balancer.url, create(), agent))
+      while (attacking) answers.push(await client.send(balancer.url, create()))
       return answers
     })
     const attackers = Array.from({ length: ATTACKERS }, async (_, attacker) => {
@@ -59,16 +55,16 @@ describe.skipIf(!hasHaproxy())('connections that HAProxy shares among clients', 
     const attacked = (await Promise.all(attackers)).flat()
     attacking = false
     const answers = (await Promise.all(innocent)).flat()
-    for (const agent of agents) agent.destroy()
+    for (const client of clients) client.close()
 
     // Each attack is one request, and gets one answer at most: its own.
     expect(attacked.length).toBeLessThanOrEqual(ATTACKERS * ATTACKS_EACH)
     const own = attacked.filter((status) => [200, 400, 401, 404, 405].includes(status)).length
     expect(own).toBeGreaterThan((ATTACKERS * ATTACKS_EACH) / 2)
     // A busy machine may refuse some in earnest, by 503.
-    const others = answers.filter(({ statusCode }) => statusCode !== 200 && statusCode !== 503)
+    const others = answers.filter(({ status }) => status !== 200 && status !== 503)
     expect(tally(others)).toBe('')
-    expect(answers.filter(({ statusCode }) => statusCode === 200).length).toBeGreaterThan(answers.length / 2)
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(answers.length / 2)
   }, 90_000)
 
   /** Requests that are answered before their body has come, from somebody without credentials. */

@@ -1,8 +1,9 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { FORM } from '../support/requests.ts'
 import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
-import { expectEnvelope, FORM, startTarget, type WireAnswer } from './target.ts'
+import { expectEnvelope, startTarget, type WireAnswer } from './target.ts'
 
 const target = startTarget()
 
@@ -230,8 +231,9 @@ describe('a second request hidden in the first', () => {
 describe('the log line of a request that was not answered in order', () => {
   /** The only line of the request whose x-request-id is `id`. */
   async function lineOf(id: string) {
-    await expect.poll(() => target.log.filter((line) => line.id === id).length, { timeout: 10_000 }).toBe(1)
-    return target.log.find((line) => line.id === id)
+    const lines = () => target.server.log.map((line) => JSON.parse(line)).filter((line) => line.id === id)
+    await expect.poll(() => lines().length, { timeout: 10_000 }).toBe(1)
+    return lines()[0]
   }
   const withId = (id: string) => good(unique('o'), 'close').replace('Host: x', `Host: x\r\nX-Request-Id: ${id}`)
 

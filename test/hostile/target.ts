@@ -1,15 +1,15 @@
-import { once } from 'node:events'
-import { Agent, type OutgoingHttpHeaders, request } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { createHttpClient } from '../support/http-client.ts'
+import { openPool } from '../support/postgres-server.ts'
+import { statusRequest } from '../support/requests.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
-import { ACQUIRER_SECRETS, basic, type Key, newMerchant, newPartner } from '../support/service.ts'
+import { type Key, newMerchant, newPartner } from '../support/service.ts'
 
-export const FORM = 'application/x-www-form-urlencoded'
 export const JSON_TYPE = 'application/json'
 
 /** How long an exchange on a socket may take; the service itself gives up on a request after 10 s. */
@@ -28,11 +28,9 @@ export type Target = {
   key: Key
   partner: { pid: string; key: Key }
   server: ServerProcess
-  /** The log lines that the service has written so far. */
-  log: Record<string, unknown>[]
   post: (path: string, body: Uint8Array | string, headers: OutgoingHttpHeaders) => Promise<WireAnswer>
   /**
-   * Sends bytes as they are, a list of them piece by piece, and answers what came back until the connection was closed: by the service, or by a
+   * Sends bytes as they are, a list of them piece by piece, and returns what came back until the connection was closed: by the service, or by a
    * client that leaves, in order or by a reset, after `patienceMs` without a byte from it.
    */
   raw: (bytes: Bytes | Bytes[], leaving?: { patienceMs: number; reset?: boolean }) => Promise<WireAnswer[]>
@@ -44,48 +42,38 @@ export type Target = {
  */
 export function startTarget(options: { openFiles?: number } = {}): Target {
   const target = {} as Target
-  const agent = new Agent({ keepAlive: true })
+  const client = createHttpClient()
   let drop: () => Promise<void>
 
   beforeAll(async () => {
     const database = await createTestDatabase()
     drop = database.drop
-    const db = createPool({ url: database.url, size: 2, log: { warn: () => undefined } })
+    const db = openPool(database.url)
     const { mid, key } = await newMerchant(db)
     const partner = await newPartner(db, mid)
-    const environment = { ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), RATE_LIMIT_PER_MINUTE: '1000000' }
-    const server = await startServerProcess(database.url, environment, options)
-    const log: Record<string, unknown>[] = []
-    createInterface({ input: server.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-      log.push(JSON.parse(line))
-    })
-    Object.assign(target, { db, mid, key, partner, server, log })
+    const server = await startServerProcess(database.url, { RATE_LIMIT_PER_MINUTE: '1000000' }, options)
+    Object.assign(target, { db, mid, key, partner, server })
   })
 
   afterAll(async () => {
     const { server, db } = target
     const { exitCode, signalCode } = server.child
-    const alive = await target.post('/v1/payments/checkPaymentStatus', `mid=${target.mid}&order_id=none`, {
-      'content-type': FORM,
-      authorization: basic(target.key),
-    })
-    agent.destroy()
+    const alive = await client.send(server.url, statusRequest(target, 'none'))
+    client.close()
     await server.stop()
     await db.end()
     await drop()
     expect({ exitCode, signalCode, alive: alive.status }).toEqual({ exitCode: null, signalCode: null, alive: 404 })
     // On a busy machine even the database is late.
     const isLate = ({ error }: Record<string, unknown>) => /time-?out/i.test(String((error as Error)?.message))
-    expect(target.log.filter((line) => Number(line.level) >= 50 && !isLate(line))).toEqual([])
+    const lines = server.log.map((line) => JSON.parse(line))
+    expect(lines.filter((line) => Number(line.level) >= 50 && !isLate(line))).toEqual([])
   })
 
   target.post = async (path, body, headers) => {
-    const call = request(`${target.server.url}${path}`, { method: 'POST', agent, headers })
-    call.end(body)
-    const [response] = await once(call, 'response')
-    let text = ''
-    for await (const chunk of response.setEncoding('utf8')) text += chunk
-    return { status: response.statusCode, headers: response.headers, text }
+    const { status, fault, ...answer } = await client.send(target.server.url, { method: 'POST', path, headers, body })
+    if (status === undefined) throw new Error(fault)
+    return { ...answer, status }
   }
 
   target.raw = (bytes, leaving) =>
@@ -120,7 +108,7 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
   return target
 }
 
-/** Holds an answer to the contract: a whole envelope with the keys of its status and no other, and no fault of ours. */
+/** Throws unless the answer is a whole envelope, with the keys of its status and no other, and not a 5xx. */
 export function expectEnvelope({ status, headers, text }: WireAnswer): void {
   const body = JSON.parse(text)
   const keys = Object.keys(body).join()
@@ -134,7 +122,7 @@ export function expectEnvelope({ status, headers, text }: WireAnswer): void {
     headers['content-type'] === 'application/json; charset=utf-8' &&
     typeof headers['x-request-id'] === 'string' &&
     headers['cache-control'] === 'no-store'
-  if (!isEnvelope || status >= 500) throw new Error(`no envelope: ${JSON.stringify({ status, headers, text })}`)
+  if (!isEnvelope || status >= 500) throw new Error(`not an envelope: ${JSON.stringify({ status, headers, text })}`)
 }
 
 /** The answers that stand in `bytes` one after the other. What is cut off is an answer as far as it goes. */

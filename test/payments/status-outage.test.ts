@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } fro
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import type { Database } from '../../src/db/pool.ts'
-import { type PostgresServer, startPostgresServer } from '../faults/postgres-server.ts'
-import { startTcpProxy, type TcpProxy } from '../faults/tcp-proxy.ts'
+import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, type Key, newKey, newMerchant, unique } from '../support/service.ts'
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 
 const STATUS = '/v1/payments/checkPaymentStatus'
 /** What a status call waits for its database, and what the most patient public plugin waits for the answer. */

@@ -5,11 +5,11 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { createPool, type Database } from '../../src/db/pool.ts'
-import { runOps } from '../cli/ops.ts'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
-import { type ObservedService, startObservedService } from './observed-service.ts'
 
 const CREATE_ORDER = '/v1/payments/createOrderRequest'
 const STATUS = '/v1/payments/checkPaymentStatus'
@@ -89,7 +89,7 @@ function leaks(written: string): string[] {
 type Call = { path: string; body?: string; headers?: Record<string, string>; method?: string }
 
 /** Sends `call` with canaries in every header that is no part of it; answers the status, and all that came, as text. */
-async function send(service: ObservedService, { path, body, headers, method = 'POST' }: Call) {
+async function send(service: ServerProcess, { path, body, headers, method = 'POST' }: Call) {
   const answer = await fetch(service.url + path, {
     method,
     redirect: 'manual',
@@ -141,9 +141,19 @@ const WRONG_FIELDS: Record<string, string>[] = [
   { customer_mobile: '91374602850' },
 ]
 
+/** The service as a process that logs all it can. */
+const startTalkative = (databaseUrl: string) =>
+  startServerProcess(databaseUrl, { LOG_LEVEL: 'trace', ACQUIRER_SECRETS: SECRETS.acquirer })
+
+/** Ends the service, and returns all that it has ever written to stdout and stderr. */
+async function outputOf(service: ServerProcess): Promise<string> {
+  await service.stop()
+  return [...service.log, ...service.errors].join('\n')
+}
+
 describe('what was sent in confidence', () => {
   it('is in no log, no metric and no refusal, whatever is asked and whatever goes wrong', async () => {
-    const service = await startObservedService({ DATABASE_URL: url, ACQUIRER_SECRETS: SECRETS.acquirer })
+    const service = await startTalkative(url)
     const expectStatus = async (status: number, call: Call) => {
       const answer = await send(service, call)
       expect([call.path, answer.status, answer.text]).toEqual([call.path, status, expect.anything()])
@@ -237,8 +247,8 @@ describe('what was sent in confidence', () => {
     await sleep(100)
     await expectStatus(200, create({ order_id: 'canaryorder-6' }))
 
-    const metrics = await (await fetch(service.metricsUrl)).text()
-    const output = await service.stop()
+    const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text()
+    const output = await outputOf(service)
     // What was looked at is what is meant to be there.
     expect(metrics).toContain(`route="${CREATE}",status="409"`)
     expect(output.match(/"msg":"request"/g)?.length).toBeGreaterThan(60)
@@ -258,13 +268,10 @@ describe('what was sent in confidence', () => {
     ['speaks another protocol', () => strangerAddress()],
   ])('is in no log and no refusal while the database %s', async (_name, addressOf) => {
     const address = await addressOf()
-    const service = await startObservedService({
-      DATABASE_URL: `postgres://${role}:${SECRETS.databasePassword}@${address}/upi`,
-      ACQUIRER_SECRETS: SECRETS.acquirer,
-    })
+    const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)
     const unready = await send(service, { path: '/readyz', method: 'GET' })
     const answers = [unready, await send(service, create()), await send(service, notice(notification('0'.repeat(32))))]
-    const output = await service.stop()
+    const output = await outputOf(service)
     expect(answers.every(({ status }) => status === 500 || status === 503)).toBe(true)
     expect(output).toContain('"msg":"request"')
     expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
@@ -273,9 +280,9 @@ describe('what was sent in confidence', () => {
   it('is in no word of a service whose log-in is refused', async () => {
     const wrong = new URL(url)
     wrong.password = `${SECRETS.databasePassword}-old`
-    const service = await startObservedService({ DATABASE_URL: wrong.href })
+    const service = await startTalkative(wrong.href)
     const { status, text } = await send(service, create())
-    const output = await service.stop()
+    const output = await outputOf(service)
     expect(status).toBe(503)
     expect([text, output].flatMap(leaks)).toEqual([])
   })

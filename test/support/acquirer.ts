@@ -1,7 +1,12 @@
 import { createHmac } from 'node:crypto'
-import { ACQUIRER_SECRETS, type Answer, post, type TestService } from './service.ts'
+import type { Request } from './http-client.ts'
+import { type Answer, post } from './inject.ts'
+import type { TestService } from './service.ts'
 
 export const NOTIFY = '/acquirer/paymentNotification'
+
+/** The second one is the newer: both are valid while the acquirer changes over. */
+export const ACQUIRER_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-test']
 
 export function sign(body: string | Buffer, at: Date, secret = ACQUIRER_SECRETS[0] as string): string {
   const t = Math.floor(at.getTime() / 1000)
@@ -21,8 +26,16 @@ export function notification(orderId: string, changes: Notification = {}): strin
   return JSON.stringify({ orderId, status: 'SUCCESS', UTR: newUtr(), amount: 200, paidAt, ...changes })
 }
 
-/** Sends `body` signed as the acquirer would, now. */
+/** Sends `body` signed as the acquirer would, by the clock of the service. */
 export function notify({ app, clock }: TestService, body: string): Promise<Answer> {
   const headers = { 'content-type': 'application/json', 'x-signature': sign(body, clock.now()) }
   return post(app, NOTIFY, body, undefined, headers)
+}
+
+/** A notification of success for ₹200, paid and signed at this moment. */
+export function notificationRequest(orderId: string, utr: string): Request {
+  const now = new Date()
+  const body = notification(orderId, { UTR: utr, paidAt: now.toISOString() })
+  const headers = { 'content-type': 'application/json', 'x-signature': sign(body, now) }
+  return { method: 'POST', path: NOTIFY, headers, body }
 }

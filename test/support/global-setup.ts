@@ -6,7 +6,7 @@ import type { TestProject } from 'vitest/node'
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD, TEMPLATE } from './database-url.ts'
-import { startServerOwner } from './server-owner.ts'
+import { startPostgresOwner } from './postgres-owner.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -23,7 +23,7 @@ declare module 'vitest' {
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(tmpdir(), 'upi-payments-test-'))
-  const owner = await startServerOwner(directory, { removesDirectory: true })
+  const owner = await startPostgresOwner(directory, { removesDirectory: true })
   const template = databaseUrl(owner.url, TEMPLATE)
   await query(owner.url, `create database ${TEMPLATE}`)
   await query(template, readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8'))

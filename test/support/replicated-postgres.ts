@@ -1,10 +1,8 @@
 import { chownSync, cpSync, lchownSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
-import { findBinaries, serverAccount } from '../../src/dev/postgres-binaries.ts'
 import { clusterUrl, startPostmaster, stopPostmaster } from '../../src/dev/postmaster.ts'
-import { INSTALLED_POSTGRES } from './installed-postgres.ts'
+import { startPostgresServer } from './postgres-server.ts'
 
 export type ReplicatedPostgres = {
   /** Superusers' connections to the databases `postgres`. */
@@ -18,22 +16,17 @@ export type ReplicatedPostgres = {
 
 /** A PostgreSQL server of its own and a streaming replica of it, both in `directory`. */
 export async function startReplicatedPostgres(directory: string): Promise<ReplicatedPostgres> {
-  const primary = await startEmbeddedPostgres({ directory, durable: false, installed: INSTALLED_POSTGRES })
-  const account = serverAccount()
-  const binaries = findBinaries(directory, account, INSTALLED_POSTGRES)
-  const { port: primaryPort, password } = new URL(primary.url)
+  const primary = await startPostgresServer(directory)
+  const { account, password, dataDirectory, logFile } = primary.cluster
+  const primaryUrl = primary.urlOf('postgres')
   const replica = {
-    postgres: binaries.postgres,
+    ...primary.cluster,
     dataDirectory: join(directory, 'replica'),
     logFile: join(directory, 'replica.log'),
-    password,
-    account,
     settings: [
-      `primary_conninfo=host=127.0.0.1 port=${primaryPort} user=postgres password=${password}`,
+      `primary_conninfo=host=127.0.0.1 port=${primary.port} user=postgres password=${password}`,
       'wal_retrieve_retry_interval=200ms',
       'fsync=off',
-      // A replica refuses to run with fewer than its primary.
-      'max_connections=300',
     ],
   }
   const remove = () => {
@@ -42,7 +35,7 @@ export async function startReplicatedPostgres(directory: string): Promise<Replic
     rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   }
   try {
-    await copyRunning(primary.url, join(directory, binaries.majorVersion), replica.dataDirectory)
+    await copyRunning(primaryUrl, dataDirectory, replica.dataDirectory)
     if (account) {
       chownSync(replica.dataDirectory, account.uid, account.gid)
       for (const entry of readdirSync(replica.dataDirectory, { recursive: true, encoding: 'utf8' })) {
@@ -51,14 +44,14 @@ export async function startReplicatedPostgres(directory: string): Promise<Replic
     }
     const port = await startPostmaster(replica)
     return {
-      primaryUrl: primary.url,
+      primaryUrl,
       replicaUrl: clusterUrl(replica, port),
       stopReplica: () => stopPostmaster(replica),
       startReplica: async () => void (await startPostmaster(replica, port)),
       remove,
     }
   } catch (error) {
-    const log = readFileSync(join(directory, 'server.log'), 'utf8')
+    const log = readFileSync(logFile, 'utf8')
     remove()
     throw new Error(`The replica does not start. The primary says:\n${log}`, { cause: error })
   }

@@ -1,64 +1,88 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import type { ChildProcess } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { ACQUIRER_SECRETS } from './acquirer.ts'
+import { end, freePort, hasEnded, ROOT, start } from './processes.ts'
+import { untilAnswers } from './wait.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
+/** What `npm run build` makes. */
+export const BUILT_SERVER = join(ROOT, 'dist/server.js')
 
 export type ServerProcess = {
   url: string
   port: number
+  opsUrl: string
   opsPort: number
   pid: number
   child: ChildProcess
-  /** Every line that it has logged. */
+  /** Every line that it has logged, unless they go to a file. */
   log: string[]
-  stop: () => Promise<void>
+  /** Every line that it has written to stderr. */
+  errors: string[]
+  hasEnded: () => boolean
+  killHard: () => Promise<void>
+  /** Asks it to end by SIGTERM, and returns its exit code. */
+  stop: () => Promise<number | null>
 }
 
-/** The service as a process of its own, on a port that the system picks; answers once it listens. */
+type Options = {
+  /** The built service, which runs in production mode as the image does; without it the sources run. */
+  built?: string
+  /** A module that is loaded before the service. */
+  preload?: string
+  /** The most files that it may have open, connections included. */
+  openFiles?: number
+  /** Where its log goes instead of to this process, which would spend time on it: a file, or `/dev/null`. */
+  logFile?: string
+}
+
+/** The service as a process of its own on 127.0.0.1, on free ports unless `environment` names some; returns once it serves. */
 export async function startServerProcess(
   databaseUrl: string,
   environment: Record<string, string> = {},
-  { openFiles }: { openFiles?: number } = {},
+  { built, preload, openFiles, logFile }: Options = {},
 ): Promise<ServerProcess> {
-  const service = [process.execPath, '--max-semi-space-size=16', '--import', 'tsx', 'src/server.ts']
-  const limited = ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`, ...service]
-  const [command, ...args] = openFiles === undefined ? service : limited
-  const child = spawn(command as string, args, {
-    cwd: ROOT,
-    env: {
-      ...process.env,
-      DATABASE_URL: databaseUrl,
-      PORT: '0',
-      OPS_PORT: '0',
-      SHUTDOWN_DRAIN_SECONDS: '0',
-      PUBLIC_URL: 'http://localhost',
-      ...environment,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
+  const preloaded = preload === undefined ? [] : ['--import', preload]
+  const program = built === undefined ? ['--import', 'tsx', 'src/server.ts'] : [built]
+  const node = [process.execPath, '--max-semi-space-size=16', ...preloaded, ...program]
+  const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`]
+  const [command = '', ...args] = [...limited, ...node]
+  const env = {
+    PATH: process.env.PATH,
+    ...(built !== undefined && { NODE_ENV: 'production' }),
+    DATABASE_URL: databaseUrl,
+    PORT: String(await freePort()),
+    OPS_PORT: String(await freePort()),
+    PUBLIC_URL: 'https://pay.example.in',
+    ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
+    SHUTDOWN_DRAIN_SECONDS: '0',
+    ...environment,
+  }
+  const output = logFile === undefined ? 'pipe' : openSync(logFile, 'a')
+  const child = start(command, args, { cwd: ROOT, env, stdio: ['ignore', output, 'pipe'] })
+  if (typeof output === 'number') closeSync(output)
+
   const log: string[] = []
-  lines.on('line', (line) => log.push(line))
-  const { port, opsPort } = await new Promise<{ port: number; opsPort: number }>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`the service ended with code ${code} before it listened`)))
-    lines.on('line', (line) => {
-      const { msg, address, ops } = JSON.parse(line)
-      if (msg === 'listening') resolve({ port: Number(new URL(address).port), opsPort: Number(new URL(ops).port) })
-    })
+  const errors: string[] = []
+  if (child.stdout) createInterface({ input: child.stdout }).on('line', (line) => log.push(line))
+  if (child.stderr) createInterface({ input: child.stderr }).on('line', (line) => errors.push(line))
+  const isGone = () => hasEnded(child)
+  const url = `http://127.0.0.1:${env.PORT}`
+  await untilAnswers(`${url}/livez`, isGone).catch((error) => {
+    throw new Error([error.message, ...log, ...errors].join('\n'))
   })
   return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    opsPort,
+    url,
+    port: Number(env.PORT),
+    opsUrl: `http://127.0.0.1:${env.OPS_PORT}`,
+    opsPort: Number(env.OPS_PORT),
     pid: child.pid as number,
     child,
     log,
-    async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      child.kill('SIGTERM')
-      await once(child, 'exit')
-    },
+    errors,
+    hasEnded: isGone,
+    killHard: async () => void (await end(child, 'SIGKILL')),
+    stop: () => end(child),
   }
 }

@@ -1,24 +1,20 @@
-import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { afterAll, afterEach, expect } from 'vitest'
 import { buildApp } from '../../src/app.ts'
-import { createAccessKeys } from '../../src/auth/access-keys.ts'
-import { hashSecret, mintKeyPair } from '../../src/auth/credentials.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
 import { LIMITS, type Limits } from '../../src/limits.ts'
-import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
-import { createPartners } from '../../src/merchants/partners.ts'
+import { ACQUIRER_SECRETS } from './acquirer.ts'
 import { createTestDatabase } from './database.ts'
 import { asRole } from './database-url.ts'
 import './openapi.ts'
 
-export type Key = { publicKey: string; secretKey: string }
-// biome-ignore lint/suspicious/noExplicitAny: a test asserts what a body is, it cannot know
-type Json = any
-
-export type Answer = { status: number; headers: Record<string, unknown>; body: Json; text: string }
+// What nearly every test of the service needs too. Programs that vitest does not run import it from where it is.
+export { ACQUIRER_SECRETS } from './acquirer.ts'
+export { type Answer, answerOf, post, postJson } from './inject.ts'
+export { CREATE, form, intentFields, LIST } from './requests.ts'
+export { basic, type Key, newKey, newMerchant, newPartner, unique } from './tenants.ts'
 
 /** A clock that stands still until a test moves it. */
 export type TestClock = { now: () => Date; set: (moment: string) => void; advance: (seconds: number) => void }
@@ -34,9 +30,6 @@ export type TestService = {
   /** What Prometheus would read. */
   metrics: () => Promise<string>
 }
-
-/** The second one is the newer: both are valid while the acquirer changes over. */
-export const ACQUIRER_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-test']
 
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
@@ -158,91 +151,6 @@ function testClock(start: string): TestClock {
       moment = new Date(moment.getTime() + seconds * 1000)
     },
   }
-}
-
-export const unique = (prefix: string) => `${prefix}${randomUUID().replaceAll('-', '').slice(0, 16)}`
-
-export async function newMerchant(
-  db: Database,
-  values: Partial<Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>> = {},
-): Promise<{ mid: string; key: Key }> {
-  const mid = values.mid ?? unique('M')
-  const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
-  await createMerchants(db).add({ ...merchant, ...values }, new Date())
-  return { mid, key: await newKey(db, { mid }) }
-}
-
-export async function newPartner(db: Database, ...mids: string[]): Promise<{ pid: string; key: Key }> {
-  const pid = unique('P')
-  const partners = createPartners(db)
-  await partners.add({ pid, name: 'Acme' }, new Date())
-  for (const mid of mids) await partners.link(pid, mid)
-  return { pid, key: await newKey(db, { pid }) }
-}
-
-export async function newKey(db: Database, owner: { mid: string } | { pid: string }): Promise<Key> {
-  const pair = mintKeyPair()
-  const secretHash = hashSecret(pair.secretKey)
-  await createAccessKeys(db).add({ publicKey: pair.publicKey, secretHash, owner, label: null, now: new Date() })
-  return pair
-}
-
-export function basic({ publicKey, secretKey }: Key): string {
-  return `Basic ${Buffer.from(`${publicKey}:${secretKey}`).toString('base64')}`
-}
-
-export const CREATE = '/v1/payments/createPaymentIntent'
-export const LIST = '/v1/partner/fetchSettlementList'
-
-/** A complete and correct createPaymentIntent of `mid`. */
-export function intentFields(mid: string, changes: Record<string, string | undefined> = {}): Record<string, string> {
-  const fields: Record<string, string | undefined> = {
-    mid,
-    amount: '200',
-    redirect_url: 'https://shop.example.in/thanks?order=1001',
-    note: 'Order 1001',
-    customer_name: 'Asha Rao',
-    customer_email: 'asha@example.in',
-    customer_mobile: '0123456789',
-    ...changes,
-  }
-  return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== undefined))
-}
-
-/** POSTs a form, or whatever `body` is, with the credentials of `key`. */
-export async function post(
-  app: FastifyInstance,
-  url: string,
-  body: Record<string, string> | string | Buffer | undefined,
-  key?: Key,
-  headers: Record<string, string> = {},
-): Promise<Answer> {
-  const payload = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : form(body)
-  const response = await app.inject({
-    method: 'POST',
-    url,
-    headers: {
-      ...(payload !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
-      ...(key && { authorization: basic(key) }),
-      ...headers,
-    },
-    ...(payload !== undefined && { payload }),
-  })
-  return answerOf(response)
-}
-
-export function postJson(app: FastifyInstance, url: string, body: unknown, key: Key): Promise<Answer> {
-  return post(app, url, JSON.stringify(body), key, { 'content-type': 'application/json' })
-}
-
-export function form(fields: Record<string, string>): string {
-  return new URLSearchParams(fields).toString()
-}
-
-export function answerOf(response: { statusCode: number; headers: Record<string, unknown>; payload: string }): Answer {
-  const text = response.payload
-  const isJson = String(response.headers['content-type'] ?? '').startsWith('application/json')
-  return { status: response.statusCode, headers: response.headers, body: isJson ? JSON.parse(text) : undefined, text }
 }
 
 /** The refusal that every failure must be, to the letter. */

@@ -9,7 +9,7 @@ const TRAILER = '0\r\nContent-Length: 5\r\n\r\n'
 
 /**
  * Chunked requests to an address that is not there: each is answered before its body has come, and then ends in a trailer
- * that is no HTTP. No credentials.
+ * that is not HTTP. No credentials.
  */
 export const badTrailers: Attacker = async ({ url, seconds }) => {
   const answers = newAnswers()

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { FORM } from '../../faults/operations.ts'
+import { CREATE, FORM } from '../../support/requests.ts'
 import type { Attacker } from '../target.ts'
 import { connectionsOf, newAnswers, pace, tally, wire } from './sockets.ts'
 
@@ -13,7 +13,7 @@ export const randomKeys: Attacker = async ({ url, seconds }) => {
   await pace(PER_SECOND, seconds, () => {
     const key = Buffer.from(`pk_${randomBytes(12).toString('hex')}:sk_0`).toString('base64')
     const headers = { authorization: `Basic ${key}`, 'content-type': FORM }
-    connections.next()?.write(wire(url, 'POST', '/v1/payments/createPaymentIntent', headers, 'mid=M1'))
+    connections.next()?.write(wire(url, 'POST', CREATE, headers, 'mid=M1'))
   })
   connections.close()
   return `${PER_SECOND}/s creates with a random public key each: ${tally(answers)}`

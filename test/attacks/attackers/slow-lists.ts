@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { longList } from '../../faults/operations.ts'
+import { longList } from '../../support/settlements.ts'
 import type { Attacker } from '../target.ts'
 import { newAnswers, open, stillOpen, tally, wire } from './sockets.ts'
 
@@ -8,9 +8,9 @@ const LISTS = 4
 const PIECE_MS = 500
 
 /** One partner reads several long lists at once, each as slowly as it can. */
-export const slowLists: Attacker = async ({ url, seconds, tenant }) => {
+export const slowLists: Attacker = async ({ url, seconds, tenant: { merchant, partner } }) => {
   const answers = newAnswers()
-  const { path, headers, body } = longList(tenant)
+  const { path, headers, body } = longList(partner, merchant.mid)
   const request = wire(url, 'POST', path, headers, body)
   const sockets = Array.from({ length: LISTS }, () => {
     const socket = open(url, answers)

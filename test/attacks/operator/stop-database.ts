@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Request } from '../../faults/http-client.ts'
-import { createdOrderId } from '../../faults/journal.ts'
-import { checkStatus, create, newName, notification } from '../../faults/operations.ts'
-import { momentOfReturn } from '../../faults/postgres-server.ts'
-import type { Blow } from '../attacks.ts'
-import type { Field } from '../field.ts'
-import { innocentClient } from '../innocents.ts'
+import { newUtr, notificationRequest } from '../../support/acquirer.ts'
+import type { Request } from '../../support/http-client.ts'
+import { momentOfReturn } from '../../support/postgres-server.ts'
+import { createdOrderId, createRequest, statusRequest } from '../../support/requests.ts'
+import type { Outcome } from '../attacks.ts'
+import { bystanderClient } from '../bystander.ts'
+import type { Scene } from '../scene.ts'
 
 const SERVING_MS = 2_000
 const AWAY_MS = 1_000
@@ -14,25 +14,25 @@ const ASKED_AFTER_MS = [50, 350, 650]
 /** How soon everybody is served again is judged by `npm run test:faults -- database`. */
 const RETURN_LIMIT_MS = 1_000
 
-/** PostgreSQL is away for a second, in which a shop asks whether an order was paid that was: the answer must not be no. */
+/** PostgreSQL is away for a second. Meanwhile a shop asks for an order that was paid: the answer must be that it was. */
 export async function stopDatabase(
-  { postgres, databaseUrl, innocent }: Field,
+  { postgres, databaseUrl, bystander: { merchant } }: Scene,
   url: string,
   seconds: number,
-): Promise<Blow> {
+): Promise<Outcome> {
   const startedAt = performance.now()
-  const client = innocentClient()
+  const client = bystanderClient()
   const send = (request: Request) => client.send(url, request)
-  const orderId = createdOrderId(await send(create(innocent, { orderId: newName(), idempotencyKey: undefined })))
+  const orderId = createdOrderId(await send(createRequest(merchant)))
   if (orderId === undefined) throw new Error('no order to pay')
-  await send(notification(orderId, newName().replaceAll('-', '')))
+  await send(notificationRequest(orderId, newUtr()))
   await sleep(SERVING_MS)
 
   const from = performance.now()
   const down = postgres.shutDown()
   const asked = ASKED_AFTER_MS.map(async (afterMs) => {
     await sleep(afterMs)
-    return send(checkStatus(innocent, orderId))
+    return send(statusRequest(merchant, orderId))
   })
   await Promise.all([down, sleep(AWAY_MS)])
   const [until] = await Promise.all([momentOfReturn(databaseUrl), postgres.restart()])
@@ -40,8 +40,8 @@ export async function stopDatabase(
   await sleep(Math.max(0, seconds * 1_000 - (performance.now() - startedAt)))
   client.close()
 
-  const wrong = answers.filter((answer) => !('text' in answer) || JSON.parse(answer.text).txnStatus !== 'SUCCESS')
-  const told = wrong.map((answer) => ('status' in answer ? answer.status : answer.unanswered))
+  const wrong = answers.filter(({ status, text }) => status === undefined || JSON.parse(text).txnStatus !== 'SUCCESS')
+  const told = wrong.map(({ status, fault }) => status ?? fault)
   const awaySeconds = ((until - from) / 1_000).toFixed(1)
   return {
     sent: `PostgreSQL away for ${awaySeconds} s, ${asked.length} × checkPaymentStatus of a paid order meanwhile`,

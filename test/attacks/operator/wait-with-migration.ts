@@ -1,27 +1,27 @@
 import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ROOT, run } from '../../bench/processes.ts'
-import type { Blow } from '../attacks.ts'
-import type { Field } from '../field.ts'
+import { runBuiltOps } from '../../support/ops.ts'
+import { ROOT } from '../../support/processes.ts'
+import type { Outcome } from '../attacks.ts'
+import type { Scene } from '../scene.ts'
 
 /** The last part of the attack, in which the migration is to be done. */
 const UNLOCKED_SECONDS = 3
-/** Nothing to do for PostgreSQL but to get its lock, which is the strongest. */
+/** Adding a column takes PostgreSQL no time, but it needs the strongest lock of the table. */
 const MIGRATION = 'alter table payment_intents add column seen_by_the_attack text;\n'
 
 /** An operator migrates while a dump is being made: its lock lets creates pass, but not the migration that waits for it. */
-export async function waitWithMigration(field: Field, _url: string, seconds: number): Promise<Blow> {
-  const { directory, db, databaseUrl } = field
+export async function waitWithMigration(scene: Scene, _url: string, seconds: number): Promise<Outcome> {
+  const { directory, db, databaseUrl } = scene
   const ops = installNextVersion(join(directory, 'next-version'))
   const dump = await db.connect()
   await dump.query(
     'begin; set local idle_in_transaction_session_timeout = 0; lock table payment_intents in access share mode',
   )
   const startedAt = performance.now()
-  const env = { PATH: process.env.PATH, NODE_ENV: 'production', DATABASE_URL: databaseUrl }
   const lockedSeconds = seconds - UNLOCKED_SECONDS
-  const migrated = run(process.execPath, [ops, 'migrate', '--json'], { env }).then(
+  const migrated = runBuiltOps(ops, { DATABASE_URL: databaseUrl }, 'migrate').then(
     () => ({ seconds: (performance.now() - startedAt) / 1_000, fault: undefined }),
     (error: Error) => ({ seconds: (performance.now() - startedAt) / 1_000, fault: error.message }),
   )
@@ -36,7 +36,7 @@ export async function waitWithMigration(field: Field, _url: string, seconds: num
   }
 }
 
-/** The built service with one migration more; answers its command line. */
+/** The built service with one migration more; returns the path of its command line. */
 function installNextVersion(directory: string): string {
   for (const path of ['dist', 'migrations', 'package.json']) {
     cpSync(join(ROOT, path), join(directory, path), { recursive: true })

@@ -1,12 +1,14 @@
+import { residentMB } from '../../support/processes.ts'
+import { createRequest, type FormRequest } from '../../support/requests.ts'
+import { newMerchant } from '../../support/tenants.ts'
+import { progress } from '../../support/workspace.ts'
 import type { Bench, Section } from '../bench.ts'
-import { floor, startOurs, typical } from '../contenders.ts'
+import { floor, type Service, startContender, startOurs, typical } from '../contenders.ts'
 import { type Cost, costSeries, loadWithCost } from '../cost.ts'
-import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
+import { answerTo, CONNECTIONS, load } from '../load.ts'
 import { preparePgbench } from '../pgbench.ts'
-import { residentMB, type Service, startService } from '../processes.ts'
-import { type Finding, progress } from '../report.ts'
+import type { Finding } from '../report.ts'
 import { alternate, median, ratios } from '../statistics.ts'
-import { answerTo, newMerchantRequest } from '../tenants.ts'
 
 const MID = 'BENCH_MERCHANT'
 const ROUNDS = 5
@@ -15,26 +17,26 @@ const WARM_UP_SECONDS = 6
 /** V8 grows its heap a little while it can; a leak of 100 bytes a request would exceed this within a run. */
 const MEMORY_GROWTH_LIMIT = 1.25
 
-type Contender = { service: Service; request: LoadRequest }
+type Contender = { service: Service; request: FormRequest }
 type Contenders = Record<'floor' | 'ours' | 'typical', Contender>
 
-/** Target 2 of the issue: createPaymentIntent. */
+/** createPaymentIntent: how many a second, how long at half of that, in how much memory. */
 export const create: Section = async (bench) => {
   const oursDatabase = await bench.createDatabase('create_ours')
   const typicalDatabase = await bench.createDatabase('create_typical')
   const pgbenchDatabase = await bench.createDatabase('create_pgbench')
-  await newMerchantRequest(pgbenchDatabase.db, MID)
+  await newMerchant(pgbenchDatabase.db, { mid: MID })
   const pgbench = preparePgbench(bench.directory, pgbenchDatabase.url, MID)
-  const request = await newMerchantRequest(oursDatabase.db, MID)
-  const typicalRequest = await newMerchantRequest(typicalDatabase.db, MID)
+  const request = createRequest(await newMerchant(oursDatabase.db, { mid: MID }))
+  const typicalRequest = createRequest(await newMerchant(typicalDatabase.db, { mid: MID }))
 
   return async () => {
     const ours = { service: await startOurs(oursDatabase.url), request }
     const answer = await answerTo(ours.service.url, request)
     const contenders = {
-      floor: { service: await startService(floor(answer)), request },
+      floor: { service: await startContender(floor(answer)), request },
       ours,
-      typical: { service: await startService(typical(typicalDatabase.url)), request: typicalRequest },
+      typical: { service: await startContender(typical(typicalDatabase.url)), request: typicalRequest },
     }
     const { finding, peak, answered } = await throughput(bench, contenders, pgbench)
     const { rows } = await oursDatabase.db.query<{ count: string }>('select count(*) from payment_intents')

@@ -1,12 +1,14 @@
-import type { BenchDatabase, Section } from '../bench.ts'
-import { startOurs } from '../contenders.ts'
+import { createRequest, type FormRequest } from '../../support/requests.ts'
+import { newKey } from '../../support/tenants.ts'
+import type { WorkspaceDatabase } from '../../support/workspace.ts'
+import { progress } from '../../support/workspace.ts'
+import type { Section } from '../bench.ts'
+import { type Service, startOurs } from '../contenders.ts'
 import { type Cost, loadWithCost } from '../cost.ts'
-import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
-import type { Service } from '../processes.ts'
-import { type Finding, format, progress } from '../report.ts'
+import { CONNECTIONS, load } from '../load.ts'
+import { type Finding, format } from '../report.ts'
 import { alternate, median, ratios } from '../statistics.ts'
 import { addMerchants, fillIntents, MERCHANTS, merchantId } from '../tables.ts'
-import { newCreateRequest } from '../tenants.ts'
 
 const ROUNDS = 5
 const ROUND_SECONDS = 3
@@ -14,17 +16,20 @@ const WARM_UP_SECONDS = 3
 const SIZES = [1_000, 100_000, 10_000_000]
 const QUICK_SIZES = [1_000, 100_000, 1_000_000]
 
-type Stage = { database: BenchDatabase; requests: LoadRequest[]; service: Service }
+type Stage = { database: WorkspaceDatabase; requests: FormRequest[]; service: Service }
 
-/** Target 7 of the issue: what a request costs as intents gather, and what a second instance adds. */
+/** What a request costs as intents gather, and what a second instance adds. */
 export const growth: Section = async (bench) => {
   const prepared = await Promise.all(
     (bench.quick ? QUICK_SIZES : SIZES).map(async (size) => {
       const database = await bench.createDatabase(`growth_${size}`)
       await addMerchants(database.db)
-      const requests: LoadRequest[] = []
+      const requests: FormRequest[] = []
       // Every merchant has its own place in the indexes, so that pages of all of the table are asked for.
-      for (let i = 0; i < MERCHANTS; i++) requests.push(await newCreateRequest(database.db, merchantId(i)))
+      for (let i = 0; i < MERCHANTS; i++) {
+        const mid = merchantId(i)
+        requests.push(createRequest({ mid, key: await newKey(database.db, { mid }) }))
+      }
       await fillIntents(database.db, size)
       return { size: String(size), database, requests }
     }),

@@ -2,10 +2,11 @@ import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { BenchDatabase, Section } from '../bench.ts'
-import { ROOT, run } from '../processes.ts'
+import { ROOT, run } from '../../support/processes.ts'
+import type { WorkspaceDatabase } from '../../support/workspace.ts'
+import { progress } from '../../support/workspace.ts'
+import type { Section } from '../bench.ts'
 import { COPY_CLIENT, copyIn } from '../psql.ts'
-import { progress } from '../report.ts'
 import { alternate, ratios } from '../statistics.ts'
 import { addMerchants, MERCHANTS, merchantId } from '../tables.ts'
 
@@ -15,7 +16,7 @@ const QUICK_LINES = 100_000
 const COLUMNS = 'mid, amount, utr, bank_reference_number, status, initiation_date, created_at'
 const TARGET = 'settlements (mid, amount, utr, bank_reference_number, status, initiated_at, created_at)'
 
-/** Target 4 of the issue: settlements import, by the operator's command, beside a bare COPY of the same file. */
+/** settlements import, by the operator's command, beside a bare COPY of the same file. */
 export const importFile: Section = async (bench) => {
   const lines = bench.quick ? QUICK_LINES : LINES
   const file = join(bench.directory, 'settlements.csv')
@@ -54,12 +55,12 @@ export const importFile: Section = async (bench) => {
   }
 }
 
-async function importByCommand({ url }: BenchDatabase, file: string): Promise<void> {
+async function importByCommand({ url }: WorkspaceDatabase, file: string): Promise<void> {
   const env = { PATH: process.env.PATH, NODE_ENV: 'production', DATABASE_URL: url }
   await run(process.execPath, [join(ROOT, 'dist/cli/ops.js'), 'settlements', 'import', file, '--json'], { env })
 }
 
-async function empty({ db }: BenchDatabase, expectedRows: number): Promise<void> {
+async function empty({ db }: WorkspaceDatabase, expectedRows: number): Promise<void> {
   const { rows } = await db.query<{ count: string }>('select count(*) from settlements')
   if (Number(rows[0]?.count) !== expectedRows)
     throw new Error(`${rows[0]?.count} rows were stored, not ${expectedRows}`)

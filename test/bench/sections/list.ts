@@ -1,10 +1,14 @@
-import type { BenchDatabase, Section } from '../bench.ts'
-import { floor, startOurs } from '../contenders.ts'
-import { readList } from '../list-reader.ts'
-import { CONNECTIONS, type LoadRequest, load } from '../load.ts'
-import { residentMB, type Service, startService } from '../processes.ts'
+import { readList } from '../../support/list-reader.ts'
+import { residentMB } from '../../support/processes.ts'
+import { type FormRequest, listRequest } from '../../support/requests.ts'
+import { newPartner } from '../../support/tenants.ts'
+import type { WorkspaceDatabase } from '../../support/workspace.ts'
+import { progress } from '../../support/workspace.ts'
+import type { Section } from '../bench.ts'
+import { floor, type Service, startContender, startOurs } from '../contenders.ts'
+import { answerTo, CONNECTIONS, load } from '../load.ts'
 import { COPY_CLIENT, copyOut } from '../psql.ts'
-import { type Finding, progress } from '../report.ts'
+import type { Finding } from '../report.ts'
 import { alternate, ratios } from '../statistics.ts'
 import {
   addMerchants,
@@ -15,7 +19,6 @@ import {
   RARE_ROWS,
   UNEVEN_SHARES,
 } from '../tables.ts'
-import { answerTo, newPartnerRequest } from '../tenants.ts'
 
 const ROUNDS = 5
 const ROUND_SECONDS = 3
@@ -34,9 +37,9 @@ const MEMORY_SAMPLE_MS = 20
 const LAST_DAY = '31-12-2026'
 const MID = merchantId(0)
 
-type Table = { database: BenchDatabase; request: LoadRequest; rows: number }
+type Table = { database: WorkspaceDatabase; request: FormRequest; rows: number }
 
-/** Target 3 of the issue: fetchSettlementList. */
+/** fetchSettlementList: rows a second of a long one, and what a short one costs in a large table. */
 export const list: Section = async (bench) => {
   const large = bench.quick ? QUICK_LARGE_TABLE_ROWS : LARGE_TABLE_ROWS
   const uneven = bench.quick ? QUICK_UNEVEN_TABLE_ROWS : UNEVEN_TABLE_ROWS
@@ -56,7 +59,7 @@ export const list: Section = async (bench) => {
     const database = await bench.createDatabase(name)
     await addMerchants(database.db)
     const tables = Object.entries(UNEVEN_SHARES).map(async ([mid, share]) => {
-      const request = await newPartnerRequest(database.db, mid, RARE_DAY, LAST_DAY)
+      const request = listRequest(await newPartner(database.db, mid), mid, RARE_DAY, LAST_DAY)
       return { database, request, rows: rows * share }
     })
     await fillUnevenSettlements(database.db, rows)
@@ -70,7 +73,7 @@ export const list: Section = async (bench) => {
   ): Promise<Table> {
     const database = await bench.createDatabase(name)
     await addMerchants(database.db)
-    const request = await newPartnerRequest(database.db, MID, from, till)
+    const request = listRequest(await newPartner(database.db, MID), MID, from, till)
     await fillSettlements(database.db, rows, merchants)
     return { database, request, rows }
   }
@@ -187,9 +190,9 @@ async function shortLists(smallTable: Table, largeTable: Table): Promise<Finding
   ]
 }
 
-async function againstFloor(ours: { service: Service; request: LoadRequest }): Promise<Finding> {
+async function againstFloor(ours: { service: Service; request: FormRequest }): Promise<Finding> {
   const answer = await answerTo(ours.service.url, ours.request)
-  const contenders = { floor: await startService(floor(answer)), ours: ours.service }
+  const contenders = { floor: await startContender(floor(answer)), ours: ours.service }
   await load(contenders.floor.url, ours.request, { seconds: WARM_UP_SECONDS })
   const series = await alternate(['floor', 'ours'], ROUNDS, async (name, round) => {
     const { requestsPerSecond } = await load(contenders[name].url, ours.request, { seconds: ROUND_SECONDS })

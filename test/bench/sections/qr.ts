@@ -1,21 +1,18 @@
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { ROOT, run, TYPESCRIPT } from '../../support/processes.ts'
+import { progress } from '../../support/workspace.ts'
 import type { Section } from '../bench.ts'
-import { ROOT, run } from '../processes.ts'
-import { progress } from '../report.ts'
 import { alternate } from '../statistics.ts'
 
 const ROUNDS = 5
 const PER_SECOND = 1_000
 const PROGRAM = join(ROOT, 'test/bench/contenders/qr.ts')
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 
-/** Target 5 of the issue: QR codes drawn by one core. */
+/** QR codes drawn by one core. */
 export const qr: Section = async () => async () => {
   const { drawn } = await alternate(['drawn'], ROUNDS, async (_name, round) => {
     progress(`QR: round ${round} of ${ROUNDS}`)
-    const output = await run(process.execPath, ['--import', TSX, PROGRAM])
+    const output = await run(process.execPath, [...TYPESCRIPT, PROGRAM])
     return JSON.parse(output) as { png: number; svg: number; linkLength: number }
   })
   const png = drawn.map((result) => result.png)

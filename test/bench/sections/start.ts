@@ -1,9 +1,11 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { residentMB } from '../../support/processes.ts'
+import { until } from '../../support/wait.ts'
+import { progress } from '../../support/workspace.ts'
 import type { Section } from '../bench.ts'
-import { floor, ours } from '../contenders.ts'
-import { launch, type Program, residentMB, type Service } from '../processes.ts'
-import { type Finding, progress } from '../report.ts'
+import { type Contender, floor, launch, ours, type Service } from '../contenders.ts'
+import type { Finding } from '../report.ts'
 import { alternate, ratios } from '../statistics.ts'
 
 const ROUNDS = 9
@@ -12,13 +14,13 @@ const IDLE_MS = 2_000
 const READY_LIMIT = 1.5
 const IDLE_LIMIT_MB = 120
 
-/** Target 6 of the issue: how soon the service is ready, and what it holds while nobody asks. */
+/** How soon the service is ready, and what it holds while nobody asks. */
 export const start: Section = async (bench) => {
   const database = await bench.createDatabase('start')
   return async () => {
     const contenders = { floor: floor('{}'), ours: ours(database.url) }
     // Reads every file once, so that none of the starts that count waits for the disk.
-    for (const program of Object.values(contenders)) await timeStart(program)
+    for (const contender of Object.values(contenders)) await timeStart(contender)
     const series = await alternate(['floor', 'ours'], ROUNDS, (name) => timeStart(contenders[name]))
     progress(`start: ${ROUNDS} rounds done`)
     const service = await launch(contenders.ours)
@@ -55,26 +57,27 @@ function finding(series: Record<'floor' | 'ours', Start[]>, idleMB: number): Fin
   }
 }
 
-async function timeStart(program: Program): Promise<Start> {
+async function timeStart(contender: Contender): Promise<Start> {
   const startedAt = performance.now()
-  const service = await launch(program)
-  await until(service, () => isListening(service.port))
+  const service = await launch(contender)
+  await untilSoon(service, 'it listened', () => isListening(service.port))
   const listeningMs = performance.now() - startedAt
-  await untilAnswered(service, program.readyPath)
+  await untilAnswered(service, contender.readyPath)
   const readyMs = performance.now() - startedAt
   await service.stop()
   return { listeningMs, readyMs }
 }
 
-type Launched = Service & { hasEnded: () => boolean }
+const untilAnswered = (service: Service, path: string) =>
+  untilSoon(service, `${path} was answered`, () => isAnswered(service.port, path))
 
-const untilAnswered = (service: Launched, path: string) => until(service, () => isAnswered(service.port, path))
-
-async function until({ hasEnded }: Launched, condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) {
+function untilSoon({ hasEnded }: Service, what: string, holds: () => Promise<boolean>): Promise<void> {
+  const isReady = async () => {
+    if (await holds()) return true
     if (hasEnded()) throw new Error('A program ended before it was ready')
-    await sleep(POLL_MS)
+    return false
   }
+  return until(what, isReady, { pollMs: POLL_MS })
 }
 
 function isListening(port: number): Promise<boolean> {

@@ -1,27 +1,29 @@
 import { writeFileSync } from 'node:fs'
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/db/pool.ts'
-import type { LoadRequest } from '../../bench/load.ts'
-import { progress } from '../../bench/report.ts'
-import { newMerchantRequest, newPartnerRequest } from '../../bench/tenants.ts'
-import { type Check, type Deployment, type DeploymentDatabase, openPool, ops, ROLE } from '../deployment.ts'
-import { type Instance, startInstance } from '../instance.ts'
-import { connects, type Pooler, SERVER_CONNECTIONS, startPgbouncer } from '../pgbouncer.ts'
+import { notificationRequest } from '../../support/acquirer.ts'
+import { type Answer, createHttpClient, type HttpClient, tally } from '../../support/http-client.ts'
+import { runBuiltOps } from '../../support/ops.ts'
+import { connects, openPool } from '../../support/postgres-server.ts'
 import {
-  ACQUIRER_SECRET,
-  type Answer,
   countRowsPatiently,
+  createRequest,
+  type FormRequest,
   forEach,
-  paymentNotification,
-  send,
+  listRequest,
   sendPatiently,
-  tally,
+  statusRequest,
   withFields,
-} from '../requests.ts'
-import { fillSettlements, LONG_LIST_FROM, SHORT_LIST_ROWS, SHORT_LIST_TILL } from '../settlements.ts'
-import { until } from '../wait.ts'
+} from '../../support/requests.ts'
+import type { ServerProcess } from '../../support/server-process.ts'
+import { addSettlements, longList, SHORT_LIST_ROWS, shortList } from '../../support/settlements.ts'
+import { newMerchant, newPartner, newTenant, type Tenant } from '../../support/tenants.ts'
+import { until } from '../../support/wait.ts'
+import { progress } from '../../support/workspace.ts'
+import { type Check, type Deployment, type DeploymentDatabase, ROLE, startInstance } from '../deployment.ts'
+import { type Pooler, SERVER_CONNECTIONS, startPgbouncer } from '../pgbouncer.ts'
 
 const ORDERS = 2_000
 const REPLAYED = 500
@@ -53,13 +55,12 @@ type Trial = {
   deployment: Deployment
   database: DeploymentDatabase
   pooler: Pooler
-  instances: [Instance, Instance]
-  agent: Agent
-  create: LoadRequest
-  /** Of M1: SHORT_LIST_ROWS, and LONG_LIST_ROWS more. */
-  shortList: LoadRequest
-  /** The same of as many partners as readers: each partner reads one long list at a time. */
-  longLists: LoadRequest[]
+  instances: [ServerProcess, ServerProcess]
+  client: HttpClient
+  tenant: Tenant
+  create: FormRequest
+  /** Of LONG_LIST_ROWS, by as many partners as there are readers: each partner may read one long list at a time. */
+  longLists: FormRequest[]
 }
 
 /** Two instances share a small pool of a transaction-pooling PgBouncer: nothing may rely on what a session remembers. */
@@ -69,32 +70,33 @@ export async function pgbouncer(deployment: Deployment): Promise<Check[]> {
     await database.db.query(`alter role ${ROLE} set ${name} = '${value}'`)
   }
   const pooler = await startPgbouncer(deployment.directory, database.url)
-  const migrated = await ops(deployment, { DATABASE_URL: pooler.url, DATABASE_MIGRATE_URL: database.url }, 'migrate')
+  const migrated = await runBuiltOps(
+    deployment.programs.ops,
+    { DATABASE_URL: pooler.url, DATABASE_MIGRATE_URL: database.url },
+    'migrate',
+  )
   const environment = {
     DATABASE_URL: pooler.url,
-    ACQUIRER_SECRETS: ACQUIRER_SECRET,
     SHUTDOWN_DRAIN_SECONDS: '0',
     // One key sends in seconds what its merchant would in an hour.
     RATE_LIMIT_PER_MINUTE: '1000000',
   }
   const { db } = database
-  const create = await newMerchantRequest(db, 'M1')
-  const shortList = await newPartnerRequest(db, 'M1', '01-01-2026', SHORT_LIST_TILL)
+  const tenant = await newTenant(db)
+  const { mid } = tenant.merchant
   const trial: Trial = {
     deployment,
     database,
     pooler,
     instances: [await startInstance(deployment, environment), await startInstance(deployment, environment)],
-    agent: new Agent({ keepAlive: true, maxSockets: AT_ONCE }),
-    create,
-    shortList,
+    client: createHttpClient({ maxSockets: AT_ONCE }),
+    tenant,
+    create: createRequest(tenant.merchant),
     longLists: await Promise.all(
-      Array.from({ length: STALLED_READERS }, (_, i) =>
-        newPartnerRequest(db, 'M1', LONG_LIST_FROM, '31-12-2026', `READER_${i}`),
-      ),
+      Array.from({ length: STALLED_READERS }, async () => longList(await newPartner(db, mid), mid)),
     ),
   }
-  await fillSettlements(db, 'M1', LONG_LIST_ROWS)
+  await addSettlements(db, mid, LONG_LIST_ROWS)
 
   const connections = watchConnections(deployment.admin)
   const checks = [
@@ -125,7 +127,7 @@ export async function pgbouncer(deployment: Deployment): Promise<Check[]> {
     found: `at most ${most} at once`,
     kept: most <= SERVER_CONNECTIONS,
   })
-  trial.agent.destroy()
+  trial.client.close()
   checks.push({
     promise: 'no instance has ended meanwhile',
     found: `${trial.instances.filter((instance) => instance.hasEnded()).length} of 2 ended`,
@@ -149,19 +151,19 @@ async function limitsOfTheRole({ pooler }: Trial): Promise<Check> {
   }
 }
 
-async function oneWinnerPerOrder({ instances: [one, two], agent, create, database }: Trial): Promise<Check[]> {
+async function oneWinnerPerOrder({ instances: [one, two], client, create, database }: Trial): Promise<Check[]> {
   const orders = Array.from({ length: ORDERS }, (_, i) => `order-${i}`)
   const attempts = orders.flatMap((order_id) => [one, two, one].map(({ url }) => ({ url, order_id })))
   const answers = await forEach(attempts, AT_ONCE, ({ url, order_id }) =>
-    sendPatiently(url, withFields(create, { order_id }), agent),
+    sendPatiently(client, url, withFields(create, { order_id })),
   )
   const winners = new Map<string, number>()
-  for (const [i, { statusCode }] of answers.entries()) {
+  for (const [i, { status }] of answers.entries()) {
     const { order_id } = attempts[i] as (typeof attempts)[number]
-    winners.set(order_id, (winners.get(order_id) ?? 0) + (statusCode === 200 ? 1 : 0))
+    winners.set(order_id, (winners.get(order_id) ?? 0) + (status === 200 ? 1 : 0))
   }
   const stored = await count(database, `payment_intents where merchant_order_id like 'order-%'`)
-  const known = answers.every(({ statusCode }) => statusCode === 200 || statusCode === 409)
+  const known = answers.every(({ status }) => status === 200 || status === 409)
   return [
     {
       promise: `${ORDERS} order_ids, three times each over both instances: one wins each`,
@@ -171,36 +173,39 @@ async function oneWinnerPerOrder({ instances: [one, two], agent, create, databas
   ]
 }
 
-async function replays({ instances, agent, create }: Trial): Promise<Check[]> {
+async function replays({ instances, client, create }: Trial): Promise<Check[]> {
   const keys = Array.from({ length: REPLAYED }, (_, i) => `replay-${i}`)
   const pairs = await forEach(keys, AT_ONCE / 2, (key) =>
-    Promise.all(instances.map(({ url }) => sendPatiently(url, withFields(create, { order_id: key }, key), agent))),
+    Promise.all(instances.map(({ url }) => sendPatiently(client, url, withFields(create, { order_id: key }, key)))),
   )
   const others = await forEach(keys, AT_ONCE, (key, i) =>
-    sendPatiently((instances[i % 2] as Instance).url, withFields(create, { order_id: key, amount: '201' }, key), agent),
+    sendPatiently(
+      client,
+      (instances[i % 2] as ServerProcess).url,
+      withFields(create, { order_id: key, amount: '201' }, key),
+    ),
   )
-  const same = pairs.filter(([a, b]) => a?.statusCode === 200 && a.text === b?.text)
+  const same = pairs.filter(([a, b]) => a?.status === 200 && a.text === b?.text)
   return [
     {
       promise: `${REPLAYED} Idempotency-Keys to both at once: one answer; with other fields 422`,
       found: `${same.length} same, others ${tally(others)}`,
-      kept: same.length === REPLAYED && others.every(({ statusCode }) => statusCode === 422),
+      kept: same.length === REPLAYED && others.every(({ status }) => status === 422),
     },
   ]
 }
 
-async function notifications({ instances: [one, two], agent, create, database }: Trial): Promise<Check[]> {
+async function notifications({ instances: [one, two], client, tenant, create, database }: Trial): Promise<Check[]> {
   const orders = Array.from({ length: PAID }, (_, i) => `paid-${i}`)
   const results = await forEach(orders, AT_ONCE / 4, async (order_id, i) => {
-    const created = await sendPatiently(one.url, withFields(create, { order_id }), agent)
+    const created = await sendPatiently(client, one.url, withFields(create, { order_id }))
     const { orderId } = JSON.parse(created.text).data
     const notified = await Promise.all(
       [one, two, two].map(({ url }) =>
-        sendPatiently(url, paymentNotification(orderId, `${700_000_000_000 + i}`), agent),
+        sendPatiently(client, url, notificationRequest(orderId, `${700_000_000_000 + i}`)),
       ),
     )
-    const check = { ...create, path: '/v1/payments/checkPaymentStatus' }
-    const status = await sendPatiently(two.url, withFields(check, { order_id }), agent)
+    const status = await sendPatiently(client, two.url, statusRequest(tenant.merchant, order_id))
     return { notified, isPaid: JSON.parse(status.text).txnStatus === 'SUCCESS' }
   })
   const notified = results.flatMap((result) => result.notified)
@@ -210,14 +215,15 @@ async function notifications({ instances: [one, two], agent, create, database }:
     {
       promise: `${PAID} payments, each notified three times at once: recorded once, known to both`,
       found: `${tally(notified)}; ${changes} changes, ${paid} paid`,
-      kept: notified.every(({ statusCode }) => statusCode === 200) && changes === PAID && paid === PAID,
+      kept: notified.every(({ status }) => status === 200) && changes === PAID && paid === PAID,
     },
   ]
 }
 
-async function lists({ instances, agent, shortList, longLists }: Trial): Promise<Check[]> {
-  const asked = Array.from({ length: 200 }, (_, i) => instances[i % 2] as Instance)
-  const short = await forEach(asked, 16, ({ url }) => sendPatiently(url, shortList, agent))
+async function lists({ instances, client, tenant, longLists }: Trial): Promise<Check[]> {
+  const { merchant, partner } = tenant
+  const asked = Array.from({ length: 200 }, (_, i) => instances[i % 2] as ServerProcess)
+  const short = await forEach(asked, 16, ({ url }) => sendPatiently(client, url, shortList(partner, merchant.mid)))
   const utrs = short.map(({ text }) =>
     JSON.parse(text)
       .data.map((record: { UTR: string }) => record.UTR)
@@ -225,7 +231,7 @@ async function lists({ instances, agent, shortList, longLists }: Trial): Promise
   )
   const inOrder = utrs.filter((all) => all === Array.from({ length: SHORT_LIST_ROWS }, (_, i) => utr(i + 1)).join())
   const long = await forEach(longLists, longLists.length, (list, i) =>
-    countRowsPatiently((instances[i % 2] as Instance).url, list),
+    countRowsPatiently((instances[i % 2] as ServerProcess).url, list),
   )
   return [
     {
@@ -238,15 +244,14 @@ async function lists({ instances, agent, shortList, longLists }: Trial): Promise
 
 const utr = (number: number) => String(number).padStart(12, '0')
 
-async function importThroughThePooler({ deployment, pooler, instances, database, shortList }: Trial) {
+async function importThroughThePooler({ deployment, pooler, instances, database }: Trial) {
   const [, two] = instances
-  await newMerchantRequest(database.db, 'M2')
-  await database.db.query(`insert into partner_merchants (pid, mid) values ('BENCH_PARTNER', 'M2')`)
-  const list = withFields(shortList, { mid: 'M2', e_date: '31-12-2026' })
+  const { merchant, partner } = await newTenant(database.db)
+  const list = listRequest(partner, merchant.mid, '01-01-2026', '31-12-2026')
   const file = join(deployment.directory, 'settlements.csv')
   const lines = Array.from({ length: IMPORTED_ROWS }, (_, i) => {
     const at = new Date(Date.UTC(2026, 0, 1) + i * 60_000).toISOString()
-    return `M2,${i}.50,${utr(i)},BRN${i},SUCCESS,${at}`
+    return `${merchant.mid},${i}.50,${utr(i)},BRN${i},SUCCESS,${at}`
   })
   writeFileSync(file, `mid,amount,utr,bank_reference_number,status,initiation_date\n${lines.join('\n')}\n`)
   let done = false
@@ -256,12 +261,13 @@ async function importThroughThePooler({ deployment, pooler, instances, database,
   })()
   const startedAt = performance.now()
   const environment = { DATABASE_URL: pooler.url }
-  const first = await ops(deployment, environment, 'settlements', 'import', file)
+  const ops = (...command: string[]) => runBuiltOps(deployment.programs.ops, environment, ...command)
+  const first = await ops('settlements', 'import', file)
   const seconds = (performance.now() - startedAt) / 1000
   done = true
   await reading
   seen.add(await countRowsPatiently(two.url, list))
-  const again = await ops(deployment, environment, 'settlements', 'import', file)
+  const again = await ops('settlements', 'import', file)
   return [
     {
       promise: `ops settlements import of ${IMPORTED_ROWS} rows, again, and lists meanwhile: all or nothing`,
@@ -275,11 +281,11 @@ async function importThroughThePooler({ deployment, pooler, instances, database,
   ]
 }
 
-async function readersGone({ instances, longLists, database, agent, create }: Trial): Promise<Check[]> {
+async function readersGone({ instances, longLists, database, client, create }: Trial): Promise<Check[]> {
   const numbers = Array.from({ length: READERS_GONE }, (_, i) => i)
   await forEach(numbers, 8, async (i) => {
-    const list = longLists[i % longLists.length] as LoadRequest
-    const { response, leave } = await openList((instances[i % 2] as Instance).url, list)
+    const list = longLists[i % longLists.length] as FormRequest
+    const { response, leave } = await openList((instances[i % 2] as ServerProcess).url, list)
     if (i % 2 === 0) await new Promise((resolve) => response.once('data', resolve))
     leave()
   })
@@ -287,29 +293,29 @@ async function readersGone({ instances, longLists, database, agent, create }: Tr
   await until('no list was read any more', async () => (await connectionsThatCopy(database)) === 0)
   const seconds = (performance.now() - leftAt) / 1000
   const after = await forEach(numbers.slice(0, 100), 16, (i) =>
-    sendPatiently((instances[i % 2] as Instance).url, create, agent),
+    sendPatiently(client, (instances[i % 2] as ServerProcess).url, create),
   )
-  const rows = await Promise.all(instances.map(({ url }, i) => countRowsPatiently(url, longLists[i] as LoadRequest)))
+  const rows = await Promise.all(instances.map(({ url }, i) => countRowsPatiently(url, longLists[i] as FormRequest)))
   return [
     {
       promise: `${READERS_GONE} readers gone in mid-list: every connection is free again`,
       found: `after ${seconds.toFixed(1)} s; then creates ${tally(after)}, ${rows.length} long lists`,
-      kept: after.every(({ statusCode }) => statusCode === 200) && rows.every((n) => n === LONG_LIST_ROWS),
+      kept: after.every(({ status }) => status === 200) && rows.every((n) => n === LONG_LIST_ROWS),
     },
   ]
 }
 
-async function stalledReaders({ instances, longLists, database, agent, create }: Trial): Promise<Check[]> {
-  await newMerchantRequest(database.db, 'M3')
-  await database.db.query(`insert into partner_merchants (pid, mid) select pid, 'M3' from partners`)
-  await fillSettlements(database.db, 'M3', STALLED_LIST_ROWS)
+async function stalledReaders({ instances, longLists, database, client, create }: Trial): Promise<Check[]> {
+  const { mid } = await newMerchant(database.db)
+  await database.db.query('insert into partner_merchants (pid, mid) select pid, $1 from partners', [mid])
+  await addSettlements(database.db, mid, STALLED_LIST_ROWS)
   const readers = await Promise.all(
-    longLists.map((list, i) => openList((instances[i % 2] as Instance).url, withFields(list, { mid: 'M3' }))),
+    longLists.map((list, i) => openList((instances[i % 2] as ServerProcess).url, withFields(list, { mid }))),
   )
   const held = await connectionsThatCopy(database)
   await sleep(STALLED_MS)
   const numbers = Array.from({ length: 500 }, (_, i) => i)
-  const answers = await forEach(numbers, 16, (i) => send((instances[i % 2] as Instance).url, create, agent))
+  const answers = await forEach(numbers, 16, (i) => client.send((instances[i % 2] as ServerProcess).url, create))
   const heldAfter = await connectionsThatCopy(database)
   for (const { leave } of readers) leave()
   await until('no list was read any more', async () => (await connectionsThatCopy(database)) === 0)
@@ -317,10 +323,7 @@ async function stalledReaders({ instances, longLists, database, agent, create }:
     {
       promise: `${STALLED_READERS} readers that take nothing for ${STALLED_MS / 1000} s neither stop payments nor are stopped by the role's limit`,
       found: `${Math.min(held, heldAfter)} connections held, creates ${tally(answers)}`,
-      kept:
-        held === STALLED_READERS &&
-        heldAfter === STALLED_READERS &&
-        answers.every(({ statusCode }) => statusCode === 200),
+      kept: held === STALLED_READERS && heldAfter === STALLED_READERS && answers.every(({ status }) => status === 200),
     },
   ]
 }
@@ -344,11 +347,11 @@ function databaseAway(trial: Trial): Promise<Check[]> {
 }
 
 type Outage = { begin: () => Promise<unknown>; end: () => Promise<unknown> }
-type Attempt = Answer & { sentAt: number; answeredAt: number }
+type Attempt = Answer & { sentAt: number }
 
 /** Clients go on, each with an Idempotency-Key that it repeats until it is answered with 200. */
 async function outages(
-  { instances, agent, create, database }: Trial,
+  { instances, client, create, database }: Trial,
   name: string,
   { begin, end }: Outage,
 ): Promise<Check[]> {
@@ -358,31 +361,31 @@ async function outages(
   const recoveries: number[] = []
   let going = true
 
-  const client = async (number: number) => {
+  const customer = async (number: number) => {
     for (let i = 0; going; i++) {
       const key = `${prefix}-${number}-${i}`
       const request = withFields(create, { order_id: key }, key)
       for (let attempt = 0; !acknowledged.has(key); attempt++) {
-        const { url } = instances[(i + attempt) % 2] as Instance
+        const { url } = instances[(i + attempt) % 2] as ServerProcess
         const sentAt = performance.now()
-        const answer = await send(url, request, agent)
-        attempts.push({ ...answer, sentAt, answeredAt: performance.now() })
-        if (answer.statusCode === 200) acknowledged.set(key, JSON.parse(answer.text).data.orderId)
+        const answer = await client.send(url, request)
+        attempts.push({ ...answer, sentAt })
+        if (answer.status === 200) acknowledged.set(key, JSON.parse(answer.text).data.orderId)
         else await sleep(50)
       }
       await sleep(5)
     }
   }
-  const traffic = Promise.all(Array.from({ length: 16 }, (_, number) => client(number)))
+  const traffic = Promise.all(Array.from({ length: 16 }, (_, number) => customer(number)))
   for (let outage = 0; outage < OUTAGES; outage++) {
     await sleep(500)
     await begin()
     await sleep(OUTAGE_MS)
     await end()
     const endedAt = performance.now()
-    const isRecovered = ({ sentAt, statusCode }: Attempt) => sentAt > endedAt && statusCode === 200
+    const isRecovered = ({ sentAt, status }: Attempt) => sentAt > endedAt && status === 200
     await until('a request succeeded again', () => attempts.some(isRecovered))
-    const first = attempts.filter(isRecovered).reduce((least, { answeredAt }) => Math.min(least, answeredAt), Infinity)
+    const first = Math.min(...attempts.filter(isRecovered).map(({ sentAt, tookMs }) => sentAt + tookMs))
     recoveries.push(Math.round(first - endedAt))
   }
   await sleep(500)
@@ -395,8 +398,8 @@ async function outages(
   )
   const stored = new Map(rows.map(({ key, order_id }) => [key, order_id]))
   const kept = [...acknowledged].filter(([key, orderId]) => stored.get(key) === orderId)
-  const refused = attempts.filter(({ statusCode }) => statusCode !== 200)
-  const longest = Math.max(0, ...refused.map(({ sentAt, answeredAt }) => answeredAt - sentAt))
+  const refused = attempts.filter(({ status }) => status !== 200)
+  const longest = Math.max(0, ...refused.map(({ tookMs }) => tookMs))
   return [
     {
       promise: `${name}, ${OUTAGES} times under load: 200, or 503 with Retry-After`,
@@ -404,7 +407,7 @@ async function outages(
       kept:
         refused.length > 0 &&
         longest <= REFUSED_WITHIN_MS &&
-        refused.every(({ statusCode, headers }) => statusCode === 503 && headers['retry-after'] !== undefined),
+        refused.every(({ status, headers }) => status === 503 && headers['retry-after'] !== undefined),
     },
     {
       promise: 'first success after its return',
@@ -420,7 +423,7 @@ async function outages(
 }
 
 /** Asks for a list, patiently, and takes nothing but the head of the answer. */
-async function openList(url: string, list: LoadRequest): Promise<OpenList> {
+async function openList(url: string, list: FormRequest): Promise<OpenList> {
   for (;;) {
     const open = await askForList(url, list)
     if (open.response.statusCode === 200) return open
@@ -431,7 +434,7 @@ async function openList(url: string, list: LoadRequest): Promise<OpenList> {
 
 type OpenList = { response: IncomingMessage; leave: () => void }
 
-function askForList(url: string, { path, headers, body }: LoadRequest): Promise<OpenList> {
+function askForList(url: string, { path, headers, body }: FormRequest): Promise<OpenList> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(url + path, { method: 'POST', headers, agent: false })
     request.on('error', reject).on('response', (response) => {
@@ -456,7 +459,7 @@ async function count({ db }: DeploymentDatabase, table: string): Promise<number>
   return rows[0]?.n ?? 0
 }
 
-/** Counts ROLE's connections to PostgreSQL over and over; `stop` answers the most that there were at once. */
+/** Counts ROLE's connections to PostgreSQL over and over; `stop` returns the most that there were at once. */
 function watchConnections(admin: Database) {
   let most = 0
   let going = true

@@ -1,12 +1,13 @@
-import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LoadRequest } from '../../bench/load.ts'
-import { newMerchantRequest, newPartnerRequest } from '../../bench/tenants.ts'
-import { type Check, type Deployment, ops } from '../deployment.ts'
-import { type Instance, startInstance } from '../instance.ts'
-import { send } from '../requests.ts'
+import { createHttpClient, type Request } from '../../support/http-client.ts'
+import { runBuiltOps } from '../../support/ops.ts'
+import { createRequest } from '../../support/requests.ts'
+import type { ServerProcess } from '../../support/server-process.ts'
+import { shortList } from '../../support/settlements.ts'
+import { newMerchant, newTenant } from '../../support/tenants.ts'
+import { type Check, type Deployment, startInstance } from '../deployment.ts'
 
-/** Contract B5: what an instance knows of keys, merchants and links is at most this old. */
+/** What an instance knows of keys, merchants and links is at most this old. */
 const LIMIT_MS = 5_000
 const POLL_MS = 50
 
@@ -14,19 +15,19 @@ const POLL_MS = 50
 export async function revocation(deployment: Deployment): Promise<Check[]> {
   const { url, db } = await deployment.createDatabase('revocation')
   const environment = { DATABASE_URL: url, SHUTDOWN_DRAIN_SECONDS: '0' }
-  await ops(deployment, environment, 'migrate')
-  const create = await newMerchantRequest(db, 'M1')
-  const disabled = await newMerchantRequest(db, 'M2')
-  const list = await newPartnerRequest(db, 'M1', '01-01-2026', '31-01-2026')
+  const ops = (...command: string[]) => runBuiltOps(deployment.programs.ops, environment, ...command)
+  await ops('migrate')
+  const { merchant, partner } = await newTenant(db)
+  const disabled = await newMerchant(db)
   await db.end()
   const instances = await Promise.all([startInstance(deployment, environment), startInstance(deployment, environment)])
 
-  const takeAway = async (promise: string, request: LoadRequest, statusCode: number, command: string[]) => {
+  const takeAway = async (promise: string, request: Request, statusCode: number, ...command: string[]) => {
     const polls = instances.map((instance) => untilAnswered(instance, request, statusCode))
     await Promise.all(polls.map(({ served }) => served))
     // Counted from before the command starts, which is longer than from its commit.
     const takenAt = performance.now()
-    await ops(deployment, environment, ...command)
+    await ops(...command)
     const ages = await Promise.all(polls.map(({ refused }) => refused.then((at) => at - takenAt)))
     const found = ages.map((age) => (Number.isFinite(age) ? `${Math.round(age)} ms` : 'never')).join(' and ')
     return {
@@ -36,17 +37,35 @@ export async function revocation(deployment: Deployment): Promise<Check[]> {
     }
   }
   const checks = [
-    await takeAway('a revoked key', create, 401, ['keys', 'revoke', '--public-key', publicKeyOf(create)]),
-    await takeAway('a cut link', list, 403, ['partners', 'unlink', '--pid', 'BENCH_PARTNER', '--mid', 'M1']),
-    await takeAway('a disabled merchant', disabled, 403, ['merchants', 'disable', '--mid', 'M2']),
+    await takeAway(
+      'a revoked key',
+      createRequest(merchant),
+      401,
+      'keys',
+      'revoke',
+      '--public-key',
+      merchant.key.publicKey,
+    ),
+    await takeAway(
+      'a cut link',
+      shortList(partner, merchant.mid),
+      403,
+      'partners',
+      'unlink',
+      '--pid',
+      partner.pid,
+      '--mid',
+      merchant.mid,
+    ),
+    await takeAway('a disabled merchant', createRequest(disabled), 403, 'merchants', 'disable', '--mid', disabled.mid),
   ]
   await Promise.all(instances.map((instance) => instance.stop()))
   return checks
 }
 
-/** Asks over and over: `served` ends with the first success, `refused` answers the moment of the first `statusCode`. */
-function untilAnswered({ url }: Instance, request: LoadRequest, statusCode: number) {
-  const agent = new Agent({ keepAlive: true })
+/** Asks over and over: `served` ends with the first success, `refused` gives the moment of the first `statusCode`. */
+function untilAnswered({ url }: ServerProcess, request: Request, statusCode: number) {
+  const client = createHttpClient()
   let tellServed: (() => void) | undefined
   const served = new Promise<void>((resolve) => {
     tellServed = resolve
@@ -54,21 +73,14 @@ function untilAnswered({ url }: Instance, request: LoadRequest, statusCode: numb
   const refused = (async () => {
     const deadline = performance.now() + 4 * LIMIT_MS
     while (performance.now() < deadline) {
-      const answer = await send(url, request, agent)
+      const answer = await client.send(url, request)
       const answeredAt = performance.now()
-      if (answer.statusCode === 200) tellServed?.()
-      else if (answer.statusCode === statusCode) return answeredAt
-      else throw new Error(`${url}${request.path} answered ${answer.statusCode}: ${answer.text}`)
+      if (answer.status === 200) tellServed?.()
+      else if (answer.status === statusCode) return answeredAt
+      else throw new Error(`${url}${request.path} answered ${answer.status}: ${answer.text}`)
       await sleep(POLL_MS)
     }
     return Number.POSITIVE_INFINITY
-  })().finally(() => agent.destroy())
+  })().finally(() => client.close())
   return { served: Promise.race([served, refused]), refused }
-}
-
-function publicKeyOf({ headers }: LoadRequest): string {
-  const [publicKey = ''] = Buffer.from(headers.authorization?.replace('Basic ', '') ?? '', 'base64')
-    .toString()
-    .split(':')
-  return publicKey
 }

@@ -1,12 +1,12 @@
-import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { progress } from '../../bench/report.ts'
-import { newMerchantRequest, newPartnerRequest } from '../../bench/tenants.ts'
-import { type Check, type Deployment, ops } from '../deployment.ts'
-import { startHaproxy } from '../haproxy.ts'
-import { startInstance } from '../instance.ts'
-import { type Answer, send, tally, withFields } from '../requests.ts'
-import { fillSettlements, LONG_LIST_FROM, SHORT_LIST_ROWS, SHORT_LIST_TILL } from '../settlements.ts'
+import { startHaproxy } from '../../support/haproxy.ts'
+import { type Answer, createHttpClient, type Request, tally } from '../../support/http-client.ts'
+import { runBuiltOps } from '../../support/ops.ts'
+import { createRequest } from '../../support/requests.ts'
+import { addSettlements, longList, SHORT_LIST_ROWS, shortList } from '../../support/settlements.ts'
+import { newTenant } from '../../support/tenants.ts'
+import { progress } from '../../support/workspace.ts'
+import { type Check, type Deployment, startInstance } from '../deployment.ts'
 
 const RESTARTS = 20
 const DRAIN_SECONDS = '2'
@@ -21,11 +21,10 @@ const LONG_LIST_PAUSE_MS = 400
 /** Two instances behind a balancer are restarted in turn while clients go on: nobody is to notice. */
 export async function rollingRestarts(deployment: Deployment): Promise<Check[]> {
   const { url, db } = await deployment.createDatabase('rolling_restarts')
-  await ops(deployment, { DATABASE_URL: url }, 'migrate')
-  const create = await newMerchantRequest(db, 'M1')
-  const shortList = await newPartnerRequest(db, 'M1', '01-01-2026', SHORT_LIST_TILL)
-  const longList = withFields(shortList, { s_date: LONG_LIST_FROM, e_date: '31-12-2026' })
-  await fillSettlements(db, 'M1', LONG_LIST_ROWS)
+  await runBuiltOps(deployment.programs.ops, { DATABASE_URL: url }, 'migrate')
+  const { merchant, partner } = await newTenant(db)
+  const create = createRequest(merchant)
+  await addSettlements(db, merchant.mid, LONG_LIST_ROWS)
 
   const environment = {
     DATABASE_URL: url,
@@ -39,34 +38,33 @@ export async function rollingRestarts(deployment: Deployment): Promise<Check[]> 
 
   const creates: Answer[] = []
   const lists: (Answer & { rows: number; expected: number })[] = []
-  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS + 1 })
+  const client = createHttpClient({ maxSockets: CLIENTS + 1 })
   let longestMs = 0
   let going = true
 
-  const timed = async (request: typeof create) => {
-    const sentAt = performance.now()
-    const answer = await send(balancer.url, request, agent)
-    longestMs = Math.max(longestMs, performance.now() - sentAt)
+  const timed = async (request: Request) => {
+    const answer = await client.send(balancer.url, request)
+    longestMs = Math.max(longestMs, answer.tookMs)
     return answer
   }
-  const list = async (request: typeof create, expected: number) => {
+  const list = async (request: Request, expected: number) => {
     const answer = await timed(request)
     lists.push({ ...answer, text: '', rows: countRows(answer), expected })
   }
   const customer = async () => {
     for (let i = 1; going; i++) {
       creates.push(await timed(create))
-      if (i % CREATES_PER_LIST === 0) await list(shortList, SHORT_LIST_ROWS)
+      if (i % CREATES_PER_LIST === 0) await list(shortList(partner, merchant.mid), SHORT_LIST_ROWS)
       await sleep(PAUSE_MS)
     }
   }
-  const partner = async () => {
+  const accountant = async () => {
     while (going) {
-      await list(longList, LONG_LIST_ROWS)
+      await list(longList(partner, merchant.mid), LONG_LIST_ROWS)
       await sleep(LONG_LIST_PAUSE_MS)
     }
   }
-  const traffic = Promise.all([partner(), ...Array.from({ length: CLIENTS }, customer)])
+  const traffic = Promise.all([accountant(), ...Array.from({ length: CLIENTS }, customer)])
 
   const exitCodes: (number | null)[] = []
   for (let restart = 0; restart < RESTARTS; restart++) {
@@ -79,21 +77,21 @@ export async function rollingRestarts(deployment: Deployment): Promise<Check[]> 
   }
   going = false
   await traffic
-  agent.destroy()
+  client.close()
   await Promise.all(instances.map((instance) => instance.stop()))
 
   const { rows } = await db.query<{ n: number }>('select count(*)::int as n from payment_intents')
   await db.end()
   const stored = rows[0]?.n
-  const created = creates.filter(({ statusCode }) => statusCode === 200)
+  const created = creates.filter(({ status }) => status === 200)
   const orderIds = new Set(created.map(({ text }) => JSON.parse(text).data.orderId))
-  const answeredLists = lists.filter(({ statusCode }) => statusCode === 200)
+  const answeredLists = lists.filter(({ status }) => status === 200)
   const wrongLists = answeredLists.filter(({ rows, expected }) => rows !== expected)
   return [
     {
       promise: `${RESTARTS} restarts under load: no request fails`,
       found: `${creates.length} creates (${tally(creates)}), ${lists.length} lists (${tally(lists)})`,
-      kept: [...creates, ...lists].every(({ statusCode }) => statusCode === 200),
+      kept: [...creates, ...lists].every(({ status }) => status === 200),
     },
     {
       promise: 'every list is whole, streamed ones too',
@@ -114,6 +112,6 @@ export async function rollingRestarts(deployment: Deployment): Promise<Check[]> 
   ]
 }
 
-function countRows({ statusCode, text }: Answer): number {
-  return statusCode === 200 ? JSON.parse(text).data.length : 0
+function countRows({ status, text }: Answer): number {
+  return status === 200 ? JSON.parse(text).data.length : 0
 }

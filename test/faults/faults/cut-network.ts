@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Cut, startTcpProxy } from '../../support/tcp-proxy.ts'
 import { startLoad } from '../load.ts'
 import { reconcile } from '../reconcile.ts'
-import { startServiceProcess } from '../service-process.ts'
-import { type Stage, setScene } from '../stage.ts'
-import { type Cut, startTcpProxy } from '../tcp-proxy.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
 import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict.ts'
 
 const CUTS: Cut[] = ['refused', 'reset', 'held', 'swallowed']
@@ -19,9 +18,9 @@ export async function cutNetwork({ postgres }: Stage): Promise<Finding[]> {
 }
 
 async function cutOneWay(postgres: Stage['postgres'], cut: Cut): Promise<Finding> {
-  const { database, db, tenant } = await setScene(postgres, `network_${cut}`)
+  const { name, db, tenant } = await setScene(postgres, `network_${cut}`)
   const proxy = await startTcpProxy(postgres.port)
-  const service = await startServiceProcess(postgres.urlOf(database, proxy.port))
+  const service = await startService(postgres.urlOf(name, proxy.port))
   const load = startLoad(() => service.url, tenant)
   const spans: { from: number; until: number }[] = []
   for (const cutMs of CUT_MS) {

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../load.ts'
 import { reconcile } from '../reconcile.ts'
-import { startServiceProcess } from '../service-process.ts'
-import { type Stage, setScene } from '../stage.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, firstSuccessAfter, judge } from '../verdict.ts'
 
 const POOL_SIZE = 3
@@ -13,9 +12,8 @@ const CONNECTIONS_LIMIT = 60
 
 /** A lock in the database holds every connection of a small pool. */
 export async function exhaustPool({ postgres }: Stage): Promise<Finding[]> {
-  const { database, db, tenant } = await setScene(postgres, 'pool')
-  const env = { DATABASE_POOL_SIZE: String(POOL_SIZE) }
-  const service = await startServiceProcess(postgres.urlOf(database), { env })
+  const { url, db, tenant } = await setScene(postgres, 'pool')
+  const service = await startService(url, { DATABASE_POOL_SIZE: String(POOL_SIZE) })
   const load = startLoad(() => service.url, tenant)
   await sleep(SERVING_MS)
 

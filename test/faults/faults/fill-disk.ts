@@ -2,11 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { momentOfReturn, startPostgresServer } from '../../support/postgres-server.ts'
 import { startLoad } from '../load.ts'
-import { momentOfReturn, startPostgresServer } from '../postgres-server.ts'
 import { reconcile } from '../reconcile.ts'
-import { startServiceProcess } from '../service-process.ts'
-import { type Stage, setScene } from '../stage.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, firstSuccessAfter, judge } from '../verdict.ts'
 
 const FAULT = 'disk full'
@@ -36,8 +35,8 @@ export async function fillDisk({ directory }: Stage): Promise<Finding[]> {
 }
 
 async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding> {
-  const { database, tenant, db } = await setScene(postgres, 'disk')
-  const service = await startServiceProcess(postgres.urlOf(database))
+  const { url, tenant, db } = await setScene(postgres, 'disk')
+  const service = await startService(url)
   const load = startLoad(() => service.url, tenant)
   await sleep(SERVING_MS)
 
@@ -47,7 +46,7 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
   await sleep(FULL_MS)
   stopFilling()
   rmSync(filler)
-  const returning = momentOfReturn(postgres.urlOf(database))
+  const returning = momentOfReturn(url)
   // A server that found no room for its log ends, at once or after it has tried to recover.
   let restarted = false
   const tending = setInterval(() => {
@@ -63,9 +62,7 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
   const { journal } = load
   const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
   const finding = judge(FAULT, journal, reconciled, { firstSuccessMs: [firstSuccessAfter(journal, returnedAt)] })
-  const refused = journal.filter(
-    ({ sentAt, answer }) => sentAt > filledAt && answer && 'status' in answer && answer.status === 503,
-  )
+  const refused = journal.filter(({ sentAt, answer }) => sentAt > filledAt && answer?.status === 503)
   finding.notes.push(restarted ? 'PostgreSQL ended itself and was started anew' : 'PostgreSQL went on by itself')
   if (refused.length === 0) finding.broken.push('the disk was full: no request noticed')
   if (service.hasEnded()) finding.broken.push('the service lives on')

@@ -1,42 +1,38 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAccessKeys } from '../../../src/auth/access-keys.ts'
+import { createRequest } from '../../support/requests.ts'
+import { newKey } from '../../support/tenants.ts'
 import { startLoad } from '../load.ts'
-import { create } from '../operations.ts'
 import { reconcile } from '../reconcile.ts'
-import { startServiceProcess } from '../service-process.ts'
-import { type Stage, setScene } from '../stage.ts'
-import { newKey, type Tenant } from '../tenant.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge, ms } from '../verdict.ts'
 
 const JUMPS = ['an hour ahead', 'two hours back', 'an hour ahead, to what it is']
 const SERVING_MS = 1_500
-/** Contract B5. */
+/** What the service knows of a key may be this old. */
 const REVOCATION_LIMIT_MS = 5_000
 const POLL_MS = 50
 
 /** The service's wall clock jumps under load. Keys are revoked right before each jump. */
 export async function jumpClock({ postgres }: Stage): Promise<Finding[]> {
-  const { database, db, tenant } = await setScene(postgres, 'clock')
+  const { url, db, tenant } = await setScene(postgres, 'clock')
   const preload = join(import.meta.dirname, '../shift-clock.mjs')
-  const service = await startServiceProcess(postgres.urlOf(database), { preload })
+  const service = await startService(url, {}, { preload })
   const load = startLoad(() => service.url, tenant)
   const revokedInMs: number[] = []
   for (const _ of JUMPS) {
     await sleep(SERVING_MS)
-    const { publicKey, authorization } = await newKey(db, { mid: tenant.mid })
-    const revoked: Tenant = { ...tenant, merchantAuthorization: authorization }
-    const statusWithKey = async () => {
-      // Its answer is no part of the journal, so neither is it stored under a new name.
-      const request = create(revoked, { orderId: undefined, idempotencyKey: undefined })
-      const answer = await load.client.send(service.url, { ...request, body: '' })
-      return 'status' in answer ? answer.status : undefined
-    }
+    const { mid } = tenant.merchant
+    const key = await newKey(db, { mid })
+    // An empty form stores nothing, which the journal would not know of.
+    const request = { ...createRequest({ mid, key }), body: '' }
+    const statusWithKey = async () => (await load.client.send(service.url, request)).status
     // 400 is what an empty form gets of a good key.
     if ((await statusWithKey()) !== 400) throw new Error('a new key is not accepted')
-    await createAccessKeys(db).revoke(publicKey, new Date())
+    await createAccessKeys(db).revoke(key.publicKey, new Date())
     const revokedAt = performance.now()
-    service.signal('SIGUSR2')
+    service.child.kill('SIGUSR2')
     while ((await statusWithKey()) !== 401 && performance.now() - revokedAt < 2 * REVOCATION_LIMIT_MS)
       await sleep(POLL_MS)
     revokedInMs.push(performance.now() - revokedAt)
@@ -44,9 +40,7 @@ export async function jumpClock({ postgres }: Stage): Promise<Finding[]> {
   await sleep(SERVING_MS)
   await load.end()
   // What the acquirer signed by a clock an hour away is refused, and rightly so.
-  const journal = load.journal.filter(
-    ({ kind, answer }) => !(kind === 'notification' && answer && 'status' in answer && answer.status === 401),
-  )
+  const journal = load.journal.filter(({ kind, answer }) => !(kind === 'notification' && answer?.status === 401))
   const reconciled = await reconcile({ ...load, journal, tenant, db, url: service.url })
   const finding = judge(`clock jumps, ${JUMPS.length}×`, journal, reconciled)
   finding.notes.push(`revoked keys died within ${ms(Math.max(...revokedInMs))}`)

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { momentOfReturn } from '../../support/postgres-server.ts'
 import { startLoad } from '../load.ts'
-import { momentOfReturn } from '../postgres-server.ts'
 import { reconcile } from '../reconcile.ts'
-import { startServiceProcess } from '../service-process.ts'
-import { type Stage, setScene } from '../stage.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
 import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict.ts'
 
 const KILLS = 10
@@ -12,8 +11,8 @@ const AWAY_MS = 1_000
 
 /** kill -9 of PostgreSQL under load, which ends all its processes; the service lives on. */
 export async function killDatabase({ postgres }: Stage): Promise<Finding[]> {
-  const { database, db, tenant } = await setScene(postgres, 'kill_database')
-  const service = await startServiceProcess(postgres.urlOf(database))
+  const { url, db, tenant } = await setScene(postgres, 'kill_database')
+  const service = await startService(url)
   const load = startLoad(() => service.url, tenant)
   const killed: number[] = []
   const returned: number[] = []
@@ -22,7 +21,7 @@ export async function killDatabase({ postgres }: Stage): Promise<Finding[]> {
     postgres.killHard()
     killed.push(performance.now())
     await sleep(AWAY_MS)
-    const [moment] = await Promise.all([momentOfReturn(postgres.urlOf(database)), postgres.restart()])
+    const [moment] = await Promise.all([momentOfReturn(url), postgres.restart()])
     returned.push(moment)
   }
   await sleep(SERVING_MS)

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../load.ts'
 import { reconcile } from '../reconcile.ts'
-import { startServiceProcess } from '../service-process.ts'
-import { type Stage, setScene } from '../stage.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge } from '../verdict.ts'
 
 const KILLS = 20
@@ -10,13 +9,13 @@ const SERVING_MS = 500
 
 /** kill -9 of the service under load; another one takes its place, as a supervisor would see to. */
 export async function killService({ postgres }: Stage): Promise<Finding[]> {
-  const { database, db, tenant } = await setScene(postgres, 'kill_service')
-  let service = await startServiceProcess(postgres.urlOf(database))
+  const { url, db, tenant } = await setScene(postgres, 'kill_service')
+  let service = await startService(url)
   const load = startLoad(() => service.url, tenant)
   for (let kill = 0; kill < KILLS; kill++) {
     await sleep(SERVING_MS)
     await service.killHard()
-    service = await startServiceProcess(postgres.urlOf(database))
+    service = await startService(url)
   }
   await sleep(SERVING_MS)
   await load.end()

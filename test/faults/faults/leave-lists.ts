@@ -1,13 +1,14 @@
 import { request as httpRequest } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { residentMB } from '../../bench/processes.ts'
+import { residentMB } from '../../support/processes.ts'
+import type { FormRequest } from '../../support/requests.ts'
+import type { ServerProcess } from '../../support/server-process.ts'
+import { longList } from '../../support/settlements.ts'
+import { newPartner } from '../../support/tenants.ts'
 import { startLoad } from '../load.ts'
 import { poolConnections } from '../metrics-reader.ts'
-import { longList } from '../operations.ts'
 import { reconcile } from '../reconcile.ts'
-import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
-import { type Stage, setScene } from '../stage.ts'
-import { type Tenant, withPartners } from '../tenant.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge } from '../verdict.ts'
 
 const READERS = 1_000
@@ -21,13 +22,16 @@ const IDLE_TIMEOUT_MS = 10_000
 
 /** Readers of long lists go away in the middle, one after the other, beside the usual load. */
 export async function leaveLists({ postgres }: Stage): Promise<Finding[]> {
-  const { database, db, tenant } = await setScene(postgres, 'gone', ROWS)
-  const partners = await withPartners(db, tenant, AT_ONCE)
-  const service = await startServiceProcess(postgres.urlOf(database))
+  const { url, db, tenant } = await setScene(postgres, 'gone', ROWS)
+  const { mid } = tenant.merchant
+  // Each partner may read one long list at a time.
+  const partners = await Promise.all(Array.from({ length: AT_ONCE }, () => newPartner(db, mid)))
+  const lists = partners.map((partner) => longList(partner, mid))
+  const service = await startService(url)
   const load = startLoad(() => service.url, tenant, { without: 'long list' })
-  await leaveMany(WARM_UP, service, partners)
+  await leaveMany(WARM_UP, service, lists)
   const before = residentMB(service.pid)
-  await leaveMany(READERS, service, partners)
+  await leaveMany(READERS, service, lists)
   const grownMB = residentMB(service.pid) - before
   await load.end()
   const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
@@ -36,8 +40,8 @@ export async function leaveLists({ postgres }: Stage): Promise<Finding[]> {
   finding.notes.push(`memory grew by ${grownMB.toFixed(1)} MB, after ${WARM_UP} others had warmed the service up`)
   if (idle !== undefined) finding.broken.push(`connections return: ${idle}`)
   if (grownMB > GROWTH_LIMIT_MB) finding.broken.push(`memory is flat: it grew by ${grownMB.toFixed(1)} MB`)
-  const whole = await load.client.send(service.url, longList(tenant))
-  if (!('text' in whole) || JSON.parse(whole.text).data.length !== ROWS)
+  const whole = await load.client.send(service.url, longList(tenant.partner, mid))
+  if (whole.status !== 200 || JSON.parse(whole.text).data.length !== ROWS)
     finding.broken.push('a list is whole afterwards')
   load.client.close()
   await service.stop()
@@ -45,19 +49,18 @@ export async function leaveLists({ postgres }: Stage): Promise<Finding[]> {
   return [finding]
 }
 
-async function leaveMany(count: number, service: ServiceProcess, partners: Tenant[]): Promise<void> {
+async function leaveMany(count: number, service: ServerProcess, lists: FormRequest[]): Promise<void> {
   let left = 0
-  const leave = async (partner: Tenant) => {
-    while (left++ < count) await leaveOne(service.url, partner)
+  const leave = async (list: FormRequest) => {
+    while (left++ < count) await leaveOne(service.url, list)
   }
-  await Promise.all(partners.map(leave))
+  await Promise.all(lists.map(leave))
 }
 
 /** Reads the first piece of a list, and no more. */
-function leaveOne(url: string, tenant: Tenant): Promise<void> {
-  const { path, method, headers, body } = longList(tenant)
+function leaveOne(url: string, { path, method, headers, body }: FormRequest): Promise<void> {
   return new Promise((resolve) => {
-    const call = httpRequest(url + path, { method, ...(headers && { headers }), agent: false }, (response) => {
+    const call = httpRequest(url + path, { method, headers, agent: false }, (response) => {
       response.once('data', () => call.destroy())
     })
     call.on('error', () => undefined).once('close', resolve)
@@ -66,7 +69,7 @@ function leaveOne(url: string, tenant: Tenant): Promise<void> {
 }
 
 /** Undefined once no connection is held; else which were to the last. */
-async function untilIdle({ opsUrl }: ServiceProcess): Promise<string | undefined> {
+async function untilIdle({ opsUrl }: ServerProcess): Promise<string | undefined> {
   const deadline = performance.now() + IDLE_TIMEOUT_MS
   for (;;) {
     const connections = await poolConnections(opsUrl)

@@ -1,13 +1,14 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FormRequest } from '../../support/requests.ts'
+import type { ServerProcess } from '../../support/server-process.ts'
+import { longList } from '../../support/settlements.ts'
+import { trickle } from '../../support/slow-sender.ts'
+import { newPartner } from '../../support/tenants.ts'
 import { startLoad } from '../load.ts'
 import { poolConnections } from '../metrics-reader.ts'
-import { longList } from '../operations.ts'
 import { reconcile } from '../reconcile.ts'
-import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
-import { trickle } from '../slow-sender.ts'
-import { type Stage, setScene } from '../stage.ts'
-import { type Tenant, withPartners } from '../tenant.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge, ms } from '../verdict.ts'
 
 const SENDERS = 100
@@ -26,16 +27,18 @@ type End = { afterMs: number; answer: string }
 
 /** Clients that send headers or bodies byte by byte, and readers that take nothing, beside the usual load. */
 export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
-  const { database, db, tenant } = await setScene(postgres, 'slow', ROWS)
-  const partners = await withPartners(db, tenant, READERS)
-  const service = await startServiceProcess(postgres.urlOf(database))
+  const { url, db, tenant } = await setScene(postgres, 'slow', ROWS)
+  const { mid } = tenant.merchant
+  // Each partner may read one long list at a time.
+  const partners = await Promise.all(Array.from({ length: READERS }, () => newPartner(db, mid)))
+  const service = await startService(url)
   const load = startLoad(() => service.url, tenant, { without: 'long list' })
   const body = 'mid='
-  const head = headOf(tenant, service, 4_000)
+  const head = headOf(longList(tenant.partner, mid), service, 4_000)
   const [headers, bodies, readers] = await Promise.all([
     many(SENDERS, () => sendSlowly(service, head.slice(0, -2), 'x-slow: 1\r\n')),
     many(SENDERS, () => sendSlowly(service, head + body, 'x')),
-    Promise.all(partners.map((partner) => readNothing(service, partner))),
+    Promise.all(partners.map((partner) => readNothing(service, longList(partner, mid)))),
   ])
   await load.end()
   const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
@@ -52,7 +55,7 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
   for (const answer of answers) {
     if (answer && !answer.startsWith('HTTP/1.1 408 ')) finding.broken.push(`408 or nothing, not ${answer}`)
   }
-  const slow503 = load.journal.filter(({ answer }) => answer && 'status' in answer && answer.status === 503)
+  const slow503 = load.journal.filter(({ answer }) => answer?.status === 503)
   if (slow503.length > 0) finding.broken.push(`good requests are answered meanwhile: ${slow503.length} got 503`)
   load.client.close()
   await service.stop()
@@ -62,25 +65,23 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
 
 const many = <T>(count: number, start: () => Promise<T>) => Promise.all(Array.from({ length: count }, start))
 
-function headOf(tenant: Tenant, service: ServiceProcess, contentLength: number): string {
-  const { path, headers = {} } = longList(tenant)
+function headOf({ path, headers }: FormRequest, service: ServerProcess, contentLength: number): string {
   const lines = Object.entries({ host: new URL(service.url).host, ...headers, 'content-length': contentLength })
   return `POST ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
 }
 
-function sendSlowly(service: ServiceProcess, start: string, more: string): Promise<End> {
+function sendSlowly(service: ServerProcess, start: string, more: string): Promise<End> {
   const { socket, ended } = open(service)
   trickle(socket, start, more)
   return ended
 }
 
 /** Asks for a long list and takes nothing of it, until the service holds no connection for it any more. */
-async function readNothing(service: ServiceProcess, tenant: Tenant): Promise<End> {
+async function readNothing(service: ServerProcess, list: FormRequest): Promise<End> {
   const { socket, ended } = open(service)
-  const { body = '' } = longList(tenant)
   socket.pause()
   const startedAt = performance.now()
-  socket.write(headOf(tenant, service, body.length) + body)
+  socket.write(headOf(list, service, list.body.length) + list.body)
   await sleep(SENDER_LIMIT_MS)
   while ((await poolConnections(service.opsUrl))['lists busy'] !== 0) {
     if (performance.now() - startedAt > 2 * READER_LIMIT_MS) return { afterMs: Infinity, answer: '' }
@@ -92,7 +93,7 @@ async function readNothing(service: ServiceProcess, tenant: Tenant): Promise<End
   return { afterMs: answer.endsWith('0\r\n\r\n') ? Infinity : afterMs, answer }
 }
 
-function open(service: ServiceProcess): { socket: Socket; ended: Promise<End> } {
+function open(service: ServerProcess): { socket: Socket; ended: Promise<End> } {
   const startedAt = performance.now()
   const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
   let answer = ''

@@ -1,5 +1,5 @@
 import { request as httpRequest } from 'node:http'
-import type { LoadRequest } from './load.ts'
+import type { FormRequest } from './requests.ts'
 
 /** Follows every row's UTR and occurs nowhere else; shorter to look for than with its first quote, which is everywhere. */
 const ROW_MARK = Buffer.from('UTR":')
@@ -11,7 +11,7 @@ const END = ']}'
  */
 export function readList(
   url: string,
-  { path, headers, body }: LoadRequest,
+  { path, headers, body }: FormRequest,
   onBytes: () => void = () => undefined,
 ): Promise<number> {
   return new Promise((resolve, reject) => {

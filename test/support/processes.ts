@@ -1,21 +1,23 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { delimiter, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
-const READY_TIMEOUT_MS = 30_000
-const POLL_MS = 10
+/** What Node.js needs to run a program that is written in TypeScript, from any folder. */
+export const TYPESCRIPT = ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]
+
 /** Linux counts processor time in hundredths of a second, whatever its clock does. */
 const TICKS_PER_SECOND = 100
 const PAGE_BYTES = 4_096
 
 const living = new Set<ChildProcess>()
 
-/** A child that does not outlive the benchmark. */
+/** A child that `killStarted` ends, if it has not ended by then. */
 export function start(command: string, args: string[], options: SpawnOptions): ChildProcess {
   const child = spawn(command, args, options)
   living.add(child)
@@ -28,78 +30,54 @@ export function killStarted(): void {
   for (const child of living) child.kill('SIGKILL')
 }
 
-/** Runs a program to its end and answers what it printed; throws when it fails. */
-export async function run(
+export type Outcome = { code: number | null; stdout: string; stderr: string }
+
+type RunOptions = { env?: NodeJS.ProcessEnv; cwd?: string; input?: string; discardOutput?: boolean }
+
+/** Runs a program to its end; `input` is its standard input. */
+export async function runToEnd(
   command: string,
   args: string[],
-  { env, discardOutput }: { env?: NodeJS.ProcessEnv; discardOutput?: boolean } = {},
-): Promise<string> {
-  const child = start(command, args, {
-    cwd: ROOT,
-    env: env ?? process.env,
-    stdio: ['ignore', discardOutput ? 'ignore' : 'pipe', 'pipe'],
-  })
-  let output = ''
-  let faults = ''
+  { env = process.env, cwd = ROOT, input = '', discardOutput = false }: RunOptions = {},
+): Promise<Outcome> {
+  const child = start(command, args, { cwd, env, stdio: ['pipe', discardOutput ? 'ignore' : 'pipe', 'pipe'] })
+  const closed = once(child, 'close')
+  let stdout = ''
+  let stderr = ''
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    output += text
+    stdout += text
   })
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    faults += text
+    stderr += text
   })
-  const [code] = (await once(child, 'close')) as [number | null]
-  if (code !== 0) throw new Error(`${command} ${args[0]} ended with ${code}:\n${faults || output}`)
-  return output
+  // A program that fails at once does not wait for its input.
+  child.stdin?.on('error', () => undefined).end(input)
+  const [code] = (await closed) as [number | null]
+  return { code, stdout, stderr }
 }
 
-export type Service = { url: string; port: number; pid: number; stop: () => Promise<void> }
-
-export type Program = {
-  script: string
-  env?: Record<string, string> /** Answered with 200 once it can serve. */
-  readyPath: string
+/** Runs a program to its end and returns what it printed; throws when it fails. */
+export async function run(command: string, args: string[], options: RunOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await runToEnd(command, args, options)
+  if (code !== 0) throw new Error(`${command} ${args[0]} ended with ${code}:\n${stderr || stdout}`)
+  return stdout
 }
 
-/** Starts a Node.js program in production mode on a port of its own, its standard output (the request log) at /dev/null. */
-export async function launch({ script, env = {} }: Program): Promise<Service & { hasEnded: () => boolean }> {
-  const port = await freePort()
-  const child = start(process.execPath, [join(ROOT, script)], {
-    cwd: ROOT,
-    env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(port), ...env },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    pid: child.pid as number,
-    stop: () => stop(child),
-    hasEnded: () => child.exitCode !== null,
-  }
+export const hasEnded = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null
+
+/** Ends a child by `signal`, and returns its exit code once all that it wrote has been read. */
+export async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+  if (hasEnded(child)) return child.exitCode
+  const closed = once(child, 'close')
+  child.kill(signal)
+  await closed
+  return child.exitCode
 }
 
-/** As `launch`, and answers once the program is ready. */
-export async function startService(program: Program): Promise<Service> {
-  const { hasEnded, ...service } = await launch(program)
-  const deadline = Date.now() + READY_TIMEOUT_MS
-  while (!(await answers(service.url + program.readyPath))) {
-    if (hasEnded()) throw new Error(`${program.script} ended before it was ready`)
-    if (Date.now() > deadline) throw new Error(`${program.script} was not ready within ${READY_TIMEOUT_MS} ms`)
-    await sleep(POLL_MS)
-  }
-  return service
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const exited = once(child, 'exit')
-  child.kill('SIGTERM')
-  await exited
-}
-
-async function answers(url: string): Promise<boolean> {
-  const response = await fetch(url).catch(() => undefined)
-  await response?.arrayBuffer()
-  return response?.status === 200
+/** Where a program is installed; undefined when it is not. Debian keeps some off an ordinary user's PATH. */
+export function findSystemProgram(name: string): string | undefined {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
 }
 
 export function freePort(): Promise<number> {

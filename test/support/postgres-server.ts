@@ -4,14 +4,19 @@ import pg from 'pg'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
 import { findBinaries, serverAccount } from '../../src/dev/postgres-binaries.ts'
-import { startPostmaster } from '../../src/dev/postmaster.ts'
-import { databaseUrl } from '../support/database-url.ts'
+import { type Cluster, startPostmaster } from '../../src/dev/postmaster.ts'
+import { databaseUrl } from './database-url.ts'
+import { INSTALLED_POSTGRES } from './installed-postgres.ts'
+import { until } from './wait.ts'
 
 export type PostgresServer = {
+  cluster: Cluster
   port: number
+  /** The process whose children serve the connections. */
+  pid: () => number
   /** The URL of `database`, seen from here or through another port. */
   urlOf: (database: string, port?: number) => string
-  /** Few connections for what the test itself asks; a server that is killed breaks them, and they are made anew. */
+  /** Connections of the test's own. */
   poolOf: (database: string) => Database
   isRunning: () => boolean
   killHard: () => void
@@ -24,15 +29,13 @@ export type PostgresServer = {
 
 const DURABLE = ['fsync', 'synchronous_commit', 'full_page_writes']
 const POLL_MS = 5
-/** Recovery of what a fault test has written takes a second or two. */
-const RETURN_TIMEOUT_MS = 30_000
 
 /** A PostgreSQL server whose commits survive it. It is stopped at the end of this process at the latest. */
 export async function startPostgresServer(directory: string, settings: string[] = []): Promise<PostgresServer> {
-  const embedded = await startEmbeddedPostgres({ directory, durable: true })
+  const embedded = await startEmbeddedPostgres({ directory, durable: true, installed: INSTALLED_POSTGRES })
   process.prependListener('exit', embedded.stop)
   const account = serverAccount()
-  const binaries = findBinaries(directory, account)
+  const binaries = findBinaries(directory, account, INSTALLED_POSTGRES)
   const { port: portText, password } = new URL(embedded.url)
   const port = Number(portText)
   const cluster = {
@@ -57,15 +60,16 @@ export async function startPostgresServer(directory: string, settings: string[] 
     }
   }
   return {
+    cluster,
     port,
+    pid,
     urlOf,
-    poolOf: (database) =>
-      createPool({ url: urlOf(database), size: 2, log: { warn: () => undefined }, queryTimeoutMs: 0 }),
+    poolOf: (database) => openPool(urlOf(database)),
     isRunning,
     killHard: () => void process.kill(pid(), 'SIGKILL'),
     async shutDown() {
       process.kill(pid(), 'SIGINT')
-      while (isRunning()) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+      await until('PostgreSQL had ended', () => !isRunning(), { pollMs: POLL_MS })
     },
     restart: async () => void (await startPostmaster(cluster, port)),
     stop() {
@@ -75,23 +79,34 @@ export async function startPostgresServer(directory: string, settings: string[] 
   }
 }
 
-/** Asks without pause until the server at `url` answers; the moment at which that question was begun. */
-export async function momentOfReturn(url: string): Promise<number> {
-  const deadline = performance.now() + RETURN_TIMEOUT_MS
-  for (;;) {
-    const begun = performance.now()
-    if (begun > deadline) throw new Error(`PostgreSQL did not return within ${RETURN_TIMEOUT_MS} ms`)
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000, query_timeout: 1_000 })
-    client.on('error', () => undefined)
-    const answered = await client
-      .connect()
-      .then(() => client.query('select 1'))
-      .then(
-        () => true,
-        () => false,
-      )
+/** Few connections, for what a test itself asks. A server that is killed breaks them, and they are made anew. */
+export function openPool(url: string): Database {
+  return createPool({ url, size: 4, log: { warn: () => undefined }, queryTimeoutMs: 0 })
+}
+
+/** Whether `url` takes connections; one with a start-up parameter, where `parameters` names one. */
+export async function connects(url: string, parameters: { statement_timeout?: number } = {}): Promise<boolean> {
+  const limits = { connectionTimeoutMillis: 1_000, query_timeout: 1_000 }
+  const client = new pg.Client({ connectionString: url, ...limits, ...parameters })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await client.query('select 1')
+    return true
+  } catch {
+    return false
+  } finally {
     await client.end().catch(() => undefined)
-    if (answered) return begun
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
+}
+
+/** Asks without pause until the server at `url` serves; the moment at which the question that it served was begun. */
+export async function momentOfReturn(url: string): Promise<number> {
+  let begun = 0
+  const isServed = () => {
+    begun = performance.now()
+    return connects(url)
+  }
+  await until('PostgreSQL had returned', isServed, { pollMs: POLL_MS })
+  return begun
 }

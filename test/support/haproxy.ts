@@ -1,12 +1,10 @@
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { serverAccount } from '../../src/dev/postgres-binaries.ts'
-import { freePort, start } from '../bench/processes.ts'
-import { findSystemProgram } from './deployment.ts'
-import { until, untilAnswers } from './wait.ts'
+import { end, findSystemProgram, freePort, hasEnded, start } from './processes.ts'
+import { untilAnswers } from './wait.ts'
 
-const CONFIG = join(import.meta.dirname, 'haproxy.cfg')
+const CONFIG = join(import.meta.dirname, '../deployment/haproxy.cfg')
 
 /** Whether tests can have HAProxy; without it they are left out and say so, but CI must not pass without them. */
 export function hasHaproxy(): boolean {
@@ -46,17 +44,12 @@ export async function startHaproxy(directory: string, ports: [number, number]): 
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const url = `http://127.0.0.1:${port}`
-  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
-  await until('HAProxy listened', () => untilAnswers(`${url}/livez`, hasEnded).then(() => true))
+  const isGone = () => hasEnded(child)
+  await untilAnswers(`${url}/livez`, isGone)
   return {
     url,
-    untilBothServe: () => untilAnswers(`http://127.0.0.1:${watchPort}/both-serve`, hasEnded),
-    async stop() {
-      if (hasEnded()) return
-      const ended = once(child, 'exit')
-      child.kill('SIGKILL')
-      await ended
-    },
+    untilBothServe: () => untilAnswers(`http://127.0.0.1:${watchPort}/both-serve`, isGone),
+    stop: async () => void (await end(child, 'SIGKILL')),
   }
 }
 

@@ -1,24 +1,23 @@
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createdOrderId } from '../faults/journal.ts'
-import { create, longList, newName } from '../faults/operations.ts'
-import type { Field } from './field.ts'
-import { INNOCENT_ADDRESS, innocentClient } from './innocents.ts'
+import { createdOrderId, createRequest } from '../support/requests.ts'
+import { longList } from '../support/settlements.ts'
+import { BYSTANDER_ADDRESS, bystanderClient } from './bystander.ts'
+import type { Scene } from './scene.ts'
 
 const LIST_INTERVAL_MS = 1_500
 const PAGE_INTERVAL_MS = 1_000
 const PAGE_TIMEOUT_MS = 5_000
 
-/** Another partner asks for its long list, again and again. Answers what was refused. */
-export async function askForLists({ innocent }: Field, url: string, seconds: number): Promise<string[]> {
-  const client = innocentClient()
+/** Another partner asks for its long list, again and again. Returns what was refused. */
+export async function askForLists({ bystander }: Scene, url: string, seconds: number): Promise<string[]> {
+  const client = bystanderClient()
   const refused: string[] = []
   let asked = 0
   await every(LIST_INTERVAL_MS, seconds, async () => {
     asked++
-    const answer = await client.send(url, longList(innocent))
-    if (!('status' in answer)) refused.push('no end')
-    else if (answer.status !== 200) refused.push(String(answer.status))
+    const answer = await client.send(url, longList(bystander.partner, bystander.merchant.mid))
+    if (answer.status !== 200) refused.push(String(answer.status ?? answer.fault))
   })
   client.close()
   return refused.length === 0
@@ -26,10 +25,10 @@ export async function askForLists({ innocent }: Field, url: string, seconds: num
     : [`another partner gets its list: ${refused.length} of ${asked} were ${unique(refused)}`]
 }
 
-/** Another customer opens a pay page, again and again. Answers what was refused of its events. */
-export async function openPages({ innocent }: Field, url: string, seconds: number): Promise<string[]> {
-  const client = innocentClient()
-  const created = await client.send(url, create(innocent, { orderId: newName(), idempotencyKey: undefined }))
+/** Another customer opens a pay page, again and again. Returns what was refused of its events. */
+export async function openPages({ bystander }: Scene, url: string, seconds: number): Promise<string[]> {
+  const client = bystanderClient()
+  const created = await client.send(url, createRequest(bystander.merchant))
   client.close()
   const refused: string[] = []
   let asked = 0
@@ -53,7 +52,7 @@ function statusOf(url: string): Promise<string> {
   return new Promise((resolve) => {
     const call = get(
       url,
-      { agent: false, localAddress: INNOCENT_ADDRESS, timeout: PAGE_TIMEOUT_MS },
+      { agent: false, localAddress: BYSTANDER_ADDRESS, timeout: PAGE_TIMEOUT_MS },
       ({ statusCode }) => {
         resolve(String(statusCode))
         call.destroy()

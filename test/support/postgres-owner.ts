@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { TYPESCRIPT } from './processes.ts'
 
-const PROGRAM = fileURLToPath(new URL('./server-owner-process.ts', import.meta.url))
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+const PROGRAM = join(import.meta.dirname, 'postgres-owner-process.ts')
 
-export type ServerOwner = {
+export type PostgresOwner = {
   url: string
   /** Leaves in order: the last to leave stops the server. */
   leave: () => Promise<void>
@@ -15,14 +14,14 @@ export type ServerOwner = {
 }
 
 /**
- * Starts a process that uses the embedded server in `directory`, and answers once the server takes connections. The
+ * Starts a process that uses the embedded server in `directory`, and returns once the server takes connections. The
  * process is out of reach of Ctrl-C and leaves when this one ends, so that no server outlives a run that is broken off.
  */
-export async function startServerOwner(
+export async function startPostgresOwner(
   directory: string,
   options: { removesDirectory?: boolean } = {},
-): Promise<ServerOwner> {
-  const args = ['--import', TSX, PROGRAM, directory, ...(options.removesDirectory ? ['--remove'] : [])]
+): Promise<PostgresOwner> {
+  const args = [...TYPESCRIPT, PROGRAM, directory, ...(options.removesDirectory ? ['--remove'] : [])]
   const child = spawn(process.execPath, args, { detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })

@@ -1,9 +1,4 @@
-import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-
-const ROOT = join(import.meta.dirname, '../..')
-
-export type Outcome = { code: number | null; stdout: string; stderr: string }
+import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
 /**
  * Runs the command line as the process that an operator starts; `input` is its standard input. Every command that works on
@@ -29,22 +24,21 @@ export function namingLine(url: string): string {
 export function runProgram(
   program: string,
   args: string[],
-  { env, input = '', root = ROOT }: { env: NodeJS.ProcessEnv; input?: string; root?: string },
+  { env, input, root = ROOT }: { env: NodeJS.ProcessEnv; input?: string; root?: string },
 ): Promise<Outcome> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', program, ...args], { cwd: root, env })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text
-    })
-    // A command that fails at once does not wait for its input.
-    child.stdin.on('error', () => undefined)
-    child.stdin.end(input)
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, stdout, stderr }))
+  return runToEnd(process.execPath, ['--import', 'tsx', program, ...args], {
+    env,
+    cwd: root,
+    ...(input !== undefined && { input }),
   })
+}
+
+/** Runs the built command line `program` as the image does, and returns what it says to scripts. */
+export async function runBuiltOps(
+  program: string,
+  environment: Record<string, string>,
+  ...args: string[]
+): Promise<Record<string, unknown>> {
+  const env = { PATH: process.env.PATH, NODE_ENV: 'production', ...environment }
+  return JSON.parse(await run(process.execPath, [program, ...args, '--json'], { env }))
 }

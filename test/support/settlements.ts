@@ -1,12 +1,17 @@
 import type { Database } from '../../src/db/pool.ts'
+import { type FormRequest, listRequest } from './requests.ts'
+import type { NewPartner } from './tenants.ts'
 
-/** What `fillSettlements` stores in January 2026, for the short list; the others are from February on. */
+/** What `addSettlements` stores in January 2026, for the short list; the others are from February on. */
 export const SHORT_LIST_ROWS = 30
-export const SHORT_LIST_TILL = '31-01-2026'
-export const LONG_LIST_FROM = '01-02-2026'
+const SHORT_LIST_DAYS = ['01-01-2026', '31-01-2026'] as const
+export const LONG_LIST_DAYS = ['01-02-2026', '31-12-2026'] as const
+
+/** More than the service reads in one piece, so that the list has to be streamed. */
+const LONG_LIST_ROWS = 3_000
 
 /** Stores settlements of `mid`: a short list of them in January, `longListRows` after it. */
-export async function fillSettlements(db: Database, mid: string, longListRows: number): Promise<void> {
+export async function addSettlements(db: Database, mid: string, longListRows = LONG_LIST_ROWS): Promise<void> {
   await db.query(
     `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
      select $1, to_char(i, 'FM000000000000'), i, 'BRN' || i, 'SUCCESS', at, at + interval '1 hour'
@@ -18,3 +23,7 @@ export async function fillSettlements(db: Database, mid: string, longListRows: n
   // Autovacuum would do it within a minute; until then the planner would sort all of them for every list.
   await db.query('vacuum analyze settlements')
 }
+
+export const shortList = (partner: NewPartner, mid: string): FormRequest =>
+  listRequest(partner, mid, ...SHORT_LIST_DAYS)
+export const longList = (partner: NewPartner, mid: string): FormRequest => listRequest(partner, mid, ...LONG_LIST_DAYS)

@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto'
+import { type Answer, createHttpClient, tally } from '../support/http-client.ts'
+import { createRequest } from '../support/requests.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+
+const CREATES_PER_SECOND = 25
+
+/**
+ * Not the address of the attackers, so that a limit for an address bears on those alone. Only on Linux is all of 127.0.0.0/8
+ * this machine.
+ */
+export const BYSTANDER_ADDRESS = process.platform === 'linux' ? '127.0.0.2' : '127.0.0.1'
+
+/** How every bystander sends. */
+export const bystanderClient = () => createHttpClient({ localAddress: BYSTANDER_ADDRESS })
+
+/** A create and its answer; both times are moments of performance.now(). */
+export type Create = { sentAt: number; answeredAt: number; answer: Answer }
+
+export type Bystander = {
+  /** Sends no more, and returns all creates once each of them is answered. */
+  end: () => Promise<Create[]>
+}
+
+/** A merchant who creates payments at a steady rate over connections that are kept open, whatever is answered. */
+export function startBystander(url: string, merchant: NewMerchant): Bystander {
+  const client = bystanderClient()
+  const creates: Promise<Create>[] = []
+  const timer = setInterval(() => creates.push(create()), 1_000 / CREATES_PER_SECOND)
+
+  async function create(): Promise<Create> {
+    const sentAt = performance.now()
+    const answer = await client.send(url, createRequest(merchant, { order_id: randomUUID() }))
+    return { sentAt, answeredAt: performance.now(), answer }
+  }
+
+  return {
+    async end() {
+      clearInterval(timer)
+      const done = await Promise.all(creates)
+      client.close()
+      return done
+    },
+  }
+}
+
+/** What became of some creates. Times are those of all of them, refusals too. */
+export type Figures = { creates: number; successes: number; p50Ms: number; p99Ms: number; others: string }
+
+export function figuresOf(creates: Create[]): Figures {
+  const answers = creates.map(({ answer }) => answer)
+  const times = answers.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
+  const quantile = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? Number.NaN
+  const others = answers.filter(({ status }) => status !== 200)
+  return {
+    creates: answers.length,
+    successes: answers.length - others.length,
+    p50Ms: quantile(0.5),
+    p99Ms: quantile(0.99),
+    others: tally(others),
+  }
+}

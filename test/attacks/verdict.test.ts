@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { type Create, figuresOf } from './bystander.ts'
+import { brokenPromises } from './verdict.ts'
+
+/** So many creates, of which the first `slow` take 100 ms and the first `refused` are 503; the others take 5 ms. */
+function creates(count: number, { slow = 0, refused = 0 } = {}): Create[] {
+  return Array.from({ length: count }, (_, i) => {
+    const answer = { status: i < refused ? 503 : 200, headers: {}, text: '', tookMs: i < slow ? 100 : 5 }
+    return { sentAt: 0, answeredAt: answer.tookMs, answer }
+  })
+}
+
+const quiet = figuresOf(creates(500))
+const attack = (name: string, own: Create[], broken: string[] = []) => ({ name, creates: own, broken })
+
+describe('a run of all attacks', () => {
+  it('keeps its promise when the p99 of all creates is at most 10 times the quiet one, whatever that of one attack is', () => {
+    const attacks = [attack('one', creates(250, { slow: 10 })), attack('others', creates(4_000))]
+    expect(brokenPromises(attacks, quiet)).toEqual([])
+  })
+
+  it('breaks its promise when the p99 of all creates is more than 10 times the quiet one', () => {
+    const attacks = [attack('one', creates(250, { slow: 100 })), attack('others', creates(4_000))]
+    expect(brokenPromises(attacks, quiet)).toEqual([
+      { name: 'all attacks', broken: ['the p99 is at most 10 times the quiet one: it is 20.0 times'] },
+    ])
+  })
+
+  it('breaks its promise when under 99 % of the creates beside one attack are 200, though 99 % of all are', () => {
+    const attacks = [attack('one', creates(200, { refused: 3 })), attack('others', creates(4_000))]
+    expect(brokenPromises(attacks, quiet)).toEqual([
+      { name: 'one', broken: ['99 % of the creates are 200: 98.5 % are'] },
+    ])
+  })
+
+  it('breaks its promise when an attack says so', () => {
+    expect(brokenPromises([attack('one', creates(200), ['the service lives on'])], quiet)).toEqual([
+      { name: 'one', broken: ['the service lives on'] },
+    ])
+  })
+})

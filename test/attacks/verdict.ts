@@ -1,0 +1,35 @@
+import { type Create, type Figures, figuresOf } from './bystander.ts'
+
+const LEAST_SUCCESSES_PERCENT = 99
+const MOST_TIMES_QUIET = 10
+
+/** The creates beside one attack, and what else did not hold in it. */
+export type Judged = { name: string; creates: Create[]; broken: string[] }
+
+/**
+ * The promises that a run has broken. Of the creates 99 % are 200, beside each attack and in all. The p99 of all of them is
+ * at most 10 times that of the quiet run: one attack has some 250 creates, whose p99 is the third slowest and says little.
+ */
+export function brokenPromises(attacks: Judged[], quiet: Figures): { name: string; broken: string[] }[] {
+  const all = figuresOf(attacks.flatMap(({ creates }) => creates))
+  const ratio = all.p99Ms / quiet.p99Ms
+  const brokenInAll = tooFewSuccesses(all)
+  if (!(ratio <= MOST_TIMES_QUIET)) {
+    brokenInAll.push(`the p99 is at most ${MOST_TIMES_QUIET} times the quiet one: it is ${ratio.toFixed(1)} times`)
+  }
+  return [
+    ...attacks.map(({ name, creates, broken }) => ({
+      name,
+      broken: [...broken, ...tooFewSuccesses(figuresOf(creates))],
+    })),
+    { name: 'all attacks', broken: brokenInAll },
+  ].filter(({ broken }) => broken.length > 0)
+}
+
+function tooFewSuccesses(figures: Figures): string[] {
+  const percent = percentOf(figures)
+  if (percent >= LEAST_SUCCESSES_PERCENT) return []
+  return [`${LEAST_SUCCESSES_PERCENT} % of the creates are 200: ${percent.toFixed(1)} % are`]
+}
+
+export const percentOf = ({ creates, successes }: Figures) => (100 * successes) / creates

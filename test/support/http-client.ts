@@ -1,0 +1,73 @@
+import { Agent, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
+
+export type Request = {
+  method: 'GET' | 'POST'
+  path: string
+  headers?: OutgoingHttpHeaders
+  body?: string | Uint8Array | undefined
+}
+
+export type Answer = {
+  /** Undefined when no whole answer came: refused, reset, cut off in the middle, or not in time. */
+  status: number | undefined
+  headers: IncomingHttpHeaders
+  text: string
+  /** Until the last byte. */
+  tookMs: number
+  /** Why no whole answer came. */
+  fault?: string
+  /** The answer had a status, but no end. */
+  isCutOff?: boolean
+}
+
+/** Only bounds a test whose service hangs: the promises are far below. */
+const TIMEOUT_MS = 15_000
+
+export type HttpClient = {
+  /** Sends a request once and never again: a test looks for what a connection breaks. */
+  send: (url: string, request: Request) => Promise<Answer>
+  close: () => void
+}
+
+/**
+ * A client that keeps its connections open, as a shop's server does, unless `keepAlive` is false. It has at most `maxSockets`
+ * of them, and sends from `localAddress`.
+ */
+export function createHttpClient(
+  options: { localAddress?: string; maxSockets?: number; keepAlive?: boolean } = {},
+): HttpClient {
+  const agent = new Agent({ keepAlive: true, ...options })
+  return {
+    send: (url, { method, path, headers = {}, body }) =>
+      new Promise((resolve) => {
+        const startedAt = performance.now()
+        let isBegun = false
+        let text = ''
+        const end = (answer: Omit<Answer, 'tookMs'>) => {
+          clearTimeout(timer)
+          resolve({ ...answer, tookMs: performance.now() - startedAt })
+        }
+        const fail = ({ message }: Error) =>
+          end({ status: undefined, headers: {}, text, fault: message, isCutOff: isBegun })
+        const call = httpRequest(url + path, { method, headers, agent }, (response) => {
+          isBegun = true
+          response.setEncoding('utf8').on('data', (part: string) => {
+            text += part
+          })
+          response.on('end', () => end({ status: response.statusCode, headers: response.headers, text }))
+          response.on('error', fail)
+        })
+        const timer = setTimeout(() => call.destroy(new Error(`no answer within ${TIMEOUT_MS} ms`)), TIMEOUT_MS)
+        call.on('error', fail).end(body)
+      }),
+    close: () => agent.destroy(),
+  }
+}
+
+/** How many answers there were of each status, such as `200 × 1999, 409 × 1`. */
+export function tally(answers: readonly Pick<Answer, 'status'>[]): string {
+  const counts = new Map<number, number>()
+  for (const { status = 0 } of answers) counts.set(status, (counts.get(status) ?? 0) + 1)
+  const parts = [...counts].sort(([a], [b]) => a - b).map(([status, count]) => `${status || 'no answer'} × ${count}`)
+  return parts.join(', ')
+}

@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto'
+import { createAccessKeys } from '../../src/auth/access-keys.ts'
+import { hashSecret, mintKeyPair } from '../../src/auth/credentials.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
+import { createPartners } from '../../src/merchants/partners.ts'
+
+export type Key = { publicKey: string; secretKey: string }
+export type NewMerchant = { mid: string; key: Key }
+export type NewPartner = { pid: string; key: Key }
+
+/** A merchant and a partner that is linked to it. */
+export type Tenant = { merchant: NewMerchant; partner: NewPartner }
+
+export const unique = (prefix: string) => `${prefix}${randomUUID().replaceAll('-', '').slice(0, 16)}`
+
+export async function newMerchant(
+  db: Database,
+  values: Partial<Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>> = {},
+): Promise<NewMerchant> {
+  const mid = values.mid ?? unique('M')
+  const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
+  await createMerchants(db).add({ ...merchant, ...values }, new Date())
+  return { mid, key: await newKey(db, { mid }) }
+}
+
+export async function newPartner(db: Database, ...mids: string[]): Promise<NewPartner> {
+  const pid = unique('P')
+  const partners = createPartners(db)
+  await partners.add({ pid, name: 'Acme' }, new Date())
+  for (const mid of mids) await partners.link(pid, mid)
+  return { pid, key: await newKey(db, { pid }) }
+}
+
+export async function newTenant(db: Database): Promise<Tenant> {
+  const merchant = await newMerchant(db)
+  return { merchant, partner: await newPartner(db, merchant.mid) }
+}
+
+export async function newKey(db: Database, owner: { mid: string } | { pid: string }): Promise<Key> {
+  const pair = mintKeyPair()
+  const secretHash = hashSecret(pair.secretKey)
+  await createAccessKeys(db).add({ publicKey: pair.publicKey, secretHash, owner, label: null, now: new Date() })
+  return pair
+}
+
+export function basic({ publicKey, secretKey }: Key): string {
+  return `Basic ${Buffer.from(`${publicKey}:${secretKey}`).toString('base64')}`
+}
