@@ -15,7 +15,7 @@ describe('the configuration', () => {
       databaseMigrateUrl: DATABASE_URL,
       intentExpiryMinutes: 15,
       logLevel: 'info',
-      // Metrics are for the operator: nobody else reaches them until somebody decides so.
+      // Metrics are for the operator, so by default nobody reaches them from another machine.
       opsHost: '127.0.0.1',
       warnings: [],
     })
@@ -76,7 +76,7 @@ describe('the configuration', () => {
     }
   })
 
-  it('keeps the path of PUBLIC_URL and drops its trailing slash (contract B13)', () => {
+  it('keeps the path of PUBLIC_URL and drops its trailing slash', () => {
     const publicUrl = (PUBLIC_URL: string) => readConfig({ DATABASE_URL, PUBLIC_URL }).publicUrl
     expect(publicUrl('https://pay.example.in/upi/')).toBe('https://pay.example.in/upi')
     expect(publicUrl('https://pay.example.in')).toBe('https://pay.example.in')

@@ -438,7 +438,7 @@ describe('400 and the rest', () => {
 
   it.each([
     ['a NUL', Buffer.from('{"a\u0000":'), '{"a\ufffd":'],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x01]), '{\ufffd\ufffd\u0001'],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x01]), '{\ufffd\ufffd\u0001'],
   ])('keeps a body with %s as text', async (_name, body, text) => {
     const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }
     expect((await post(service.app, NOTIFY, body, undefined, headers)).status).toBe(400)
@@ -447,7 +447,7 @@ describe('400 and the rest', () => {
 
   it.each([
     ['letters', Buffer.alloc(16_000, 'x'), 2_048],
-    ['bytes that are no UTF-8', Buffer.alloc(16_000, 0xff), 2_046],
+    ['bytes that are not UTF-8', Buffer.alloc(16_000, 0xff), 2_046],
     ['characters of four bytes after one of one', Buffer.from(`x${'😀'.repeat(4_000)}`.slice(0, 8_001)), 2_045],
   ])('keeps at most 2 KiB of 16 KB of %s', async (_name, body, bytes) => {
     const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }

@@ -26,7 +26,7 @@ const SMALL_TABLES = ['merchants', 'partners', 'partner_merchants', 'access_keys
 const TEMPORARY_TABLES = ['incoming']
 /** More than a list that is read in one piece. */
 const LONG_LIST_ROWS = 1_500
-/** What is no read and no write of rows. */
+/** Statements that neither read nor write rows. */
 const NO_ROWS = /^\s*(begin|commit|rollback|set local|lock table|truncate incoming|create temporary table)\b/i
 
 let service: TestService

@@ -32,14 +32,14 @@ beforeAll(async () => {
 
 const b64 = (text: string) => Buffer.from(text).toString('base64')
 
-describe('401 (contract B4)', () => {
+describe('401 for a credential that is missing, malformed, unknown, wrong or revoked', () => {
   it.each<[string, () => string | undefined]>([
     ['a missing header', () => undefined],
     ['an empty header', () => ''],
     ['another scheme', () => `Bearer ${key.secretKey}`],
     ['Basic and nothing', () => 'Basic'],
     ['broken base64', () => 'Basic !!!!'],
-    ['base64 of bytes that are no UTF-8', () => `Basic ${Buffer.from([0xff, 0xfe, 0x3a, 0xff]).toString('base64')}`],
+    ['base64 of bytes that are not UTF-8', () => `Basic ${Buffer.from([0xff, 0xfe, 0x3a, 0xff]).toString('base64')}`],
     ['no colon', () => `Basic ${b64(key.publicKey)}`],
     ['empty halves', () => `Basic ${b64(':')}`],
     ['an empty secret', () => `Basic ${b64(`${key.publicKey}:`)}`],
@@ -83,7 +83,7 @@ describe('401 (contract B4)', () => {
   })
 })
 
-describe('secrets (contract B4)', () => {
+describe('secrets', () => {
   it('are compared by hash, and by the platform’s comparison in constant time only', () => {
     const source = readFileSync(join(import.meta.dirname, '../../src/auth/credentials.ts'), 'utf8')
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
@@ -102,7 +102,7 @@ describe('secrets (contract B4)', () => {
   })
 })
 
-describe('403 (contract B5)', () => {
+describe('403 for a good key that may not act for the merchant', () => {
   it('is one text whether the other merchant exists or not, or the key is of the other kind', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)

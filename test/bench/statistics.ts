@@ -4,7 +4,7 @@ export function median(samples: readonly number[]): number {
   const middle = sorted.length / 2
   const high = sorted[Math.floor(middle)]
   const low = sorted[Math.ceil(middle) - 1]
-  if (high === undefined || low === undefined) throw new Error('There is no median of nothing')
+  if (high === undefined || low === undefined) throw new Error('The median of no samples does not exist')
   return (low + high) / 2
 }
 

@@ -47,7 +47,7 @@ const PLAIN_LINK = ['unpaid']
 const GONE = 'This payment is no longer open; ask the merchant for a new one'
 const NOT_FOUND = 'There is no payment at this address'
 
-describe('the pay page as it is sent (contract C4)', () => {
+describe('the pay page as it is sent', () => {
   it('allows nothing inline but its own style and script, by their hashes, and nothing from elsewhere', async () => {
     const { headers, text } = await get((await newOrder()).page)
     const policy = Object.fromEntries(

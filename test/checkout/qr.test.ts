@@ -68,7 +68,7 @@ function decodeSvg(svg: string): string | undefined {
 
 const ist = (moment: string) => encodeURIComponent(`${moment}+05:30`)
 
-describe('dynamicQR (contract B13)', () => {
+describe('dynamicQR', () => {
   it('is a link under PUBLIC_URL that an independent decoder reads as the very UPI link, as PNG and as SVG', async () => {
     service.clock.set('2026-06-01T10:00:00.000Z')
     const intent = await newIntent({ note: 'Chai & 100% "x"' }, { name: 'Café Zoë' })
@@ -140,7 +140,7 @@ describe('dynamicQR (contract B13)', () => {
   })
 })
 
-describe('a QR that is not to be had (contract B2, B5, B14)', () => {
+describe('a QR that is refused', () => {
   it.each(['0'.repeat(32), 'x', '..%2f..', `${'0'.repeat(31)}%00`, 'A'.repeat(500)])('404 for %s', async (orderId) => {
     for (const file of ['qr.png', 'qr.svg']) {
       expect((await get(`/pay/${orderId}/${file}`)).status).toBe(404)

@@ -94,7 +94,7 @@ it('migrate tells a script which migrations it applied, and none the second time
   await database.drop()
 })
 
-it('a reader that goes away is no fault', async () => {
+it('a reader that goes away causes no error', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/ops.ts', 'merchants', 'list'], { cwd: ROOT, env })
   child.stdout.destroy()
@@ -150,7 +150,7 @@ describe('the database that a command works on', () => {
         true,
         'ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/\n',
       ],
-    ])('is none, %s: the command is refused', async (_name, variables, built, hint) => {
+    ])('is unknown, %s: the command is refused', async (_name, variables, built, hint) => {
       if (built) mkdirSync(join(server, 'dist'))
       const env = { ...environment, ...variables }
       const refused = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })

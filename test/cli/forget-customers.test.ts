@@ -51,7 +51,7 @@ const KEY_REUSED = refusal(422, 'This Idempotency-Key was used for another reque
 
 const FORGOTTEN = { customer_name: '', customer_email: '', customer_mobile: '' }
 
-/** What whoever has the table can do: try numbers against what is kept of the request, with all else that stands beside it. */
+/** What a thief of the table can do: try telephone numbers against what is kept of the request, with the row's other fields. */
 async function guessMobile(orderId: string): Promise<string | undefined> {
   const row = await rowOf(orderId)
   const kept = Object.values(row).filter(Buffer.isBuffer)

@@ -124,7 +124,7 @@ describe('payments confirm', () => {
     expect((await json('show', '--order-id', orderId)).status).toBe('PENDING')
   })
 
-  it('keeps nothing of an order that does not exist: a typing error is no word of the bank', async () => {
+  it('keeps nothing of an order that does not exist: a typing error is not a report of the bank', async () => {
     const orderId = 'f'.repeat(32)
     const wrong = await ops('confirm', '--order-id', orderId, '--utr', 'TEL3', '--amount', '200')
     expect(wrong).toEqual({ code: 1, stdout: '', stderr: 'ops: there is no such order\n' })

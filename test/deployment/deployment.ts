@@ -5,7 +5,7 @@ import { ROOT } from '../support/processes.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { build, openWorkspace } from '../support/workspace.ts'
 
-/** What a section found to be so, and whether that is what was promised. */
+/** What a section found, and whether that keeps the promise. */
 export type Check = { promise: string; found: string; kept: boolean }
 
 export type Section = (deployment: Deployment) => Promise<Check[]>
@@ -25,11 +25,11 @@ export type Deployment = {
 export type DeploymentDatabase = {
   /** ROLE's own connection, past every pooler. */
   url: string
-  /** A superuser's connections to it: what stands in pg_stat_activity is shown to those in full. */
+  /** A superuser's connections to it: only superusers see all of pg_stat_activity. */
   db: Database
 }
 
-/** Who the service is in the database: no superuser, and no owner of anything else. */
+/** The service's role in the database: not a superuser, and owner of nothing but its own database. */
 export const ROLE = 'payments'
 export const PASSWORD = 'only-known-to-this-trial'
 

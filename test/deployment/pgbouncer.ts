@@ -20,7 +20,7 @@ export type Pooler = {
   stop: () => Promise<void>
 }
 
-/** PgBouncer with the configuration that the operator's guide shows, its addresses apart, before the database at `databaseUrl`. */
+/** PgBouncer with the configuration that the operator's guide shows, but for its addresses, before the database at `databaseUrl`. */
 export async function startPgbouncer(directory: string, databaseUrl: string): Promise<Pooler> {
   const port = await freePort()
   const { hostname, port: databasePort, pathname } = new URL(databaseUrl)

@@ -16,7 +16,7 @@ export type Entry = {
   operation?: string
   /** Every orderId that a creation was ever answered with, repeats included. */
   orderIds: Set<string>
-  /** The order_id of a creation that was found to be stored though it was never answered with ours. */
+  /** The order_id of a create that was stored, though no answer with our orderId ever came. */
   storedAs?: string
   /** Of a notification. */
   paid?: { orderId: string; utr: string }

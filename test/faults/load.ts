@@ -6,7 +6,7 @@ import { longList, shortList } from '../support/settlements.ts'
 import type { NewMerchant, Tenant } from '../support/tenants.ts'
 import type { Entry, Journal, Kind, Names } from './journal.ts'
 
-/** Little, since two cores carry the client, the service and PostgreSQL; enough that every moment of a fault is met. */
+/** Few, since client, service and PostgreSQL share two cores; one every 12.5 ms, so that some meet every moment of a fault. */
 const REQUESTS_PER_SECOND = 80
 
 const OTHERS = [
@@ -29,7 +29,7 @@ export type Load = {
 
 type Sent = Pick<Entry, 'kind' | 'names' | 'operation' | 'paid'> & { request: Request }
 
-/** The traffic of one tenant, sent in time whatever is answered, and written down. `url` is asked anew for each request. */
+/** The traffic of one tenant at a steady rate, whatever is answered, with every answer kept. `url` is called for each request. */
 export function startLoad(url: () => string, tenant: Tenant, { without }: { without?: Kind } = {}): Load {
   const others = OTHERS.filter((kind) => kind !== without)
   const client = createHttpClient()

@@ -8,7 +8,7 @@ import { type Entry, isUnsure, type Journal, type Names, statusOf } from './jour
 import { creation } from './load.ts'
 
 export type Reconciled = {
-  /** What the client was unsure of, and of how much of that it found out what became of it. */
+  /** How many requests the client was unsure of, and of how many it then found out whether they were stored. */
   unsure: number
   resolved: number
   /** Acknowledged and not stored as acknowledged. */
@@ -27,7 +27,7 @@ type Row = {
   utr: string | null
 }
 
-/** Answered creations that are repeated too: a replay must be what was answered first. */
+/** So many answered creates are repeated too, and must get their first answer again. */
 const REPLAYED = 50
 const ASKED_AT_ONCE = 10
 
@@ -98,7 +98,7 @@ function isLostPayment(entry: Entry, stored: Map<string, Row>): boolean {
   return row?.status !== 'SUCCESS' || row.utr !== entry.paid.utr
 }
 
-/** The database's constraints forbid it; whether they do is what is tested. */
+/** Rows whose order_id or Idempotency-Key another row has; the database's constraints must not allow any. */
 function doubledRows(rows: Row[]): number {
   const surplus = (values: (string | null)[]) => {
     const given = values.filter((value) => value !== null)

@@ -26,7 +26,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   slow: slowClients,
 }
 
-/** Twice what the longest one takes on a busy machine: whatever happens, it comes to an end. */
+/** Twice what the longest fault takes on a busy machine; after that the run goes on without it. */
 const FAULT_LIMIT_MS = 150_000
 
 const chosen = process.argv.slice(2)

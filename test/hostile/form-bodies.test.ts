@@ -126,7 +126,7 @@ describe('a form body', () => {
   })
 })
 
-/** What contract B7 leaves of a text of 1 to `max` characters; undefined when it is refused. */
+/** What is stored of a text of 1 to `max` characters: it is trimmed; undefined when it is refused. */
 function kept(text: string, max: number): string | undefined {
   const trimmed = text.replace(/^\p{Zs}+/u, '').replace(/\p{Zs}+$/u, '')
   const size = Array.from(trimmed).length

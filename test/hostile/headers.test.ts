@@ -168,7 +168,7 @@ describe('a body in a coding', () => {
     expect(answer?.status).toBe(415)
   })
 
-  it('of the name identity is none', async () => {
+  it('named identity is taken as no coding', async () => {
     expect((await send(['Content-Encoding: Identity'])).status).toBe(200)
   })
 

@@ -151,7 +151,7 @@ describe('a JSON body', () => {
   })
 })
 
-describe('a JSON field that is sent twice (contract B7)', () => {
+describe('a JSON field that is sent twice', () => {
   it('is refused by its name, however it is spelled and whatever stands between', async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...FIELDS), fc.boolean(), fc.json(), async (name, escaped, between) => {
@@ -177,12 +177,12 @@ describe('a JSON field that is sent twice (contract B7)', () => {
     expect([status, JSON.parse(text)]).toEqual([400, refusal(400, 'amount must be sent once')])
   })
 
-  it('is refused without an echo of its name when it is none of ours', async () => {
+  it('is refused without an echo of its name when we do not know the field', async () => {
     const body = JSON.stringify(fields()).replace('{', '{"SENT":1,"SENT":2,')
     expect(JSON.parse((await post(CREATE, body)).text)).toEqual(refusal(400, 'every field must be sent once'))
   })
 
-  it('is none when the same name stands inside a value, or in the text of one', async () => {
+  it('is not assumed when the same name stands inside a value, or in the text of one', async () => {
     const inner = fc.json().map((json) => `{"a":[{"amount":${json}},{"amount":1,"amount":2}]}`)
     const text = fc.string().map((part) => JSON.stringify(`","amount":"1\\${part}`))
     await fc.assert(

@@ -38,7 +38,7 @@ const INDIA = new Intl.DateTimeFormat('en-GB', {
   hourCycle: 'h23',
 })
 
-describe('s_date and e_date (contract A3, B15)', () => {
+describe('s_date and e_date', () => {
   it(`takes every day of ${YEARS} years, and no other combination of two digits, two digits and a year`, () => {
     const wrong: string[] = []
     let previous = 0

@@ -219,7 +219,7 @@ describe('a second request hidden in the first', () => {
     await expectStillServing()
   })
 
-  it('is none when both are whole: pipelined requests are answered in order', async () => {
+  it('is answered in its turn when both are whole, which is pipelining', async () => {
     const orders = Array.from({ length: 20 }, () => unique('o'))
     const answers = await target.raw(orders.map((order, i) => good(order, i === 19 ? 'close' : 'keep-alive')).join(''))
     expect(answers.map(({ status }) => status)).toEqual(orders.map(() => 200))

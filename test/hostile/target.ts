@@ -38,7 +38,7 @@ export type Target = {
 
 /**
  * The service as a process of its own, with a merchant and a partner, for the tests of the file that calls it. When
- * they are over it must still be the same process, and answer.
+ * they are over, that process must still run and answer.
  */
 export function startTarget(options: { openFiles?: number } = {}): Target {
   const target = {} as Target

@@ -47,7 +47,7 @@ const PREFIXES = {
   gpay: 'tez://upi/pay?',
 }
 
-describe('generated UPI links (contract B12, B13)', () => {
+describe('generated UPI links', () => {
   it('100,000 of them hold each parameter once, as it was given, whatever the note and the names', () => {
     let links = 0
     fc.assert(

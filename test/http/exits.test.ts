@@ -32,7 +32,7 @@ async function request(method: string, url: string, headers: Record<string, stri
   return answerOf(await service.app.inject({ method: method as 'GET', url, headers }))
 }
 
-/** Sends bytes as they are and answers what came back until the server closed the connection. */
+/** Sends bytes as they are and returns what came back until the server closed the connection. */
 function raw(bytes: string | Buffer): Promise<{ head: string; body: string }> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
@@ -51,7 +51,7 @@ function raw(bytes: string | Buffer): Promise<{ head: string; body: string }> {
 
 const envelope = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
 
-describe('every exit speaks the envelope, its HTTP status equal to statusCode (contract B1, B2, B18)', () => {
+describe('every answer is an envelope whose statusCode is the HTTP status', () => {
   it.each(['/', '/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, '/v1/unknown', '/pay', '/pay/x/qr.gif'])(
     '404 for the unknown address %s, without credentials',
     async (url) => {
@@ -137,7 +137,7 @@ describe('every exit speaks the envelope, its HTTP status equal to statusCode (c
   })
 })
 
-describe('bytes that are not HTTP (contract B2)', () => {
+describe('bytes that are not HTTP', () => {
   const NOT_HTTP = refusal(400, 'What arrived is not HTTP/1.1')
 
   it.each([
@@ -181,12 +181,12 @@ describe('bytes that are not HTTP (contract B2)', () => {
     ['a list', 'Host: x, y\r\n'],
     ['a list without blanks', 'Host: x,y\r\n'],
     ['a blank in it', 'Host: x y\r\n'],
-    ['a port that is none', 'Host: x:y\r\n'],
+    ['a port that is not a number', 'Host: x:y\r\n'],
     ['two ports', 'Host: x:1:2\r\n'],
     ['an IPv6 address without brackets', 'Host: ::1\r\n'],
     ['a query', 'Host: x?y\r\n'],
     ['a port alone', 'Host: :80\r\n'],
-    ['bytes that are no ASCII', 'Host: b\u00fccher.example\r\n'],
+    ['bytes that are not ASCII', 'Host: b\u00fccher.example\r\n'],
   ])('400 for a wrong Host: %s', async (_name, host) => {
     for (const path of ['/livez', '/nowhere']) {
       const { head, body } = await raw(
@@ -296,7 +296,7 @@ describe('bytes that are not HTTP (contract B2)', () => {
   })
 })
 
-describe('the order of checks (contract B3)', () => {
+describe('the order of checks', () => {
   const stranger: Key = { publicKey: 'pk_000000000000000000000000', secretKey: 'sk_nobody' }
 
   it('looks at credentials before the content type, the size and the body', async () => {

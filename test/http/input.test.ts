@@ -30,7 +30,7 @@ const MALFORMED_FORM = refusal(
 )
 const MALFORMED_JSON = refusal(400, 'The body must be one JSON object in UTF-8')
 
-describe('bodies (contract B7)', () => {
+describe('bodies', () => {
   it('takes a form, with a charset or none, and JSON with the same fields', async () => {
     for (const type of ['application/x-www-form-urlencoded', 'application/x-www-form-urlencoded; charset=UTF-8']) {
       expect((await send(form(intentFields(mid)), type)).status).toBe(200)
@@ -72,21 +72,21 @@ describe('bodies (contract B7)', () => {
   it.each([
     ['a broken percent-encoding', 'mid=%zz'],
     ['a cut percent-encoding', 'mid=%E0%A4'],
-    ['percent-encoded bytes that are no UTF-8', 'mid=%FF%FE'],
+    ['percent-encoded bytes that are not UTF-8', 'mid=%FF%FE'],
     ['an encoded half of a surrogate pair', 'note=%ED%A0%80'],
-    ['raw bytes that are no UTF-8', Buffer.from([0x6d, 0x69, 0x64, 0x3d, 0xff, 0xfe])],
+    ['raw bytes that are not UTF-8', Buffer.from([0x6d, 0x69, 0x64, 0x3d, 0xff, 0xfe])],
   ])('refuses %s', async (_name, body) => {
     const { status, body: answer } = await send(body)
     expect([status, answer]).toEqual([400, MALFORMED_FORM])
   })
 
   it.each([
-    ['text that is no JSON', '{'],
+    ['text that is not JSON', '{'],
     ['nothing', ''],
     ['an array', '[]'],
     ['a string', '"mid"'],
     ['null', 'null'],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['a nest 5,000 deep', '['.repeat(5_000)],
   ])('refuses JSON that is %s', async (_name, body) => {
     const { status, body: answer } = await send(body, 'application/json')

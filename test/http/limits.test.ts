@@ -28,7 +28,7 @@ async function statuses(count: number, send: () => Promise<{ status: number }>):
   return seen
 }
 
-describe('429 (contract B2, B3)', () => {
+describe('429 for too many requests', () => {
   it('answers a key that has used up its minute with Retry-After and RateLimit headers, and no other key', async () => {
     const busy = await newMerchant(service.db)
     expect(new Set(await statuses(REQUESTS_PER_MINUTE, () => create(busy.mid, busy.key)))).toEqual(new Set([200]))
@@ -71,7 +71,7 @@ describe('429 (contract B2, B3)', () => {
       good.push((await create(used.mid, used.key)).status)
       guesses.push(...(await some))
     }
-    // Never seen before, and behind all of them.
+    // An address that was not seen before, behind all those proxies.
     good.push((await create(fresh.mid, fresh.key)).status)
     const lookUps = query.mock.calls.filter(([text]) => String(text).includes('from access_keys')).length
     query.mockRestore()

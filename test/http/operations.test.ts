@@ -152,7 +152,7 @@ describe('shutdown', () => {
   })
 
   it('loses none of the requests that are under way', async () => {
-    // Longer than a busy machine takes to send them all: a request after it may find nobody.
+    // A drain longer than a busy machine takes to send them all: a request after the drain may find no service.
     const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '5' })
     const agent = new Agent({ keepAlive: true, maxSockets: 20 })
     const answers: Promise<{ status: number }>[] = []

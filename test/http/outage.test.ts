@@ -39,7 +39,7 @@ async function failing<T>(part: string, error: Error, work: () => Promise<T>): P
   }
 }
 
-describe('503 with Retry-After while the database is away (contract B2)', () => {
+describe('503 with Retry-After while the database is away', () => {
   it.each([
     [
       'credentials are looked up, never 401',

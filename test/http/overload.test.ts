@@ -18,7 +18,7 @@ import {
 } from '../support/service.ts'
 
 const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
-/** It is 2 s; the rest is for a machine that has other things to do. */
+/** The service promises 503 within 2 s; the rest is for a machine that has other things to do. */
 const ANSWERED_LIMIT_MS = 10_000
 const RECOVERED_LIMIT_MS = 10_000
 
@@ -58,7 +58,7 @@ describe('more than can be served', () => {
     for (const error of await Promise.all(tooMany)) expect(error).toMatchObject({ statusCode: 503 })
     open()
     const outcomes = await Promise.allSettled(waiting)
-    // On a busy machine some waited for longer than anybody would have waited for them.
+    // On a busy machine some waited longer than the service lets any wait.
     const stored = outcomes.filter(({ status }) => status === 'fulfilled').length
     for (const outcome of outcomes) {
       if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ statusCode: 503 })
@@ -106,7 +106,7 @@ describe('more than can be served', () => {
       answer = await ask()
     }
     expectUnavailable(answer)
-    // An orchestrator must not replace an instance for having much to do.
+    // An orchestrator must not replace an instance because it is busy.
     expect((await service.app.inject('/livez')).statusCode).toBe(200)
     busy = false
     await working

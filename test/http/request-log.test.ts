@@ -42,7 +42,7 @@ describe('the caller’s address', () => {
     ['of its connection', CALLER, {}, CALLER],
     ['that a trusted proxy tells', PROXY, { 'x-forwarded-for': CALLER }, CALLER],
     ['and never what anybody else says', CALLER, { 'x-forwarded-for': '198.51.100.9' }, CALLER],
-    ['unless a proxy passes on what is none', PROXY, { 'x-forwarded-for': 'Asha Rao' }, undefined],
+    ['unless a proxy passes on what is not an address', PROXY, { 'x-forwarded-for': 'Asha Rao' }, undefined],
   ])('is in the line of a merchant’s request: that %s', async (_name, connection, headers, expected) => {
     expect((await create(connection, headers)).statusCode).toBe(200)
     expect(lastLine()).toMatchObject({ route: CREATE, status: 200 })

@@ -23,7 +23,7 @@ afterAll(async () => {
   await drop()
 })
 
-describe('the order guard over processes (contract B9)', () => {
+describe('the order guard over processes', () => {
   it(`lets exactly one of ${REPEATS} simultaneous repeats to two processes win, and stores one row`, async () => {
     const { mid, key } = await newMerchant(db)
     const send = async (order_id: string, i: number) => {

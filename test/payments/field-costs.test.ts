@@ -196,7 +196,7 @@ describe('no field can hold up the others’ requests', () => {
       ['backslashes', JSON_TYPE, `{"mid":"${'\\\\'.repeat(size / 2)}"}`],
       ['a long number', JSON_TYPE, `{"amount":${'9'.repeat(size)}}`],
       ['many decimals', JSON_TYPE, `{"amount":0.${'9'.repeat(size)}}`],
-      ['bytes that are no UTF-8', JSON_TYPE, Buffer.alloc(size, 0xff)],
+      ['bytes that are not UTF-8', JSON_TYPE, Buffer.alloc(size, 0xff)],
       ['form fields without end', FORM_TYPE, '&'.repeat(size)],
       ['form fields', FORM_TYPE, many((i) => `${i.toString(36)}=`, '&')],
       ['equals signs', FORM_TYPE, '='.repeat(size)],
@@ -207,7 +207,7 @@ describe('no field can hold up the others’ requests', () => {
       ['encoded line breaks', FORM_TYPE, `note=a${'%0A'.repeat(size / 3)}`],
       ['raw line breaks', FORM_TYPE, `note=a${'\n'.repeat(size)}b`],
       ['raw wide blanks', FORM_TYPE, `note=${'\u3000'.repeat(size / 3)}`],
-      ['bytes that are no UTF-8', FORM_TYPE, Buffer.alloc(size, 0xff)],
+      ['bytes that are not UTF-8', FORM_TYPE, Buffer.alloc(size, 0xff)],
     ]
     const plain = JSON.stringify({ ...right, other: 'a'.repeat(size - JSON.stringify(right).length) })
     expect(await tooSlow(app, [JSON_TYPE, plain], bodies)).toEqual([])

@@ -8,7 +8,7 @@ beforeAll(async () => {
   service = await startService()
 })
 
-describe('the order guard (contract A2, B9)', () => {
+describe('the order guard', () => {
   it('refuses a repeated order_id with the exact words of the interface, whatever else differs', async () => {
     const { mid, key } = await newMerchant(service.db)
     expect((await post(service.app, CREATE, intentFields(mid, { order_id: '1001' }), key)).status).toBe(200)

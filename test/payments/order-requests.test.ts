@@ -143,7 +143,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200 } })
   })
 
-  it('lets an order_id look like an orderId that is none, or another merchant’s', async () => {
+  it('lets an order_id look like an orderId that does not exist, or is another merchant’s', async () => {
     const other = await newMerchant(service.db)
     const { orderId } = (await post(service.app, CREATE, intentFields(other.mid), other.key)).body.data
     for (const order_id of ['f'.repeat(32), orderId]) expect((await create({ order_id })).status).toBe(200)

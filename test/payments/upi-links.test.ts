@@ -10,7 +10,7 @@ const payment: Payment = {
 }
 const times = { createdAt: new Date('2026-03-31T18:14:59Z'), expiresAt: new Date('2026-03-31T18:29:59Z') }
 
-describe('UPI links (contract B12)', () => {
+describe('UPI links', () => {
   it('percent-encode every value, spaces as %20, and leave only the @ of pa literal', () => {
     expect(upiLinks(payment).intent).toBe(
       'upi://pay?ver=01&mode=04&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20%28Pune%29&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&qrMedium=02',
@@ -65,7 +65,7 @@ describe('UPI links (contract B12)', () => {
   })
 })
 
-describe('the link inside the QR (contract B13)', () => {
+describe('the link inside the QR', () => {
   it('is the same query with mode 15, qrMedium 06, and its time of creation and expiry in IST', () => {
     expect(upiQrLink({ ...payment, ...times })).toBe(
       `${upiLinks(payment).intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30`,

@@ -88,7 +88,7 @@ function leaks(written: string): string[] {
 
 type Call = { path: string; body?: string; headers?: Record<string, string>; method?: string }
 
-/** Sends `call` with canaries in every header that is no part of it; answers the status, and all that came, as text. */
+/** Sends `call` with a canary in every header that `call` does not set; returns the status, and all that came, as text. */
 async function send(service: ServerProcess, { path, body, headers, method = 'POST' }: Call) {
   const answer = await fetch(service.url + path, {
     method,
@@ -106,7 +106,7 @@ async function send(service: ServerProcess, { path, body, headers, method = 'POS
   return { status: answer.status, text }
 }
 
-/** All answers that were no success. */
+/** All answers but the successes. */
 const refusals: string[] = []
 
 const authorized = (key: Key, more: Record<string, string> = {}) => ({ authorization: basic(key), ...more })

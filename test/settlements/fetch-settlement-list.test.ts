@@ -35,7 +35,7 @@ const list = (s_date: string, e_date: string) => post(service.app, LIST, { pid, 
 const utrs = async (s_date: string, e_date: string) =>
   (await list(s_date, e_date)).body.data.map((record: { UTR: string }) => record.UTR)
 
-describe('200 (contract A3, B15, B16, B17)', () => {
+describe('200', () => {
   it('answers records of exactly the fields of the interface, every one a string', async () => {
     await settle([['523504870405', '2024-02-29T10:11:12.345Z', '0.50', 'PENDING']])
     const { status, body, headers } = await list('29-02-2024', '29-02-2024')
@@ -123,7 +123,7 @@ describe('200 (contract A3, B15, B16, B17)', () => {
   })
 })
 
-describe('400 (contract B6, B15)', () => {
+describe('400', () => {
   it('names every missing field at once, in the order of the table', async () => {
     const { body } = await post(service.app, LIST, undefined, key)
     expect(body).toEqual(refusal(400, 'pid is required; mid is required; s_date is required; e_date is required'))

@@ -220,7 +220,7 @@ describe('a bad file', () => {
       2,
       /a quote is never closed/,
     ],
-    ['bytes that are no text', `${HEADER}\nM\u0000\ufffd,1,U1,B1,SUCCESS,2026-01-01 09:00:00\n`, 2, /^mid must be/],
+    ['bytes that are not text', `${HEADER}\nM\u0000\ufffd,1,U1,B1,SUCCESS,2026-01-01 09:00:00\n`, 2, /^mid must be/],
     ['a tab and a backslash', `${HEADER}\nM1,1,U1,\\N\t1,SUCCESS,2026-01-01 09:00:00\n`, 2, /^bank_reference_number/],
   ])('with %s names the line', async (_, csv, lineNumber, text) => {
     const { faults } = await faultsOf(csv)

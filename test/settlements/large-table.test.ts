@@ -21,7 +21,7 @@ const FROM = new Date('2020-01-01')
 const UNTIL = new Date('2030-01-01')
 /** The pages of a list differ in where they begin. */
 const STATEMENTS_LOOKED_AT = 10
-/** Of the time until the last byte. */
+/** The first byte comes within this share of the time until the last byte. */
 const FIRST_BYTE_SHARE = 0.15
 
 let db: Database
@@ -55,7 +55,7 @@ beforeAll(async () => {
        from generate_series(1, ${ROWS}) as i`,
     [seventh.mid, fourSevenths.mid, few],
   )
-  // Half full, as an index becomes by years of imports: the other one is then less deep, and looks cheaper.
+  // Years of imports leave an index half full. The other index is then less deep, so PostgreSQL takes it for cheaper.
   await db.query(
     `alter table settlements add constraint settlements_pkey primary key (mid, utr);
      create index ${INDEX} on settlements (mid, initiated_at, utr) with (fillfactor = 50)`,

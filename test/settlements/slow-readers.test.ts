@@ -69,8 +69,8 @@ afterEach(async () => {
 })
 
 /**
- * Asks for a list and answers the response, of which nothing has been taken but its head. As patiently as a client has to
- * be: service and client share this process, and a machine with other work refuses some requests.
+ * Asks for a list and returns the response, of which only the head has been read. It asks again after a refusal: service and
+ * client share this process, and a busy machine refuses some requests.
  */
 async function ask(partner: Partner, days: Record<string, string>): Promise<IncomingMessage> {
   for (let tries = 1; ; tries++) {

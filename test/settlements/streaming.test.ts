@@ -49,7 +49,7 @@ afterAll(async () => {
 const listFields = ({ pid }: Partner, days = { s_date: '01-01-2020', e_date: '31-12-2029' }) =>
   form({ pid, mid: merchant.mid, ...days })
 
-/** Asks for the list, the whole one unless told otherwise, and answers the response before its body is read. */
+/** Asks for the list, the whole one by default, and returns the response before its body is read. */
 function askForList(
   days?: { s_date: string; e_date: string },
   partner = partners[0] as Partner,
@@ -86,7 +86,7 @@ async function connectionsThatCopy(): Promise<number> {
 }
 
 describe('a long list', () => {
-  // On a busy machine the collector of garbage may run late; the memory of a list that gathers would grow in every try.
+  // On a busy machine the garbage collector may run late, in some tries. A list that is gathered in memory would grow in every try.
   it('goes on in constant memory and is valid JSON to the last byte', { retry: 2, timeout: 120_000 }, async () => {
     await server.stop()
     server = await startServerProcess(databaseUrl)

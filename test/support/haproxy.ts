@@ -18,11 +18,11 @@ export function hasHaproxy(): boolean {
 export type Balancer = {
   url: string
   stop: () => Promise<void>
-  /** Waits until the balancer itself takes both instances for able to serve. */
+  /** Waits until the balancer's own checks find both instances ready. */
   untilBothServe: () => Promise<void>
 }
 
-/** HAProxy with the configuration that the operator's guide shows, its addresses apart. */
+/** HAProxy with the configuration that the operator's guide shows, but for its addresses. */
 export async function startHaproxy(directory: string, ports: [number, number]): Promise<Balancer> {
   const port = await freePort()
   const watchPort = await freePort()

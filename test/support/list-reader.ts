@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http'
 import type { FormRequest } from './requests.ts'
 
-/** Follows every row's UTR and occurs nowhere else; shorter to look for than with its first quote, which is everywhere. */
+/** Occurs once in every row and nowhere else. Without its first quote, which is everywhere, it is found faster. */
 const ROW_MARK = Buffer.from('UTR":')
 const END = ']}'
 

@@ -8,8 +8,8 @@ import { OPERATIONS } from '../../src/app.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 
 /**
- * Holds what every service in this process answers, and what `fetch` gets from one of another process, against the
- * OpenAPI document: a status, type, header or field that it does not know fails the test that saw it.
+ * Compares every answer of a service in this process, and what `fetch` gets from one of another process, with the OpenAPI
+ * document: a status, type, header or field that the document does not have fails the test that saw it.
  */
 
 export const DOCUMENT = openApiDocument({
@@ -43,7 +43,7 @@ addFormats.default(ajv)
 ajv.addSchema(DOCUMENT, 'openapi')
 const validators = new Map<string, ValidateFunction>()
 
-/** What of the answer to `method` `address` the document does not know; undefined when it does not speak of the address. */
+/** How the answer to `method` `address` departs from the document; undefined when the document does not have the address. */
 export function strangeness(method: string, address: string, seen: Seen): string[] | undefined {
   const path = address.split(/[?#]/, 1)[0] ?? ''
   const template = templates.find(({ pattern }) => pattern.test(path))

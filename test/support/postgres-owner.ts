@@ -8,14 +8,14 @@ const PROGRAM = join(import.meta.dirname, 'postgres-owner-process.ts')
 
 export type PostgresOwner = {
   url: string
-  /** Leaves in order: the last to leave stops the server. */
+  /** Ends the process, which stops the server unless another owner still uses it. */
   leave: () => Promise<void>
   killHard: () => Promise<void>
 }
 
 /**
  * Starts a process that uses the embedded server in `directory`, and returns once the server takes connections. The
- * process is out of reach of Ctrl-C and leaves when this one ends, so that no server outlives a run that is broken off.
+ * process gets no Ctrl-C and leaves when this process ends, so that no server outlives an interrupted run.
  */
 export async function startPostgresOwner(
   directory: string,

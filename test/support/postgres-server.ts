@@ -14,13 +14,13 @@ export type PostgresServer = {
   port: number
   /** The process whose children serve the connections. */
   pid: () => number
-  /** The URL of `database`, seen from here or through another port. */
+  /** The URL of `database`, on the server's own port or on that of a proxy before it. */
   urlOf: (database: string, port?: number) => string
   /** Connections of the test's own. */
   poolOf: (database: string) => Database
   isRunning: () => boolean
   killHard: () => void
-  /** Ends every connection at once, as an operator's restart does; over when the server is. */
+  /** Ends every connection at once, as an operator's restart does; returns when the server has ended. */
   shutDown: () => Promise<void>
   /** On the same port, once it takes connections. */
   restart: () => Promise<void>

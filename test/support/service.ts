@@ -61,7 +61,7 @@ function limitsWith(...changes: (LimitChanges | undefined)[]): Limits {
 
 const started: (() => Promise<void>)[] = []
 
-// Such as one of too many listeners: on a server it stands in the log for every request.
+// Such as one of too many listeners: a server would log it for every request.
 process.on('warning', (warning) => warnings.push(String(warning)))
 const warnings: string[] = []
 afterEach(() => {

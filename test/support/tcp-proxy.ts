@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 /**
- * What the network does to connections: `refused` and `reset` say so at once; `held` says nothing and delivers late what
- * was sent meanwhile, as TCP does; `swallowed` says nothing, and what was connected meanwhile or before stays dead.
+ * What a cut does to connections. With `refused` and `reset` both sides learn of it at once. With `held` nobody learns of it,
+ * and what was sent meanwhile is delivered late, as TCP does. With `swallowed` nobody learns of it either, and every connection
+ * from before or during the cut stays dead.
  */
 export type Cut = 'refused' | 'reset' | 'held' | 'swallowed'
 

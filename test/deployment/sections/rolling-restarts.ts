@@ -18,7 +18,7 @@ const PAUSE_MS = 20
 const LONG_LIST_ROWS = 20_000
 const LONG_LIST_PAUSE_MS = 400
 
-/** Two instances behind a balancer are restarted in turn while clients go on: nobody is to notice. */
+/** Two instances behind a balancer are restarted in turn while clients go on: no request may fail. */
 export async function rollingRestarts(deployment: Deployment): Promise<Check[]> {
   const { url, db } = await deployment.createDatabase('rolling_restarts')
   await runBuiltOps(deployment.programs.ops, { DATABASE_URL: url }, 'migrate')

@@ -7,10 +7,10 @@ import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict
 
 const CUTS: Cut[] = ['refused', 'reset', 'held', 'swallowed']
 const SERVING_MS = 1_500
-/** The short one returns while the first requests still wait: all that they hold is dead. */
+/** After the short cut the first requests still wait, on connections that are dead. */
 const CUT_MS = [400, 3_000]
 
-/** The network between service and PostgreSQL is cut under load, in each way in which networks are. */
+/** The network between service and PostgreSQL is cut under load, in each of the four ways of tcp-proxy.ts. */
 export async function cutNetwork({ postgres }: Stage): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const cut of CUTS) findings.push(await cutOneWay(postgres, cut))

@@ -12,7 +12,7 @@ const FAULT = 'disk full'
 const DISK_MB = 256
 const SERVING_MS = 1_500
 const FULL_MS = 4_000
-/** Small, so that the log of transactions soon asks for what is not there. */
+/** Small, so that the write-ahead log soon needs a new file, for which there is no room. */
 const SETTINGS = ['max_wal_size=32MB', 'min_wal_size=32MB']
 const CHUNK = Buffer.alloc(64 * 1024, 1)
 
@@ -47,7 +47,7 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
   stopFilling()
   rmSync(filler)
   const returning = momentOfReturn(url)
-  // A server that found no room for its log ends, at once or after it has tried to recover.
+  // PostgreSQL ends when it finds no room for its write-ahead log, at once or after it has tried to recover.
   let restarted = false
   const tending = setInterval(() => {
     if (postgres.isRunning() || restarted) return

@@ -28,7 +28,7 @@ export async function jumpClock({ postgres }: Stage): Promise<Finding[]> {
     // An empty form stores nothing, which the journal would not know of.
     const request = { ...createRequest({ mid, key }), body: '' }
     const statusWithKey = async () => (await load.client.send(service.url, request)).status
-    // 400 is what an empty form gets of a good key.
+    // A good key gets 400 for an empty form.
     if ((await statusWithKey()) !== 400) throw new Error('a new key is not accepted')
     await createAccessKeys(db).revoke(key.publicKey, new Date())
     const revokedAt = performance.now()
@@ -39,7 +39,7 @@ export async function jumpClock({ postgres }: Stage): Promise<Finding[]> {
   }
   await sleep(SERVING_MS)
   await load.end()
-  // What the acquirer signed by a clock an hour away is refused, and rightly so.
+  // The service is right to refuse what was signed by a clock that is an hour away from its own.
   const journal = load.journal.filter(({ kind, answer }) => !(kind === 'notification' && answer?.status === 401))
   const reconciled = await reconcile({ ...load, journal, tenant, db, url: service.url })
   const finding = judge(`clock jumps, ${JUMPS.length}×`, journal, reconciled)

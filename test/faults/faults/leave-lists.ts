@@ -12,7 +12,7 @@ import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge } from '../verdict.ts'
 
 const READERS = 1_000
-/** As many before them, until the heap has found its size: of 3,000 readers only the first 1,000 were seen to raise it. */
+/** As many before memory is measured: of 3,000 readers only the first 1,000 were seen to make the heap grow. */
 const WARM_UP = 1_000
 const AT_ONCE = 4
 /** More than fits between PostgreSQL and a client that reads nothing. */
@@ -68,7 +68,7 @@ function leaveOne(url: string, { path, method, headers, body }: FormRequest): Pr
   })
 }
 
-/** Undefined once no connection is held; else which were to the last. */
+/** Undefined once no connection is busy; else which still were after 10 s. */
 async function untilIdle({ opsUrl }: ServerProcess): Promise<string | undefined> {
   const deadline = performance.now() + IDLE_TIMEOUT_MS
   for (;;) {
