@@ -58,7 +58,7 @@ async function attackAll(): Promise<boolean> {
   results.push(await runBeside(scene, 'quiet afterwards', QUIET.afterwards, quiet))
   printTable([quiet, ...(quietBehindBalancer ? [quietBehindBalancer] : []), ...results])
   for (const [name] of leftOut) console.log(`LEFT OUT: ${name}: HAProxy is not installed (apt-get install haproxy)`)
-  const broken = brokenPromises(results, quiet.figures)
+  const broken = brokenPromises(results, chosen.length === 0 ? quiet.figures : undefined)
   for (const { name, broken: promises } of broken) {
     for (const promise of promises) console.log(`BROKEN: ${name}: ${promise}`)
   }

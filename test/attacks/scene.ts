@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../src/db/pool.ts'
+import { ACQUIRER_SECRETS } from '../support/acquirer.ts'
 import { startHaproxy } from '../support/haproxy.ts'
 import { createHttpClient } from '../support/http-client.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
@@ -59,7 +60,11 @@ export async function setScene(): Promise<Scene> {
     const running = services.get(entrance)
     if (running && !running.hasEnded()) return running
     // The balancer knows it by its port.
-    const environment = { TRUST_PROXY: '127.0.0.1', ...(running && { PORT: String(running.port) }) }
+    const environment = {
+      ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
+      TRUST_PROXY: '127.0.0.1',
+      ...(running && { PORT: String(running.port) }),
+    }
     const service = await startServerProcess(databaseUrl, environment, {
       built: BUILT_SERVER,
       logFile: '/dev/null',

@@ -1,4 +1,5 @@
 import type { Database } from '../../src/db/pool.ts'
+import { ACQUIRER_SECRETS } from '../support/acquirer.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
 import { BUILT_SERVER, type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { addSettlements } from '../support/settlements.ts'
@@ -24,5 +25,9 @@ export function startService(
   environment: Record<string, string> = {},
   options: { preload?: string; openFiles?: number } = {},
 ): Promise<ServerProcess> {
-  return startServerProcess(databaseUrl, environment, { built: BUILT_SERVER, logFile: '/dev/null', ...options })
+  return startServerProcess(
+    databaseUrl,
+    { ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), ...environment },
+    { built: BUILT_SERVER, logFile: '/dev/null', ...options },
+  )
 }

@@ -8,7 +8,7 @@ import { createHttpClient } from '../support/http-client.ts'
 import { openPool } from '../support/postgres-server.ts'
 import { statusRequest } from '../support/requests.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
-import { type Key, newMerchant, newPartner } from '../support/service.ts'
+import { ACQUIRER_SECRETS, type Key, newMerchant, newPartner } from '../support/service.ts'
 
 export const JSON_TYPE = 'application/json'
 
@@ -51,7 +51,11 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
     const db = openPool(database.url)
     const { mid, key } = await newMerchant(db)
     const partner = await newPartner(db, mid)
-    const server = await startServerProcess(database.url, { RATE_LIMIT_PER_MINUTE: '1000000' }, options)
+    const server = await startServerProcess(
+      database.url,
+      { ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), RATE_LIMIT_PER_MINUTE: '1000000' },
+      options,
+    )
     Object.assign(target, { db, mid, key, partner, server })
   })
 

@@ -2,7 +2,6 @@ import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { ACQUIRER_SECRETS } from './acquirer.ts'
 import { end, freePort, hasEnded, ROOT, start } from './processes.ts'
 import { untilAnswers } from './wait.ts'
 
@@ -55,7 +54,6 @@ export async function startServerProcess(
     PORT: String(await freePort()),
     OPS_PORT: String(await freePort()),
     PUBLIC_URL: 'https://pay.example.in',
-    ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
     SHUTDOWN_DRAIN_SECONDS: '0',
     ...environment,
   }

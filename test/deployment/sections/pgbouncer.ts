@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/db/pool.ts'
-import { notificationRequest } from '../../support/acquirer.ts'
+import { ACQUIRER_SECRETS, notificationRequest } from '../../support/acquirer.ts'
 import { type Answer, createHttpClient, type HttpClient, tally } from '../../support/http-client.ts'
 import { runBuiltOps } from '../../support/ops.ts'
 import { connects, openPool } from '../../support/postgres-server.ts'
@@ -77,6 +77,7 @@ export async function pgbouncer(deployment: Deployment): Promise<Check[]> {
   )
   const environment = {
     DATABASE_URL: pooler.url,
+    ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
     SHUTDOWN_DRAIN_SECONDS: '0',
     // One key sends in seconds what its merchant would in an hour.
     RATE_LIMIT_PER_MINUTE: '1000000',
