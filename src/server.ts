@@ -3,9 +3,9 @@ import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { createPool } from './db/pool.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
-import { createMetrics, metricsRoutes } from './http/metrics.ts'
 import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
+import { createMetrics, metricsRoutes } from './metrics.ts'
 import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()

@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import type { Metrics } from './metrics.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -21,6 +20,9 @@ const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 /** What nginx calls a client that left before its answer, and what operators therefore look for. It is never sent. */
 const CLIENT_GONE = 499
 
+/** What is measured of each request. */
+type RequestMetrics = { request: (route: string, status: number, durationMs: number) => void }
+
 export type RequestLog = {
   /** Writes the line of `request` when its answer is over, or nobody is there any more to take it. */
   follow: (request: FastifyRequest, reply: FastifyReply) => void
@@ -32,7 +34,7 @@ export type RequestLog = {
  * One line and one measurement a request; the line of a health check that succeeds is at level debug. It names the route and
  * never the path as sent, holds nothing that a merchant or customer wrote, and of no customer where they are.
  */
-export function createRequestLog(log: Logger, metrics: Pick<Metrics, 'request'>): RequestLog {
+export function createRequestLog(log: Logger, metrics: RequestMetrics): RequestLog {
   return { follow, noRequest }
 
   function follow(request: FastifyRequest, reply: FastifyReply) {

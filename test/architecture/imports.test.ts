@@ -32,6 +32,7 @@ const FILES: Record<string, RegExp> = {
   'ist.ts': /^npm:zod/,
   'limits.ts': /^(?!.)/,
   'log.ts': /^npm:pino$/,
+  'metrics.ts': /^npm:prom-client$/,
   'money.ts': /^npm:zod$|^fields\.ts$/,
   'shutdown.ts': /^(?!.)/,
 }
@@ -112,6 +113,13 @@ export const refund = operation({ handle: ({ db }) => async ({ caller, body }) =
     expect(faultsOf('refunds/refund.ts', everything)).toEqual([
       'refunds/refund.ts has no room: add its folder to FOLDERS, or the file to FILES',
     ])
+  })
+
+  it('http knows no feature, types included', () => {
+    const imports = files.filter((file) => file.startsWith('http/')).flatMap((file) => importsOf(file))
+    expect(imports.length).toBeGreaterThan(20)
+    const known = /^(node:|npm:|http\/|(errors|fields|limits)\.ts$)/
+    expect(imports.filter(({ target }) => !known.test(target))).toEqual([])
   })
 
   it('the operator’s commands use what operations use, never an operation', () => {

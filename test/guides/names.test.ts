@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { OPERATIONS } from '../../src/app.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
-import { createMetrics } from '../../src/http/metrics.ts'
+import { createMetrics } from '../../src/metrics.ts'
 import { GUIDES, guideText, ROOT } from './guides.ts'
 
 const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { ExceptionKind } from '../payments/outcome.ts'
+import type { ExceptionKind } from './payments/outcome.ts'
 
 /** Seconds; the p99 of a payment on a busy instance lies in the middle. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
