@@ -68,6 +68,13 @@ export const LIMITS = {
     ms: 8_000,
     /** Requests that wait at once, about 10 kB each: 250 a second for all of the 8 s. One more gets 503 at once. */
     waiting: 2_000,
+    /** From this many on places are scarce, and each address gets only its share. */
+    scarceFrom: 1_000,
+    /**
+     * The share. While the database is away nobody can tell an unknown key from a good one, so that one sender of unknown
+     * keys could take every place. Not earlier: a balancer without TRUST_PROXY gives all shops one address.
+     */
+    scarceOfAddress: 200,
     /**
      * Waiting requests that read at once. They take no more connections than this from requests that create payments, and
      * when the database is back they are done at over 1,000 a second.

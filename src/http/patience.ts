@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Limits } from '../limits.ts'
+import { createPlaces } from './places.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -19,6 +20,7 @@ declare module 'fastify' {
 }
 
 type Patience = {
+  ip: string
   /** By performance.now(). */
   until: number
   /** Aborts when the client has left. */
@@ -38,6 +40,8 @@ export function registerPatience(
 ) {
   // In the order in which they wait. Without a connection: a turn takes one, as any request does.
   const waiting = new Set<Waiting>()
+  const { scarceFrom, scarceOfAddress } = limits
+  const places = createPlaces({ all: limits.waiting, scarceFrom, scarceOfAddress })
   let readers = 0
   let closing = false
 
@@ -48,7 +52,7 @@ export function registerPatience(
       const left = new AbortController()
       // Not request.signal, which already tells of a body that has been read.
       reply.raw.once('close', () => left.abort())
-      request.patience = { until: performance.now() + limits.ms, left: left.signal }
+      request.patience = { ip: request.ip, until: performance.now() + limits.ms, left: left.signal }
     }
     done()
   })
@@ -73,8 +77,9 @@ export function registerPatience(
 
   /** Rejects with the last outage when its time is up, its client has left, or there is no room. */
   function wait<T>(read: () => Promise<T>, patience: Patience): Promise<T> {
-    const { until, left } = patience
-    if (closing || left.aborted || waiting.size >= limits.waiting) return Promise.reject(patience.outage)
+    const { ip, until, left } = patience
+    const leavePlace = closing || left.aborted ? undefined : places.take(ip)
+    if (leavePlace === undefined) return Promise.reject(patience.outage)
     return new Promise((resolve, reject) => {
       const call: Waiting = {
         over: false,
@@ -97,8 +102,9 @@ export function registerPatience(
       }
       const timer = setTimeout(call.giveUp, until - performance.now())
       left.addEventListener('abort', call.giveUp)
-      function end() {
+      const end = () => {
         call.over = true
+        leavePlace()
         waiting.delete(call)
         clearTimeout(timer)
         left.removeEventListener('abort', call.giveUp)

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createOpenPlaces, networkOf, type OpenPlaces } from '../../src/checkout/open-places.ts'
+import { createOpenPlaces, type OpenPlaces } from '../../src/checkout/open-places.ts'
+import { networkOf } from '../../src/http/places.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { buildIntent } from '../../src/payments/intent.ts'

@@ -23,7 +23,7 @@ const ROWS = [
   `requests under way on one connection / its reader takes nothing | ${connections.requestsUnderWay} / ${connections.stalledMs / 1000} to ${seconds(2 * connections.stalledMs)}, then it is closed`,
   `body: bytes / fields | ${kib(body.bytes)} / ${body.fields}`,
   `answer, once the body has arrived | ${seconds(answer.ms)}, then 503`,
-  `checkPaymentStatus while the database is away: time / calls that wait / that read at once | ${seconds(patience.ms)}, then 503 / ${count(patience.waiting)} / ${patience.readsAtOnce}`,
+  `checkPaymentStatus while the database is away: time / calls that wait / of one address, once ${count(patience.scarceFrom)} wait / that read at once | ${seconds(patience.ms)}, then 503 / ${count(patience.waiting)} / ${patience.scarceOfAddress} / ${patience.readsAtOnce}`,
   `look-up of a key or a link, each try | ${seconds(lookUps.ms)}`,
   `database: wait for a connection / query / idle connection kept | ${seconds(database.connectTimeoutMs)} / ${seconds(database.queryTimeoutMs)} / ${seconds(database.idleTimeoutMs)}`,
   `intents waiting to be stored: number / time | ${count(inserts.waiting)} / ${seconds(inserts.waitingMs)}`,

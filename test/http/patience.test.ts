@@ -6,6 +6,17 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { isOutage } from '../../src/db/outage.ts'
 import { registerPatience } from '../../src/http/patience.ts'
 import { LIMITS } from '../../src/limits.ts'
+import {
+  basic,
+  CREATE,
+  form,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  startService,
+  unique,
+} from '../support/service.ts'
 
 const { waiting: WAITING_LIMIT, readsAtOnce: READS_AT_ONCE, pauseMs: PAUSE_MS } = LIMITS.patience
 const READS_A_SECOND = (READS_AT_ONCE * 1_000) / PAUSE_MS
@@ -41,8 +52,8 @@ it('2,000 may wait and more are refused; they read little while the database is 
   const { app, database } = await startPatient()
   const beyond = 100
   let answered = 0
-  const calls = Array.from({ length: WAITING_LIMIT + beyond }, async () => {
-    const { statusCode } = await app.inject('/')
+  const calls = Array.from({ length: WAITING_LIMIT + beyond }, async (_, i) => {
+    const { statusCode } = await app.inject({ url: '/', remoteAddress: `10.0.${i >> 8}.${i & 255}` })
     answered++
     return statusCode
   })
@@ -73,4 +84,33 @@ it('a call whose client has left waits no longer', async () => {
   const before = database.reads
   await sleep(1_000)
   expect(database.reads).toBe(before)
+})
+
+it('unknown keys of one address leave room for the calls of a neighbour while the database is away', async () => {
+  const service = await startService({ limits: { patience: { waiting: 40, scarceFrom: 20, scarceOfAddress: 5 } } })
+  const { mid, key } = await newMerchant(service.db)
+  const order_id = unique('order')
+  expect((await post(service.app, CREATE, intentFields(mid, { order_id }), key)).status).toBe(200)
+  const query = vi.spyOn(service.db, 'query').mockImplementation((async () => Promise.reject(AWAY)) as never)
+  let refused = 0
+  const ask = async (from: string, of: Key) => {
+    const { statusCode } = await service.app.inject({
+      method: 'POST',
+      url: '/v1/payments/checkPaymentStatus',
+      remoteAddress: from,
+      headers: { authorization: basic(of), 'content-type': 'application/x-www-form-urlencoded' },
+      payload: form({ mid, order_id }),
+    })
+    if (statusCode === 503) refused++
+    return statusCode
+  }
+  const attack = Array.from({ length: 100 }, () =>
+    ask('203.0.113.1', { publicKey: unique('pk_'), secretKey: 'sk_guess' }),
+  )
+  await vi.waitUntil(() => refused >= 50, { timeout: 5_000 })
+  const neighbour = ask('198.51.100.7', key)
+  await sleep(500)
+  query.mockRestore()
+  expect(await neighbour).toBe(200)
+  expect((await Promise.all(attack)).filter((status) => status === 401).length).toBe(20)
 })
