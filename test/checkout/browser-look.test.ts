@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { browserPath, type Checkout, SOON, useCheckout, violations } from './browser.ts'
+import { browserPath, type Checkout, SOON, useCheckout, violations } from '../support/browser.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 const WALLETS = ['Pay with a UPI app', 'Google Pay', 'PhonePe', 'Paytm']

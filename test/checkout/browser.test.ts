@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createMerchants } from '../../src/merchants/merchants.ts'
-import { browserPath, type OpenPage, SOON, useCheckout } from './browser.ts'
+import { browserPath, type OpenPage, SOON, useCheckout } from '../support/browser.ts'
 import { decodePng } from './decode.ts'
 
 /** Opens a page and waits for its QR: asked for when all is over, the QR would be refused. */

@@ -1,7 +1,7 @@
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
-import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../checkout/browser.ts'
+import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../support/browser.ts'
 import { DOCUMENT } from '../support/openapi.ts'
 import { newMerchant } from '../support/service.ts'
 

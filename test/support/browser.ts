@@ -4,8 +4,8 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
-import { notification, notify } from '../support/acquirer.ts'
-import { intentFields, type Key, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { notification, notify } from './acquirer.ts'
+import { intentFields, type Key, newMerchant, post, startService, type TestService } from './service.ts'
 
 const CREATE_ORDER = '/v1/payments/createOrderRequest'
 const USUAL_PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
