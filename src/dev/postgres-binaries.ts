@@ -41,6 +41,8 @@ export function serverAccount(): Account {
  */
 export function findBinaries(directory: string, account: Account, installed?: string): Binaries {
   if (installed !== undefined) {
+    // It may be the folder `native` of another version of that dependency.
+    addLinks(installed)
     const found = inspect(installed, account)
     if (found) return found
     throw new Error(`There are no PostgreSQL programs in ${installed}/bin that run on this system.`)
