@@ -133,10 +133,12 @@ export const fetchSettlementList = operation({
         shortText(await turns.inTurn(pid, () => settlements.short(mid, from, until))),
       )
       if (short !== undefined) return reply.send(short)
+      // A long list would take one of few connections for a client that has left.
+      if (over.aborted) return reply
 
       // Four slow readers hold every connection for lists: they must not be one and the same partner.
       if (readers.has(pid)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
-      if (!over.aborted) readers.add(pid)
+      readers.add(pid)
       over.addEventListener('abort', () => readers.delete(pid))
       const { first, rest } = await settlements.long(mid, from, until, over)
       const mayRead = async () =>

@@ -84,8 +84,12 @@ export function createSettlements(
       signal.addEventListener('abort', abort, { once: true })
       const readPage = (after: Position) =>
         readLines(client.query(copyTo(`copy (${pageStatement(mid, after, until, pageRows)}) to stdout`)), pageMs, abort)
-      try {
+      if (signal.aborted) {
+        // Nothing was sent on it: it may serve the next list.
+        release(false)
         signal.throwIfAborted()
+      }
+      try {
         await client.query(inTime(beginLongList(pageMs)))
         signal.throwIfAborted()
         let page: string[] | undefined = await readPage(startOf(from))

@@ -6,25 +6,33 @@ type Lane = { lists: number; reading: number; waiting: (() => void)[] }
 export function createTurns({ readsOfPartner, ofPartner }: Limits['lists']) {
   const lanes = new Map<string, Lane>()
 
+  function laneOf(pid: string): Lane {
+    const lane = lanes.get(pid) ?? { lists: 0, reading: 0, waiting: [] }
+    lanes.set(pid, lane)
+    return lane
+  }
+
+  function forgetIfUnused(pid: string, lane: Lane) {
+    if (lane.lists === 0 && lane.reading === 0) lanes.delete(pid)
+  }
+
   return {
     /** Whether `pid` may ask for one more list. It counts until `over` aborts. */
     enter(pid: string, over: AbortSignal): boolean {
-      const lane = lanes.get(pid) ?? { lists: 0, reading: 0, waiting: [] }
-      if (lane.lists >= ofPartner) return false
-      // It would never abort again.
-      if (over.aborted) return true
+      const lane = laneOf(pid)
+      // A read goes on when its client has left, so that leaving must not make room for the next one.
+      if (over.aborted || Math.max(lane.lists, lane.reading + lane.waiting.length) >= ofPartner) return false
       lane.lists++
-      lanes.set(pid, lane)
       over.addEventListener('abort', () => {
-        if (--lane.lists === 0) lanes.delete(pid)
+        lane.lists--
+        forgetIfUnused(pid, lane)
       })
       return true
     },
 
     /** Runs `read` for a partner who has entered, in the order in which they came. */
     async inTurn<T>(pid: string, read: () => Promise<T>): Promise<T> {
-      const lane = lanes.get(pid)
-      if (lane === undefined) return read()
+      const lane = laneOf(pid)
       if (lane.reading < readsOfPartner) lane.reading++
       else await new Promise<void>((begin) => lane.waiting.push(begin))
       try {
@@ -33,6 +41,7 @@ export function createTurns({ readsOfPartner, ofPartner }: Limits['lists']) {
         const next = lane.waiting.shift()
         if (next) next()
         else lane.reading--
+        forgetIfUnused(pid, lane)
       }
     },
   }

@@ -1,6 +1,7 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
+import { createSettlements } from '../../src/settlements/settlements.ts'
 import { createTurns } from '../../src/settlements/turns.ts'
 import { CREATE, intentFields, LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
 
@@ -42,6 +43,37 @@ describe('the reads of one partner', () => {
     answers[0]?.abort()
     expect(turns.enter('P1', new AbortController().signal)).toBe(true)
     expect(turns.enter('P1', new AbortController().signal)).toBe(false)
+  })
+
+  it('go on when their clients have left, so that leaving makes no room for more of them', async () => {
+    const turns = createTurns(LIMITS.lists)
+    const clients = Array.from({ length: LISTS }, () => new AbortController())
+    let running = 0
+    const ends: (() => void)[] = []
+    const reads = clients.map(({ signal }) => {
+      expect(turns.enter('P1', signal)).toBe(true)
+      return turns.inTurn('P1', () => {
+        running++
+        return new Promise<void>((resolve) => ends.push(resolve)).then(() => void running--)
+      })
+    })
+    for (const client of clients) client.abort()
+    expect(turns.enter('P1', new AbortController().signal)).toBe(false)
+    while (ends.length > 0) {
+      expect(running).toBeLessThanOrEqual(LIMITS.lists.readsOfPartner)
+      ends.shift()?.()
+      await turnOfTheLoop()
+    }
+    await Promise.all(reads)
+    expect(turns.enter('P1', new AbortController().signal)).toBe(true)
+  })
+
+  it('take none of the connections of long lists when their client has left before', async () => {
+    const service = await startService()
+    const list = createSettlements(service.listDb).list('M1', new Date(0), new Date(1), AbortSignal.abort())
+    await expect(list.next()).rejects.toThrow('aborted')
+    const { totalCount, idleCount } = service.listDb
+    expect({ totalCount, idleCount }).toEqual({ totalCount: 1, idleCount: 1 })
   })
 
   it(`are refused with 429 when ${LISTS} are under way already; other partners and payments are served`, async () => {
