@@ -185,7 +185,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
         now,
         expiryMinutes: config.intentExpiryMinutes,
         publicUrl: config.publicUrl,
-        dynamicQr: (intent, merchant) => dynamicQr(intent, merchant, config.publicUrl),
+        dynamicQr: (intent, merchant) =>
+          dynamicQr(intent, merchant, { publicUrl: config.publicUrl, images: checkout.images }),
         settlements: createSettlementReader({ db, listDb, replicaDb }, limits),
         listLimits: limits.lists,
         isLinked,

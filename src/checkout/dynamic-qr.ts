@@ -2,9 +2,18 @@ import type { Merchant } from '../merchants/merchants.ts'
 import type { Intent } from '../payments/intent.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
 import { qrPng } from './qr-image.ts'
+import { type QrMemory, qrName } from './qr-memory.ts'
 
 /** The field dynamicQR as `merchant` is set: a link to the image under `publicUrl`, or the image itself as a data URL. */
-export function dynamicQr(intent: Intent, merchant: Merchant, publicUrl: string): string {
+export async function dynamicQr(
+  intent: Intent,
+  merchant: Merchant,
+  { publicUrl, images }: { publicUrl: string; images: QrMemory },
+): Promise<string> {
   if (merchant.dynamicQr === 'link') return `${publicUrl}/pay/${intent.orderId}/qr.png`
-  return `data:image/png;base64,${qrPng(upiQrLink(intent)).toString('base64')}`
+  // The intent is stored already, so the image is waited for and never refused.
+  const image = await images.imageOf(qrName(intent.orderId, 'image/png'), () => qrPng(upiQrLink(intent)), {
+    mayWait: true,
+  })
+  return `data:image/png;base64,${image.toString('base64')}`
 }

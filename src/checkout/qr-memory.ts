@@ -2,6 +2,9 @@ import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
+/** The name of an order's image. */
+export const qrName = (orderId: string, type: string) => `${orderId} ${type}`
+
 export type QrMemory = ReturnType<typeof createQrMemory>
 
 /**
@@ -36,8 +39,11 @@ export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting }: Limits['
   }
 
   return {
-    /** The image named `name`, which is drawn where it is not remembered. 503 when too many wait to be drawn. */
-    async imageOf(name: string, draw: () => Buffer): Promise<Buffer> {
+    /**
+     * The image named `name`, which is drawn where it is not remembered. 503 when too many wait to be drawn, unless
+     * `mayWait`: then it waits behind all of them.
+     */
+    async imageOf(name: string, draw: () => Buffer, { mayWait = false } = {}): Promise<Buffer> {
       const image = images.get(name)
       if (image) {
         remember(name, image)
@@ -45,7 +51,7 @@ export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting }: Limits['
       }
       const others = waiting.get(name)
       if (others) return others
-      if (waiting.size >= qrsWaiting) throw unavailable()
+      if (waiting.size >= qrsWaiting && !mayWait) throw unavailable()
       const drawn = drawInTurn(name, draw, lastTurn)
       waiting.set(name, drawn)
       lastTurn = drawn.catch(() => undefined)

@@ -6,7 +6,7 @@ import { upiQrLink } from '../payments/upi-links.ts'
 import { type FindCheckout, noPaymentHere } from './find-checkout.ts'
 import { ORDER_PATH } from './pay-page.ts'
 import { qrPng, qrSvg } from './qr-image.ts'
-import type { QrMemory } from './qr-memory.ts'
+import { type QrMemory, qrName } from './qr-memory.ts'
 
 export const payQrPng = qr({ name: 'payQrPng', form: 'PNG', type: 'image/png', draw: qrPng })
 
@@ -46,7 +46,7 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
         if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()
         reply.type(type)
-        return images.imageOf(`${checkout.orderId} ${type}`, () => draw(upiQrLink(checkout)))
+        return images.imageOf(qrName(checkout.orderId, type), () => draw(upiQrLink(checkout)))
       }
     },
   })

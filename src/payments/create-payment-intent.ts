@@ -74,7 +74,7 @@ export const createPaymentIntent = operation({
       const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, dependencies)
       return {
         ...upiLinks(intent),
-        dynamicQR: dynamicQr(intent, merchant),
+        dynamicQR: await dynamicQr(intent, merchant),
         expiry: toIstText(intent.expiresAt),
         amount: toPlainText(intent.amount),
         orderId: intent.orderId,
@@ -85,5 +85,5 @@ export const createPaymentIntent = operation({
 
 type Dependencies = NewPaymentDependencies & {
   /** The field dynamicQR: a link, or the image itself, as the merchant is set. */
-  dynamicQr: (intent: Intent, merchant: Merchant) => string
+  dynamicQr: (intent: Intent, merchant: Merchant) => Promise<string>
 }

@@ -48,6 +48,18 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
     expect(checkout.visits.at(-1)).toBe(redirectUrl.slice(checkout.shopUrl.length))
   })
 
+  it('sees the QR though it was refused at first, since the page asks for it again', async () => {
+    const order = await checkout.newOrder({})
+    const tab = await checkout.openTab()
+    await tab.route(/qr\.svg$/, (route) => route.fulfill({ status: 503 }))
+    await tab.goto(order.payment_url)
+    const isDrawn = () =>
+      tab.locator('img.qr:visible').evaluate((image) => 'naturalWidth' in image && Number(image.naturalWidth) > 0)
+    expect(await isDrawn()).toBe(false)
+    await expect.poll(isDrawn, SOON).toBe(true)
+    forgiveConnections(tab)
+  })
+
   it.each(['told by an event', 'found out by asking'])(
     'reads the UTR, and that it is paid for 3 seconds, before it is sent back: %s',
     async (way) => {

@@ -71,6 +71,14 @@ function hideLost() {
   lost.hidden = true
 }
 
+// A QR may be refused while the service draws too many others.
+function askAgainFor({ target: image }) {
+  const after = ASK_AGAIN_AFTER_MS + Math.random() * ASK_AGAIN_SPREAD_MS
+  if (!over) setTimeout(() => image.setAttribute('src', `${image.src.split('?')[0]}?again=${Date.now()}`), after)
+}
+
+for (const image of document.querySelectorAll('.qr')) image.addEventListener('error', askAgainFor)
+
 function countDown() {
   if (shown !== 'open' && shown !== 'attemptFailed') return
   const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
