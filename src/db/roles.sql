@@ -20,6 +20,10 @@ begin
     create role upi_service login;
   end if;
 
+  -- Two batches of intents may deadlock. PostgreSQL looks for that after 1 s by default, when the service has given up the
+  -- query; after 0.2 s one of them is refused in time, and stored at the second try.
+  alter role upi_service set deadlock_timeout = '200ms';
+
   execute format('alter database %I owner to upi_owner', current_database());
   -- By default every role may make temporary tables, and so fill the disk.
   execute format('revoke temporary on database %I from public', current_database());

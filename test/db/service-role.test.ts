@@ -127,6 +127,11 @@ describe('the role of the service', () => {
     }
   })
 
+  it('learns of a deadlock before it gives up the query, so that the second try can be stored', async () => {
+    const { rows } = await asService('show deadlock_timeout')
+    expect(rows).toEqual([{ deadlock_timeout: '200ms' }])
+  })
+
   it('without rights, as before the first ops migrate: /readyz says what to run', async () => {
     await service.db.query('revoke all on all tables in schema public from upi_service')
     const unready = answerOf(await service.app.inject('/readyz'))
