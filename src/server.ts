@@ -10,7 +10,7 @@ import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()
 const { log, flush } = openLog(config.logLevel, LIMITS.log)
-// Whatever gets here is a fault of ours and may have left anything half done: better a new process than this one.
+// An error that nobody caught is a fault of ours, and may have left things half done: end, and let the platform start anew.
 process.on('uncaughtException', (error) => {
   log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'unexpected fault')
   process.exit(1)

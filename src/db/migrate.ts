@@ -40,7 +40,7 @@ let namesInFolder: Promise<string[]> | undefined
 export type MigrateOptions = {
   /** Another folder of migrations, for tests. */
   folder?: string
-  /** Is told, in words for the operator, that a lock is waited for, who holds it, and when it is tried again. */
+  /** Receives a sentence for the operator: which lock is awaited, who holds it, and when the next try is. */
   onWait?: (message: string) => void
 }
 
@@ -51,11 +51,11 @@ export type MigrateOptions = {
  *
  * A statement that waits for a lock on a table lets every later query on that table wait behind it. So it waits briefly,
  * its migration is rolled back, and is tried again after a pause, without end: pg_dump may hold its locks for hours, and a
- * migration that gives up would leave an upgrade half done. Whoever watches sees who holds the lock, and has Ctrl-C.
+ * migration that gives up would leave an upgrade half done. The operator sees who holds the lock, and can press Ctrl-C.
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const { folder = FOLDER, onWait = silent } = options
-  // Loaded here because the service only ever asks what is pending, and should not carry the runner for that.
+  // Loaded here, because the service itself only asks what is pending and does not need the runner.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate')
   const client = new pg.Client({
     connectionString: databaseUrl,
@@ -68,9 +68,9 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   const observer = createPool({ url: databaseUrl, size: 1, log: { warn: silent } })
   try {
     await refuseOldServer(client)
-    // The session is its own: others' limits must not end the building of an index, or the wait for another's migration.
+    // Limits that the operator set for sessions must not end the building of an index, or the wait for another migration.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0')
-    // Not by the runner, so that the short limit does not hold for this wait. It is released with the session.
+    // Taken here and not by the runner, whose short lock_timeout must not end this wait. It is released with the session.
     await client.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID])
     const applied: string[] = []
     for (;;) {
@@ -121,7 +121,7 @@ async function withLocks<T>(
   for (;;) {
     await client.query(`set lock_timeout = ${timeoutMs}`)
     let held: Holder | undefined
-    // While it waits, since nothing of that is left afterwards.
+    // Asked while it waits: afterwards nothing shows who held the lock.
     const looking = setInterval(async () => {
       held = (await findHolder(observer, client)) ?? held
     }, LOOK_INTERVAL_MS)

@@ -7,7 +7,7 @@ import {
   UNDEFINED_TABLE,
 } from './sqlstates.ts'
 
-/** Codes that say "not now" and not "wrong": the same request may succeed a moment later. */
+/** Codes of temporary failures: the same request may succeed a moment later. */
 const OUTAGE_STATES = [
   QUERY_CANCELED, // its time was up
   READ_ONLY_SQL_TRANSACTION, // the primary has moved
@@ -53,6 +53,6 @@ export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (OUTAGE_ERRNOS.has(code) || OUTAGE_MESSAGES.test(error.message)) return true
-  // The severity tells a PostgreSQL answer from a five-letter code of somebody else.
+  // Errors of PostgreSQL have a severity; other libraries use codes of five letters too, such as EPIPE.
   return 'severity' in error && (hasState(error, ...OUTAGE_STATES) || OUTAGE_CLASSES.some((begin) => begin.test(code)))
 }

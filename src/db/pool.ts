@@ -45,15 +45,15 @@ function limitWaiting(pool: pg.Pool, limit: number) {
   pool.connect = function (this: pg.Pool, callback?: Callback) {
     if (pool.waitingCount < limit) return connect.call(this, callback as Callback)
     const error = new Error(POOL_CROWDED)
-    // What the pool calls for its own queries.
+    // pool.query calls connect with a callback.
     if (callback) return callback(error, undefined, () => undefined)
     return Promise.reject(error)
   } as typeof connect
 }
 
 /**
- * Where one connection went silent, the idle ones have most likely died with it, and each would cost a request its whole
- * time-out: after a network that forgot its connections, lists were measured to fail for 2 s after its return.
+ * When one connection does not answer, the idle ones are most likely dead too, and each would cost a request its whole
+ * time-out: after a network had dropped its connections, lists failed for 2 s after its return.
  */
 function closeIdleOnSilence(pool: pg.Pool) {
   const idle = new Set<pg.PoolClient>()
@@ -61,7 +61,7 @@ function closeIdleOnSilence(pool: pg.Pool) {
   pool.on('remove', (client) => idle.delete(client))
   pool.on('release', (error, client) => {
     if (!error) idle.add(client)
-    // The pool finds an idle connection that breaks by itself, and has no other way to be told.
+    // The pool removes an idle connection that ends; it has no method to close idle ones.
     else if (error.message === SILENCE) for (const it of idle) socketOf(it).destroy(new Error(SILENCE))
   })
 }

@@ -12,7 +12,7 @@ export function rememberBriefly<T>(
   const remembered = new Map<string, { until: number; answer: Promise<T> }>()
   return (...key) => {
     const name = key.join(' ')
-    // Not the time of day: a clock that is set back would let a revoked key live on.
+    // performance.now(), not the time of day: if that were set back, a revoked key would stay valid.
     const moment = performance.now()
     const known = remembered.get(name)
     if (known && moment < known.until) return known.answer

@@ -29,7 +29,7 @@ export function createReadRouter(
       )
       return replayed.rows[0]?.fresh === true
     } catch {
-      // One of them is away, or has changed its role: whether the primary can answer, the read itself shows.
+      // One of the two is away or has changed its role. If it is the primary, the read itself will fail.
       return false
     }
   }
@@ -42,7 +42,7 @@ export function createReadRouter(
         wasFresh = fresh
       })
     }
-    // One that was away is looked at in the background: the primary is right at any time, and nobody has to wait.
+    // After a replica was away, it is checked in the background while the primary serves, so that no request waits.
     if (!wasFresh || !(await checked.isFresh)) return read(primary)
     try {
       return await read(replica)

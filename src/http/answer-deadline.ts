@@ -9,11 +9,11 @@ declare module 'fastify' {
 
 /**
  * Answers every request to `app` within `limitMs`, whatever its handler waits for; a patient request may take longer, see
- * patience.ts. What the handler still does is not undone.
+ * patience.ts. The handler is not stopped.
  */
 export function registerAnswerDeadline(app: FastifyInstance, limitMs: number) {
   app.decorateRequest('answerTimer', undefined)
-  // Not earlier: how long a body takes to arrive is up to the client. Hooks by callback: an async one costs a promise.
+  // Not in an earlier hook, because the client decides how long its body takes. Hooks with a callback: an async hook costs a promise.
   app.addHook('preHandler', (request, reply, done) => {
     const patienceMs = (request.patience?.until ?? 0) - performance.now()
     request.answerTimer = setTimeout(refuseLate, Math.max(limitMs, patienceMs), reply)
@@ -26,6 +26,6 @@ export function registerAnswerDeadline(app: FastifyInstance, limitMs: number) {
 }
 
 function refuseLate(reply: FastifyReply) {
-  // A long list that has begun may take its time.
+  // A long list that has begun has no deadline.
   if (!reply.raw.headersSent) reply.send(unavailable())
 }

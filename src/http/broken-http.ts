@@ -18,9 +18,9 @@ import type { RequestLog } from './request-log.ts'
 type Handling = { requestLog: RequestLog; bodyLimitBytes: number }
 
 /**
- * Answers bytes that are no request, or not the rest of one; then the connection is closed, since nobody knows where the
- * next one starts. Every request gets one answer at most: where its answer was begun, the connection is closed in silence.
- * A second answer would be taken for that of the next request, and behind a proxy that one may be another client's.
+ * Answers bytes that are not a request, or not the rest of one, and closes the connection, because the start of the next
+ * request cannot be found. A request gets at most one answer: where one was begun, the connection is closed without another.
+ * A proxy would take a second answer for that of the next request, which may be another client's.
  */
 export function refuseBrokenHttp(
   error: Error & { code?: string },
@@ -30,18 +30,18 @@ export function refuseBrokenHttp(
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const { last, underWay } = connectionOf(socket)
   if (last && !last.req.complete) {
-    // Its own answer, which waits for its turn behind those of earlier requests.
+    // Through its own response, which waits behind those of earlier requests.
     if (last.headersSent) socket.destroy()
     else refuseOn(last, rawAnswer(brokenHttpFailure(error.code, handling)))
   } else if (underWay.size > 0 || socket.bytesRead === 0) {
-    // What is broken after a whole request must not become its answer, and silence asks for none.
+    // The fault comes after a complete request, whose answer it must not become; or nothing was sent at all.
     socket.destroy()
   } else {
     refuseRaw(socket, brokenHttpFailure(error.code, handling), handling)
   }
 }
 
-/** Answers a request with an Expect that nobody knows, before anything else looks at it. */
+/** Answers a request with an Expect other than 100-continue, before anything else looks at it. */
 export function refuseExpectation({ requestLog }: Pick<Handling, 'requestLog'>): RequestListener {
   return (_request, response) => {
     const answer = rawAnswer(expectationFailed())
@@ -53,7 +53,7 @@ export function refuseExpectation({ requestLog }: Pick<Handling, 'requestLog'>):
 /** Answers CONNECT. Without a listener Node.js closes the connection without a word. */
 export function refuseConnect(handling: Pick<Handling, 'requestLog'>) {
   return (_request: IncomingMessage, socket: Duplex) => {
-    // Node.js has taken its own listeners off; without one, a client that resets its connection would end the process.
+    // Node.js has removed its own listeners; without one, a connection reset would end the process.
     socket.on('error', () => socket.destroy())
     if (connectionOf(socket).underWay.size > 0) socket.destroy()
     else refuseRaw(socket, methodNotAllowed(['GET', 'POST']), handling)
@@ -77,7 +77,7 @@ type RawAnswer = { id: string; statusCode: number; headers: Record<string, strin
 
 /** Through the response, which waits for its turn: that of a pipelined request has no socket yet. */
 function refuseOn(response: ServerResponse, { statusCode, headers, body }: RawAnswer) {
-  // Set and not only written, so that the log can name the x-request-id that was sent.
+  // setHeaders, not writeHead alone: the log reads x-request-id from the response.
   response
     .setHeaders(new Map(Object.entries(headers)))
     .writeHead(statusCode)
@@ -98,7 +98,7 @@ function refuseRaw(socket: Duplex, failure: Failure, { requestLog }: Pick<Handli
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }
 
-/** What is answered past the framework; the connection is closed after it. */
+/** An answer written without Fastify; the connection is closed after it. */
 function rawAnswer(failure: Failure): RawAnswer {
   const id = newRequestId()
   const body = JSON.stringify(fail(failure))

@@ -3,12 +3,12 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream'
 import type { Limits } from '../limits.ts'
 
-/** Open files of a process where the system does not tell: what is usual on POSIX systems at least. */
+/** Open files of a process on systems without /proc: the usual minimum of POSIX systems. */
 const USUAL_OPEN_FILES = 1_024
 
-/** What is known of a connection beyond what Node.js tells. */
+/** What we keep of a connection beside what Node.js knows. */
 export type Connection = {
-  /** Answers that are not over yet, in the order of their requests. */
+  /** Responses that are not finished, in the order of their requests. */
   underWay: Set<ServerResponse>
   /** The answer to the latest request whose headers have come. */
   last: ServerResponse | undefined
@@ -70,7 +70,7 @@ export function createHttpServer({ request, unknownExpectation }: Handlers, limi
   function serveWith(handle: RequestListener): RequestListener {
     return (request, response) => {
       const { socket } = request
-      // A request may come to light behind the one for which its connection was closed.
+      // Node.js goes on to parse pipelined requests behind the one for which the connection was closed.
       if (socket.destroyed) return
       const connection = connectionOf(socket)
       const { underWay } = connection
@@ -94,7 +94,7 @@ export function createHttpServer({ request, unknownExpectation }: Handlers, limi
 
 /**
  * A closed connection's last 64 KiB would still be parsed, about 1,400 requests and 90 ms that nobody needs. Node.js has no
- * official way to end that; were this one gone, only the time would be lost.
+ * documented way to stop that; if this one disappears, only the time is lost.
  */
 function stopParsing(socket: Duplex & { parser?: { onIncoming?: () => number } | null }) {
   const FAIL = -1
@@ -102,9 +102,9 @@ function stopParsing(socket: Duplex & { parser?: { onIncoming?: () => number } |
 }
 
 /**
- * What is broken in the rest of a body comes to light after an early answer, such as 404, and ends the connection. A proxy
- * may have lent it to another client by then, whose request would be lost: after such an answer nobody must reuse it.
- * With a Content-Length nothing can be broken in the rest, and a chunked body that was read keeps its connection.
+ * When a chunked request is answered early, such as by 404, a fault in the rest of its body ends the connection. A proxy may
+ * have lent that connection to another client meanwhile, whose request would be lost, so it must not be reused after such an
+ * answer. With a Content-Length nothing in the rest can be wrong, and a chunked body that was read keeps its connection.
  */
 function closeUnlessReadToItsEnd(response: ServerResponse) {
   const { req: request, shouldKeepAlive } = response
@@ -128,7 +128,7 @@ function limitConnections(server: Server, limit: number, crowdedShare: number) {
     sockets.add(socket)
     socket.once('close', () => {
       sockets.delete(socket)
-      // Node.js closes the answer whose turn it is; of those behind it nobody would ever learn that their client is gone.
+      // Node.js closes only the response whose turn it is. The handlers of those behind it must learn too that the client has left.
       for (const response of connectionOf(socket).underWay) {
         if (!response.socket) response.destroy().emit('close')
       }
@@ -141,7 +141,7 @@ function limitConnections(server: Server, limit: number, crowdedShare: number) {
     for (const socket of sockets) {
       if (waitsForItsClient(socket)) return socket
       if (--unseen === 0) break
-      // Else 10,000 open pay pages would be looked at again for every new connection.
+      // Otherwise 10,000 open pay pages would be looked at for every new connection.
       moveToEnd(socket)
     }
     return undefined
@@ -168,13 +168,13 @@ function fileLimit(keptFree: number): number {
   return files - Math.min(keptFree, Math.floor(files / 2))
 }
 
-/** Node.js raises the soft limit to the hard one when it starts, and has no way to ask for it. */
+/** The soft limit of open files, which Node.js raises to the hard one at start and has no function to read. */
 function openFilesLimit(): number {
   try {
     const [, soft] = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
     if (soft !== undefined) return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
   } catch {
-    // No Linux.
+    // Not Linux.
   }
   return USUAL_OPEN_FILES
 }

@@ -1,6 +1,6 @@
 import type { Failure } from '../errors.ts'
 
-/** What every answer of the API is wrapped in: contract A1. */
+/** Every answer of the API is one of these two; only a success has `data`. */
 export type Success<T> = { status: true; statusCode: 200; msg: string; data: T }
 export type Refusal = { status: false; statusCode: number; msg: string }
 
@@ -8,23 +8,13 @@ export function ok<T>(msg: string, data: T): Success<T> {
   return { status: true, statusCode: 200, msg, data }
 }
 
-/**
- * The answer of checkPaymentStatus, contract C2: its `status` says whether `txnStatus` is final, which is what public
- * clients of the interface read it for.
- */
-export function txn<T>(txnStatus: string, msg: string, final?: { data: T }) {
-  return final
-    ? { status: true, statusCode: 200, txnStatus, msg, data: final.data }
-    : { status: false, statusCode: 200, txnStatus, msg }
-}
-
 export function fail({ statusCode, message }: Failure): Refusal {
   return { status: false, statusCode, msg: message }
 }
 
 /**
- * The text of `ok(msg, [...])` in pieces, for a list that is too long to hold: the very envelope, opened inside its
- * empty array. An error of `batches` ends the text unfinished, so that no half list can be mistaken for a whole one.
+ * The JSON text of `ok(msg, rows)` in pieces, for a list that is too long for the memory. An error of `batches` leaves the text
+ * unfinished, so that a part of a list cannot be mistaken for all of it.
  */
 export async function* okText<T>(msg: string, batches: AsyncIterable<T[]>): AsyncGenerator<string> {
   const whole = JSON.stringify(ok(msg, []))

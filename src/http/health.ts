@@ -40,8 +40,8 @@ export const readyz = operation({
 })
 
 type Readiness = {
-  /** Why the service should get no traffic now; undefined when it should. */
+  /** Why the service should receive no requests now; undefined when it is ready. */
   unreadyReason: () => Promise<string | undefined>
-  /** What the operator should mend although the service can serve. */
+  /** Faults of the configuration with which the service still works. */
   warnings: string[]
 }

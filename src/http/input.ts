@@ -14,7 +14,7 @@ declare module 'fastify' {
   }
 }
 
-/** What a body holds by name. The key REPEATED is there when some field was sent more than once. */
+/** The fields of a body, by name. It has the key REPEATED when some field was sent more than once. */
 type Fields = Record<string | symbol, unknown>
 
 /** Lets a route that declares `schema: { body: aZodSchema }` see its body as that schema's output. */
@@ -37,7 +37,7 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
     done()
   })
   app.setValidatorCompiler(compileBody)
-  // After the credentials and before the body: bytes in a coding are no form, and unpacking them would undo the limit.
+  // After the credentials and before the body. A compressed body is refused: unpacked, it could exceed the size limit.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
     const isPlain = content.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked'
@@ -47,7 +47,7 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
 
 /**
  * Lets `app` take any body as its raw JSON bytes, which `accept` sees before they are parsed: a signature is over bytes.
- * `accept` throws what the caller is told. A body that is missing is one of no bytes.
+ * `accept` throws the refusal. A missing body counts as an empty one.
  */
 export function registerSignedJson(
   app: FastifyInstance,
@@ -131,9 +131,9 @@ const malformedJson = () => badRequest('The body must be one JSON object in UTF-
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g
 
 /**
- * Marks what JSON.parse hides. Of several members with one name it lets the last one win: in a shop that pastes its texts
- * into JSON unescaped, a customer's name could then replace the amount. And it rounds: 199.99999999999999999 becomes 200.
- * A number that was rounded becomes NaN, which no field takes. Only the outermost object holds fields. `text` must be
+ * Marks two things that JSON.parse hides. Of several members with one name it keeps the last: in a shop that pastes texts into
+ * JSON unescaped, a customer's name could replace the amount. And it rounds: 199.99999999999999999 becomes 200. Such a
+ * number becomes NaN, which every field refuses. Only the outermost object holds fields. `text` must be
  * valid JSON. Throws a Failure when there are too many fields.
  */
 function markFaultyFields(fields: Fields, text: string, fieldLimit: number) {
@@ -158,12 +158,12 @@ function markFaultyFields(fields: Fields, text: string, fieldLimit: number) {
   }
 }
 
-/** Whether the number that JSON.parse makes of `source` has the value of its digits, as far as it is ever shown. */
+/** Whether JSON.parse reads `source` without rounding it. */
 function isExact(source: string): boolean {
   return canonical(source) === canonical(String(Number(source)))
 }
 
-/** One spelling for each value: the digits from the first to the last that is no zero, and the power of ten behind them. */
+/** The same text for the same value: its digits without zeros at either end, and the power of ten. */
 function canonical(number: string): string {
   const [mantissa = '', exponent = '0'] = number.toLowerCase().split('e')
   const [whole = '', decimals = ''] = mantissa.split('.')
@@ -195,7 +195,7 @@ const compileBody: FastifySchemaCompiler<z.ZodObject> = ({ schema }) => {
   }
 }
 
-/** The first fault of a field says all that its sender needs. What was sent is never repeated, field names of ours apart. */
+/** Names the first fault of each field. Nothing that was sent is repeated, except the names of our own fields. */
 function describeFaults(issues: readonly z.core.$ZodIssue[], strangerRepeated: boolean): string {
   const faults = new Map<PropertyKey | undefined, string>()
   for (const { path, message } of issues) {

@@ -8,19 +8,19 @@ export type Answer<Result> = {
   description: string
   /** Its content type. */
   type: string
-  /** Of JSON: what it looks like, strictly. A field that an answer has and the schema does not is a fault. */
+  /** Of JSON. Strict: a field of an answer that the schema does not have fails the tests. */
   schema?: z.ZodType
   example?: unknown
-  /** The schema, and parts of it, by the names that code generated from the document gives their types. */
+  /** The schema and parts of it, by name. Code generated from the document uses these names for its types. */
   named?: Record<string, z.ZodType>
   /** Headers beside those of every answer. */
   headers?: readonly string[]
-  /** Whether a caller who holds a copy is told 304. */
+  /** It has an ETag: a caller with a current copy gets 304. */
   mayBeHeld?: true
   toBody: (result: Result) => unknown
 }
 
-/** A body's schema, the name of its type in JSON, and an example as a form; `jsonExample` where it differs in JSON. */
+/** The schema of a body, its name in the document, and an example as a form; `jsonExample` if JSON differs. */
 type Body<Schema extends z.ZodObject> = {
   name: string
   schema: Schema
@@ -67,8 +67,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
     /** What Fastify has to know of the route. */
     route?: RouteShorthandOptions
     /**
-     * Is called once for each service, and returns what answers a request: with its result, or with the reply that it has
-     * sent by itself. It throws a Failure to refuse.
+     * Called once at start. Returns the function that handles a request: it returns the result, or the reply if it has sent
+     * that itself, and throws a Failure to refuse.
      */
     handle: (
       dependencies: Dependencies,

@@ -15,7 +15,7 @@ export function measureLateness(
   delay.enable()
   let meanMs = 0
   const timer = setInterval(() => {
-    // Without one measurement in a whole second the loop was blocked for all of it.
+    // No measurement in a whole second: the event loop was blocked all the time.
     meanMs = delay.count === 0 ? Number.POSITIVE_INFINITY : delay.mean / 1e6 - resolutionMs
     delay.reset()
   }, sampleIntervalMs).unref()

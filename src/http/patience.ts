@@ -5,11 +5,11 @@ import { createPlaces } from './places.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Waits for a database that is briefly away, because its callers take a 503 for a final answer. */
+    /** Its requests wait for a database that is briefly away, because their callers take a 503 for a final answer. */
     patient?: true
   }
   interface FastifyRequest {
-    /** Of a patient request. */
+    /** Set on requests of patient operations. */
     patience: Patience | undefined
     /**
      * The result of `read`. A patient request reads again while the database is away. `read` must change nothing: whether
@@ -25,11 +25,11 @@ type Patience = {
   until: number
   /** Aborts when the client has left. */
   left: AbortSignal
-  /** The last one that it met. */
+  /** The last error of its reads. */
   outage?: unknown
 }
 
-/** One that waits: it is `over` when it has its answer, or needs none. */
+/** A waiting read. `over` means that it has succeeded, failed for good, or is not needed any more. */
 type Waiting = { over: boolean; readAgain: () => Promise<void>; giveUp: () => void }
 
 /** Gives every request `patiently`. The first read is made at once; what fails with an outage waits for its turn. */
@@ -38,7 +38,7 @@ export function registerPatience(
   isOutage: (error: unknown) => boolean,
   limits: Limits['patience'],
 ) {
-  // In the order in which they wait. Without a connection: a turn takes one, as any request does.
+  // Longest waiting first. Waiting holds no database connection; only a read does.
   const waiting = new Set<Waiting>()
   const { scarceFrom, scarceOfAddress } = limits
   const places = createPlaces({ all: limits.waiting, scarceFrom, scarceOfAddress })
@@ -66,7 +66,7 @@ export function registerPatience(
   function patiently<T>(this: FastifyRequest, read: () => Promise<T>): Promise<T> {
     const { patience } = this
     if (patience === undefined) return read()
-    // Who has waited once goes on by turns, or all who waited for a key would read its payments at once.
+    // A request that has waited for its key waits its turn for its payment too. Otherwise all of them would read at once.
     if (patience.outage !== undefined) return wait(read, patience)
     return read().catch((error) => {
       if (!isOutage(error)) throw error
@@ -75,7 +75,7 @@ export function registerPatience(
     })
   }
 
-  /** Rejects with the last outage when its time is up, its client has left, or there is no room. */
+  /** Rejects with the last error when the time is up, the client has left, or no place is free. */
   function wait<T>(read: () => Promise<T>, patience: Patience): Promise<T> {
     const { ip, until, left } = patience
     const leavePlace = closing || left.aborted ? undefined : places.take(ip)
@@ -114,10 +114,10 @@ export function registerPatience(
     })
   }
 
-  /** Lets those who wait read again, the longest waiting first, until nobody waits. */
+  /** Reads again for one waiting request after the other, the longest waiting first, until none is left. */
   async function serveWaiting() {
     readers++
-    // What is put back in here is met again, after all others.
+    // A Set iterates in insertion order, so a request that is put back comes after all others.
     for (const call of waiting) {
       waiting.delete(call)
       await call.readAgain()

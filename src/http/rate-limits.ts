@@ -4,7 +4,7 @@ import { tooManyRequests } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
 export type RateLimits = {
-  /** Counts a request of an accepted key; throws 429 when the key has had its share of this minute. */
+  /** Counts a request of an accepted key; throws 429 beyond its limit of this minute. */
   countRequest: (request: FastifyRequest) => Promise<void>
   /** Counts a wrong secret of a key; throws 429 when there were too many. Right credentials are never held up. */
   countFailure: (request: FastifyRequest) => Promise<void>

@@ -6,18 +6,18 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Our orderId, where a signed notification is about one; for the log. */
     orderId: string | undefined
-    /** What the caller was told when the request was refused: a sentence of ours that repeats nothing of what was sent. */
+    /** The `msg` of a refusal. It repeats nothing that was sent. */
     refusal: string | undefined
   }
 }
 
-/** Who calls here is a shop's, a partner's or a bank's server. Everywhere else it may be a customer. */
+/** Addresses that servers of shops, partners and banks call. Other addresses are also opened by customers, whose IP is not logged. */
 const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
 /** Containers and balancers ask these all the time: every 10 s is 8,640 lines a day that say nothing. */
 const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 
-/** What nginx calls a client that left before its answer, and what operators therefore look for. It is never sent. */
+/** The status that nginx logs when a client leaves before its answer. It is never sent. */
 const CLIENT_GONE = 499
 
 /** What is measured of each request. */
@@ -41,7 +41,7 @@ export function createRequestLog(log: Logger, metrics: RequestMetrics): RequestL
     const startMs = performance.now()
     const { raw } = reply
     const byServer = CALLED_BY_SERVERS.test(request.url)
-    // Now, since a connection that is closed has no address any more.
+    // Read now: after the connection is closed it has no address.
     const address = byServer ? request.ip : ''
     // Not the hook onResponse, which stays silent about a client that went away.
     raw.once('close', () => {
@@ -61,7 +61,7 @@ export function createRequestLog(log: Logger, metrics: RequestMetrics): RequestL
           publicKey: request.publicKey,
           mid: request.mid,
           orderId: request.orderId,
-          // A proxy that passes on what it was sent could make any text of it.
+          // A proxy may pass on any text in X-Forwarded-For.
           address: isIP(address) ? address : undefined,
           refusal: byServer ? request.refusal : undefined,
           // An answer that broke off: its status was sent already.

@@ -8,8 +8,8 @@ type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => vo
 
 /**
  * Returns a function that stores one intent and says whether it was new to every unique constraint. Calls that come at
- * the same time share one statement: one round trip and one wait for the disk. A lone call waits for nobody, each call
- * has its own answer, and a row that PostgreSQL refuses fails its own call only.
+ * the same time share one statement: one round trip and one wait for the disk. A single call does not wait for
+ * others, each call has its own result, and a row that PostgreSQL refuses fails only its own call.
  */
 export function batchInserts(
   db: Queryable,
@@ -20,7 +20,7 @@ export function batchInserts(
   let inFlight = 0
   let scheduled = false
 
-  /** After the event loop has read what else has arrived, and never on a timer. */
+  /** Starts a batch after the event loop has read everything that has arrived, not on a timer. */
   function schedule() {
     if (scheduled || waiting.length === 0 || inFlight >= batchesInFlight) return
     scheduled = true
@@ -58,7 +58,7 @@ export function batchInserts(
         for (const { reject } of batch) reject(error)
         return
       }
-      // One of them is wrong and PostgreSQL does not say which; nothing of the statement was stored.
+      // One row is wrong, PostgreSQL does not say which, and nothing was stored: insert them one by one.
       for (const one of batch) await storeBatch([one])
     }
   }

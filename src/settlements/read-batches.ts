@@ -11,7 +11,7 @@ import {
 
 /** Lines that travel together: one batch is parsed while PostgreSQL stores the one before. Memory is two batches. */
 const BATCH_LINES = 10_000
-/** A quote that is never closed must not gather the rest of the file in memory. */
+/** Without it a quote that is never closed would read the rest of the file into memory. */
 const MAX_RECORD_BYTES = 4_096
 
 /** `rows` is in the text format of COPY and holds `rowCount` of the lines; the others are in `faults`. */

@@ -2,7 +2,7 @@ import type { Limits } from '../limits.ts'
 
 type Lane = { lists: number; reading: number; waiting: (() => void)[] }
 
-/** Shares out the reads of lists, so that no partner takes those of others, or the connections of payments. */
+/** Limits the lists that one partner asks for at once, so that other partners and payments keep their connections. */
 export function createTurns({ readsOfPartner, ofPartner }: Limits['lists']) {
   const lanes = new Map<string, Lane>()
 
@@ -30,7 +30,7 @@ export function createTurns({ readsOfPartner, ofPartner }: Limits['lists']) {
       return true
     },
 
-    /** Runs `read` for a partner who has entered, in the order in which they came. */
+    /** Runs `read` when fewer than `readsOfPartner` reads of that partner are running, in the order of the calls. */
     async inTurn<T>(pid: string, read: () => Promise<T>): Promise<T> {
       const lane = laneOf(pid)
       if (lane.reading < readsOfPartner) lane.reading++
