@@ -44,7 +44,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     methodsOf.set(url, methods)
   })
   app.addHook('onRequest', (request, _reply, done) => {
-    // rawHeaders alternates names and values. Node.js leaves out headers beyond its limit, which is higher than ours.
+    // rawHeaders holds every name and value in turn; `headers` silently lacks those beyond the limit.
     if (request.raw.rawHeaders.length > 2 * handling.headerLimit) return done(tooManyHeaders(handling.headerLimit))
     if (!hasProperHost(request.raw)) return done(improperHost())
     // In this hook, because before a handler the body would be read: not for an address that does not exist.
