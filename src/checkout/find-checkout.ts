@@ -1,3 +1,4 @@
+import { shareReads } from '../db/share-reads.ts'
 import { notFound, paymentClosed, unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import { isOrderId } from '../payments/intent.ts'
@@ -10,6 +11,8 @@ export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
 export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>, limits: Limits['pages']): FindCheckout {
   let lookUps = 0
+  // One order is looked up by one query at a time, however many ask for its QR.
+  const shareLookUp = shareReads<Checkout | undefined>()
 
   async function lookUp(orderId: string): Promise<Checkout | undefined> {
     if (lookUps >= limits.lookUps) throw unavailable()
@@ -22,7 +25,7 @@ export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>, lim
   }
 
   return async (orderId = '') => {
-    const checkout = isOrderId(orderId) ? await lookUp(orderId) : undefined
+    const checkout = isOrderId(orderId) ? await shareLookUp(orderId, () => lookUp(orderId)) : undefined
     if (!checkout) throw noPaymentHere()
     if (checkout.merchantDisabled) throw paymentClosed()
     return checkout

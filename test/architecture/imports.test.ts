@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest'
 const FOLDERS: Record<string, RegExp> = {
   acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
-  checkout: /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(operation|etag|places)\.ts$|^(payments|checkout)\//,
+  checkout:
+    /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(operation|etag|places)\.ts$|^db\/share-reads\.ts$|^(payments|checkout)\//,
   cli: /^npm:(zod|pg)$|^(config|errors|fields|ist|money)\.ts$|^(auth|cli|db|merchants|payments|settlements)\//,
   db: /^npm:|^limits\.ts$|^db\//,
   dev: /./,
