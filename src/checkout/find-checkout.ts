@@ -1,3 +1,4 @@
+import { fewAtOnce } from '../db/few-at-once.ts'
 import { shareReads } from '../db/share-reads.ts'
 import { notFound, paymentClosed, unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
@@ -11,6 +12,7 @@ export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
 export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>, limits: Limits['pages']): FindCheckout {
   let lookUps = 0
+  const inTurn = fewAtOnce(limits.lookUpsAtOnce)
   // One order is looked up by one query at a time, however many ask for its QR.
   const shareLookUp = shareReads<Checkout | undefined>()
 
@@ -18,7 +20,7 @@ export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>, lim
     if (lookUps >= limits.lookUps) throw unavailable()
     lookUps++
     try {
-      return await intents.findCheckout(orderId)
+      return await inTurn(() => intents.findCheckout(orderId))
     } finally {
       lookUps--
     }
