@@ -123,7 +123,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   // As late as this: a connection whose request came before the drain would stay open, and hold up the end.
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (isDraining()) reply.header('connection', 'close')
-    if (payload instanceof Readable) streamAlone(reply.raw)
+    if (payload instanceof Readable && !reply.hasHeader('content-length')) streamAlone(reply.raw)
     done()
   })
   app.addHook('preClose', async () => workers.stop())
