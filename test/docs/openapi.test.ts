@@ -3,10 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { OPERATIONS } from '../../src/app.ts'
-import { readAsset } from '../../src/docs/assets.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
 import { blocks, filledIn, GUIDES, guideText, ROOT } from '../guides/guides.ts'
@@ -68,24 +66,6 @@ describe('the document', () => {
       expect((await request('GET', '/openapi.json', accept)).status).toBe(304)
     }
     expect(packed.headers.etag).not.toBe(headers.etag)
-  })
-
-  it('is shown by a script of 1.5 MB that is sent in pieces, as long as it says', async () => {
-    for (const encoding of ['identity', 'gzip']) {
-      const ask = (method: 'GET' | 'HEAD') =>
-        service.app.inject({
-          method,
-          url: '/docs/swagger-ui-bundle.js',
-          headers: { 'accept-encoding': encoding },
-        })
-      const [whole, head] = [await ask('GET'), await ask('HEAD')]
-      expect([whole.statusCode, head.statusCode, head.payload]).toEqual([200, 200, ''])
-      expect([whole, head].map(({ headers }) => Number(headers['content-length']))).toEqual(
-        Array(2).fill(whole.rawPayload.length),
-      )
-      const script = encoding === 'gzip' ? gunzipSync(whole.rawPayload) : whole.rawPayload
-      expect(script.equals((await readAsset('swagger-ui-bundle.js')).plain)).toBe(true)
-    }
   })
 
   it('speaks of notifications only where they are taken', async () => {
