@@ -5,7 +5,7 @@ import { keepUnreadable, paymentNotification, requireSignature } from './acquire
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
 import { createKeyFinder } from './auth/find-keys.ts'
-import { dynamicQr } from './checkout/dynamic-qr.ts'
+import { createDynamicQr } from './checkout/dynamic-qr.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
 import { payPage } from './checkout/pay-page.ts'
@@ -123,7 +123,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   // As late as this: a connection whose request came before the drain would stay open, and hold up the end.
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (isDraining()) reply.header('connection', 'close')
-    if (payload instanceof Readable && !reply.hasHeader('content-length')) streamAlone(reply.raw)
+    if (payload instanceof Readable) streamAlone(reply.raw)
     done()
   })
   app.addHook('preClose', async () => workers.stop())
@@ -145,12 +145,11 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const takesNotifications = config.acquirerSecrets.length > 0
   const latenessMs = measureLateness(app, limits.lateness)
 
-  for (const operation of OPERATIONS.health) {
-    operation.register(app, {
-      unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-      warnings: config.warnings,
-    })
+  const health = {
+    unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
+    warnings: config.warnings,
   }
+  for (const operation of OPERATIONS.health) operation.register(app, health)
 
   await app.register(async (pages) => {
     refuseWhileLate(pages, latenessMs, limits.lateness.pagesMs)
@@ -179,20 +178,19 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     refuseWhileLate(v1, latenessMs, limits.lateness.operationsMs)
     const rateLimits = await registerRateLimits(v1, config.rateLimitPerMinute, limits.rates)
     await registerAuthentication(v1, { findKey, limits: rateLimits })
-    for (const operation of OPERATIONS.v1) {
-      operation.register(v1, {
-        intents,
-        now,
-        expiryMinutes: config.intentExpiryMinutes,
-        publicUrl: config.publicUrl,
-        dynamicQr: (intent, merchant) =>
-          dynamicQr(intent, merchant, { publicUrl: config.publicUrl, images: checkout.images }),
-        settlements: createSettlementReader({ db, listDb, replicaDb }, limits),
-        listLimits: limits.lists,
-        isLinked,
-        findKey,
-      })
+    const { publicUrl } = config
+    const ofMerchantsAndPartners = {
+      intents,
+      now,
+      expiryMinutes: config.intentExpiryMinutes,
+      publicUrl,
+      dynamicQr: createDynamicQr(publicUrl, checkout.images),
+      settlements: createSettlementReader({ db, listDb, replicaDb }, limits),
+      listLimits: limits.lists,
+      isLinked,
+      findKey,
     }
+    for (const operation of OPERATIONS.v1) operation.register(v1, ofMerchantsAndPartners)
   })
 
   return app

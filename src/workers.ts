@@ -3,8 +3,6 @@ import { createPaymentWatch } from './checkout/payment-watch.ts'
 import type { Limits } from './limits.ts'
 import type { Intents } from './payments/intents.ts'
 
-export type Workers = ReturnType<typeof startWorkers>
-
 /** What runs without a request, until `stop`. */
 export function startWorkers({
   intents,

@@ -4,16 +4,13 @@ import { upiQrLink } from '../payments/upi-links.ts'
 import { qrPng } from './qr-image.ts'
 import { type QrMemory, qrName } from './qr-memory.ts'
 
-/** The field dynamicQR as `merchant` is set: a link to the image under `publicUrl`, or the image itself as a data URL. */
-export async function dynamicQr(
-  intent: Intent,
-  merchant: Merchant,
-  { publicUrl, images }: { publicUrl: string; images: QrMemory },
-): Promise<string> {
-  if (merchant.dynamicQr === 'link') return `${publicUrl}/pay/${intent.orderId}/qr.png`
-  // The intent is stored already, so the image is waited for and never refused.
-  const image = await images.imageOf(qrName(intent.orderId, 'image/png'), () => qrPng(upiQrLink(intent)), {
-    mayWait: true,
-  })
-  return `data:image/png;base64,${image.toString('base64')}`
+/** Makes the field dynamicQR as `merchant` is set: a link to the image under `publicUrl`, or the image itself as a data URL. */
+export function createDynamicQr(publicUrl: string, images: QrMemory) {
+  return async (intent: Intent, merchant: Merchant): Promise<string> => {
+    if (merchant.dynamicQr === 'link') return `${publicUrl}/pay/${intent.orderId}/qr.png`
+    // The intent is stored already, so the image is waited for and never refused.
+    const draw = () => qrPng(upiQrLink(intent))
+    const image = await images.imageOf(qrName(intent.orderId, 'image/png'), draw, { mayWait: true })
+    return `data:image/png;base64,${image.toString('base64')}`
+  }
 }

@@ -30,6 +30,11 @@ export function pageState({ status, expiresAt }: Pick<Checkout, 'status' | 'expi
   return status === 'PENDING' ? 'expired' : 'failed'
 }
 
+/** Whether the customer can pay now. */
+export function isPayable(state: PageState): state is 'open' | 'attemptFailed' {
+  return state === 'open' || state === 'attemptFailed'
+}
+
 const CSS = readFileSync(new URL('./page/page.css', import.meta.url), 'utf8')
 const JS = readFileSync(new URL('./page/page.js', import.meta.url), 'utf8')
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
@@ -77,7 +82,7 @@ export function payPageText(checkout: Checkout, { now, sandbox }: { now: Date; s
     const { title, text, sign } = OUTCOMES[of]
     return html`<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${title}</h2>${more}<p class="quiet">${text}</p></section>`
   }
-  const title = state === 'open' || state === 'attemptFailed' ? PAY_TITLE : OUTCOMES[state].title
+  const title = isPayable(state) ? PAY_TITLE : OUTCOMES[state].title
   // The element with role=status is always there: screen readers announce what appears inside it later.
   return html`${head(pageTitle(title, payee.name), refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">

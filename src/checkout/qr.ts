@@ -4,6 +4,7 @@ import { operation } from '../http/operation.ts'
 import type { Limits } from '../limits.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
 import { type FindCheckout, noPaymentHere } from './find-checkout.ts'
+import { isPayable, pageState } from './page.ts'
 import { ORDER_PATH } from './pay-page.ts'
 import { qrPng, qrSvg } from './qr-image.ts'
 import { type QrMemory, qrName } from './qr-memory.ts'
@@ -38,8 +39,9 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
     handle: ({ findCheckout, images, now, limits: { qrMaxAgeSeconds } }: Dependencies) => {
       return async ({ params, headers }, reply) => {
         const checkout = await findCheckout(params.orderId)
-        const openForMs = checkout.expiresAt.getTime() - now().getTime()
-        if (openForMs <= 0 || checkout.status === 'SUCCESS' || checkout.status === 'CANCELLED') throw paymentClosed()
+        const asked = now()
+        if (!isPayable(pageState(checkout, asked))) throw paymentClosed()
+        const openForMs = checkout.expiresAt.getTime() - asked.getTime()
         const maxAge = Math.min(qrMaxAgeSeconds, Math.floor(openForMs / 1000))
         // An intent's link never changes, so its name is all that the tag needs.
         const etag = `"${checkout.orderId}"`

@@ -4,13 +4,15 @@ import { errorText, text, utr } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
 import { orderAmountText, toDecimalText } from '../money.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
+import { isOrderId } from '../payments/intent.ts'
 import type { Contradiction } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
 import { createReports, type PaymentException, type PaymentHistory } from '../payments/reports.ts'
 import { CommandFault, command } from './command.ts'
 import { progressLine, record, table } from './output.ts'
 
-const orderId = z.string(errorText('must be our orderId')).regex(/^[0-9a-f]{32}$/, 'must be our orderId, 32 hex digits')
+const ORDER_ID_RULE = 'must be our orderId, 32 hex digits'
+const orderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
 /** INTENT_EXPIRY_MINUTES is at most one day, so an intent that is older than one day can no longer be paid. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000

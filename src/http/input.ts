@@ -1,5 +1,5 @@
 import formBody from '@fastify/formbody'
-import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, FastifyTypeProvider } from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import type * as z from 'zod'
 import { badRequest, bodyEncoded } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
@@ -16,11 +16,6 @@ declare module 'fastify' {
 
 /** The fields of a body, by name. It has the key REPEATED when some field was sent more than once. */
 type Fields = Record<string | symbol, unknown>
-
-/** Lets a route that declares `schema: { body: aZodSchema }` see its body as that schema's output. */
-export interface ZodTypeProvider extends FastifyTypeProvider {
-  validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
-}
 
 /**
  * Takes both kinds of bodies into `app`, and the compiler that turns a zod schema into one 400 that names every fault. The

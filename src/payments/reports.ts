@@ -95,7 +95,7 @@ export function createReports(
              update payment_intents
                 set status = 'SUCCESS', utr = $3
               where mid = $1 and order_id = $2
-                and (status not in ('SUCCESS', 'CANCELLED') or status = 'CANCELLED' and $10::boolean)
+                and status <> 'SUCCESS' and (status <> 'CANCELLED' or $10::boolean)
              returning mid, order_id
            ), change as (
              insert into payment_changes (mid, order_id, status, utr, paid_at, reason, told_by, note, changed_at)
@@ -143,7 +143,7 @@ export function createReports(
            select mid, order_id
              from payment_intents
             where mid = $1 and order_id = $2
-              and (status not in ('SUCCESS', 'CANCELLED') or status = 'CANCELLED' and $9::boolean)
+              and status <> 'SUCCESS' and (status <> 'CANCELLED' or $9::boolean)
               for no key update
          ), attempt as (
            insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
