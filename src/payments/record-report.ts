@@ -17,34 +17,42 @@ const MAX_TRIES = 5
  * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
  * reports at once make one change and get the same answer.
  */
-export async function recordReport(
+export async function recordReport(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const recorded =
+      report.utr === undefined
+        ? await tryToRecord(reports, report, reporting)
+        : await reports.alone(report.utr, (alone) => tryToRecord(alone, report, reporting))
+    if (recorded) return recorded
+  }
+  throw new Error(`order ${report.orderId} kept changing under our hands`)
+}
+
+/** Undefined when the order changed between judging and storing. */
+async function tryToRecord(
   reports: Pick<Reports, 'findReported' | 'succeed' | 'addAttempt' | 'keepException'>,
   report: Report,
   { keeps = () => true, now, ...teller }: Reporting,
-): Promise<Recorded> {
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
-    // A try that waited for the database must not be judged by the time before it.
-    const source = { ...teller, now: now() }
-    const intent = await reports.findReported(report)
-    if (intent === undefined) return except('', 'unknown order', source)
-    const judged = judge(intent, report, source.now)
-    switch (judged.verdict) {
-      case 'repeat':
-        return { changed: false, late: false }
-      case 'exception':
-        return except(intent.mid, judged.kind, source)
-      case 'success':
-        if (await reports.succeed(intent, report, source, judged)) return { changed: true, late: judged.late }
-        break
-      case 'failed attempt': {
-        const added = await reports.addAttempt(intent, report, source, judged)
-        if (added !== 'ended meanwhile') return { changed: added === 'new', late: false }
-      }
+): Promise<Recorded | undefined> {
+  // A try that waited for the database must not be judged by the time before it.
+  const source = { ...teller, now: now() }
+  const intent = await reports.findReported(report)
+  if (intent === undefined) return except('', 'unknown order')
+  const judged = judge(intent, report, source.now)
+  switch (judged.verdict) {
+    case 'repeat':
+      return { changed: false, late: false }
+    case 'exception':
+      return except(intent.mid, judged.kind)
+    case 'success':
+      return (await reports.succeed(intent, report, source, judged)) ? { changed: true, late: judged.late } : undefined
+    case 'failed attempt': {
+      const added = await reports.addAttempt(intent, report, source, judged)
+      return added === 'ended meanwhile' ? undefined : { changed: added === 'new', late: false }
     }
   }
-  throw new Error(`order ${report.orderId} kept changing under our hands`)
 
-  async function except(mid: string, exception: Contradiction, source: Source) {
+  async function except(mid: string, exception: Contradiction) {
     if (keeps(exception)) await reports.keepException(mid, exception, report, source)
     return { exception }
   }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Queryable } from '../db/pool.ts'
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
 import { LIMITS } from '../limits.ts'
 import type { Intent } from './intent.ts'
@@ -47,14 +47,39 @@ export type PaymentException = {
   receivedAt: Date
 }
 
+export type Reports = ReturnType<typeof createReports>
+
 /**
  * Stores what the bank and the operator report: it changes intents, and what contradicts them is kept as an exception.
  * `onException` is called once for each exception, not for its repeats.
  */
 export function createReports(
-  db: Queryable,
+  db: Database,
   onException: (kind: ExceptionKind) => void = () => undefined,
-  { kept, bytes } = LIMITS.unreadable,
+  unreadable = LIMITS.unreadable,
+) {
+  return {
+    ...reportsIn(db, onException, unreadable),
+
+    /**
+     * Runs `work` in a transaction, while no other that was given this UTR runs. The UTR of a paid order is in one table and
+     * that of a double payment in another, so no constraint can keep one payment from being counted for two orders.
+     */
+    alone<T>(utr: string, work: (reports: ReportsIn) => Promise<T>): Promise<T> {
+      return inTransaction(db, async (client) => {
+        await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [utr])
+        return work(reportsIn(client, onException, unreadable))
+      })
+    },
+  }
+}
+
+type ReportsIn = ReturnType<typeof reportsIn>
+
+function reportsIn(
+  db: Queryable,
+  onException: (kind: ExceptionKind) => void,
+  { kept, bytes }: typeof LIMITS.unreadable,
 ) {
   return {
     /** What a report about our orderId is judged by; undefined when there is no such intent. */
@@ -256,8 +281,6 @@ export function createReports(
     },
   }
 }
-
-export type Reports = ReturnType<typeof createReports>
 
 const EXCEPTION = `
   mid, order_id as "orderId", kind, status, utr, case when kind <> 'unreadable' then amount end as amount,

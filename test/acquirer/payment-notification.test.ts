@@ -300,6 +300,28 @@ describe('what contradicts', () => {
     }
   })
 
+  it('counts one UTR for exactly one of two open and two paid orders at once, 20 times over', async () => {
+    for (let i = 0; i < 20; i++) {
+      const [open, paid] = [
+        [await newOrder(), await newOrder()],
+        [await newOrder(), await newOrder()],
+      ]
+      for (const orderId of paid) await notify(service, notification(orderId))
+      const UTR = newUtr()
+      const answers = await Promise.all(
+        [...paid, ...open].map((orderId) => notify(service, notification(orderId, { UTR }))),
+      )
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409])
+      const { rows } = await service.db.query(
+        `select order_id from payment_intents where utr = $1
+         union all
+         select order_id from payment_exceptions where utr = $1 and kind = 'double payment'`,
+        [UTR],
+      )
+      expect(rows).toHaveLength(1)
+    }
+  })
+
   it('lets two merchants have the same UTR', async () => {
     const UTR = newUtr()
     for (const orderId of [await newOrder(), await newOrder(await newMerchant(service.db))]) {
