@@ -55,19 +55,19 @@ export type Dependencies = {
     | 'warnings'
   >
   db: Database
-  /** Connections of their own for long lists: a slow reader of one must not stand in the way of payments. */
+  /** Separate connections for long lists, so that a slow reader of one cannot delay payments. */
   listDb: Database
-  /** The same to a replica, where there is one. */
+  /** The same to a replica, if there is one. */
   replicaDb?: Database | undefined
   log: Logger
   metrics: Metrics
   now: () => Date
-  /** Whether this instance is on its way out: it serves on, and asks everybody to go elsewhere. */
+  /** Whether this instance is about to stop: it still serves, and closes each connection after its answer. */
   isDraining?: () => boolean
   limits?: Limits
 }
 
-/** Every operation, by who may enter, in the order of the documents. */
+/** Every operation, grouped by who may call it, in the order of the documents. */
 export const OPERATIONS = {
   v1: [createPaymentIntent, createOrderRequest, checkPaymentStatus, cancelPayment, fetchSettlementList],
   acquirer: [paymentNotification],
@@ -101,7 +101,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
         limits.connections,
       ).on('connect', refuseConnect({ requestLog })),
     trustProxy: config.trustProxy,
-    // While it closes it answers what still comes on open connections, instead of refusing it.
+    // While it closes, requests on open connections are still served instead of refused.
     return503OnClosing: false,
     genReqId: requestIdOf,
     exposeHeadRoutes: true,
@@ -114,13 +114,13 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   app.decorateRequest('mid', undefined)
   app.decorateRequest('orderId', undefined)
   app.decorateRequest('refusal', undefined)
-  // Hooks by callback: an async one costs every request a promise.
+  // Hooks with a callback, because an async hook costs every request a promise.
   app.addHook('onRequest', (request, reply, done) => {
-    requestLog.follow(request, reply)
+    requestLog.track(request, reply)
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
     done()
   })
-  // As late as this: a connection whose request came before the drain would stay open, and hold up the end.
+  // Not in onRequest: a connection whose request came before the drain would stay open and delay the end.
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (isDraining()) reply.header('connection', 'close')
     if (payload instanceof Readable) streamAlone(reply.raw)

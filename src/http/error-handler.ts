@@ -47,7 +47,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     // rawHeaders holds every name and value in turn; `headers` silently lacks those beyond the limit.
     if (request.raw.rawHeaders.length > 2 * handling.headerLimit) return done(tooManyHeaders(handling.headerLimit))
     if (!hasProperHost(request.raw)) return done(improperHost())
-    // In this hook, because before a handler the body would be read: not for an address that does not exist.
+    // In this hook, because a later one would first read the body, even for an address that does not exist.
     done(request.is404 ? nothingHere(request.url) : undefined)
   })
 
@@ -69,12 +69,12 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
   }
 }
 
-/** More segments than any route has, and one to tell a longer address by. */
+/** Split no further: this is more than any route has, so a longer address already matches none. */
 const MOST_PARTS = 8
 
 /** Answers what the router refuses before any hook has run, such as broken percent-encoding in the address. */
 export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
-  handling.requestLog.follow(request, reply)
+  handling.requestLog.track(request, reply)
   reply.header('x-request-id', request.id).header('cache-control', 'no-store')
   refuse(error, request, reply, handling)
 }
@@ -126,7 +126,7 @@ function matches(want: readonly string[], have: readonly string[]): boolean {
 /** A name, an IPv4 address or an IPv6 literal, and a port if there is one: RFC 9110, section 7.2, without userinfo and lists. */
 const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
 
-/** RFC 9112, section 3.2: one Host, and a valid one. HTTP/1.0, in which balancers may ask for health, has none or one. */
+/** RFC 9112, section 3.2: one Host, and a valid one. HTTP/1.0, which balancers may use for health checks, may have none. */
 function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
   // An address in absolute form, as its client sends it to a proxy, names a host too: RFC 9112, section 3.2.2.
   const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []

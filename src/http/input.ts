@@ -18,9 +18,8 @@ declare module 'fastify' {
 type Fields = Record<string | symbol, unknown>
 
 /**
- * Takes both kinds of bodies into `app`, and the compiler that turns a zod schema into one 400 that names every fault. The
- * parsers hand on a form's text and the bytes of JSON as they are; they are read in a hook, which may throw: an error
- * thrown inside a parser would end the process.
+ * Makes `app` read forms and JSON, and check their fields by a zod schema: one 400 names every fault. The parsers pass on
+ * what was sent as it is, and a hook reads it, because an error thrown inside a parser would end the process.
  */
 export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
@@ -122,13 +121,13 @@ function parseJson(body: Buffer, fieldLimit: number): Fields {
 
 const malformedJson = () => badRequest('The body must be one JSON object in UTF-8')
 
-/** A string, as a name if a colon follows; a number; or a run of what opens or closes values that hold others. */
+/** A string (a name if a colon follows), a number, or a run of brackets that open or close objects and arrays. */
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g
 
 /**
- * Marks two things that JSON.parse hides. Of several members with one name it keeps the last: in a shop that pastes texts into
- * JSON unescaped, a customer's name could replace the amount. And it rounds: 199.99999999999999999 becomes 200. Such a
- * number becomes NaN, which every field refuses. Only the outermost object holds fields. `text` must be
+ * Marks two faults that JSON.parse hides. Of several members with one name it keeps the last: where a shop pastes text into
+ * JSON unescaped, a customer's name could replace the amount. And it rounds numbers, such as 199.99999999999999999 to 200: a
+ * rounded number becomes NaN, which every field refuses. Only members of the outermost object are fields. `text` must be
  * valid JSON. Throws a Failure when there are too many fields.
  */
 function markFaultyFields(fields: Fields, text: string, fieldLimit: number) {
@@ -179,24 +178,24 @@ const compileBody: FastifySchemaCompiler<z.ZodObject> = ({ schema }) => {
       fields[name] = typeof value === 'string' ? trimBlanks(value) || undefined : value
     }
     const result = schema.safeParse(fields)
-    const stranger =
-      body != null && REPEATED in body && Object.keys(body).some((name) => isRepeatedStranger(name, body))
-    if (result.success && !stranger) return { value: result.data }
-    return { error: badRequest(describeFaults(result.error?.issues ?? [], stranger)) }
+    const unknownRepeated =
+      body != null && REPEATED in body && Object.keys(body).some((name) => isUnknownAndRepeated(name, body))
+    if (result.success && !unknownRepeated) return { value: result.data }
+    return { error: badRequest(describeFaults(result.error?.issues ?? [], unknownRepeated)) }
   }
 
-  function isRepeatedStranger(name: string, body: Fields) {
+  function isUnknownAndRepeated(name: string, body: Fields) {
     return body[name] === REPEATED && !names.includes(name)
   }
 }
 
 /** Names the first fault of each field. Nothing that was sent is repeated, except the names of our own fields. */
-function describeFaults(issues: readonly z.core.$ZodIssue[], strangerRepeated: boolean): string {
+function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: boolean): string {
   const faults = new Map<PropertyKey | undefined, string>()
   for (const { path, message } of issues) {
     if (!faults.has(path[0])) faults.set(path[0], `${String(path[0])} ${message}`)
   }
-  return [...faults.values(), ...(strangerRepeated ? ['every field must be sent once'] : [])].join('; ')
+  return [...faults.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
 }
 
 /** Not String.trim: that would also swallow line breaks and tabs, which are refused. A loop, since a regular expression would be quadratic. */

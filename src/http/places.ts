@@ -7,7 +7,7 @@ export function createPlaces(limits: { all: number; scarceFrom: number; scarceOf
   let taken = 0
 
   return {
-    /** Takes a place for `ip`. Returns what gives it back; undefined when there is none. */
+    /** Takes a place for `ip`. Returns the function that gives it back; undefined when there is none. */
     take(ip: string): (() => void) | undefined {
       const address = networkOf(ip)
       if (taken >= limits.all) return undefined

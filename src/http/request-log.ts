@@ -24,26 +24,26 @@ const CLIENT_GONE = 499
 type RequestMetrics = { request: (route: string, status: number, durationMs: number) => void }
 
 export type RequestLog = {
-  /** Writes the line of `request` when its answer is over, or nobody is there any more to take it. */
-  follow: (request: FastifyRequest, reply: FastifyReply) => void
-  /** Writes the line of an answer to bytes that never became a request. */
+  /** Writes the line of `request` once its answer is sent, or its client has left. */
+  track: (request: FastifyRequest, reply: FastifyReply) => void
+  /** Writes the line of an answer to bytes that are not an HTTP request. */
   noRequest: (id: string, status: number) => void
 }
 
 /**
- * One line and one measurement a request; the line of a health check that succeeds is at level debug. It names the route and
- * never the path as sent, holds nothing that a merchant or customer wrote, and of no customer where they are.
+ * One line and one measurement a request; the line of a health check that succeeds is at level debug. It names the route
+ * instead of the path that was sent. It contains nothing that a merchant or customer wrote, and no customer's IP address.
  */
 export function createRequestLog(log: Logger, metrics: RequestMetrics): RequestLog {
-  return { follow, noRequest }
+  return { track, noRequest }
 
-  function follow(request: FastifyRequest, reply: FastifyReply) {
+  function track(request: FastifyRequest, reply: FastifyReply) {
     const startMs = performance.now()
     const { raw } = reply
     const byServer = CALLED_BY_SERVERS.test(request.url)
     // Read now: after the connection is closed it has no address.
     const address = byServer ? request.ip : ''
-    // Not the hook onResponse, which stays silent about a client that went away.
+    // Not the hook onResponse, which is not called for a client that has left.
     raw.once('close', () => {
       const durationMs = performance.now() - startMs
       const route = request.routeOptions.url ?? 'none'
@@ -52,7 +52,7 @@ export function createRequestLog(log: Logger, metrics: RequestMetrics): RequestL
       const level = status === 200 && HEALTH_CHECKS.has(route) ? 'debug' : 'info'
       log[level](
         {
-          // An answer past the framework, to a request that broke off, has an id of its own.
+          // An answer that broken-http.ts has written has an id of its own.
           id: raw.getHeader('x-request-id') ?? request.id,
           method: request.method,
           route,
