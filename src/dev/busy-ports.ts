@@ -23,7 +23,7 @@ export async function exitIfPortsAreBusy(): Promise<void> {
   process.exit(1)
 }
 
-/** What else is wrong with a port or an address, the service says by itself. */
+/** Other faults of a port or an address are reported by the service itself. */
 function isBusy(host: string, port: number): Promise<boolean> {
   return new Promise<void>((resolve, reject) => {
     const server = createServer().once('error', reject)

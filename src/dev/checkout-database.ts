@@ -7,8 +7,8 @@ import { startEmbeddedPostgres } from './embedded-postgres.ts'
 
 const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
-/** Whether this process is to bring a database of its own: none is named, and it is no production. */
-export function bringsDatabase(): boolean {
+/** Whether this process needs the checkout's own database: no other one is named, and it is not in production. */
+export function needsCheckoutDatabase(): boolean {
   const { DATABASE_URL, DATABASE_URL_FILE, NODE_ENV } = process.env
   return !DATABASE_URL && !DATABASE_URL_FILE && NODE_ENV !== 'production'
 }
@@ -20,9 +20,9 @@ export function hasBuild(): boolean {
 
 /**
  * Sets DATABASE_URL to this checkout's own PostgreSQL server, started if need be and migrated. When this process ends,
- * the server is stopped unless another process uses it. Returns the directory in which everything of it lies.
+ * the server is stopped unless another process uses it. Returns the directory of its data.
  */
-export async function bringDatabase(): Promise<{ directory: string; databaseUrl: string }> {
+export async function useCheckoutDatabase(): Promise<{ directory: string; databaseUrl: string }> {
   exitOnSignals()
   const directory = checkoutDirectory()
   const { url, stop } = await startEmbeddedPostgres({ directory, durable: true }).catch(giveUp)
@@ -37,7 +37,7 @@ function giveUp(error: Error): never {
   process.exit(1)
 }
 
-/** As root not inside the checkout: that may lie under a home which the server's user cannot enter. */
+/** For root, outside the checkout: that may lie under a home that the server's user cannot enter. */
 function checkoutDirectory(): string {
   const checkout = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
   if (process.getuid?.() !== 0) return join(checkout, '.data')

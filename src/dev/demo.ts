@@ -119,7 +119,7 @@ async function makeKey(client: pg.Client, owner: { mid?: string; pid?: string },
   return key
 }
 
-/** They lack when the data were begun anew, by a newer PostgreSQL or by hand. */
+/** They are missing after the data were created anew, for a newer PostgreSQL or by hand. */
 async function hasKeys(client: pg.Client, demo: Demo): Promise<boolean> {
   const { rowCount } = await client.query('select 1 from access_keys where public_key = any($1::text[])', [
     [demo.merchantKey.publicKey, demo.partnerKey.publicKey],

@@ -25,7 +25,7 @@ export type EmbeddedPostgres = {
 }
 
 const SETTINGS = ['timezone=UTC', 'log_timezone=UTC', 'log_checkpoints=off']
-/** Quick and forgetful: a crash of the machine may destroy the data. */
+/** Fast instead of durable: a crash of the machine may destroy the data. */
 const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300']
 
 /**
@@ -36,7 +36,7 @@ const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=
 export async function startEmbeddedPostgres(options: {
   directory: string
   durable: boolean
-  /** Where another PostgreSQL is installed than the one that comes with the project. */
+  /** The folder of an installed PostgreSQL, to use it instead of the one that comes with the project. */
   installed?: string | undefined
 }): Promise<EmbeddedPostgres> {
   const account = serverAccount()
@@ -68,7 +68,7 @@ function leave(cluster: Cluster, directory: string): () => void {
   return () => {
     if (left) return
     left = true
-    // Under the lock, or somebody could adopt the server between our look at the leases and its end.
+    // Under the lock: otherwise another process could begin to use the server after our check of the leases.
     const unlock = lockSync(directory)
     release()
     if (!isLeased(directory)) stopPostmaster(cluster)
@@ -76,7 +76,7 @@ function leave(cluster: Cluster, directory: string): () => void {
   }
 }
 
-/** As root the server's user must be able to walk through; what is secret in there is closed by itself. */
+/** Where the server has a user of its own, that user must be able to enter; secret files have permissions of their own. */
 function makeDirectory(directory: string, account: Account): void {
   const outermost = mkdirSync(directory, { recursive: true }) ?? directory
   const mode = account ? 0o711 : 0o700
@@ -98,7 +98,7 @@ function readOrMakePassword(directory: string, account: Account): string {
 const passwordFile = (directory: string) => join(directory, 'password')
 
 async function initialise(cluster: Cluster, binaries: Binaries, directory: string): Promise<void> {
-  // Under another name until it is complete, so that an interrupted attempt leaves nothing to trip over.
+  // Under another name until it is complete, so that an interrupted attempt is not taken for a database.
   const partial = `${cluster.dataDirectory}.partial`
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial, { mode: 0o700 })

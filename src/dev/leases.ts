@@ -6,7 +6,7 @@ import { processStamp, sleepSync } from './processes.ts'
 /** How long one process waits for another that creates the database, starts or stops the server. */
 const LOCK_TIMEOUT_MS = 60_000
 const LOCK_POLL_MS = 20
-/** A lock without a holder's name is being written at this moment, or its writer died in that moment. */
+/** A lock that names no process is just being written; after this time its writer must have died before it wrote the name. */
 const NAMELESS_LOCK_TIMEOUT_MS = 5_000
 
 let leasesTaken = 0
@@ -36,20 +36,20 @@ export function isLeased(directory: string): boolean {
   return living.length > 0
 }
 
-/** Waits until no other process, and nothing else in this one, holds the lock on `directory`; answers how to let go. */
+/** Waits until nobody holds the lock on `directory`, this process included, and takes it. Returns the function that releases it. */
 export async function lock(directory: string): Promise<() => void> {
   const deadline = Date.now() + LOCK_TIMEOUT_MS
   for (;;) {
     const unlock = tryLock(directory)
     if (unlock) return unlock
-    if (Date.now() > deadline) throw new Error(`Another process holds ${lockFile(directory)} for too long`)
+    if (Date.now() > deadline) throw new Error(`Another process has held ${lockFile(directory)} for too long`)
     await sleep(LOCK_POLL_MS)
   }
 }
 
 /**
- * As `lock`, for the last moments of a process. Answers undefined when the wait is in vain, as it is when this process
- * itself holds the lock: what should let go of it cannot run any more.
+ * The same as `lock`, but blocks, for exit handlers. Returns undefined after the time-out, and at once when this process
+ * itself holds the lock, because the code that would release it cannot run any more.
  */
 export function lockSync(directory: string): (() => void) | undefined {
   const deadline = Date.now() + LOCK_TIMEOUT_MS

@@ -1,11 +1,11 @@
 // What `npm run ops -- …` runs: the operator's command line, on the checkout's own database if no other is named.
-import { bringDatabase, bringsDatabase, hasBuild } from './checkout-database.ts'
+import { hasBuild, needsCheckoutDatabase, useCheckoutDatabase } from './checkout-database.ts'
 import { readEnvFile } from './env-file.ts'
 
 readEnvFile()
-if (bringsDatabase()) {
+if (needsCheckoutDatabase()) {
   // On a server a command on a new, empty database would succeed, and the service would know nothing of it.
   if (hasBuild()) console.error('ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/')
-  else await bringDatabase()
+  else await useCheckoutDatabase()
 }
 await import('../cli/ops.ts')

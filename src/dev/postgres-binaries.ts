@@ -23,7 +23,7 @@ export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UT
 
 const SET_DATABASE_URL = 'Set DATABASE_URL to a PostgreSQL server of your own.'
 
-/** PostgreSQL refuses to run as root, so root lends it to an unprivileged user that exists; it never makes one. */
+/** PostgreSQL refuses to run as root, so for root it runs as an unprivileged user that exists already. */
 export function serverAccount(): Account {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8')
@@ -81,7 +81,7 @@ function addLinks(folder: string): void {
     try {
       symlinkSync(relative(dirname(target), source), path)
     } catch {
-      // Not ours to write, or made by another process in this moment: `inspect` tells whether it matters.
+      // We may not write here, or another process has just made it: `inspect` finds out whether it matters.
     }
   }
 }

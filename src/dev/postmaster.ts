@@ -24,7 +24,7 @@ const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_SECONDS = 30
 const POLL_MS = 50
 const CONNECT_TIMEOUT_MS = 2_000
-/** A random port may be taken in the moment between its choice and its use; children of a killed server take a moment to end. */
+/** A start fails when another program has taken the random port, or while children of a killed server are still ending. */
 const START_ATTEMPTS = 20
 const RETRY_MS = 250
 /** Above the highest process id that Linux, macOS and Windows give out. */
@@ -93,8 +93,8 @@ function readPostmaster(cluster: Cluster): { pid: number; port: number } | undef
 }
 
 /**
- * PostgreSQL refuses to start over a postmaster.pid whose number is in use, be it by a zombie or a stranger. The number
- * is replaced and the file kept, because its other lines let PostgreSQL see whether children of the old server live on.
+ * PostgreSQL refuses to start over a postmaster.pid whose number is in use, even by a zombie or an unrelated process. So the
+ * number is replaced; the file is kept, because by its other lines PostgreSQL sees whether children of the old server live.
  */
 function disownPidFile(cluster: Cluster): void {
   if (!existsSync(pidFile(cluster))) return
@@ -105,7 +105,7 @@ function disownPidFile(cluster: Cluster): void {
 /** Starts a server that outlives us, in a session of its own, out of reach of the terminal's Ctrl-C. */
 async function becomesReady(cluster: Cluster, port: number): Promise<boolean> {
   const settings = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=', ...cluster.settings]
-  // A shell reads them.
+  // In quotes, because pg_ctl passes them to a shell.
   const options = settings.map((setting) => `-c '${setting}'`).join(' ')
   const args = ['start', '--silent', `--timeout=${READY_TIMEOUT_MS / 1_000}`, '--options', options, ...dataOf(cluster)]
   const log = openSync(cluster.logFile, 'w', 0o600)

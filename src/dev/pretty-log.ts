@@ -4,10 +4,10 @@ import { pino } from 'pino'
 import pretty from 'pino-pretty'
 
 const lines = pretty({
-  // At once, so that the log stands where it happened between what else is printed.
+  // Synchronous, so that log lines and other output appear in the order in which they were written.
   sync: true,
   translateTime: 'SYS:HH:MM:ss',
-  // What the message says already.
+  // Fields that the message already shows.
   ignore: 'id,method,route,status,durationMs,publicKey,mid',
   messageFormat: (line, messageKey) => {
     const { method, route, status, durationMs, publicKey, id } = line

@@ -6,7 +6,7 @@ const START_TIME = 19
 
 /**
  * A text that tells this run of process `pid` from any other process that ever had the number; undefined when it has
- * ended. A zombie has ended: where nobody reaps it, as in a container without init, it would otherwise live for ever.
+ * ended. A zombie counts as ended: in a container without init nobody reaps it, so it would seem to live for ever.
  */
 export function processStamp(pid: number): string | undefined {
   if (process.platform !== 'linux') return isAlive(pid) ? 'alive' : undefined
@@ -32,7 +32,7 @@ export function commandLine(pid: number): string {
   }
 }
 
-/** Blocks the whole process: for the last moments of it, where nothing asynchronous runs any more. */
+/** Blocks the whole process; for exit handlers, in which nothing asynchronous runs any more. */
 export function sleepSync(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 }

@@ -2,13 +2,13 @@
 // stays up while the service restarts.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { bringDatabase, bringsDatabase } from './checkout-database.ts'
+import { needsCheckoutDatabase, useCheckoutDatabase } from './checkout-database.ts'
 import { readEnvFile } from './env-file.ts'
 
 readEnvFile()
-if (bringsDatabase()) {
-  await bringDatabase()
-  // The service is to find the database by itself, and bring its demo data.
+if (needsCheckoutDatabase()) {
+  await useCheckoutDatabase()
+  // Unset, so that the service finds the database by itself and adds the demo data.
   delete process.env.DATABASE_URL
 }
 const tsx = createRequire(import.meta.url).resolve('tsx/cli')
