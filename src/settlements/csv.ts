@@ -42,7 +42,7 @@ export type Checked<T> = { value: T; faults?: never } | { value?: never; faults:
 const COLUMNS = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date', 'created_at'] as const
 const OPTIONAL_COLUMN = 'created_at'
 
-/** Finds the columns by the names in the first record, in any order; names what is missing, unknown or there twice. */
+/** Finds the columns by the names in the first record, in any order; names each one that is missing, unknown or repeated. */
 export function checkHeader(header: readonly string[]): Checked<ColumnPositions> {
   const names = header.map((name) => name.trim())
   const known: readonly string[] = COLUMNS
@@ -52,7 +52,7 @@ export function checkHeader(header: readonly string[]): Checked<ColumnPositions>
   const faults = [
     ...missing.map((name) => `column ${name} is missing`),
     ...unknown.map((name) => `column ${JSON.stringify(name.slice(0, 40))} is unknown`),
-    ...twice.map((name) => `column ${name} is there twice`),
+    ...twice.map((name) => `column ${name} appears twice`),
   ]
   if (faults.length > 0) return { faults }
   return { value: Object.fromEntries(COLUMNS.map((name) => [name, names.indexOf(name)])) as ColumnPositions }

@@ -20,7 +20,7 @@ const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
 /** The first moment of that day in India. */
 const istDay = z
   .string(errorText(DATE_RULE))
-  // The form of a date; whether it exists is what startOfIstDay knows.
+  // The pattern is only the form of a date; startOfIstDay checks whether that day exists.
   .meta({ pattern: '^(0[1-9]|[12][0-9]|3[01])-(0[1-9]|1[0-2])-[0-9]{4}$' })
   .transform((text, context) => {
     const day = startOfIstDay(text)
@@ -84,7 +84,7 @@ export const fetchSettlementList = operation({
   body: {
     name: 'WhichSettlements',
     schema: WhichSettlements,
-    // Wide enough for whatever a sandbox holds.
+    // Wide enough for every settlement of a sandbox.
     example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', s_date: '01-01-2026', e_date: '31-12-2029' },
   },
   refusals: [
@@ -128,7 +128,7 @@ export const fetchSettlementList = operation({
       const over = whenOver(reply)
       if (!turns.enter(pid, over)) throw tooManyLists(LISTS_RETRY_SECONDS)
       reply.type('application/json; charset=utf-8')
-      // Of one partner only: another one must not be refused with it.
+      // Shared within one partner only, so that its refusal is never another one's.
       const short = await shareList(`${pid} ${mid} ${from.getTime()} ${until.getTime()}`, async () =>
         shortText(await turns.inTurn(pid, () => settlements.short(mid, from, until))),
       )
@@ -136,7 +136,7 @@ export const fetchSettlementList = operation({
       // A long list would take one of few connections for a client that has left.
       if (over.aborted) return reply
 
-      // Four slow readers hold every connection for lists: they must not be one and the same partner.
+      // Four slow readers take all connections for long lists, so they must not all be one partner.
       if (readers.has(pid)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
       readers.add(pid)
       over.addEventListener('abort', () => readers.delete(pid))
@@ -174,7 +174,7 @@ function shortText(rows: Settlement[] | undefined): string | undefined {
   return rows && JSON.stringify(ok(rows.length > 0 ? FOUND : NONE_FOUND, rows.map(toRecord)))
 }
 
-/** Aborts when the answer was taken, or its client has gone away, before this moment too. */
+/** Aborts when the answer has been taken or its client has left; at once if that has happened already. */
 function whenOver({ raw }: FastifyReply): AbortSignal {
   if (raw.destroyed) return AbortSignal.abort()
   const over = new AbortController()
@@ -183,7 +183,7 @@ function whenOver({ raw }: FastifyReply): AbortSignal {
   return over.signal
 }
 
-/** Cuts an answer off, never as a well-formed half, when its reader is too slow or may not read it any more. */
+/** Breaks an answer off, which leaves invalid JSON, when its reader is too slow or may no longer read it. */
 function watchReader(
   { raw }: FastifyReply,
   over: AbortSignal,
@@ -194,13 +194,13 @@ function watchReader(
   // Bytes at the ends of the window's intervals, oldest first.
   const taken: number[] = []
   const timer = setInterval(async () => {
-    // What waits in this process was not taken.
+    // Bytes that still wait in this process were not taken.
     if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
     if (taken.length > readerWindowMs / readerCheckIntervalMs) {
       const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
       if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
     }
-    // A look-up that fails forbids nothing: the list of a database that is away ends by itself.
+    // A failed look-up ends no list: if the database is away, the list breaks off by itself.
     if (!(await mayRead().catch(() => true))) raw.destroy()
   }, readerCheckIntervalMs)
   over.addEventListener('abort', () => clearInterval(timer))

@@ -90,7 +90,7 @@ async function storeBatch(client: CopyClient, batch: Batch, now: Date): Promise<
   await copyIncoming(client, batch.rows)
   const inserted = await insertNew(client, now)
   const { moved, faults } =
-    inserted === batch.rowCount ? { moved: [], faults: [] } : follow(await findDifferences(client))
+    inserted === batch.rowCount ? { moved: [], faults: [] } : separateMoves(await findDifferences(client))
   const updated = await moveOn(client, moved)
   await client.query('truncate incoming')
   return { inserted, updated, faults }
@@ -108,7 +108,7 @@ async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
 }
 
 /**
- * Stores every row whose (mid, utr) is new; of those that repeat one another, the first. Answers how many it stored.
+ * Stores every row whose (mid, utr) is new; of those that repeat one another, the first. Returns how many it stored.
  * In the order of the key, because neighbours then share a page: a million rows in no order cost PostgreSQL 26 s of
  * processor time, in the order of the file 31 s. By the bytes of mid, since a locale's order is slow to compare.
  */
@@ -161,8 +161,8 @@ async function findDifferences(client: Queryable): Promise<Difference[]> {
   return rows
 }
 
-/** Tells the rows that move a pending settlement on, as their lines, from those that contradict what is known. */
-function follow(differences: Difference[]): { moved: number[]; faults: LineFault[] } {
+/** Separates the lines that move a pending settlement on from the faults of lines that contradict what is stored. */
+function separateMoves(differences: Difference[]): { moved: number[]; faults: LineFault[] } {
   const moved: number[] = []
   const faults: LineFault[] = []
   const movedTo = new Map<string, SettlementStatus>()

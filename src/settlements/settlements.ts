@@ -54,7 +54,7 @@ export function createSettlements(
     /** The same list as `list` in one piece, if it has at most `shortRows` rows; else undefined. */
     async shortList(mid: string, from: Date, until: Date): Promise<Settlement[] | undefined> {
       const query = {
-        // One message, hence one transaction, which ends what was set.
+        // One message is one transaction, at whose end the settings end too.
         text: `${SETTINGS}; ${pageStatement(mid, startOf(from), until, shortRows + 1)}`,
         rowMode: 'array' as const,
         query_timeout: queryTimeoutMs,

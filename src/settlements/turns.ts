@@ -23,7 +23,7 @@ export function createTurns({ readsOfPartner, ofPartner }: Limits['lists']) {
     enter(pid: string, over: AbortSignal): boolean {
       if (over.aborted) return false
       const lane = laneOf(pid)
-      // A read goes on when its client has left, so that leaving must not make room for the next one.
+      // A read goes on after its client has left, so leaving must not make room for the next one.
       if (Math.max(lane.lists, lane.reads) >= ofPartner) return false
       lane.lists++
       over.addEventListener('abort', () => {

@@ -24,11 +24,11 @@ describe('the header', () => {
     expect(checkHeader(['created_at', ...NAMES].reverse()).value).toMatchObject({ mid: 5, created_at: 6 })
   })
 
-  it('names every column that is missing, unknown or there twice', () => {
+  it('names every column that is missing, unknown or repeated', () => {
     expect(checkHeader(['mid', 'mid', 'amount', 'utr', 'status', 'initiation_date', 'fee']).faults).toEqual([
       'column bank_reference_number is missing',
       'column "fee" is unknown',
-      'column mid is there twice',
+      'column mid appears twice',
     ])
   })
 })
