@@ -21,7 +21,7 @@ export type Command = {
 /** The command was typed wrongly: exit 2, with help. */
 export class UsageError extends Error {}
 
-/** The command was understood and cannot be done; the message is one line for the operator: exit 1. */
+/** The command is typed correctly but cannot be done; the message is one line for the operator: exit 1. */
 export class CommandFault extends Error {}
 
 /**
@@ -47,7 +47,7 @@ export function command<S extends z.ZodObject>(definition: {
         args,
         Object.fromEntries(flags.map((key) => [kebabCase(key), { type: typeOf(schema.shape[key]) }])),
       )
-      if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('there is a word too many')
+      if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('there are too many arguments')
       const typed = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
       const result = schema.safeParse(argument === undefined ? typed : { ...typed, [argument]: words[0] })
       if (!result.success) {
@@ -67,7 +67,7 @@ function readArguments(args: string[], flags: Record<string, Flag>) {
   const { values, positionals, tokens } = parse(args, { ...flags, json: { type: 'boolean' } })
   const named = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
   const twice = named.find((flag, index) => named.indexOf(flag) !== index)
-  if (twice !== undefined) throw new UsageError(`--${twice} is there twice`)
+  if (twice !== undefined) throw new UsageError(`--${twice} is given twice`)
   return { values, words: positionals }
 }
 

@@ -76,7 +76,7 @@ async function withDatabase(run: (context: Context) => Promise<Output>): Promise
   }
 }
 
-/** Where `url` leads, without its password, in the words of the driver that goes there. */
+/** The database that `url` names, without its password, as the driver understands it. */
 function nameDatabase(url: string): string {
   const { database, host, port, user } = new pg.Client({ connectionString: url })
   return `the database ${database} at ${host}:${port} as ${user}`
