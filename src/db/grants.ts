@@ -4,7 +4,7 @@ import pg from 'pg'
 import { hasState, INSUFFICIENT_PRIVILEGE } from './sqlstates.ts'
 import { splitStatements } from './statements.ts'
 
-// Beside us; one folder up from dist/cli, where this is bundled into.
+// Beside this file; one folder up from dist/cli, into which this is bundled.
 const FILE = ['./grants.sql', '../grants.sql']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url)) as URL

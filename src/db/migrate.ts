@@ -10,7 +10,7 @@ import { refuseOldServer } from './server-version.ts'
 import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './sqlstates.ts'
 import { splitStatements } from './statements.ts'
 
-// Two folders up from here; one up from dist, where this is bundled into.
+// Two folders up from here; one up from dist, into which this is bundled.
 const FOLDER = ['../../migrations', '../migrations']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync) as string
@@ -18,19 +18,19 @@ const TABLE = 'schema_migrations'
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * Longest wait of one statement for a lock: half of what a payment that waits behind it has until its 503. Of creates during
- * 10 s of a lock such as pg_dump's, 0 of 256 were 503 with it, 3 of 268 with 1 s, 47 of 320 with 2 s, 203 of 227 without limit.
- * Also below PostgreSQL's deadlock_timeout: where a migration and a payment wait for each other, it is the migration that ends.
+ * Longest wait of one statement for a lock. Payments wait behind it, and get 503 after about twice this time. While pg_dump
+ * held its lock for 10 s, 0 of 256 creates were 503 with 0.5 s, 3 of 268 with 1 s, 47 of 320 with 2 s, 203 of 227 without limit.
+ * It is below PostgreSQL's deadlock_timeout of 1 s, so that of a migration and a payment in a deadlock the migration ends.
  */
 const LOCK_TIMEOUT_MS = 500
 /**
- * The same behind an autovacuum, every second time: PostgreSQL ends one that is waited for longer than deadlock_timeout, 1 s.
- * Where it does not, to save transaction numbers, some payments are 503 in these moments, and no more than that.
+ * The same on every second try while an autovacuum holds the lock. PostgreSQL ends an autovacuum that was waited for longer
+ * than deadlock_timeout, 1 s, unless it prevents a wraparound of transaction numbers: then a few payments get 503.
  */
 const AUTOVACUUM_TIMEOUT_MS = 1_500
-/** How often it is looked who holds the lock. */
+/** How often the holder of the lock is looked up. */
 const LOOK_INTERVAL_MS = 100
-/** Until the next try: payments are held up for a tenth of the time at most. */
+/** Pause before the next try, so that payments are held up for at most a tenth of the time. */
 const LOCK_PAUSE_MS = 5_000
 
 const silent = () => undefined
@@ -46,10 +46,10 @@ export type MigrateOptions = {
 
 /**
  * Brings the schema up to date and returns the names of the migrations that it applied, in order: none when it was current.
- * Throws an Error that names both versions when the server is older than what is served.
+ * Throws an Error that names both versions when the server is older than the oldest supported one.
  * Any number of processes may call it at once: they wait for one another, and each migration is applied once.
  *
- * A statement that waits for a lock on a table lets every later query on that table wait behind it. So it waits briefly,
+ * While a statement waits for a lock on a table, every later query on that table waits behind it. So it waits briefly,
  * its migration is rolled back, and is tried again after a pause, without end: pg_dump may hold its locks for hours, and a
  * migration that gives up would leave an upgrade half done. The operator sees who holds the lock, and can press Ctrl-C.
  */
@@ -62,7 +62,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
   })
-  // A connection lost between two statements is told here; the next statement fails with it, so nothing is hidden.
+  // Emitted when the connection is lost between two statements. The next statement then fails too, and reports it.
   client.on('error', silent)
   await client.connect()
   const observer = createPool({ url: databaseUrl, size: 1, log: { warn: silent } })
@@ -121,7 +121,7 @@ async function withLocks<T>(
   for (;;) {
     await client.query(`set lock_timeout = ${timeoutMs}`)
     let held: Holder | undefined
-    // Asked while it waits: afterwards nothing shows who held the lock.
+    // Asked during the wait, because afterwards nothing shows who held the lock.
     const looking = setInterval(async () => {
       held = (await findHolder(observer, client)) ?? held
     }, LOOK_INTERVAL_MS)
@@ -145,7 +145,7 @@ type Holder = { table: string | null; pid: number; program: string; isAutovacuum
 /** Who holds the lock that `client` waits for in this moment; undefined when it waits for none, or nobody can tell. */
 async function findHolder(observer: Queryable, client: pg.Client): Promise<Holder | undefined> {
   const { processID } = client as unknown as { processID: number }
-  // Of another role's process everybody sees these columns; one without a user is PostgreSQL's own: an autovacuum.
+  // Every role may read these columns of all processes. A process without a user is PostgreSQL's own: an autovacuum.
   const found = observer.query<Holder>(
     `select w.relation::regclass::text as "table", a.pid, a.application_name as program,
             a.usesysid is null as "isAutovacuum"

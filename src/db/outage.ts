@@ -41,7 +41,7 @@ const OUTAGE_ERRNOS = new Set([
 /** The message of our own error for a look-up without an answer. */
 export const LOOK_UP_TIMEOUT = 'Look-up timeout'
 
-/** The message of our own error for a pool for whose connections too many wait already. */
+/** The message of our own error when too many requests already wait for a connection of the pool. */
 export const POOL_CROWDED = 'Too many wait for a connection'
 
 // pg reports all but the last two without any code.

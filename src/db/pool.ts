@@ -10,8 +10,8 @@ export type Database = pg.Pool
 export type Queryable = Pick<pg.Pool, 'query'>
 
 /**
- * A pool of at most `size` connections to `url`, with the limits of requests where it is given no others: a
- * `queryTimeoutMs` of 0 is none. Nothing is connected until the first query.
+ * A pool of at most `size` connections to `url`. Its limits are those of requests unless others are given; a
+ * `queryTimeoutMs` of 0 means none. Nothing is connected until the first query.
  * A lost idle connection is logged, never thrown: without this listener the process would die of it.
  */
 export function createPool({

@@ -2,7 +2,7 @@ import type { Limits } from '../limits.ts'
 import { LOOK_UP_TIMEOUT } from './outage.ts'
 
 /**
- * `lookUp` with a memory of a second, for what every request asks: one query per key and second, however many requests
+ * Returns `lookUp` with a short memory, because every request asks: one query per key and second, however many requests
  * come. A failed look-up is not remembered.
  */
 export function rememberBriefly<T>(

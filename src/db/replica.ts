@@ -11,10 +11,10 @@ export function createReadRouter(
   { primary, replica }: { primary: Database; replica: Database },
   { lagMs, checkIntervalMs, checkTimeoutMs }: Limits['replica'],
 ) {
-  // A choice is kept for the interval, so the position that it was made by must be that much younger.
+  // A choice may be as old as the interval when it is used, so it is made by a position that is younger by as much.
   const positionAgeMs = lagMs - checkIntervalMs
   const limited = (text: string, values: unknown[] = []) => ({ text, values, query_timeout: checkTimeoutMs })
-  // What the primary had written at least, and when, oldest first.
+  // Positions that the primary had written, each with the time before it was read, oldest first.
   let written: { at: number; lsn: string }[] = []
   let checked = { until: 0, isFresh: Promise.resolve(false) }
   let wasFresh = false
@@ -47,7 +47,7 @@ export function createReadRouter(
     try {
       return await read(replica)
     } catch (error) {
-      // It went away since it was chosen, or cancelled the read to go on replaying.
+      // The replica has gone away since it was chosen, or has cancelled the read to go on replaying.
       if (!isOutage(error)) throw error
       return read(primary)
     }

@@ -1,10 +1,10 @@
-/** What may hold a semicolon that ends no statement (a comment, a text, a name, a dollar quote); what we refuse; else `;`. */
+/** Parts in which a semicolon ends no statement (comment, text, name, dollar quote), spellings that are refused, and `;`. */
 const PARTS = /--.*|\/\*|\b[eE]'|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|;/g
 
 /**
  * The statements of an SQL file. Each is sent in a message of its own, because a distributed database such as Citus refuses
- * a message of several. The body of a function belongs between dollar quotes: PostgreSQL would refuse what is left of one
- * that is not. Throws at the two spellings that need more than this to find their end.
+ * a message of several. The body of a function must stand between dollar quotes: any other body is cut at its semicolons,
+ * and PostgreSQL refuses the pieces. Throws at the two spellings whose end this does not find.
  */
 export function splitStatements(sql: string): string[] {
   const statements: string[] = []
