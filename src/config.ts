@@ -72,7 +72,7 @@ const ServiceVariables = DatabaseVariables.extend({
 /** Variables that may also come as NAME_FILE: the path of a file that holds the value, as Docker secrets do. */
 const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'DATABASE_READ_URL', 'ACQUIRER_SECRETS']
 
-/** It would take orders and never know that one is paid. To try things out that may be meant; in production it is not. */
+/** Such a service takes orders and never learns that one is paid. It may be intended for a trial, but not in production. */
 const LEARNS_OF_NO_PAYMENT =
   'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS'
 
@@ -89,7 +89,7 @@ export function readConfig(environment: Environment) {
   const variables = parse(ServiceVariables, environment)
   const production = variables.NODE_ENV === 'production'
   if (production && variables.PUBLIC_URL === undefined) {
-    // A Host header is the caller's word; links that customers pay by are not made from it.
+    // The caller chooses the Host header, so the links that customers pay by must not be made from it.
     throw new Error('PUBLIC_URL is required in production: the address under which customers reach this service')
   }
   if (production && variables.SANDBOX !== undefined) {

@@ -5,10 +5,10 @@ import * as z from 'zod'
  * A message is the end of a sentence that begins with the field's name: `mid is required`.
  */
 
-/** Stands for the value of a form field that was sent more than once: which of them was meant nobody knows. */
+/** Stands for the value of a field that was sent more than once: nobody can know which of them was meant. */
 export const REPEATED = Symbol('sent more than once')
 
-/** Says of a value of the wrong type what its sender can do about it. */
+/** Makes the message for a value of the wrong type, which says what its sender has to do. */
 export function errorText(rule: string) {
   return {
     error: ({ input }: { input?: unknown }) => {
@@ -19,8 +19,8 @@ export function errorText(rule: string) {
 }
 
 /**
- * Control characters and halves of surrogate pairs, in between the brackets of a regular expression. Spelled as ranges:
- * the OpenAPI document hands its patterns to other languages, and Python for one knows no \p{Cc}.
+ * Control characters and halves of surrogate pairs, for the brackets of a regular expression. Spelled as ranges, because
+ * the OpenAPI document hands its patterns to other languages, and Python does not know \p{Cc}.
  */
 export const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff'
 
@@ -33,11 +33,11 @@ export function text(max: number, min = 1) {
   return z.string(errorText(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 
-/** Of the payments that the bank reports, and of its payouts. */
+/** The form of the UTR of a payment that the bank reports, and of a payout. */
 export const UTR = /^[A-Za-z0-9]{1,35}$/
 export const UTR_RULE = 'must be 1 to 35 letters and digits'
 
-/** Unique transaction reference of a payment. Banks spell one now in capitals, now in small letters: here in capitals. */
+/** Unique transaction reference of a payment. Banks spell the same one in upper or lower case; here it is in upper case. */
 export const utr = z
   .string(errorText(UTR_RULE))
   .regex(UTR, UTR_RULE)

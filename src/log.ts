@@ -2,8 +2,8 @@ import { type Logger, pino } from 'pino'
 import type { Limits } from './limits.ts'
 
 /**
- * The log of the process, on its standard output; `flush` writes what has gathered. Where it cannot be written the service
- * goes on: it is tried again with the next lines.
+ * The log of the process, on its standard output; `flush` writes what has gathered. Where it cannot be written, the service
+ * goes on and tries again with the next lines.
  */
 export function openLog(
   level: string,

@@ -56,7 +56,7 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     labelNames: ['status'],
     registers,
   })
-  // A counter that begins with its first event shows Prometheus no rise: what an alert waits for begins at 0.
+  // Prometheus sees no increase in a counter that first appears as 1, so the counters of alerts begin at 0.
   for (const status of REFUSALS) refused.inc({ status }, 0)
   const exceptions = new Counter({
     name: 'payment_exceptions_total',

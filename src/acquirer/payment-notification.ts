@@ -74,7 +74,7 @@ export const paymentNotification = operation({
     example: {},
   }),
   route: {
-    // Before the fields are judged: a refusal of a known order can then be found by it in the log.
+    // Before the fields are checked, so that the log line of a refusal has the orderId too.
     preValidation: (request, _reply, done) => {
       const orderId = (request.body as { orderId?: unknown } | null)?.orderId
       if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
@@ -110,7 +110,7 @@ export function keepUnreadable(app: FastifyInstance, { reports, now }: { reports
   })
 }
 
-/** Lets `app`, a scope of its own, take only what is signed with one of `secrets`; else 401. */
+/** Makes `app` refuse with 401 whatever is not signed with one of `secrets`. `app` must be a scope of its own. */
 export function requireSignature(
   app: FastifyInstance,
   { secrets, now, fieldLimit }: { secrets: readonly string[]; now: () => Date; fieldLimit: number },

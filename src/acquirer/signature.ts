@@ -5,7 +5,7 @@ const TOLERANCE_SECONDS = 300
 
 /**
  * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs these very bytes with one of `secrets`,
- * at a time within 5 minutes of `now`. Every secret and every v1 is tried, in a time that tells nothing.
+ * at a time within 5 minutes of `now`. Every secret and every v1 is tried, so that the time taken tells nothing.
  */
 export function isSigned(header: unknown, body: Buffer, secrets: readonly string[], now: Date): boolean {
   if (typeof header !== 'string' || header.length > 1_024) return false

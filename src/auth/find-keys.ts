@@ -3,9 +3,9 @@ import type { Limits } from '../limits.ts'
 import type { AccessKey, AccessKeys } from './access-keys.ts'
 
 /**
- * Finds keys as `keys.find` does. Anybody can send random public keys, each of which would cost a query. So only keys that
- * were found within the hour have a query of their own; all others of 10 ms share one. Nobody is refused for it: behind a
- * balancer without TRUST_PROXY a new merchant has the address of whoever sends random keys.
+ * Finds keys as `keys.find` does. Anybody can send random public keys, each of which would cost a query. So only a key that
+ * was found within the last hour has a query of its own; all others that come within 10 ms share one. Refusing the address
+ * instead would not do: behind a balancer without TRUST_PROXY a new merchant has the same address as the sender.
  */
 export function createKeyFinder(
   keys: Pick<AccessKeys, 'find' | 'findAll'>,

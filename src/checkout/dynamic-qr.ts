@@ -4,7 +4,7 @@ import { upiQrLink } from '../payments/upi-links.ts'
 import { qrPng } from './qr-image.ts'
 import { type QrMemory, qrName } from './qr-memory.ts'
 
-/** Makes the field dynamicQR as `merchant` is set: a link to the image under `publicUrl`, or the image itself as a data URL. */
+/** Makes the field dynamicQR by the setting of `merchant`: a link below `publicUrl`, or the image itself as a data URL. */
 export function createDynamicQr(publicUrl: string, images: QrMemory) {
   return async (intent: Intent, merchant: Merchant): Promise<string> => {
     if (merchant.dynamicQr === 'link') return `${publicUrl}/pay/${intent.orderId}/qr.png`

@@ -15,10 +15,10 @@ export function pageEvents(
 ) {
   const places = createOpenPlaces(limits)
 
-  // Without a HEAD: it would open a page that nothing ever closes.
+  // No HEAD route: it would run the same handler, and nothing would ever close the stream that this opens.
   const options = { exposeHeadRoute: false }
   app.get<{ Params: { orderId: string } }>(`${ORDER_PATH}/events`, options, async ({ params, ip }, reply) => {
-    // Before the look-up: what is refused costs the database nothing.
+    // Before the look-up, so that a refusal costs the database nothing.
     const leavePlace = places.take(params.orderId, ip)
     if (leavePlace === undefined) throw unavailable()
     reply.raw.once('close', leavePlace)

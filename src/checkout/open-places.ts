@@ -9,7 +9,7 @@ export function createOpenPlaces({ open, openOfOrder, scarceFrom, scarceOfAddres
   const ofOrder = createCounts()
 
   return {
-    /** Takes a place for a page of `orderId` opened from `ip`. Returns what gives it back; undefined when there is none. */
+    /** Takes a place for a page of `orderId` opened from `ip`. Returns the function that gives it back, or undefined. */
     take(orderId: string, ip: string): (() => void) | undefined {
       const leave = ofOrder.of(orderId) < openOfOrder ? places.take(ip) : undefined
       if (leave === undefined) return undefined

@@ -123,7 +123,7 @@ const PAY_TITLE = 'Pay'
 const MISSING_MONEY =
   'If money has left your account, keep the reference number (UTR) that your UPI app shows, and ask the merchant or your bank about it.'
 
-/** How each state without a way to pay is told; `sign` is an SVG path in a square of 24, drawn as a line. */
+/** What a customer reads in each state in which nothing can be paid; `sign` is an SVG path in a square of 24, drawn as a line. */
 const OUTCOMES = {
   paid: { title: 'Paid', text: 'Taking you back to the merchant.', sign: 'M6 12.5l4 4 8-9' },
   failed: {

@@ -8,8 +8,8 @@ export const qrName = (orderId: string, type: string) => `${orderId} ${type}`
 export type QrMemory = ReturnType<typeof createQrMemory>
 
 /**
- * Remembers the images that were asked for last, because browsers, proxies and attackers ask for the same one again. Drawing
- * one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop. Whether an image
+ * Remembers the images that were asked for most recently, because browsers, proxies and attackers ask for the same one again.
+ * Drawing one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop. Whether an image
  * may still be shown is for the caller to ask.
  */
 export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting }: Limits['pages']) {
@@ -19,7 +19,7 @@ export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting }: Limits['
   let bytes = 0
 
   function remember(name: string, image: Buffer) {
-    // Last in the order of the map is what was asked for last.
+    // A Map keeps the order of insertion: the image that was asked for most recently is the last one.
     if (!images.delete(name)) bytes += image.length
     images.set(name, image)
     for (const [oldest, { length }] of images) {

@@ -84,6 +84,6 @@ export const createPaymentIntent = operation({
 })
 
 type Dependencies = NewPaymentDependencies & {
-  /** The field dynamicQR: a link, or the image itself, as the merchant is set. */
+  /** The field dynamicQR: a link, or the image itself, by the merchant's setting. */
   dynamicQr: (intent: Intent, merchant: Merchant) => Promise<string>
 }

@@ -7,7 +7,7 @@ import type { Intent } from './intent.ts'
 type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
 
 /**
- * Returns a function that stores one intent and says whether it was new to every unique constraint. Calls that come at
+ * Returns a function that stores one intent; it resolves to false when a unique constraint kept the row out. Calls that come at
  * the same time share one statement: one round trip and one wait for the disk. A single call does not wait for
  * others, each call has its own result, and a row that PostgreSQL refuses fails only its own call.
  */
@@ -38,7 +38,7 @@ export function batchInserts(
     })
   }
 
-  /** They wait in the order in which they came. */
+  /** The first one has waited the longest. */
   function refuseLate() {
     const oldest = performance.now() - waitingMs
     while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())

@@ -53,7 +53,7 @@ const note = z
   .transform((remark) => remark.replace(/\r\n|[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ').trim())
   .pipe(text(NOTE_LIMIT_CHARACTERS))
 
-/** Of who takes the payment. */
+/** The merchant who takes the payment. */
 export const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
 
 /** What a merchant sends to be paid, in the order in which faults are named. */

@@ -26,8 +26,8 @@ export function upiLinks(payment: Payment): UpiLinks {
 
 /**
  * The link inside the QR: it carries its own expiry, so that the payer's app refuses it in time. A note that is not ASCII
- * is left out: percent-encoded, 50 characters of Devanagari make 93 modules a side instead of 61, which are small for a
- * camera to read from a screen.
+ * is left out: percent-encoded, 50 characters of Devanagari make 93 modules a side instead of 61, which are too
+ * small for many cameras to read from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt' | 'expiresAt'>): string {
   const note = transactionNote(payment.note)
@@ -54,7 +54,7 @@ function encode(value: string): string {
 
 /**
  * A note as UPI apps accept it: letters, digits and marks of any script, blanks and `. , - _ :`, at most 50 characters,
- * cut between characters as a reader sees them. What is left of nothing is `Payment`.
+ * cut between characters as a reader sees them. If nothing is left, it is `Payment`.
  */
 export function transactionNote(note: string): string {
   const accepted = note
