@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { PoolClient } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
+import type { Database, Queryable } from '../../src/db/pool.ts'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import {
   ACQUIRER_SECRETS,
@@ -42,21 +43,35 @@ beforeAll(async () => {
   orderId = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
 })
 
-/** Statements that contain `part` get no answer until `release` is called. */
+/** Statements that contain `part`, in transactions too, get no answer until `release` is called. */
 function silence(pool: Database, part: string) {
-  const query = pool.query
+  const { query, connect } = pool
   let resolve: () => void = () => undefined
   const released = new Promise<void>((done) => {
     resolve = done
   })
-  pool.query = (async (...args: [string | { text: string }]) => {
-    const text = typeof args[0] === 'string' ? args[0] : args[0].text
-    if (text.includes(part)) await released
-    return query.apply(pool, args as never)
+  const hold = (target: Queryable, send: Queryable['query']) => {
+    target.query = (async (...args: [string | { text: string }]) => {
+      const text = typeof args[0] === 'string' ? args[0] : args[0].text
+      if (text.includes(part)) await released
+      return send.apply(target, args as never)
+    }) as never
+  }
+  hold(pool, query)
+  pool.connect = ((...args: unknown[]) => {
+    const connecting = connect.apply(pool, args as never) as unknown as Promise<PoolClient>
+    // pool.query connects with a callback, and its statement is held already.
+    if (args.length > 0) return connecting
+    return connecting.then((client) => {
+      const send = client.query
+      hold(client, send)
+      released.then(() => Object.assign(client, { query: send }))
+      return client
+    })
   }) as never
   return {
     release() {
-      pool.query = query
+      Object.assign(pool, { query, connect })
       resolve()
     },
   }
@@ -141,6 +156,6 @@ it('an intent that was refused while it waited for its batch is not stored after
   )
   const stored = rows.map(({ id }) => id)
   expect(stored).toContain(`${prefix}-9`)
-  // Those that had been sent to the database may be.
+  // Earlier ones may be stored: they had already been sent to the database.
   expect(stored).not.toContain(`${prefix}-8`)
 })
