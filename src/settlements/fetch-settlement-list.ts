@@ -49,7 +49,7 @@ const SettlementRecord = z.strictObject({
     .string()
     .regex(/^\d{1,12}\.\d{2}$/)
     .meta({ description: 'Rupees with two decimals, as text: never read it as a float.' }),
-  UTR: z.string().meta({ description: 'Unique transaction reference of the payment.' }),
+  UTR: z.string().meta({ description: 'Unique transaction reference of the payout.' }),
   bankReferenceNumber: z.string(),
   status: z.enum(['SUCCESS', 'PENDING', 'FAILED']),
   merchant_id: z.string(),
