@@ -27,7 +27,7 @@ const REFUSED: Record<Contradiction, string> = {
   'unknown order': 'there is no such order',
   'amount differs': 'the amount differs from the amount of the order',
   'UTR of another order': 'this UTR was already used by another order of the merchant',
-  'double payment': 'the order is paid already, with another UTR; say --double if the bank has received both',
+  'double payment': 'the order is paid already, with another UTR; add --double if the bank has received both',
   'failure after success': 'the order is paid already',
 }
 
@@ -75,7 +75,7 @@ export const paymentCommands = [
       const isPaid = changed ? `${orderId} is paid` : `${orderId} was paid already`
       return {
         json: { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) },
-        text: late ? `${isPaid}; its shop was told before that it is not: kept as a late payment` : isPaid,
+        text: late ? `${isPaid}; its shop had already been told that it is not: kept as a late payment` : isPaid,
       }
     },
   }),
@@ -104,7 +104,7 @@ export const paymentCommands = [
       const progress = progressLine('forgotten')
       try {
         const forgotten = await forgetCustomers(db, new Date(now.getTime() - olderThanDays * DAY_MS), progress.show)
-        return { json: { forgotten }, text: `${forgotten} intents have forgotten their customer` }
+        return { json: { forgotten }, text: `the customers of ${forgotten} intents are forgotten` }
       } finally {
         progress.clear()
       }

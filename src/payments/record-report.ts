@@ -25,7 +25,7 @@ export async function recordReport(reports: Reports, report: Report, reporting: 
         : await reports.alone(report.utr, (alone) => tryToRecord(alone, report, reporting))
     if (recorded) return recorded
   }
-  throw new Error(`order ${report.orderId} kept changing under our hands`)
+  throw new Error(`order ${report.orderId} changed again and again while a report of it was stored`)
 }
 
 /** Undefined when the order changed between judging and storing. */

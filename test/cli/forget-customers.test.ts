@@ -83,7 +83,7 @@ describe('payments forget-customers', () => {
       customer_mobile: '0123456789',
     })
     expect(await forget(10)).toEqual({ forgotten: 0 })
-    expect((await ops('--older-than-days', '9')).stdout).toBe('1 intents have forgotten their customer\n')
+    expect((await ops('--older-than-days', '9')).stdout).toBe('the customers of 1 intents are forgotten\n')
   })
 
   it('keeps the order guard and the history; the Idempotency-Key is 422 from then on, whatever is sent with it', async () => {

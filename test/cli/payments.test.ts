@@ -79,7 +79,7 @@ describe('payments confirm', () => {
     expect(await ops(...confirm('523504870450'))).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ops: the order is paid already, with another UTR; say --double if the bank has received both\n',
+      stderr: 'ops: the order is paid already, with another UTR; add --double if the bank has received both\n',
     })
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
 
@@ -100,7 +100,7 @@ describe('payments confirm', () => {
     ])
   })
 
-  it('says of money that comes late that its shop was told otherwise', async () => {
+  it('says of a late payment that its shop had already been told that it is not paid', async () => {
     const { orderId } = await newOrder()
     await service.db.query(`update payment_intents set expires_at = now() - interval '10 min' where order_id = $1`, [
       orderId,
