@@ -82,12 +82,12 @@ function faultsOf(file: string, text = textOf(file)): string[] {
   const [folder = '', below] = file.split('/')
   const rule = below === undefined ? FILES[file] : FOLDERS[folder]
   if (rule === undefined) return [`${file} has no room: add its folder to FOLDERS, or the file to FILES`]
-  const strangers = importsOf(file, text)
+  const forbidden = importsOf(file, text)
     .filter(({ target, typeOnly }) => !typeOnly && !target.startsWith('node:') && !rule.test(target))
     .map(({ target }) => `imports ${target}`)
-  if (folder === 'dev') return strangers
+  if (folder === 'dev') return forbidden
   const mixed = EXCLUDING.filter((pair) => pair.every((concern) => CONCERNS[concern].test(text)))
-  return [...strangers, ...mixed.map(([one, other]) => `has to do with ${one} and with ${other}`)]
+  return [...forbidden, ...mixed.map(([one, other]) => `has to do with ${one} and with ${other}`)]
 }
 
 describe('who may import whom', () => {
@@ -136,10 +136,10 @@ export const refund = operation({ handle: ({ db }) => async ({ caller, body }) =
   })
 
   it('only config.ts and dev read the environment, only server.ts and dev end the process', () => {
-    const holds = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
+    const filesWith = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
     const outside = (names: string[]) => names.filter((file) => !file.startsWith('dev/')).sort()
-    expect(outside(holds(/process\.env\b/))).toEqual(['cli/ops.ts', 'server.ts'])
-    expect(outside(holds(/process\.exit\(/))).toEqual(['server.ts'])
+    expect(outside(filesWith(/process\.env\b/))).toEqual(['cli/ops.ts', 'server.ts'])
+    expect(outside(filesWith(/process\.exit\(/))).toEqual(['server.ts'])
   })
 
   it('time is an argument: no clock is read outside the roots', () => {

@@ -12,7 +12,7 @@ import { startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, newMerchant } from '../support/service.ts'
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
-/** What a migration that waits in the queue of the lock stops for all this time. */
+/** How long the lock is held: a migration that waited in its queue would stop payments for all this time. */
 const HELD_MS = 10_000
 const CREATE_EVERY_MS = 40
 const LOCK_TIMEOUT_MS = 500

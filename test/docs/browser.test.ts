@@ -177,7 +177,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     await tab.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Refusals' }).click()
     const heading = tab.getByRole('heading', { name: 'Refusals' })
     const top = async () => (await heading.boundingBox())?.y ?? Number.NaN
-    // Below the header, which stays, and not hidden by it.
+    // Near the top, but not hidden by the header, which stays in place.
     await expect.poll(top, SOON).toBeLessThan(200)
     expect(await top()).toBeGreaterThan(40)
     await tab.getByText('PHP 8.1').click()

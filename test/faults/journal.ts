@@ -33,7 +33,7 @@ export function isUnsure(entry: Entry): boolean {
   return status === undefined || status === 503
 }
 
-/** Whether it is a long list that broke off: its reader notices, since the JSON has no end. */
+/** Whether it is a long list that broke off, which its reader notices because the JSON is incomplete. */
 export const isBrokenOff = ({ kind, answer }: Entry) => kind === 'long list' && answer?.isCutOff === true
 
 /** What is wrong with the form of an answer: a page that is not HTML, or JSON that is not an envelope. */

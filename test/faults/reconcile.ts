@@ -8,14 +8,15 @@ import { type Entry, isUnsure, type Journal, type Names, statusOf } from './jour
 import { creation } from './load.ts'
 
 export type Reconciled = {
-  /** How many requests the client was unsure of, and of how many it then found out whether they were stored. */
+  /** Requests whose outcome the client did not know: no answer, or 503. */
   unsure: number
+  /** Those of which the client found out later whether they were stored. */
   resolved: number
-  /** Acknowledged and not stored as acknowledged. */
+  /** Acknowledged, but not stored, or stored in another state. */
   lost: number
-  /** Stored or acknowledged as two orders where it was one. */
+  /** One order that was stored or acknowledged as two. */
   doubled: number
-  /** Stored, and known to no client even after it has asked for all that it was unsure of. */
+  /** Stored, but unknown to the client even after it has asked about every request whose outcome it did not know. */
   orphaned: number
 }
 
@@ -27,17 +28,17 @@ type Row = {
   utr: string | null
 }
 
-/** So many answered creates are repeated too, and must get their first answer again. */
+/** How many answered creates are repeated too; each must get its first answer again. */
 const REPLAYED = 50
 const ASKED_AT_ONCE = 10
 
-/** Finds out, as a merchant's server would, what became of all that got no answer, then compares journal and database. */
+/** Asks, as a merchant's server would, what became of requests without an answer; then compares journal and database. */
 export async function reconcile(options: {
   journal: Journal
   tenant: Tenant
   url: string
   client: HttpClient
-  /** Straight to the database, past what the fault struck. */
+  /** A direct connection to the database, which the fault does not affect. */
   db: Database
 }): Promise<Reconciled> {
   const { journal, tenant, url, client, db } = options
@@ -107,7 +108,7 @@ function doubledRows(rows: Row[]): number {
   return surplus(rows.map((row) => row.merchant_order_id)) + surplus(rows.map((row) => row.idempotency_key))
 }
 
-/** A statement whose client has given up on it may still be on its way to the disk. */
+/** Even after its client has given up, a statement may still run and store something. */
 async function untilNothingIsUnderWay(db: Database): Promise<void> {
   await until('the database had ended every statement of the service', async () => {
     const { rows } = await db.query(

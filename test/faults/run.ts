@@ -1,5 +1,5 @@
-// npm run test:faults [-- NAME…]: strikes the service with faults under load, as it is shipped, and reconciles what was
-// answered with what is stored. Exits 1 when a promise is broken. Everything stays on 127.0.0.1; only processes that it
+// npm run test:faults [-- NAME…]: strikes the built service with faults under load, and compares what was answered with
+// what is stored. Exits 1 when a promise is broken. Everything stays on 127.0.0.1; only processes that it
 // started are ended.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { build, openWorkspace, progress } from '../support/workspace.ts'

@@ -30,7 +30,7 @@ const STATUS_UNAVAILABLE_LIMIT_MS = 10_000
 /** Longest wait for the first success after what was away has returned. */
 const RETURN_LIMIT_MS = 1_000
 
-/** Judges the journal of a fault by what holds for all of them. */
+/** Judges the journal of one fault by the promises that hold during every fault. */
 export function judge(
   fault: string,
   journal: Journal,

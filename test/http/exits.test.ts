@@ -297,7 +297,7 @@ describe('bytes that are not HTTP', () => {
 })
 
 describe('the order of checks', () => {
-  const stranger: Key = { publicKey: 'pk_000000000000000000000000', secretKey: 'sk_nobody' }
+  const unknownKey: Key = { publicKey: 'pk_000000000000000000000000', secretKey: 'sk_nobody' }
 
   it('looks at credentials before the content type, the size and the body', async () => {
     for (const [body, type] of [
@@ -305,7 +305,7 @@ describe('the order of checks', () => {
       ['x', 'text/plain'],
       ['x'.repeat(20_000), 'application/x-www-form-urlencoded'],
     ] as const) {
-      expect((await post(service.app, CREATE, body, stranger, { 'content-type': type })).status).toBe(401)
+      expect((await post(service.app, CREATE, body, unknownKey, { 'content-type': type })).status).toBe(401)
     }
   })
 

@@ -265,7 +265,7 @@ describe('what was sent in confidence', () => {
   it.each([
     ['refuses connections', () => Promise.resolve('127.0.0.1:1')],
     ['is not where its address says', () => Promise.resolve('database.invalid:5432')],
-    ['speaks another protocol', () => strangerAddress()],
+    ['speaks another protocol', () => addressOfOtherProtocol()],
   ])('is in no log and no refusal while the database %s', async (_name, addressOf) => {
     const address = await addressOf()
     const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)
@@ -312,8 +312,8 @@ describe('what was sent in confidence', () => {
   })
 })
 
-/** Of a server that answers a database's client with something else. */
-async function strangerAddress(): Promise<string> {
+/** The address of a server that speaks another protocol than PostgreSQL. */
+async function addressOfOtherProtocol(): Promise<string> {
   const server = createServer((socket) => socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n'))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   server.unref()

@@ -24,7 +24,7 @@ export type Answer = {
 const TIMEOUT_MS = 15_000
 
 export type HttpClient = {
-  /** Sends a request once and never again: a test looks for what a connection breaks. */
+  /** Sends a request once and never repeats it, since tests look for requests that a lost connection breaks. */
   send: (url: string, request: Request) => Promise<Answer>
   close: () => void
 }

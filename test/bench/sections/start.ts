@@ -71,9 +71,9 @@ async function timeStart(contender: Contender): Promise<Start> {
 const untilAnswered = (service: Service, path: string) =>
   untilSoon(service, `${path} was answered`, () => isAnswered(service.port, path))
 
-function untilSoon({ hasEnded }: Service, what: string, holds: () => Promise<boolean>): Promise<void> {
+function untilSoon({ hasEnded }: Service, what: string, isSo: () => Promise<boolean>): Promise<void> {
   const isReady = async () => {
-    if (await holds()) return true
+    if (await isSo()) return true
     if (hasEnded()) throw new Error('A program ended before it was ready')
     return false
   }

@@ -91,7 +91,7 @@ function keepFull(path: string): () => void {
     try {
       while (writeSync(file, CHUNK) > 0);
     } catch {
-      // Full.
+      // The disk is full now.
     }
   }
   take()

@@ -16,13 +16,13 @@ const SENDERS = 100
 const READERS = 4
 /** The service allows 10 s for a request, and checks every second; the rest is for a busy machine. */
 const SENDER_LIMIT_MS = 14_000
-/** The service cuts a reader off after 60 s, checked every 2.5 s. The sockets in between take bytes for up to 60 s before that. */
+/** The buffers of the sockets take bytes for up to 60 s; then the service cuts the reader off after 60 s, checked every 2.5 s. */
 const READER_LIMIT_MS = 130_000
 const POLL_MS = 500
 /** More than fits between PostgreSQL and a client that reads nothing. */
 const ROWS = 100_000
 
-/** What became of a slow connection: closed after so long, with such an answer. */
+/** When a slow connection was closed by the service, and what it had answered. */
 type End = { afterMs: number; answer: string }
 
 /** Clients that send headers or bodies byte by byte, and readers that take nothing, beside the usual load. */
