@@ -2,10 +2,10 @@ const { state, expires, now, events } = document.body.dataset
 // Long enough to read that it is paid, and the UTR.
 const REDIRECT_AFTER_MS = 3000
 const RELOAD_AFTER_MS = 5000
-// Pages that were refused together must not come back together.
+// With a random spread, so that pages that were refused together do not ask again together.
 const ASK_AGAIN_AFTER_MS = 2000
 const ASK_AGAIN_SPREAD_MS = 2000
-// Longer than a connection that ended by itself takes to come back: 1 to 4 seconds, and the answer.
+// Longer than a browser takes to reconnect by itself: 1 to 4 seconds, and the answer.
 const LOST_AFTER_MS = 6000
 
 // The service's clock decides, not the customer's.
@@ -27,7 +27,7 @@ function show(next) {
   if (next === shown) return
   const section = sectionOf(next)
   if (!section) {
-    // Only the service can draw what this page was made without.
+    // This page was made without that section, so it has to be loaded again.
     setTimeout(() => location.reload(), RELOAD_AFTER_MS)
     return
   }
@@ -41,7 +41,7 @@ function show(next) {
   back.hidden = !over
   unpaid.hidden = over
   document.title = section.dataset.title
-  // Says it to a screen reader, and leads the keyboard from what is no longer there to what is.
+  // A screen reader then reads the new state, and the focus does not stay on an element that is hidden now.
   const heading = section.querySelector('h2')
   if (heading) heading.focus()
   if (next === 'paid') leave()
@@ -100,7 +100,7 @@ function listen() {
   expectConnection()
   mine.onopen = hideLost
   mine.onmessage = ({ data }) => show(data)
-  // Comes before the state `paid`.
+  // Sent before the state `paid`.
   mine.addEventListener('utr', ({ data }) => showUtr(data))
   mine.addEventListener('over', () => {
     over = true
@@ -114,10 +114,10 @@ function listen() {
   }
 }
 
-// Events may be refused for long: until they are not, the page asks for its state by itself.
+// While events are refused, which may be for long, the page asks for its state by itself.
 async function askAgain() {
   const answer = await fetch(location.href, { method: 'HEAD' }).catch(() => undefined)
-  // Loading again shows why it is gone for good; while a proxy is without us, it would replace this page by an error.
+  // Loaded again, the page says why the payment is gone. Not at other statuses: a proxy's error would replace this page.
   if (answer?.status === 404 || answer?.status === 410) return location.reload()
   const next = answer?.headers.get('x-payment-state')
   if (next) {

@@ -3,7 +3,7 @@ const openapi = await answer.json()
 // Requests go where this page came from, which the policy of the page demands, by whatever name it was opened.
 const here = new URL('..', location.href).href.replace(/\/$/, '')
 
-// What may be left out starts empty; Swagger UI would fill it with letters that fit the pattern.
+// Optional fields start empty; Swagger UI would fill them with letters that fit the pattern.
 for (const { post } of Object.values(openapi.paths)) {
   const form = post?.requestBody.content['application/x-www-form-urlencoded']?.schema
   for (const [name, property] of Object.entries(form?.properties ?? {})) {
@@ -22,9 +22,9 @@ SwaggerUIBundle({
   tryItOutEnabled: true,
   persistAuthorization: false,
   defaultModelsExpandDepth: -1,
-  // It would send the document to a service of somebody else's.
+  // The validator would send the document to another company's service.
   validatorUrl: null,
-  // Its colours are too weak to read, in the light as in the dark.
+  // The contrast of its colours is too low, in light and in dark.
   syntaxHighlight: { activated: false },
 })
 
@@ -46,7 +46,7 @@ function showWanted() {
   part.scrollIntoView()
 }
 
-// Swagger UI leaves some things without what screen readers and keyboards need: it is added whenever it draws.
+// Adds what Swagger UI leaves out for screen readers and keyboards, each time that it draws.
 new MutationObserver(amend).observe(document.getElementById('docs'), { childList: true, subtree: true })
 
 function amend() {
@@ -63,7 +63,7 @@ function amend() {
     if (button.textContent.trim() === '') button.setAttribute('aria-label', button.title || 'Copy')
   }
   for (const heading of document.querySelectorAll('#docs :is(h3, h4, h5):not([aria-level])')) {
-    // Below the title of the page there is no second rank.
+    // One level higher, so that no level is left out below the title of the page.
     heading.setAttribute('aria-level', Number(heading.tagName[1]) - 1)
   }
   for (const table of document.querySelectorAll('#docs table[role="region"]:not([aria-label])')) {
