@@ -21,9 +21,9 @@ export function createShutdown(
     isDraining: () => stoppingSince !== undefined,
 
     /**
-     * Tells the balancer by readiness, and every client by `Connection: close`, to go elsewhere, and serves on meanwhile;
-     * then takes no more, finishes what is under way and closes the database. What takes too long is cut off: it exits
-     * with 1 then, with 0 otherwise. A second signal ends the process at once.
+     * During the drain /readyz fails and every answer has `Connection: close`, so that callers go elsewhere, but requests are
+     * still served. Then no more are taken, those under way are finished, and the databases are closed. Exits with 0, or with
+     * 1 when something took too long and was cut off. A second signal ends the process at once.
      */
     async stop(signal: string) {
       if (stoppingSince !== undefined) {

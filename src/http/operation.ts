@@ -76,8 +76,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   }
 
 /**
- * One operation of the service: its route and what the documents say of it. Its name is the last part of its path unless it
- * has another one; credentials are asked for unless `access` says otherwise.
+ * One operation of the service: its route and what the documents say of it. Its name is the last part of its path unless
+ * `name` says otherwise; credentials are asked for unless `access` says otherwise.
  */
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,

@@ -15,7 +15,7 @@ export type RateLimits = {
 /**
  * Limits by `request.publicKey`, counted in this process. Failures count by key and address together: without
  * TRUST_PROXY everybody behind a balancer has one address, and nobody must be locked out by a neighbour. Unknown keys count
- * by address alone, since each may be another one; who is refused for them has no key either.
+ * by address alone, since each request may send another one; known keys of the same address are not refused for them.
  */
 export async function registerRateLimits(
   app: FastifyInstance,

@@ -42,7 +42,7 @@ export async function forgetCustomers(
 /** `last` is the orderId that the step ended at, null when there was none left. */
 type Step = { last: string | null; forgotten: number }
 
-/** Also by its fingerprint alone, which version 1.0.0 kept when it emptied the rest. */
+/** The fingerprint alone is enough, because version 1.0.0 kept it when it emptied the rest. */
 const REMEMBERED = `(customer_mobile <> '' or idempotency_fingerprint <> '')`
 
 async function forgetStep(db: Queryable, range: { mid: string; after: string; until: string }): Promise<Step> {

@@ -137,7 +137,7 @@ type Difference = {
   otherDate: boolean
 }
 
-/** The rows that are not identical to the stored one, and those that a row before them may have made so; in order. */
+/** Rows that differ from the stored one, and rows whose stored one an earlier row may have changed, in the order of the file. */
 async function findDifferences(client: Queryable): Promise<Difference[]> {
   const { rows } = await client.query<Difference>(
     `select i.line::float8 as line, i.mid, i.utr, i.status, s.status as "storedStatus",

@@ -23,9 +23,9 @@ const COLUMNS = `
   amount, utr, bank_reference_number, status, mid, initiated_at at time zone 'UTC', created_at at time zone 'UTC'`
 
 /**
- * The index (mid, initiated_at, utr) holds the list in its order, and only what uses another path has to sort. PostgreSQL
- * prefers such a path where a merchant has about a seventh of a large table, and for any merchant that is younger than the
- * table's statistics: it then reads and sorts all rows of the merchant, for every page anew. Hence no sort at all.
+ * The index (mid, initiated_at, utr) holds the list in its order; any other plan has to sort. PostgreSQL prefers such a plan
+ * where a merchant has about a seventh of a large table, and for any merchant that is younger than the table's statistics:
+ * it then reads and sorts all rows of the merchant anew for every page. Hence no sort at all.
  */
 const SETTINGS = `set local enable_sort = off; set local datestyle = 'ISO'`
 
@@ -136,8 +136,8 @@ const positionOf = ([, utr, , , , initiatedAt]: Columns): Position => ({
 const toTimestamp = (moment: Date) => `to_timestamp(${moment.getTime() / 1000})`
 
 /**
- * At most `limit` rows after `after`. The limit also tells a database that cannot be told how to plan that the first rows
- * are what counts. With literals, because COPY takes no parameters.
+ * At most `limit` rows after `after`. A database that ignores the settings above sees by the limit that only the
+ * first rows are needed. With literals, because COPY takes no parameters.
  */
 function pageStatement(mid: string, after: Position, until: Date, limit: number): string {
   return `
