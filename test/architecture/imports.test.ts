@@ -21,7 +21,7 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:(zod|pg|pg-copy-streams|csv-parse)$|^(errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
 }
 
-/** The files that stand in no folder. The roots know everything but the operator's door and the checkout's. */
+/** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */
 const FILES: Record<string, RegExp> = {
   'app.ts': /^(?!cli\/|dev\/)/,
   'server.ts': /^(?!cli\/|dev\/)/,
@@ -38,7 +38,7 @@ const FILES: Record<string, RegExp> = {
   'shutdown.ts': /^(?!.)/,
 }
 
-/** What a file has to do with, told by what it says or imports. One file must not have to do with two that exclude each other. */
+/** The concerns of a file, recognised by its text and its imports. One file must not mix two that exclude each other. */
 const CONCERNS = {
   SQL: /\.query\b\s*[(<]|\bfrom 'pg-copy-streams'/,
   'a request and its answer': /\bfrom '(?:\.\.\/)+http\/(?:operation|envelope|input|error-handler)\.ts'/,

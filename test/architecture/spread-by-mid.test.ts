@@ -20,9 +20,9 @@ import {
 
 // What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
 
-/** Every node would hold them whole. Any other table is a tenant's, a new one too. */
+/** Every node would hold a full copy of them. Any other table, a new one too, counts as a tenant's. */
 const SMALL_TABLES = ['merchants', 'partners', 'partner_merchants', 'access_keys', 'schema_migrations']
-/** Of the import's own transaction. */
+/** Made in the import's own transaction. */
 const TEMPORARY_TABLES = ['incoming']
 /** More than a list that is read in one piece. */
 const LONG_LIST_ROWS = 1_500
@@ -238,7 +238,7 @@ describe('every statement on a tenant’s table', () => {
       'paymentNotification: payment_intents',
       'payments show: payment_intents',
     ])
-    // The operator's overview of all merchants is what it says.
+    // This overview is meant to cover all merchants.
     expect(withoutMid.filter((access) => !carriesOrderId(access))).toEqual([
       { name: 'payments exceptions', table: 'payment_exceptions', by: '' },
     ])

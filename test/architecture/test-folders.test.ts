@@ -17,7 +17,7 @@ it('a folder of tests imports nothing from another one but test/support', () => 
       },
     ),
   )
-  // A test holds the text of imports, whose files do not exist.
+  // Some tests contain imports as text, whose files do not exist.
   const existing = imports.filter(({ file, path }) => existsSync(join(TEST, dirname(file), path)))
   const foreign = existing.filter(({ own, folder }) => folder !== '..' && folder !== own && !SHARED.includes(folder))
   expect(foreign.map(({ file, path }) => `${file} imports ${path}`)).toEqual([])

@@ -8,7 +8,7 @@ export type Bench = Workspace & {
   quick: boolean
   /** A new database with the schema of the service. */
   createDatabase: (name: string) => Promise<WorkspaceDatabase>
-  /** Ends the time of preparations: the server is set as it is for everybody, and has nothing left to write. */
+  /** Ends the preparations: gives the server its usual settings, and waits until it has nothing left to write. */
   settle: () => Promise<void>
 }
 

@@ -11,7 +11,7 @@ async function open(tab: OpenPage, address: string) {
   }
 }
 
-/** From now on time passes on the page by the test's word only, for its timers; the browser's own go on. */
+/** From now on the timers of the page run only when the test moves the time; the browser's own go on. */
 async function stopTime(tab: OpenPage) {
   await tab.clock.install({ time: '2001-01-01T00:00:00Z' })
   await tab.clock.pauseAt('2001-01-01T01:00:00Z')
@@ -255,7 +255,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     await tab.clock.runFor(5_000)
     await tab.getByText('You can try again here.').waitFor(SOON)
     await checkout.pay(order.orderId)
-    // As often as the answers take: time on the page passes by our word only, so this is 5 seconds and what answers take.
+    // Time on the page passes only when the test moves it: the 5 seconds, and some more while an answer is on its way.
     await expect
       .poll(async () => {
         await tab.clock.runFor(500)
@@ -287,7 +287,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
     await tab.getByRole('heading', { name: 'Time is up' }).waitFor(SOON)
-    // An instance whose clock is behind: its word comes with the next connection.
+    // The next connection reaches an instance whose clock is 10 minutes behind.
     checkout.service.clock.advance(-10 * 60)
     checkout.cutConnections()
     await tab.locator('.left', { hasText: 'left to pay' }).waitFor(SOON)

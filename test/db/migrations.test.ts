@@ -54,7 +54,7 @@ test('migrations and grants are sent one statement at a time: a distributed data
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
     const [text] = args
-    // By the protocol in which PostgreSQL itself refuses it. What sets up the session stays on this server.
+    // In the extended protocol PostgreSQL itself refuses several statements. Settings of the session may come together.
     const asOne = typeof text === 'string' && !text.startsWith('set ')
     return query.apply(this, asOne ? [{ text, queryMode: 'extended' }, ...args.slice(1)] : args)
   } as never)
@@ -84,7 +84,7 @@ describe('a server older than PostgreSQL 15', () => {
     const client = new pg.Client({ connectionString: database.url })
     await client.connect()
     onTestFinished(() => client.end())
-    // This server says of itself that it is older: what it is asked for is found here before PostgreSQL's own.
+    // Makes the server seem older: this function is found before PostgreSQL's own of the same name.
     await client.query(`
       create schema older;
       create function older.current_setting(name text) returns text language sql as

@@ -9,9 +9,9 @@ import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/rep
 import { type Key, LIST, newMerchant, newPartner, post, startService, type TestService } from '../support/service.ts'
 
 const REPLICA_LIMITS = { lagMs: 1_000, checkIntervalMs: 300, checkTimeoutMs: 500 }
-/** Longer than anything that the operator has imported may be missing in a list. */
+/** Longer than the longest time for which something imported may be missing in a list. */
 const BEYOND_LAG_LIMIT_MS = 1_200
-/** Only bounds a test that fails: the machine may be slow. */
+/** Long enough for a slow machine; a test that passes rarely waits for long. */
 const PATIENCE = { timeout: 20_000, interval: 100 }
 
 let servers: ReplicatedPostgres
@@ -20,9 +20,9 @@ let replica: Database
 let mid: string
 let pid: string
 let key: Key
-/** Who was asked for settlements, in order. */
+/** Which of the two was asked for settlements, in order. */
 const asked: string[] = []
-/** Who fails at being asked. */
+/** Which of the two fails when it is asked. */
 const failing = new Set<string>()
 
 beforeAll(async () => {

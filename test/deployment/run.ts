@@ -18,7 +18,7 @@ const SECTIONS: Record<string, { run: Section; needs?: string }> = {
   revocation: { run: revocation },
 }
 
-/** Lines wait for this long in an instance; see LOG_FLUSH_INTERVAL_MS in server.ts. */
+/** Longer than lines wait in an instance: see log.flushIntervalMs in limits.ts. */
 const LOG_FLUSH_MS = 1_000
 
 const words = process.argv.slice(2)

@@ -42,7 +42,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await isUp(first.url)).toBe(false)
   })
 
-  // What a failed test has left running is stopped by the last to leave.
+  // After a test that failed, its server may still run: it is stopped when its last owner leaves.
   afterEach(() => Promise.all(owners.splice(0).map((owner) => owner.leave())))
 
   test('listens on 127.0.0.1 only, in UTC, in byte order, with a password that only its owner may read', async () => {

@@ -22,7 +22,7 @@ const SETTINGS = [
   'HOST',
   'OPS_HOST',
 ]
-// Whoever runs the tests may have set them.
+// They may be set where the tests are run.
 for (const name of SETTINGS) delete process.env[name]
 
 let folder: string

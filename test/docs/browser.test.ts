@@ -37,7 +37,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     await tab.getByRole('button', { name: 'Close' }).first().click()
   }
 
-  // That nothing foreign is asked for and no policy is broken is held by useCheckout, for every tab.
+  // useCheckout checks of every tab that it sends no request elsewhere and breaks no policy.
   it('creates a payment intent out of what it has filled in, given credentials', { timeout: SLOW_MS }, async () => {
     const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
     const tab = await checkout.openTab(PHONE)

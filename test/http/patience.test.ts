@@ -57,7 +57,7 @@ it('2,000 may wait and more are refused; they read little while the database is 
     answered++
     return statusCode
   })
-  // As many as read in this moment are not counted among those who wait.
+  // Those that are reading at this moment do not count as waiting.
   await vi.waitUntil(() => answered >= beyond - READS_AT_ONCE, { timeout: 5_000 })
   const before = database.reads
   await sleep(1_000)

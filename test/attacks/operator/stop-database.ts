@@ -9,7 +9,7 @@ import type { Scene } from '../scene.ts'
 
 const SERVING_MS = 2_000
 const AWAY_MS = 1_000
-/** When a shop asks, after PostgreSQL is gone. */
+/** How long after the end of PostgreSQL a shop asks. */
 const ASKED_AFTER_MS = [50, 350, 650]
 /** How soon everybody is served again is judged by `npm run test:faults -- database`. */
 const RETURN_LIMIT_MS = 1_000

@@ -88,7 +88,7 @@ function isListening(port: number): Promise<boolean> {
   })
 }
 
-/** By a bare socket: whatever else asks would take more time for itself than the answer takes. */
+/** By a bare socket, because an HTTP client would take more time than the answer itself. */
 function isAnswered(port: number, path: string): Promise<boolean> {
   return new Promise((resolve) => {
     let answer = ''

@@ -33,7 +33,7 @@ const LONG_LIST_ROWS = 100_000
 const STALLED_LIST_ROWS = 300_000
 const IMPORTED_ROWS = 100_000
 const READERS_GONE = 200
-/** As many long lists as two instances read at once; see LIST_POOL_SIZE in server.ts. */
+/** As many long lists as two instances read at once; see listDatabase.size in limits.ts. */
 const STALLED_READERS = 8
 const AT_ONCE = 64
 const OUTAGES = 3

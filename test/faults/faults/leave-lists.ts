@@ -12,7 +12,7 @@ import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge } from '../verdict.ts'
 
 const READERS = 1_000
-/** As many before memory is measured: of 3,000 readers only the first 1,000 were seen to make the heap grow. */
+/** Readers before memory is measured: of 3,000, only the first 1,000 made the heap grow. */
 const WARM_UP = 1_000
 const AT_ONCE = 4
 /** More than fits between PostgreSQL and a client that reads nothing. */
