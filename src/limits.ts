@@ -220,7 +220,10 @@ export const LIMITS = {
     scarceOfAddress: 200,
     /** How often open pages are looked up, all of them in one query. */
     lookUpIntervalMs: 1_000,
-    /** A heartbeat comes with every 20th look-up, so that no proxy closes a connection on which nothing happens. */
+    /**
+     * A heartbeat comes with every 20th look-up, so that no proxy closes a connection on which nothing happens, and a page
+     * notices one that has died. It tells the page how often it comes.
+     */
     heartbeatLookUps: 20,
     /**
      * How soon a browser whose connection was lost asks again, spread over this range: when an instance stops, 10,000 pages

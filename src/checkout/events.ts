@@ -14,6 +14,7 @@ export function pageEvents(
   { findCheckout, watch, limits }: { findCheckout: FindCheckout; watch: PaymentWatch; limits: Limits['pages'] },
 ) {
   const places = createOpenPlaces(limits)
+  const heartbeatMs = limits.heartbeatLookUps * limits.lookUpIntervalMs
 
   // No HEAD route: it would run the same handler, and nothing would ever close the stream that this opens.
   const options = { exposeHeadRoute: false }
@@ -26,13 +27,15 @@ export function pageEvents(
     // The look-up took too long, and 503 was sent: nothing would ever close a stream that is opened now.
     if (reply.sent) return reply
     const events = new Readable({ read() {} })
+    const heartbeat = () => events.push(`event: heartbeat\ndata: ${heartbeatMs}\n\n`)
     events.push(`retry: ${randomInt(limits.comeBackFromMs, limits.comeBackToMs)}\n\n`)
+    heartbeat()
     const close = watch.open(checkout, {
       state: (state, utr) => {
         if (utr !== null) events.push(`event: utr\ndata: ${utr}\n\n`)
         events.push(`data: ${state}\n\n`)
       },
-      heartbeat: () => events.push(':\n\n'),
+      heartbeat,
       over: () => {
         events.push('event: over\ndata:\n\n')
         events.push(null)

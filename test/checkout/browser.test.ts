@@ -218,6 +218,23 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
+  it('listens anew after a minute in which nothing came over a connection that still seems open', async () => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?silent` })
+    const tab = await checkout.openTab()
+    await stopTime(tab)
+    const listening = tab.waitForResponse('**/events')
+    await open(tab, order.payment_url)
+    await listening
+    checkout.loseAnswers()
+    await checkout.pay(order.orderId)
+    await tab.clock.runFor(60_000)
+    const isBackAtShop = async () => {
+      if (!tab.url().startsWith(checkout.shopUrl)) await tab.clock.runFor(500)
+      return tab.url()
+    }
+    await expect.poll(isBackAtShop, SOON).toBe(`${checkout.shopUrl}/thanks?silent`)
+  })
+
   it('says at once that the device is offline, and listens at once when it no longer is', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer, type RequestListener, request, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
@@ -48,6 +48,8 @@ export type Checkout = {
   newOrder: (fields?: Record<string, string>, merchant?: { name?: string }) => Promise<Order>
   /** Ends every connection between customers and the service, as a proxy that restarts would. */
   cutConnections: () => void
+  /** Lets every connection between them stay open and delivers nothing more over it, as a mobile network may. */
+  loseAnswers: () => void
   pay: (orderId: string, changes?: Parameters<typeof notification>[1]) => Promise<void>
   /** A tab of its own, of which `faults` lists script errors, console errors, broken policies and foreign requests. */
   openTab: (options?: BrowserContextOptions) => Promise<OpenPage>
@@ -76,18 +78,24 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
       })
     ).url
     let target = ''
+    const answers = new Set<IncomingMessage>()
     const front = await listen(servers, (incoming, response) => {
       const { method, headers, url = '' } = incoming
       const onward = request(target + url.replace(/^\/upi/, ''), { method: method as string, headers, agent: false })
       onward.on('response', (answer) => {
         response.writeHead(answer.statusCode ?? 502, answer.headers)
         answer.pipe(response)
+        answers.add(answer)
+        answer.once('close', () => answers.delete(answer))
       })
       onward.on('error', () => response.destroy())
       response.on('close', () => onward.destroy())
       incoming.pipe(onward)
     })
     checkout.publicUrl = `${front.url}/upi`
+    checkout.loseAnswers = () => {
+      for (const answer of answers) answer.unpipe().resume()
+    }
     checkout.cutConnections = () => front.server.closeAllConnections()
     checkout.service = await startService({ ...options, publicUrl: checkout.publicUrl })
     target = await checkout.service.app.listen({ host: '127.0.0.1', port: 0 })

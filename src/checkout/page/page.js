@@ -7,6 +7,8 @@ const ASK_AGAIN_AFTER_MS = 2000
 const ASK_AGAIN_SPREAD_MS = 2000
 // Longer than a browser takes to reconnect by itself: 1 to 4 seconds, and the answer.
 const LOST_AFTER_MS = 6000
+// After two heartbeats that did not come the connection is dead, though the browser takes it for open.
+const HEARTBEATS_MISSED = 2.5
 
 // The service's clock decides, not the customer's.
 const ahead = Date.now() - Number(now)
@@ -22,6 +24,7 @@ let over = isFinal(sectionOf(state))
 let source
 let again
 let losing
+let dying
 
 function show(next) {
   if (next === shown) return
@@ -65,6 +68,11 @@ function sayLost() {
   lost.hidden = over
 }
 
+function expectHeartbeat(everyMs) {
+  clearTimeout(dying)
+  dying = setTimeout(listenAnew, everyMs * HEARTBEATS_MISSED)
+}
+
 function hideLost() {
   clearTimeout(losing)
   losing = undefined
@@ -99,6 +107,7 @@ function listen() {
   source = mine
   expectConnection()
   mine.onopen = hideLost
+  mine.addEventListener('heartbeat', ({ data }) => expectHeartbeat(Number(data)))
   mine.onmessage = ({ data }) => show(data)
   // Sent before the state `paid`.
   mine.addEventListener('utr', ({ data }) => showUtr(data))
