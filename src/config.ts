@@ -97,6 +97,9 @@ export function readConfig(environment: Environment) {
       'SANDBOX must not be set in production, where it would let anybody mark an order as paid: to try things out, set NODE_ENV=development as well',
     )
   }
+  if (variables.PORT === variables.OPS_PORT && variables.PORT !== 0) {
+    throw new Error(`PORT and OPS_PORT are both ${variables.PORT}: give OPS_PORT another one`)
+  }
   return Object.freeze({
     ...databaseConfig(variables),
     host: variables.HOST,

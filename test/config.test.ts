@@ -63,6 +63,12 @@ describe('the configuration', () => {
     expect(api).toMatch(/ SANDBOX: \$\{SANDBOX:-\}\n/)
   })
 
+  it('says which of two equal ports to change', () => {
+    expect(() => readConfig({ DATABASE_URL, PORT: '3001' })).toThrow(
+      'PORT and OPS_PORT are both 3001: give OPS_PORT another one',
+    )
+  })
+
   it('opens HOST to the world without opening the metrics', () => {
     expect(readConfig({ DATABASE_URL, HOST: '0.0.0.0' }).opsHost).toBe('127.0.0.1')
     expect(readConfig({ DATABASE_URL, OPS_HOST: '10.0.0.11' }).opsHost).toBe('10.0.0.11')
