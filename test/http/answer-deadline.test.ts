@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PoolClient } from 'pg'
+import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database, Queryable } from '../../src/db/pool.ts'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import {
   ACQUIRER_SECRETS,
@@ -43,36 +42,22 @@ beforeAll(async () => {
   orderId = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
 })
 
-/** Statements that contain `part`, in transactions too, get no answer until `release` is called. */
-function silence(pool: Database, part: string) {
-  const { query, connect } = pool
-  let resolve: () => void = () => undefined
+/** Statements that contain `part` get no answer until `release` is called. */
+function silence(part: string) {
+  const { query } = pg.Client.prototype
+  let release: () => void = () => undefined
   const released = new Promise<void>((done) => {
-    resolve = done
+    release = done
   })
-  const hold = (target: Queryable, send: Queryable['query']) => {
-    target.query = (async (...args: [string | { text: string }]) => {
-      const text = typeof args[0] === 'string' ? args[0] : args[0].text
-      if (text.includes(part)) await released
-      return send.apply(target, args as never)
-    }) as never
-  }
-  hold(pool, query)
-  pool.connect = ((...args: unknown[]) => {
-    const connecting = connect.apply(pool, args as never) as unknown as Promise<PoolClient>
-    // pool.query connects with a callback, and its statement is held already.
-    if (args.length > 0) return connecting
-    return connecting.then((client) => {
-      const send = client.query
-      hold(client, send)
-      released.then(() => Object.assign(client, { query: send }))
-      return client
-    })
-  }) as never
+  pg.Client.prototype.query = function (this: pg.Client, ...args: [string | { text: string }]) {
+    const text = typeof args[0] === 'string' ? args[0] : args[0].text
+    const send = () => query.apply(this, args as never)
+    return text.includes(part) ? released.then(send) : send()
+  } as never
   return {
     release() {
-      Object.assign(pool, { query, connect })
-      resolve()
+      pg.Client.prototype.query = query
+      release()
     },
   }
 }
@@ -99,17 +84,17 @@ describe('503 in time when no answer comes', () => {
       async () => answerOf(await service.app.inject(`/pay/${orderId}/events`)),
     ],
   ])('to %s', async (_name, part, send) => {
-    const silent = [silence(service.db, part), silence(service.listDb, part)]
+    const silent = silence(part)
     const startedAt = performance.now()
     const answer = await send()
     const tookMs = performance.now() - startedAt
-    for (const { release } of silent) release()
+    silent.release()
     expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
     expect(tookMs).toBeLessThan(ANSWERED_WITHIN_MS)
   })
 
   it('to a pay page, as a page', async () => {
-    const silent = silence(service.db, 'join merchants')
+    const silent = silence('join merchants')
     const answer = answerOf(await service.app.inject(`/pay/${orderId}`))
     silent.release()
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
@@ -123,7 +108,7 @@ describe('503 after its patience to checkPaymentStatus when no answer comes', ()
     ['to the look-up of its key', 'access_keys'],
   ])('%s', async (_name, part) => {
     const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
-    const silent = silence(service.db, part)
+    const silent = silence(part)
     const startedAt = performance.now()
     const answer = await post(service.app, STATUS, { mid, order_id: orderId }, caller)
     const tookMs = performance.now() - startedAt
@@ -135,7 +120,7 @@ describe('503 after its patience to checkPaymentStatus when no answer comes', ()
 })
 
 it('an intent that was refused while it waited for its batch is not stored afterwards', async () => {
-  const silent = silence(service.db, 'insert into payment_intents')
+  const silent = silence('insert into payment_intents')
   const prefix = unique('waiting')
   const create = (number: number) =>
     post(service.app, CREATE, intentFields(mid, { order_id: `${prefix}-${number}` }), key)
