@@ -24,8 +24,9 @@ export function pageEvents(
     if (leavePlace === undefined) throw unavailable()
     reply.raw.once('close', leavePlace)
     const checkout = await findCheckout(params.orderId)
-    // The look-up took too long, and 503 was sent: nothing would ever close a stream that is opened now.
-    if (reply.sent) return reply
+    // Nothing would ever close a stream that is opened now: the look-up took too long, and 503 was sent; or the connection
+    // was closed while this request waited behind another one on it.
+    if (reply.sent || reply.raw.destroyed) return reply
     const events = new Readable({ read() {} })
     const heartbeat = () => events.push(`event: heartbeat\ndata: ${heartbeatMs}\n\n`)
     events.push(`retry: ${randomInt(limits.comeBackFromMs, limits.comeBackToMs)}\n\n`)

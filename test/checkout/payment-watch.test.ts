@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { connect as connectSocket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createPaymentWatch, type PageListener } from '../../src/checkout/payment-watch.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -255,6 +256,24 @@ describe('open pages on real connections', () => {
     await expect.poll(() => pages.filter(({ text }) => text !== '').length, SOON).toBe(PAGES_OF_ORDER / 2)
     await expect.poll(lookUps, SOON).toBeGreaterThan(0)
     for (const page of pages) page.leave()
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    const rest = lookUps()
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
+    expect(lookUps()).toBe(rest)
+  })
+
+  it('cost nothing when several were asked for on one connection, which is closed for that', async () => {
+    const service = await startService()
+    const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    const { mid, key } = await newMerchant(service.db)
+    const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
+    const lookUps = looksUp(service)
+    const asked = `GET /pay/${orderId}/events HTTP/1.1\r\nHost: x\r\n\r\n`
+    for (let i = 0; i < 5; i++) {
+      const socket = connectSocket(Number(new URL(address).port), '127.0.0.1').on('error', () => undefined)
+      socket.write(asked.repeat(5))
+      await new Promise((resolve) => socket.resume().once('close', resolve))
+    }
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     const rest = lookUps()
     await new Promise((resolve) => setTimeout(resolve, 2_500))
