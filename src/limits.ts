@@ -159,6 +159,19 @@ export const LIMITS = {
     deadlockRetries: 5,
   },
 
+  /** What the bank, the operator or the sandbox says of payments. */
+  reports: {
+    /**
+     * Reports that have a connection. A bank that sends again what an outage held up sends hundreds at once: with a
+     * connection for each, creates waited behind 400 of them for 0.5 s, and behind 600 they were refused.
+     */
+    atOnce: 4,
+    /** Reports under way or waiting; one more gets 503 at once. */
+    waiting: 500,
+    /** One that has waited longer is not begun: its sender gets 503 and repeats it, and time for both is not left. */
+    waitingMs: 900,
+  },
+
   /** Signed notifications that could not be read. */
   unreadable: {
     /** Anyone who can sign could fill the disk with them. A fault of the acquirer's software shows in the first ones. */

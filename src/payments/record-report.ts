@@ -17,7 +17,11 @@ const MAX_TRIES = 5
  * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
  * reports at once make one change and get the same answer.
  */
-export async function recordReport(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
+export function recordReport(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
+  return reports.inTurn(() => record(reports, report, reporting))
+}
+
+async function record(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const recorded =
       report.utr === undefined

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
+import { fewAtOnce } from '../db/few-at-once.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
-import { LIMITS } from '../limits.ts'
+import { unavailable } from '../errors.ts'
+import { LIMITS, type Limits } from '../limits.ts'
 import type { Intent } from './intent.ts'
 import type { ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
 
@@ -56,10 +58,28 @@ export type Reports = ReturnType<typeof createReports>
 export function createReports(
   db: Database,
   onException: (kind: ExceptionKind) => void = () => undefined,
-  unreadable = LIMITS.unreadable,
+  { reports: { atOnce, waiting, waitingMs }, unreadable }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
 ) {
+  const inTurn = fewAtOnce(atOnce)
+  let underWay = 0
+
   return {
     ...reportsIn(db, onException, unreadable),
+
+    /** Runs `work` when few others run, in the order of the calls. 503 when too many wait, or this one did for too long. */
+    async inTurn<T>(work: () => Promise<T>): Promise<T> {
+      if (underWay >= waiting) throw unavailable()
+      underWay++
+      const latest = performance.now() + waitingMs
+      try {
+        return await inTurn(() => {
+          if (performance.now() > latest) throw unavailable()
+          return work()
+        })
+      } finally {
+        underWay--
+      }
+    },
 
     /**
      * Runs `work` in a transaction, while no other that was given this UTR runs. The UTR of a paid order is in one table and

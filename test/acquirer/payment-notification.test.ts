@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
 import {
@@ -244,6 +245,32 @@ describe('200', () => {
       const { status, changes, exceptions } = await stored(orderId)
       expect([status, changes.length, exceptions.length]).toEqual(['SUCCESS', 1, 1])
     }
+  })
+})
+
+describe('many at once', () => {
+  it('leave connections for payments, also where each waits for the one before it', async () => {
+    const orderId = await newOrder()
+    const UTR = newUtr()
+    const other = new pg.Client({ connectionString: service.databaseUrl })
+    await other.connect()
+    await other.query('select pg_advisory_lock(hashtextextended($1, 0))', [UTR])
+    const reports = Promise.all(Array.from({ length: 50 }, () => notify(service, notification(orderId, { UTR }))))
+    const waits = `select from pg_locks where locktype = 'advisory' and not granted`
+    await expect.poll(async () => (await other.query(waits)).rowCount).toBeGreaterThan(0)
+    await newOrder()
+    await other.end()
+    expect((await reports).map(({ status }) => status)).toEqual(Array(50).fill(200))
+  })
+
+  it('are refused beyond what can wait, and may be sent again', async () => {
+    const narrow = await startService({ limits: { reports: { atOnce: 1, waiting: 10 } } })
+    const merchant = await newMerchant(narrow.db)
+    const { orderId } = (await post(narrow.app, CREATE, intentFields(merchant.mid), merchant.key)).body.data
+    const body = notification(orderId)
+    const statuses = (await Promise.all(Array.from({ length: 15 }, () => notify(narrow, body)))).map((it) => it.status)
+    expect(statuses.sort()).toEqual([...Array(10).fill(200), ...Array(5).fill(503)])
+    expect((await notify(narrow, body)).status).toBe(200)
   })
 })
 

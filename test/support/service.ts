@@ -48,6 +48,7 @@ const PATIENT: LimitChanges = {
     queryTimeoutMs: 10 * LIMITS.database.queryTimeoutMs,
   },
   inserts: { waitingMs: 10 * LIMITS.inserts.waitingMs },
+  reports: { waitingMs: 10 * LIMITS.reports.waitingMs },
   lateness: { operationsMs: 10 * LIMITS.lateness.operationsMs, pagesMs: Number.POSITIVE_INFINITY },
 }
 
