@@ -248,8 +248,10 @@ export const LIMITS = {
     qrImages: 1_000,
     /** The longest link makes an SVG of 117 kB: without a limit of bytes 1,000 of them were 117 MB. */
     qrImagesBytes: 8 * 1024 * 1024,
-    /** Images that wait to be drawn; the last of 100 waits for about 0.5 s. */
+    /** Images of one merchant that wait to be drawn; the last of 100 waits for about 0.5 s. */
     qrsWaiting: 100,
+    /** After 1.1 s the caller has received 503: drawing the image then would keep the merchant's next ones waiting. */
+    qrWaitingMs: 1_000,
     /** How long a browser or proxy may keep a QR, so that one is not shown for much longer than it may be paid. */
     qrMaxAgeSeconds: 30,
   },

@@ -7,15 +7,21 @@ export const qrName = (orderId: string, type: string) => `${orderId} ${type}`
 
 export type QrMemory = ReturnType<typeof createQrMemory>
 
+/** An image that waits to be drawn. */
+type Waiting = { draw: () => void; refuse: () => void; since: number }
+
 /**
- * Remembers the images that were asked for most recently, because browsers, proxies and attackers ask for the same one again.
- * Drawing one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop. Whether an image
- * may still be shown is for the caller to ask.
+ * Remembers the images that were asked for most recently, because browsers, proxies and attackers ask for the same one again. Drawing
+ * one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop. Merchants take turns,
+ * so that one with many orders at once delays neither the answers nor the customers of another. Whether an image may still
+ * be shown is for the caller to ask.
  */
-export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting }: Limits['pages']) {
+export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting, qrWaitingMs }: Limits['pages']) {
   const images = new Map<string, Buffer>()
-  const waiting = new Map<string, Promise<Buffer>>()
-  let lastTurn: Promise<unknown> = Promise.resolve()
+  const asked = new Map<string, Promise<Buffer>>()
+  /** By merchant; each has at least one, or its turn has just come. */
+  const waiting = new Map<string, Waiting[]>()
+  let drawing = false
   let bytes = 0
 
   function remember(name: string, image: Buffer) {
@@ -29,33 +35,68 @@ export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting }: Limits['
     }
   }
 
-  async function drawInTurn(name: string, draw: () => Buffer, turn: Promise<unknown>): Promise<Buffer> {
-    await turn
-    await turnOfTheLoop()
-    waiting.delete(name)
-    const image = draw()
-    remember(name, image)
-    return image
+  async function drawInTurns() {
+    drawing = true
+    while (waiting.size > 0) {
+      for (const [mid, ofMerchant] of waiting) {
+        await turnOfTheLoop()
+        refuseLate(ofMerchant)
+        ofMerchant.shift()?.draw()
+        if (ofMerchant.length === 0) waiting.delete(mid)
+      }
+    }
+    drawing = false
+  }
+
+  /** They wait in the order in which they came. */
+  function refuseLate(ofMerchant: Waiting[]) {
+    const oldest = performance.now() - qrWaitingMs
+    while (ofMerchant[0] && ofMerchant[0].since < oldest) ofMerchant.shift()?.refuse()
+  }
+
+  function drawLater(name: string, mid: string, draw: () => Buffer): Promise<Buffer> {
+    const drawn = new Promise<Buffer>((resolve, reject) => {
+      const one: Waiting = {
+        draw() {
+          asked.delete(name)
+          try {
+            const image = draw()
+            remember(name, image)
+            resolve(image)
+          } catch (error) {
+            reject(error)
+          }
+        },
+        refuse() {
+          asked.delete(name)
+          reject(unavailable())
+        },
+        since: performance.now(),
+      }
+      const ofMerchant = waiting.get(mid)
+      if (ofMerchant) ofMerchant.push(one)
+      else waiting.set(mid, [one])
+    })
+    asked.set(name, drawn)
+    if (!drawing) void drawInTurns()
+    return drawn
   }
 
   return {
     /**
-     * The image named `name`, which is drawn where it is not remembered. 503 when too many wait to be drawn, unless
-     * `mayWait`: then it waits behind all of them.
+     * The image named `name` of an order of `mid`, which is drawn where it is not remembered. 503 when too many of that
+     * merchant wait to be drawn, unless `mayWait`: then it waits behind all of them.
      */
-    async imageOf(name: string, draw: () => Buffer, { mayWait = false } = {}): Promise<Buffer> {
+    async imageOf(name: string, mid: string, draw: () => Buffer, { mayWait = false } = {}): Promise<Buffer> {
       const image = images.get(name)
       if (image) {
         remember(name, image)
         return image
       }
-      const others = waiting.get(name)
+      const others = asked.get(name)
       if (others) return others
-      if (waiting.size >= qrsWaiting && !mayWait) throw unavailable()
-      const drawn = drawInTurn(name, draw, lastTurn)
-      waiting.set(name, drawn)
-      lastTurn = drawn.catch(() => undefined)
-      return drawn
+      if ((waiting.get(mid)?.length ?? 0) >= qrsWaiting && !mayWait) throw unavailable()
+      return drawLater(name, mid, draw)
     },
   }
 }

@@ -12,7 +12,7 @@ export type InsertOutcome =
 /** What pay page and QR need to know of an intent. */
 export type Checkout = Pick<
   Intent,
-  'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'payee' | 'redirectUrl' | 'createdAt' | 'expiresAt'
+  'mid' | 'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'payee' | 'redirectUrl' | 'createdAt' | 'expiresAt'
 > & { status: Status; utr: string | null; merchantDisabled: boolean }
 
 /** What an open page is told of its payment; `utr` is there once it is paid. */
@@ -60,15 +60,19 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
 
     /** The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
-      const { rows } = await db.query<IntentRow & { status: Status; utr: string | null; merchant_disabled: boolean }>(
-        `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as merchant_disabled
+      const { rows } = await db.query<
+        IntentRow & { mid: string; status: Status; utr: string | null; merchant_disabled: boolean }
+      >(
+        `select ${INTENT}, i.mid, i.status, i.utr, m.disabled_at is not null as merchant_disabled
            from payment_intents i
            join merchants m using (mid)
           where i.order_id = $1`,
         [orderId],
       )
       const [row] = rows
-      return row && { ...toStored(row), status: row.status, utr: row.utr, merchantDisabled: row.merchant_disabled }
+      if (row === undefined) return undefined
+      const { mid, status, utr, merchant_disabled: merchantDisabled } = row
+      return { ...toStored(row), mid, status, utr, merchantDisabled }
     },
 
     /** The states of many intents in one look-up, by orderId; unknown ones are left out. */

@@ -14,6 +14,7 @@ const EXPIRY_MS = 15 * 60_000
 const GIVEN_UP_MS = EXPIRY_MS + 10 * 60_000
 
 const checkoutOf = (orderId: string): Checkout => ({
+  mid: 'CHAI_POINT',
   orderId,
   merchantOrderId: '1001',
   amount: 200,

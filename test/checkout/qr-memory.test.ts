@@ -9,11 +9,16 @@ const { qrImages: IMAGES, qrImagesBytes: BYTES, qrsWaiting: WAITING } = LIMITS.p
 function newMemory(imageBytes: number) {
   const memory = createQrMemory(LIMITS.pages)
   const drawn: string[] = []
-  const ask = (name: string) =>
-    memory.imageOf(name, () => {
-      drawn.push(name)
-      return Buffer.alloc(imageBytes, name)
-    })
+  const ask = (name: string, mid = 'A', options = {}) =>
+    memory.imageOf(
+      name,
+      mid,
+      () => {
+        drawn.push(name)
+        return Buffer.alloc(imageBytes, name)
+      },
+      options,
+    )
   return { memory, ask, drawn: () => drawn.splice(0) }
 }
 
@@ -41,7 +46,7 @@ describe('the memory of QR images', () => {
   it('refuses what would wait too long, and goes on after an image that could not be drawn', async () => {
     const { ask, drawn, memory } = newMemory(1_800)
     const failed = memory
-      .imageOf('faulty', () => {
+      .imageOf('faulty', 'A', () => {
         throw new Error('cannot be drawn')
       })
       .catch((error: Error) => error.message)
@@ -52,6 +57,30 @@ describe('the memory of QR images', () => {
     expect(refusals.length).toBe(200 - WAITING + 1)
     for (const refusal of refusals) expect(refusal).toMatchObject({ reason: { statusCode: 503 } })
     await expect(ask('faulty')).resolves.toBeInstanceOf(Buffer)
+  })
+
+  it('neither refuses nor delays the images of a merchant behind those of another one', async () => {
+    const { ask, drawn } = newMemory(1_800)
+    const many = Array.from({ length: 3 * WAITING }, (_, i) => ask(`A ${i}`, 'A', { mayWait: true }))
+    await Promise.all([ask('B 0', 'B'), ask('B 1', 'B')])
+    expect(drawn().length).toBeLessThanOrEqual(5)
+    await Promise.all(many)
+  })
+
+  it('does not draw what waited for longer than its caller', async () => {
+    const memory = createQrMemory({ ...LIMITS.pages, qrWaitingMs: 20 })
+    const drawn: number[] = []
+    const draw = (i: number) => () => {
+      const until = performance.now() + 5
+      while (performance.now() < until);
+      drawn.push(i)
+      return Buffer.alloc(1)
+    }
+    const asked = Array.from({ length: 50 }, (_, i) => memory.imageOf(`image ${i}`, 'A', draw(i), { mayWait: true }))
+    const refused = (await Promise.allSettled(asked)).filter(({ status }) => status === 'rejected')
+    expect(refused.length).toBeGreaterThan(30)
+    expect(drawn.length + refused.length).toBe(50)
+    for (const refusal of refused) expect(refusal).toMatchObject({ reason: { statusCode: 503 } })
   })
 
   it(`keeps the ${IMAGES} that were asked for last`, async () => {
