@@ -156,13 +156,13 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     for (const operation of OPERATIONS.pages) operation.register(pages, checkout)
     pageEvents(pages, checkout)
     if (config.sandbox) simulation(pages, checkout)
-  })
-
-  docsRoutes(app, {
-    publicUrl: config.publicUrl,
-    operations: Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat(),
-    takesNotifications,
-    sandbox: config.sandbox,
+    // A file of 1.5 MB takes about 1 ms to hand to the system, so a few hundred readers could keep payments waiting.
+    docsRoutes(pages, {
+      publicUrl: config.publicUrl,
+      operations: Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat(),
+      takesNotifications,
+      sandbox: config.sandbox,
+    })
   })
 
   metrics.acquirersConfigured(takesNotifications ? 1 : 0)
@@ -187,6 +187,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
       dynamicQr: createDynamicQr(publicUrl, checkout.images),
       settlements: createSettlementReader({ db, listDb, replicaDb }, limits),
       listLimits: limits.lists,
+      cancellationLimits: limits.cancellations,
       isLinked,
       findKey,
     }

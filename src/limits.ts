@@ -159,6 +159,17 @@ export const LIMITS = {
     deadlockRetries: 5,
   },
 
+  /** Orders that their merchants close. */
+  cancellations: {
+    /** Those that have a connection: each of them is a transaction of its own. */
+    atOnce: 4,
+    /**
+     * Of one merchant, under way or waiting; one more gets 503 at once. With 1,500 of one merchant at once the pool was
+     * full, and two thirds of the others' creates were 503.
+     */
+    ofMerchant: 100,
+  },
+
   /** What the bank, the operator or the sandbox says of payments. */
   reports: {
     /**

@@ -1,5 +1,7 @@
-import { badRequest, orderNotFound, paymentSuccessful } from '../errors.ts'
+import { fewAtOnce } from '../db/few-at-once.ts'
+import { badRequest, orderNotFound, paymentSuccessful, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
+import type { Limits } from '../limits.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
 import { PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
 import type { Intents } from './intents.ts'
@@ -16,13 +18,36 @@ export const cancelPayment = operation({
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   answer: PAYMENT_STATUS,
-  handle: ({ intents, now }: { intents: Pick<Intents, 'cancel'>; now: () => Date }) => {
+  handle: ({ intents, now, cancellationLimits: { atOnce, ofMerchant } }: Dependencies) => {
+    const inTurn = fewAtOnce(atOnce)
+    /** Cancellations under way or waiting, by merchant. */
+    const underWay = new Map<string, number>()
+
+    async function cancel(mid: string, orderId: string) {
+      const others = underWay.get(mid) ?? 0
+      if (others >= ofMerchant) throw unavailable()
+      underWay.set(mid, others + 1)
+      try {
+        return await inTurn(() => intents.cancel(mid, orderId, now()))
+      } finally {
+        const left = (underWay.get(mid) ?? 1) - 1
+        if (left > 0) underWay.set(mid, left)
+        else underWay.delete(mid)
+      }
+    }
+
     return async ({ body, caller }) => {
       const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await intents.cancel(mid, body.order_id, now())
+      const payment = await cancel(mid, body.order_id)
       if (!payment) throw orderNotFound()
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
       return toPaymentStatus(payment, body.order_id, now())
     }
   },
 })
+
+type Dependencies = {
+  intents: Pick<Intents, 'cancel'>
+  now: () => Date
+  cancellationLimits: Limits['cancellations']
+}

@@ -44,7 +44,7 @@ describe('payments beside the pay pages of another merchant', () => {
     for (const file of ['qr.png', 'qr.svg']) expect((await get(service, `${order.page}/${file}`)).statusCode).toBe(410)
   }, 60_000)
 
-  it('are still taken when pages, QRs and events are refused already, in words for people', async () => {
+  it('are still taken when pages, QRs, events and documents are refused already, in words for people', async () => {
     const tooLateForPages = { pagesMs: Number.NEGATIVE_INFINITY, operationsMs: Number.POSITIVE_INFINITY }
     const service = await startService({ limits: { lateness: tooLateForPages } })
     const { page, key, mid } = await newOrder(service)
@@ -52,6 +52,9 @@ describe('payments beside the pay pages of another merchant', () => {
       [page, `${page}/qr.png`, `${page}/qr.svg`, `${page}/events`].map((url) => get(service, url)),
     )
     expect([refused, ...others].map((answer) => answer?.statusCode)).toEqual([503, 503, 503, 503])
+    for (const file of ['/docs/swagger-ui-bundle.js', '/docs/merchant', '/openapi.json']) {
+      expect((await get(service, file)).statusCode).toBe(503)
+    }
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
     expect(refused?.headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',

@@ -135,3 +135,22 @@ describe('refusals', () => {
     expect((await asOther({})).body).toEqual(refusal(400, 'mid is required; order_id is required'))
   })
 })
+
+it('is 503 at once where too many of one merchant wait, and costs none of those that do', async () => {
+  const crowded = await startService({ limits: { cancellations: { atOnce: 1, ofMerchant: 3 } } })
+  const own = await newMerchant(crowded.db)
+  const order_id = unique('order-')
+  await post(crowded.app, CREATE, intentFields(own.mid, { order_id }), own.key)
+  const cancelHere = () => post(crowded.app, CANCEL, { mid: own.mid, order_id }, own.key)
+  const blocker = await crowded.db.connect()
+  try {
+    await blocker.query('begin')
+    await blocker.query('select from payment_intents where mid = $1 for update', [own.mid])
+    const waiting = Array.from({ length: 3 }, cancelHere)
+    await expect.poll(async () => (await cancelHere()).status).toBe(503)
+    await blocker.query('commit')
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200])
+  } finally {
+    blocker.release(true)
+  }
+})
