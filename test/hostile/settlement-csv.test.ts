@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/db/pool.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
 import { SettlementFileError } from '../../src/settlements/csv.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { readBatches } from '../../src/settlements/read-batches.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { unique } from '../support/service.ts'
 
 const COLUMNS = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date', 'created_at'] as const
@@ -181,7 +181,7 @@ describe('a generated settlement file on PostgreSQL', () => {
   beforeAll(async () => {
     const database = await createTestDatabase()
     drop = database.drop
-    db = createPool({ url: database.url, size: 2, log: { warn: () => undefined }, queryTimeoutMs: 0 })
+    db = testPool(database.url, 2)
   })
   afterAll(async () => {
     await db.end()

@@ -5,10 +5,9 @@ import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
-import { createTestDatabase } from '../support/database.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, type Key, newMerchant } from '../support/service.ts'
 
@@ -19,7 +18,7 @@ let mid: string
 let key: Key
 beforeAll(async () => {
   ;({ url, drop } = await createTestDatabase())
-  db = createPool({ url, size: 2, log: pino({ level: 'silent' }) })
+  db = testPool(url, 2)
   ;({ mid, key } = await newMerchant(db))
 })
 afterAll(async () => {

@@ -1,7 +1,6 @@
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
-import { createTestDatabase } from '../support/database.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, newMerchant, refusal } from '../support/service.ts'
 
@@ -14,7 +13,7 @@ let drop: () => Promise<void>
 beforeAll(async () => {
   const database = await createTestDatabase()
   drop = database.drop
-  db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }) })
+  db = testPool(database.url, 2)
   servers = await Promise.all([startServerProcess(database.url), startServerProcess(database.url)])
 })
 afterAll(async () => {

@@ -2,11 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/db/pool.ts'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
@@ -45,7 +44,7 @@ let partner: { pid: string; key: Key }
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }) })
+  db = testPool(database.url, 2)
   role = `canary_${randomBytes(6).toString('hex')}`
   await db.query(`create role ${role} login superuser password '${SECRETS.databasePassword}'`)
   const own = new URL(database.url)

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/db/pool.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
 import { SettlementFileError } from '../../src/settlements/csv.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { unique } from '../support/service.ts'
 
 const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date'
@@ -16,7 +16,7 @@ let drop: () => Promise<void>
 beforeAll(async () => {
   const database = await createTestDatabase()
   drop = database.drop
-  db = createPool({ url: database.url, size: 5, log: { warn: () => undefined }, queryTimeoutMs: 0 })
+  db = testPool(database.url, 5)
 })
 
 afterAll(async () => {

@@ -1,10 +1,9 @@
 import { type IncomingMessage, request } from 'node:http'
 import pg from 'pg'
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/db/pool.ts'
 import { createSettlements } from '../../src/settlements/settlements.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, form, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
 
@@ -33,7 +32,7 @@ const mids: Record<string, string> = {}
 beforeAll(async () => {
   const database = await createTestDatabase()
   drop = database.drop
-  db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }), queryTimeoutMs: 0 })
+  db = testPool(database.url, 2)
   // No statistics but those that are asked for. What is made anew below takes a third of the time at the end.
   await db.query(
     `alter table settlements set (autovacuum_enabled = off);

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { get as httpGet, type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
-import { createTestDatabase } from '../support/database.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
 
@@ -26,7 +25,7 @@ beforeAll(async () => {
   const database = await createTestDatabase()
   drop = database.drop
   databaseUrl = database.url
-  db = createPool({ url: database.url, size: 2, log: pino({ level: 'silent' }), queryTimeoutMs: 0 })
+  db = testPool(database.url, 2)
   server = await startServerProcess(database.url)
   merchant = await newMerchant(db)
   const { mid } = merchant

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
+import { createPool, type Database } from '../../src/db/pool.ts'
 import { databaseUrl, TEMPLATE } from './database-url.ts'
 
 /** A migrated, empty database of its own for a test file. With `empty` it is not even migrated. */
@@ -13,6 +14,11 @@ export async function createTestDatabase(
     url: databaseUrl(inject('adminUrl'), name),
     drop: () => asAdmin(`drop database ${name} with (force)`),
   }
+}
+
+/** A test's own connections, without the limits of requests: a busy machine takes seconds for a new one. */
+export function testPool(url: string, size: number): Database {
+  return createPool({ url, size, log: { warn: () => undefined }, queryTimeoutMs: 0, connectTimeoutMs: 30_000 })
 }
 
 async function asAdmin(sql: string): Promise<void> {
