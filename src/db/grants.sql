@@ -8,5 +8,7 @@ grant select on schema_migrations, merchants, partner_merchants, access_keys, se
 -- can end the time to pay; whoever may set the status gains nothing by it. The right to update a column is also what
 -- `for no key update` asks for.
 grant select, insert, update (status, utr, expires_at) on payment_intents to upi_service;
+-- The count of enquiries; the link and whose it is stay as the acquirer gave them.
+grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions to upi_service;

@@ -8,7 +8,7 @@ import type { Intent } from './intent.ts'
 import type { ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
 
 /** Who told us. */
-export type ReportReason = 'notification' | 'operator' | 'sandbox'
+export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
 
 /** Who told us, and when; of an operator also their name and note. */
 export type Source = { reason: ReportReason; now: Date; toldBy?: string; note?: string | undefined }

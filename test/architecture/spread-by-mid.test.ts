@@ -257,7 +257,14 @@ describe('the schema', () => {
       [SMALL_TABLES],
     )
     expect(new Set(rows.map(({ table }) => table))).toEqual(
-      new Set(['payment_attempts', 'payment_changes', 'payment_exceptions', 'payment_intents', 'settlements']),
+      new Set([
+        'acquirer_intents',
+        'payment_attempts',
+        'payment_changes',
+        'payment_exceptions',
+        'payment_intents',
+        'settlements',
+      ]),
     )
     expect(rows.filter(({ first }) => first !== 'mid')).toEqual([])
   })
@@ -273,7 +280,7 @@ describe('the schema', () => {
       [SMALL_TABLES],
     )
     expect(rows).toEqual(
-      ['payment_attempts_intent_fkey', 'payment_changes_intent_fkey'].map((name) => ({
+      ['acquirer_intents_intent_fkey', 'payment_attempts_intent_fkey', 'payment_changes_intent_fkey'].map((name) => ({
         name,
         own: 'mid',
         other: 'mid',
