@@ -1,7 +1,9 @@
 import { Readable } from 'node:stream'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { keepUnreadable, paymentNotification, requireSignature } from './acquirer/payment-notification.ts'
+import { createAcquirers } from './acquirer/acquirers.ts'
+import { paymentNotification } from './acquirer/direct.ts'
+import { takeNotifications } from './acquirer/notification.ts'
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
 import { createKeyFinder } from './auth/find-keys.ts'
@@ -31,12 +33,15 @@ import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { createRequestLog } from './http/request-log.ts'
 import { LIMITS, type Limits } from './limits.ts'
+import { createMerchants } from './merchants/merchants.ts'
 import { createPartners } from './merchants/partners.ts'
 import type { Metrics } from './metrics.ts'
 import { cancelPayment } from './payments/cancel-payment.ts'
 import { checkPaymentStatus } from './payments/check-payment-status.ts'
 import { createOrderRequest } from './payments/create-order-request.ts'
 import { createPaymentIntent } from './payments/create-payment-intent.ts'
+import { createEnquiries } from './payments/enquiries.ts'
+import type { IssuedLink } from './payments/intent.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
@@ -49,6 +54,7 @@ export type Dependencies = {
     | 'publicUrl'
     | 'intentExpiryMinutes'
     | 'acquirerSecrets'
+    | 'setu'
     | 'sandbox'
     | 'trustProxy'
     | 'rateLimitPerMinute'
@@ -83,7 +89,12 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const isLinked = rememberBriefly(createPartners(db).isLinked, limits.lookUps)
   const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db), limits.lookUps), limits.lookUps)
 
-  const workers = startWorkers({ intents, log, now, limits })
+  const acquirers = createAcquirers(
+    { direct: config.acquirerSecrets, setu: config.setu },
+    { log, onCall: metrics.acquirerCall, limits: limits.acquirers },
+  )
+  const { issuers } = acquirers
+  const workers = startWorkers({ intents, enquiries: createEnquiries(db), reports, issuers, log, now, limits })
   const requestLog = createRequestLog(log, metrics)
   const errorHandling = {
     log,
@@ -126,10 +137,13 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     if (payload instanceof Readable) streamAlone(reply.raw)
     done()
   })
-  app.addHook('preClose', async () => workers.stop())
+  app.addHook('preClose', workers.stop)
   registerErrorHandling(app, errorHandling)
   registerPatience(app, isOutage, limits.patience)
-  registerAnswerDeadline(app, limits.answer.ms)
+  // A merchant's acquirer may have to be asked for a link.
+  const asksAcquirer = ({ caller }: FastifyRequest) =>
+    caller?.kind === 'merchant' && issuers.has(caller.merchant.acquirer)
+  registerAnswerDeadline(app, limits.answer.ms, (request) => (asksAcquirer(request) ? limits.acquirers.requestMs : 0))
   await registerInput(app, limits.body)
 
   const checkout = {
@@ -142,12 +156,12 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     sandbox: config.sandbox,
     limits: limits.pages,
   }
-  const takesNotifications = config.acquirerSecrets.length > 0
+  const takesNotifications = acquirers.notifications.length > 0
   const latenessMs = measureLateness(app, limits.lateness)
 
   const health = {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-    warnings: config.warnings,
+    warnings: async () => [...config.warnings, ...acquirers.warningsOf(await createMerchants(db).acquirers())],
   }
   for (const operation of OPERATIONS.health) operation.register(app, health)
 
@@ -165,12 +179,10 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     })
   })
 
-  metrics.acquirersConfigured(takesNotifications ? 1 : 0)
-  if (takesNotifications) {
+  metrics.acquirersConfigured(acquirers.notifications.length)
+  for (const notifications of acquirers.notifications) {
     await app.register(async (acquirer) => {
-      requireSignature(acquirer, { secrets: config.acquirerSecrets, now, fieldLimit: limits.body.fields })
-      keepUnreadable(acquirer, { reports, now })
-      for (const operation of OPERATIONS.acquirer) operation.register(acquirer, { reports, now })
+      takeNotifications(acquirer, notifications, { reports, now, fieldLimit: limits.body.fields })
     })
   }
 
@@ -190,6 +202,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
       cancellationLimits: limits.cancellations,
       isLinked,
       findKey,
+      issuerOf: acquirers.issuerOf,
+      closeIssued: (link: IssuedLink) => issuers.get(link.acquirer)?.close(link),
     }
     for (const operation of OPERATIONS.v1) operation.register(v1, ofMerchantsAndPartners)
   })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import * as z from 'zod'
+import type { SetuSettings } from './acquirer/setu.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -46,10 +47,31 @@ function isNetwork(text: string): boolean {
   return bits > 0 && rest.length === 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits))
 }
 
+const SETU_SECRET_RULE = 'must be one or several secrets of 20 to 50 letters and digits each, joined by commas'
+
+const setuSecrets = z
+  .string()
+  .transform((list) => list.split(',').map((secret) => secret.trim()))
+  .refine((list) => list.every((secret) => /^[A-Za-z0-9]{20,50}$/.test(secret)), SETU_SECRET_RULE)
+
+/** Credentials travel there, so only this machine is called without TLS. */
+const secureUrl = z
+  .string()
+  .refine(
+    (text) => URL.canParse(text) && /^(https:|http:\/\/(127\.0\.0\.1|localhost)[:/])/.test(text),
+    'must be an https URL',
+  )
+  .transform((text) => text.replace(/\/+$/, ''))
+
 const DatabaseVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
   DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(10),
+  SETU_API_URL: secureUrl.default('https://umap.setu.co'),
+  SETU_LOGIN_URL: secureUrl.default('https://accountservice.setu.co/v1/users/login'),
+  SETU_CLIENT_ID: z.string().optional(),
+  SETU_CLIENT_SECRET: z.string().optional(),
+  SETU_NOTIFICATION_SECRETS: setuSecrets.optional(),
 })
 
 const ServiceVariables = DatabaseVariables.extend({
@@ -70,7 +92,17 @@ const ServiceVariables = DatabaseVariables.extend({
 })
 
 /** Variables that may also come as NAME_FILE: the path of a file that holds the value, as Docker secrets do. */
-const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_MIGRATE_URL', 'DATABASE_READ_URL', 'ACQUIRER_SECRETS']
+const SECRET_VARIABLES = [
+  'DATABASE_URL',
+  'DATABASE_MIGRATE_URL',
+  'DATABASE_READ_URL',
+  'ACQUIRER_SECRETS',
+  'SETU_API_URL',
+  'SETU_LOGIN_URL',
+  'SETU_CLIENT_ID',
+  'SETU_CLIENT_SECRET',
+  'SETU_NOTIFICATION_SECRETS',
+]
 
 /** Such a service takes orders and never learns that one is paid. It may be intended for a trial, but not in production. */
 const LEARNS_OF_NO_PAYMENT =
@@ -100,8 +132,9 @@ export function readConfig(environment: Environment) {
   if (variables.PORT === variables.OPS_PORT && variables.PORT !== 0) {
     throw new Error(`PORT and OPS_PORT are both ${variables.PORT}: give OPS_PORT another one`)
   }
+  const database = databaseConfig(variables)
   return Object.freeze({
-    ...databaseConfig(variables),
+    ...database,
     host: variables.HOST,
     port: variables.PORT,
     publicUrl: variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`,
@@ -115,7 +148,7 @@ export function readConfig(environment: Environment) {
     shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,
     acquirerSecrets: variables.ACQUIRER_SECRETS,
     sandbox: variables.SANDBOX === 'on',
-    warnings: production && variables.ACQUIRER_SECRETS.length === 0 ? [LEARNS_OF_NO_PAYMENT] : [],
+    warnings: production && variables.ACQUIRER_SECRETS.length === 0 && !database.setu ? [LEARNS_OF_NO_PAYMENT] : [],
   })
 }
 
@@ -124,7 +157,30 @@ function databaseConfig(variables: z.output<typeof DatabaseVariables>) {
     databaseUrl: variables.DATABASE_URL,
     databaseMigrateUrl: variables.DATABASE_MIGRATE_URL ?? variables.DATABASE_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
+    setu: setuSettings(variables),
   })
+}
+
+/** All three of its credentials, or none: with some of them no payment could be taken, or none be heard of. */
+function setuSettings(variables: z.output<typeof DatabaseVariables>): SetuSettings | undefined {
+  const credentials = {
+    SETU_CLIENT_ID: variables.SETU_CLIENT_ID,
+    SETU_CLIENT_SECRET: variables.SETU_CLIENT_SECRET,
+    SETU_NOTIFICATION_SECRETS: variables.SETU_NOTIFICATION_SECRETS,
+  }
+  const { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS } = credentials
+  if (!SETU_CLIENT_ID && !SETU_CLIENT_SECRET && !SETU_NOTIFICATION_SECRETS) return undefined
+  if (SETU_CLIENT_ID && SETU_CLIENT_SECRET && SETU_NOTIFICATION_SECRETS) {
+    return {
+      apiUrl: variables.SETU_API_URL,
+      loginUrl: variables.SETU_LOGIN_URL,
+      clientId: SETU_CLIENT_ID,
+      clientSecret: SETU_CLIENT_SECRET,
+      notificationSecrets: SETU_NOTIFICATION_SECRETS,
+    }
+  }
+  const missing = Object.entries(credentials).flatMap(([name, value]) => (value ? [] : name))
+  throw new Error(`To take payments through Setu, set ${missing.join(' and ')} too`)
 }
 
 function parse<S extends z.ZodType>(schema: S, environment: Environment): z.output<S> {

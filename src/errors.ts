@@ -80,6 +80,10 @@ export const paymentSuccessful = () => new Failure('conflict', 'Payment already 
 export const notificationUnsigned = () =>
   new Failure('unauthorized', 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
 
+/** The same for a notification of Setu. */
+export const setuUnsigned = () =>
+  new Failure('unauthorized', 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body')
+
 /** 409: the notification contradicts what we know; `kind` says how, in words. */
 export const notificationRefused = (kind: 'amount differs' | 'UTR of another order') =>
   new Failure(

@@ -183,6 +183,22 @@ export const LIMITS = {
     waitingMs: 900,
   },
 
+  /** Acquirers that make their own links, and are asked for one before an intent is stored. */
+  acquirers: {
+    /** Longest wait for one answer. */
+    callMs: 3_000,
+    /** Longest wait for all that a request needs: a log-in, the call, and both again when the token was refused. */
+    requestMs: 5_000,
+    /** Of one acquirer, in one instance; one more is refused at once. A dead acquirer then holds 64 requests, not all. */
+    callsUnderWay: 64,
+    /** Usual answers have 2 kB. */
+    answerBytes: 64 * 1024,
+    /** Questions about payments that are asked at once: acquirers ask for few, and never in batches. */
+    enquiriesAtOnce: 4,
+    /** Longest pause between two looks for questions that are due. Those of a new intent are never due sooner. */
+    enquiryPauseMs: 60_000,
+  },
+
   /** Signed notifications that could not be read. */
   unreadable: {
     /** Anyone who can sign could fill the disk with them. A fault of the acquirer's software shows in the first ones. */

@@ -65,6 +65,12 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     registers,
   })
   for (const [kind, start] of Object.entries(NO_EXCEPTIONS)) exceptions.inc({ kind }, start)
+  const acquirerCalls = new Counter({
+    name: 'acquirer_calls_total',
+    help: 'Calls of acquirers that make their own links, by call and outcome; refused is the set-up, which has to be mended',
+    labelNames: ['acquirer', 'call', 'outcome'],
+    registers,
+  })
   const acquirers = new Gauge({
     name: 'payment_acquirers_configured',
     help: 'Acquirers that can tell this service of payments; with 0 every order stays unpaid',
@@ -99,10 +105,13 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     registry,
     request(route: string, status: number, durationMs: number) {
       requestsOf(route, status).observe(durationMs / 1000)
-      if (route === '/acquirer/paymentNotification' && REFUSALS.has(status)) refused.inc({ status })
+      if (route.startsWith('/acquirer/') && REFUSALS.has(status)) refused.inc({ status })
     },
     paymentException(kind: ExceptionKind) {
       exceptions.inc({ kind })
+    },
+    acquirerCall(acquirer: string, call: string, outcome: string) {
+      acquirerCalls.inc({ acquirer, call, outcome })
     },
     acquirersConfigured(count: number) {
       acquirers.set(count)

@@ -48,6 +48,11 @@ export function toDecimalText(amount: number): string {
   return `${amount}.00`
 }
 
+/** Whole paise as decimal text: 20000 is `200.00`. */
+export function paiseToDecimalText(paise: number): string {
+  return `${Math.floor(paise / 100)}.${String(paise % 100).padStart(2, '0')}`
+}
+
 /** For merchants: 200 is `200`. */
 export function toPlainText(amount: number): string {
   return String(amount)

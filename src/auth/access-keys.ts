@@ -27,7 +27,8 @@ const LISTING = `
   public_key as "publicKey", mid, pid, label, created_at as "createdAt", revoked_at as "revokedAt"`
 
 const KEY_AND_OWNER = `
-  select k.public_key, k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.created_at, m.disabled_at
+  select k.public_key, k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.acquirer,
+         m.acquirer_merchant_id, m.created_at, m.disabled_at
     from access_keys k
     left join merchants m on m.mid = k.mid`
 
@@ -99,6 +100,8 @@ type KeyRow = {
   vpa: string
   mcc: string
   dynamic_qr: Merchant['dynamicQr']
+  acquirer: string
+  acquirer_merchant_id: string | null
   created_at: Date
   disabled_at: Date | null
 }
@@ -109,6 +112,19 @@ function toAccessKey(row: KeyRow): AccessKey {
 
 function toCaller(row: KeyRow): Caller {
   if (row.pid !== null) return { kind: 'partner', pid: row.pid }
-  const { mid, name, vpa, mcc, dynamic_qr: dynamicQr, created_at: createdAt, disabled_at: disabledAt } = row
-  return { kind: 'merchant', merchant: { mid, name, vpa, mcc, dynamicQr, createdAt, disabledAt } }
+  const { mid, name, vpa, mcc, acquirer } = row
+  return {
+    kind: 'merchant',
+    merchant: {
+      mid,
+      name,
+      vpa,
+      mcc,
+      dynamicQr: row.dynamic_qr,
+      acquirer,
+      acquirerMerchantId: row.acquirer_merchant_id,
+      createdAt: row.created_at,
+      disabledAt: row.disabled_at,
+    },
+  }
 }

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { unavailable } from '../errors.ts'
 
 declare module 'fastify' {
@@ -8,15 +8,19 @@ declare module 'fastify' {
 }
 
 /**
- * Answers every request to `app` within `limitMs`, whatever its handler waits for; a patient request may take longer, see
- * patience.ts. The handler is not stopped.
+ * Answers every request to `app` within `limitMs` and what `moreMs` grants it, whatever its handler waits for; a patient
+ * request may take longer, see patience.ts. The handler is not stopped.
  */
-export function registerAnswerDeadline(app: FastifyInstance, limitMs: number) {
+export function registerAnswerDeadline(
+  app: FastifyInstance,
+  limitMs: number,
+  moreMs: (request: FastifyRequest) => number,
+) {
   app.decorateRequest('answerTimer', undefined)
   // Not in an earlier hook, because the client decides how long its body takes. Hooks with a callback: an async hook costs a promise.
   app.addHook('preHandler', (request, reply, done) => {
     const patienceMs = (request.patience?.until ?? 0) - performance.now()
-    request.answerTimer = setTimeout(refuseLate, Math.max(limitMs, patienceMs), reply)
+    request.answerTimer = setTimeout(refuseLate, Math.max(limitMs + moreMs(request), patienceMs), reply)
     done()
   })
   app.addHook('onResponse', (request, _reply, done) => {

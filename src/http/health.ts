@@ -34,7 +34,7 @@ export const readyz = operation({
     return async () => {
       const reason = await unreadyReason()
       if (reason !== undefined) throw notReady(reason)
-      return { warnings }
+      return { warnings: await warnings() }
     }
   },
 })
@@ -43,5 +43,5 @@ type Readiness = {
   /** Why the service should receive no requests now; undefined when it is ready. */
   unreadyReason: () => Promise<string | undefined>
   /** Faults of the configuration with which the service still works. */
-  warnings: string[]
+  warnings: () => Promise<string[]>
 }

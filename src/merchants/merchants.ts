@@ -8,30 +8,38 @@ export type Merchant = {
   /** Merchant category code, 4 digits. */
   mcc: string
   dynamicQr: 'link' | 'image'
+  /** Through whom the money comes: a name of acquirer/acquirers.ts. */
+  acquirer: string
+  /** Its own identifier of the merchant, where it has one. */
+  acquirerMerchantId: string | null
   createdAt: Date
   disabledAt: Date | null
 }
 
-export type MerchantFields = Pick<Merchant, 'name' | 'vpa' | 'mcc' | 'dynamicQr'>
+export type MerchantFields = Pick<Merchant, 'name' | 'vpa' | 'mcc' | 'dynamicQr'> & {
+  acquirer?: string | undefined
+  acquirerMerchantId?: string | undefined
+}
 
 /** A field that is absent is not changed. */
 export type MerchantChanges = { [K in keyof MerchantFields]?: MerchantFields[K] | undefined }
 
 const MERCHANT = `
-  mid, name, vpa, mcc, dynamic_qr as "dynamicQr", created_at as "createdAt", disabled_at as "disabledAt"`
+  mid, name, vpa, mcc, dynamic_qr as "dynamicQr", acquirer, acquirer_merchant_id as "acquirerMerchantId",
+  created_at as "createdAt", disabled_at as "disabledAt"`
 
 /** The merchants. No merchant is ever deleted: its intents and settlements stay, so it is disabled. */
 export function createMerchants(db: Queryable) {
   return {
-    /** The stored merchant; undefined when the mid is taken. */
+    /** The stored merchant, of the acquirer `direct` where none is named; undefined when the mid is taken. */
     async add(merchant: MerchantFields & { mid: string }, now: Date): Promise<Merchant | undefined> {
-      const { mid, name, vpa, mcc, dynamicQr } = merchant
+      const { mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId } = merchant
       const { rows } = await db.query<Merchant>(
-        `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
-         values ($1, $2, $3, $4, $5, $6)
+        `insert into merchants (mid, name, vpa, mcc, dynamic_qr, acquirer, acquirer_merchant_id, created_at)
+         values ($1, $2, $3, $4, $5, coalesce($6, 'direct'), $7, $8)
          on conflict (mid) do nothing
          returning ${MERCHANT}`,
-        [mid, name, vpa, mcc, dynamicQr, now],
+        [mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, now],
       )
       return rows[0]
     },
@@ -43,16 +51,26 @@ export function createMerchants(db: Queryable) {
     },
 
     /** The merchant after the change; undefined when the mid is unknown. */
-    async update(mid: string, { name, vpa, mcc, dynamicQr }: MerchantChanges): Promise<Merchant | undefined> {
+    async update(mid: string, changes: MerchantChanges): Promise<Merchant | undefined> {
+      const { name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId } = changes
       const { rows } = await db.query<Merchant>(
         `update merchants
             set name = coalesce($2, name), vpa = coalesce($3, vpa), mcc = coalesce($4, mcc),
-                dynamic_qr = coalesce($5, dynamic_qr)
+                dynamic_qr = coalesce($5, dynamic_qr), acquirer = coalesce($6, acquirer),
+                acquirer_merchant_id = coalesce($7, acquirer_merchant_id)
           where mid = $1
          returning ${MERCHANT}`,
-        [mid, name, vpa, mcc, dynamicQr],
+        [mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId],
       )
       return rows[0]
+    },
+
+    /** The acquirers of the merchants that are not disabled, in byte order. */
+    async acquirers(): Promise<string[]> {
+      const { rows } = await db.query<{ acquirer: string }>(
+        'select distinct acquirer from merchants where disabled_at is null order by 1',
+      )
+      return rows.map(({ acquirer }) => acquirer)
     },
 
     /** Stops a merchant taking payments. A repeat keeps the first moment. Undefined when the mid is unknown. */

@@ -4,6 +4,7 @@ import { operation } from '../http/operation.ts'
 import type { Limits } from '../limits.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
 import { PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
+import type { IssuedLink } from './intent.ts'
 import type { Intents } from './intents.ts'
 
 export const cancelPayment = operation({
@@ -18,7 +19,7 @@ export const cancelPayment = operation({
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   answer: PAYMENT_STATUS,
-  handle: ({ intents, now, cancellationLimits: { atOnce, ofMerchant } }: Dependencies) => {
+  handle: ({ intents, now, closeIssued, cancellationLimits: { atOnce, ofMerchant } }: Dependencies) => {
     const inTurn = fewAtOnce(atOnce)
     /** Cancellations under way or waiting, by merchant. */
     const underWay = new Map<string, number>()
@@ -40,6 +41,7 @@ export const cancelPayment = operation({
       const { mid } = authorizeMerchant(caller, body.mid)
       const payment = await cancel(mid, body.order_id)
       if (!payment) throw orderNotFound()
+      if (payment.toClose) closeIssued(payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
       return toPaymentStatus(payment, body.order_id, now())
     }
@@ -50,4 +52,6 @@ type Dependencies = {
   intents: Pick<Intents, 'cancel'>
   now: () => Date
   cancellationLimits: Limits['cancellations']
+  /** Tells the acquirer that its link is not to be paid, without waiting for it. */
+  closeIssued: (link: IssuedLink) => void
 }

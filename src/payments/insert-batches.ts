@@ -2,6 +2,7 @@ import type { Queryable } from '../db/pool.ts'
 import { DEADLOCK_DETECTED, hasState, isRefusedRow } from '../db/sqlstates.ts'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
+import { firstEnquiry } from './enquiries.ts'
 import type { Intent } from './intent.ts'
 
 type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
@@ -75,7 +76,7 @@ export function batchInserts(
 async function insertRows(db: Queryable, intents: Intent[], retries: number): Promise<Set<string>> {
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
   try {
-    const { rows } = await db.query<{ order_id: string }>(INSERT, [
+    const values = [
       intents.map((intent) => intent.mid),
       intents.map((intent) => intent.orderId),
       intents.map((intent) => intent.merchantOrderId),
@@ -92,7 +93,21 @@ async function insertRows(db: Queryable, intents: Intent[], retries: number): Pr
       intents.map((intent) => intent.expiresAt),
       intents.map((intent) => intent.idempotency?.key),
       intents.map((intent) => intent.idempotency?.fingerprint),
-    ])
+    ]
+    const issued = intents.filter((intent) => intent.issued)
+    const { rows } =
+      issued.length === 0
+        ? await db.query<{ order_id: string }>(INSERT, values)
+        : await db.query<{ order_id: string }>(INSERT_WITH_ISSUED, [
+            ...values,
+            issued.map((intent) => intent.orderId),
+            issued.map((intent) => intent.issued?.acquirer),
+            issued.map((intent) => intent.issued?.merchantId),
+            issued.map((intent) => intent.issued?.id),
+            issued.map((intent) => intent.issued?.reference),
+            issued.map((intent) => intent.issued?.link),
+            issued.map((intent) => firstEnquiry(intent)),
+          ])
     return new Set(rows.map((row) => row.order_id))
   } catch (error) {
     if (!hasState(error, DEADLOCK_DETECTED) || retries === 0) throw error
@@ -109,6 +124,19 @@ const INSERT = `
     $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::bytea[])
   on conflict do nothing
   returning order_id`
+
+/** One statement, so that an intent is never stored without its link. */
+const INSERT_WITH_ISSUED = `
+  with stored as (${INSERT}, mid), issued as (
+    insert into acquirer_intents
+      (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries, enquire_at)
+    select stored.mid, stored.order_id, acquirer, merchant_id, id, reference, link, 0, enquire_at
+      from stored
+      join unnest($17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::timestamptz[])
+             as prepared (order_id, acquirer, merchant_id, id, reference, link, enquire_at)
+        using (order_id)
+  )
+  select order_id from stored`
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0

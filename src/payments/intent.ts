@@ -10,6 +10,7 @@ import type { NewPayment } from './new-payment.ts'
  * payment    money that a customer sends for an intent; the bank names it by a UTR
  * report     what the bank, the operator or the sandbox says of a payment: SUCCESS, FAIL or REJECT
  * change     what a report did to an intent: SUCCESS, once (payment_changes), or a failed attempt (payment_attempts)
+ * issued     what an acquirer that makes its own links has prepared for an intent: its link, with a `tr` of its own
  * exception  a report that the operator has to look into, because it contradicts what we know or comes too late
  */
 
@@ -19,7 +20,7 @@ export type Payee = { vpa: string; name: string; mcc: string }
 /** A request to be paid once. Amounts are whole rupees. */
 export type Intent = {
   mid: string
-  /** Ours: unguessable, time-ordered, 32 hex digits. It travels as the UPI parameter `tr`, which holds 35. */
+  /** Ours: unguessable, time-ordered, 32 hex digits. In our links it is the UPI parameter `tr`, which holds 35. */
   orderId: string
   /** The merchant's order_id, or our orderId where none was sent. */
   merchantOrderId: string
@@ -30,9 +31,14 @@ export type Intent = {
   payee: Payee
   createdAt: Date
   expiresAt: Date
+  /** Undefined where we make the links ourselves. */
+  issued?: IssuedLink | undefined
   /** How a retry is told from a new request; undefined where the merchant sent no Idempotency-Key. */
   idempotency: Idempotency | undefined
 }
+
+/** A link that an acquirer has made for one intent. `id` is its identifier there, `reference` the link's `tr`. */
+export type IssuedLink = { acquirer: string; merchantId: string; id: string; reference: string; link: string }
 
 /** `fingerprint` is the SHA-256 of the operation and its checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }

@@ -1,7 +1,7 @@
 import type { Queryable } from '../db/pool.ts'
 import { LIMITS } from '../limits.ts'
 import { batchInserts } from './insert-batches.ts'
-import { type Intent, isOrderId } from './intent.ts'
+import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
 import { givenUpUntil, type Status } from './outcome.ts'
 
 /** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
@@ -12,7 +12,16 @@ export type InsertOutcome =
 /** What pay page and QR need to know of an intent. */
 export type Checkout = Pick<
   Intent,
-  'mid' | 'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'payee' | 'redirectUrl' | 'createdAt' | 'expiresAt'
+  | 'mid'
+  | 'orderId'
+  | 'merchantOrderId'
+  | 'amount'
+  | 'note'
+  | 'payee'
+  | 'redirectUrl'
+  | 'createdAt'
+  | 'expiresAt'
+  | 'issued'
 > & { status: Status; utr: string | null; merchantDisabled: boolean }
 
 /** What an open page is told of its payment; `utr` is there once it is paid. */
@@ -34,7 +43,33 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
     return rowCount === 1
   }
 
+  /** The intent of the earlier request with the same Idempotency-Key, or why a new one is refused; undefined if neither. */
+  async function findEarlier({
+    mid,
+    merchantOrderId,
+    idempotency,
+    ...intent
+  }: Intent): Promise<InsertOutcome | undefined> {
+    const { rows } = await db.query<IntentRow & { idempotency_key: string | null; idempotency_fingerprint: Buffer }>(
+      `select ${INTENT}, i.idempotency_key, i.idempotency_fingerprint
+         from payment_intents i
+         left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+        where i.mid = $1 and (i.merchant_order_id = $2 or i.order_id = $2 or i.idempotency_key = $3)`,
+      [mid, merchantOrderId, idempotency?.key],
+    )
+    const repeated = rows.find((row) => idempotency !== undefined && row.idempotency_key === idempotency.key)
+    if (repeated === undefined || idempotency === undefined) {
+      return rows.length > 0 ? { refused: 'order id exists' } : undefined
+    }
+    if (!repeated.idempotency_fingerprint.equals(idempotency.fingerprint)) {
+      return { refused: 'idempotency key was used for another request' }
+    }
+    return { intent: { ...intent, mid, idempotency, ...toStored(repeated) } }
+  }
+
   return {
+    findEarlier,
+
     /**
      * Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. An orderId of ours
      * counts as taken too: findStatus could not tell the two orders apart. That check needs no constraint, because nobody
@@ -44,18 +79,7 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
       if (!(await isOrderIdOfAnother(intent)) && (await store(intent))) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
       // `on conflict` does not say which constraint refused the row, and that statement may not see the row in its way: ask again.
-      const { rows } = await db.query<IntentRow & { idempotency_fingerprint: Buffer }>(
-        `select ${INTENT}, i.idempotency_fingerprint
-           from payment_intents i
-          where i.mid = $1 and i.idempotency_key = $2`,
-        [intent.mid, intent.idempotency.key],
-      )
-      const [row] = rows
-      if (row === undefined) return { refused: 'order id exists' }
-      if (!row.idempotency_fingerprint.equals(intent.idempotency.fingerprint)) {
-        return { refused: 'idempotency key was used for another request' }
-      }
-      return { intent: { ...intent, ...toStored(row) } }
+      return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
     /** The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. */
@@ -65,7 +89,8 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
       >(
         `select ${INTENT}, i.mid, i.status, i.utr, m.disabled_at is not null as merchant_disabled
            from payment_intents i
-           join merchants m using (mid)
+           join merchants m on m.mid = i.mid
+           left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
           where i.order_id = $1`,
         [orderId],
       )
@@ -96,10 +121,14 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
 
     /**
      * Cancels an intent, named as for findStatus, unless it is paid or given up. Returns what has become of it then;
-     * undefined when unknown.
+     * undefined when unknown. `toClose` is an acquirer's link that this call has made useless.
      */
-    async cancel(mid: string, orderId: string, now: Date): Promise<PaymentStatus | undefined> {
-      await db.query(
+    async cancel(
+      mid: string,
+      orderId: string,
+      now: Date,
+    ): Promise<(PaymentStatus & { toClose: IssuedLink | undefined }) | undefined> {
+      const { rows } = await db.query<IssuedRow>(
         `with cancelled as (
            update payment_intents
               set status = 'CANCELLED'
@@ -112,13 +141,18 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
               and status in ('PENDING', 'FAIL', 'REJECT')
               and expires_at > $3
            returning mid, order_id
+         ), change as (
+           insert into payment_changes (mid, order_id, status, reason, changed_at)
+           select mid, order_id, 'CANCELLED', 'merchant', $4 from cancelled
          )
-         insert into payment_changes (mid, order_id, status, reason, changed_at)
-         select mid, order_id, 'CANCELLED', 'merchant', $4 from cancelled`,
+         select ${ISSUED}
+           from cancelled c
+           join acquirer_intents a on a.mid = c.mid and a.order_id = c.order_id`,
         [mid, orderId, givenUpUntil(now), now],
       )
       // In a second statement: a payment may have been stored first, and then the update has changed nothing.
-      return this.findStatus(mid, orderId)
+      const payment = await this.findStatus(mid, orderId)
+      return payment && { ...payment, toClose: rows[0] && toIssued(rows[0]) }
     },
 
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
@@ -138,10 +172,21 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
 
 export type Intents = ReturnType<typeof createIntents>
 
-const INTENT = `
-  i.order_id, i.merchant_order_id, i.amount, i.redirect_url, i.note, i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at, i.expires_at`
+const ISSUED = 'a.acquirer, a.acquirer_merchant_id, a.acquirer_id, a.reference, a.link'
 
-type IntentRow = {
+const INTENT = `
+  i.order_id, i.merchant_order_id, i.amount, i.redirect_url, i.note, i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at,
+  i.expires_at, ${ISSUED}`
+
+type IssuedRow = {
+  acquirer: string
+  acquirer_merchant_id: string
+  acquirer_id: string
+  reference: string
+  link: string
+}
+
+type IntentRow = (IssuedRow | { acquirer: null }) & {
   order_id: string
   merchant_order_id: string
   amount: number
@@ -164,5 +209,10 @@ function toStored(row: IntentRow) {
     payee: { vpa: row.payee_vpa, name: row.payee_name, mcc: row.payee_mcc },
     createdAt: row.created_at,
     expiresAt: row.expires_at,
+    issued: row.acquirer === null ? undefined : toIssued(row),
   }
+}
+
+function toIssued({ acquirer, acquirer_merchant_id, acquirer_id, reference, link }: IssuedRow): IssuedLink {
+  return { acquirer, merchantId: acquirer_merchant_id, id: acquirer_id, reference, link }
 }

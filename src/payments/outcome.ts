@@ -17,6 +17,8 @@ export type Report = {
   utr: string | undefined
   amount: string
   paidAt: Date | undefined
+  /** Of whom it comes, if it must be the order's own acquirer; with its own identifier of the order, if it has one. */
+  acquirer?: { name: string; id?: string | undefined } | undefined
 }
 
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {

@@ -102,8 +102,8 @@ function reportsIn(
   { kept, bytes }: typeof LIMITS.unreadable,
 ) {
   return {
-    /** What a report about our orderId is judged by; undefined when there is no such intent. */
-    async findReported({ orderId, status, utr, paidAt }: Report): Promise<ReportedIntent | undefined> {
+    /** What a report about our orderId is judged by; undefined when there is no such intent, or it is another acquirer's. */
+    async findReported({ orderId, status, utr, paidAt, acquirer }: Report): Promise<ReportedIntent | undefined> {
       // An instance of an earlier version writes UTRs as they were sent, and failed attempts into payment_changes.
       const { rows } = await db.query<ReportedIntent>(
         `select i.mid, i.order_id as "orderId", i.amount, i.status, upper(i.utr) as utr, i.expires_at as "expiresAt",
@@ -118,8 +118,11 @@ function reportsIn(
                          where c.mid = i.mid and c.order_id = i.order_id and c.status = $3
                            and upper(c.utr) is not distinct from $2) as "attemptKnown"
            from payment_intents i
-          where i.order_id = $1`,
-        [orderId, utr, status, nameAttempt({ utr, paidAt })],
+           left join acquirer_intents q on q.mid = i.mid and q.order_id = i.order_id
+          where i.order_id = $1
+            and ($5::text is null or coalesce(q.acquirer, 'direct') = $5)
+            and ($6::text is null or q.acquirer_id = $6)`,
+        [orderId, utr, status, nameAttempt({ utr, paidAt }), acquirer?.name, acquirer?.id],
       )
       return rows[0]
     },

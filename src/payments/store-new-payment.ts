@@ -1,13 +1,20 @@
+import type { Issuer } from '../acquirer/issuer.ts'
 import { idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import type { OperationRequest } from '../http/operation.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
 import type { Merchant } from '../merchants/merchants.ts'
 import { readIdempotency } from './idempotency.ts'
 import { buildIntent, type Intent } from './intent.ts'
-import type { Intents } from './intents.ts'
+import type { InsertOutcome, Intents } from './intents.ts'
 import type { NewPayment } from './new-payment.ts'
 
-export type NewPaymentDependencies = { intents: Pick<Intents, 'insert'>; now: () => Date; expiryMinutes: number }
+export type NewPaymentDependencies = {
+  intents: Pick<Intents, 'insert' | 'findEarlier'>
+  now: () => Date
+  expiryMinutes: number
+  /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
+  issuerOf: (merchant: Merchant) => Issuer | undefined
+}
 
 /**
  * Stores the intent that `request` asks `operation` for, or finds the one that it repeats. Throws 403 for another merchant,
@@ -16,11 +23,37 @@ export type NewPaymentDependencies = { intents: Pick<Intents, 'insert'>; now: ()
 export async function storeNewPayment(
   operation: string,
   { body, caller, headers }: OperationRequest<typeof NewPayment>,
-  { intents, now, expiryMinutes }: NewPaymentDependencies,
+  { intents, now, expiryMinutes, issuerOf }: NewPaymentDependencies,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
-  const stored = await intents.insert(buildIntent(body, merchant, now(), expiryMinutes, idempotency))
+  const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
+  const issuer = issuerOf(merchant)
+  const stored = issuer ? await insertWithLink(intent, merchant, issuer, intents) : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }
   throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
+}
+
+/**
+ * Asks the acquirer for a link, then stores the intent with it. A repeat costs no call of the acquirer. When another request
+ * with the same order_id was faster, its link is the one that counts, and this one, which nobody has seen, is closed. Throws
+ * 503 without a link; nothing is stored then.
+ */
+async function insertWithLink(
+  intent: Intent,
+  { acquirerMerchantId }: Merchant,
+  issuer: Issuer,
+  intents: Pick<Intents, 'insert' | 'findEarlier'>,
+): Promise<InsertOutcome> {
+  const earlier = await intents.findEarlier(intent)
+  if (earlier) return earlier
+  const issued = await issuer.prepare(intent, acquirerMerchantId ?? '')
+  let stored: InsertOutcome | undefined
+  try {
+    stored = await intents.insert({ ...intent, issued })
+    return stored
+  } finally {
+    const isOurs = stored && 'intent' in stored && stored.intent.orderId === intent.orderId
+    if (!isOurs) issuer.close(issued)
+  }
 }

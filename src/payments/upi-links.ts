@@ -9,15 +9,20 @@ const NOTE_LIMIT = 50
  * What a UPI link is made from. Source: NPCI, UPI Linking Specification 1.6, "Parameters".
  * Every value is percent-encoded, so nothing that a merchant sends can add or change a parameter.
  */
-export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee'>
+export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'issued'>
 
 export type UpiLinks = { intent: string; phonepe: string; paytm: string; gpay: string }
 
+/** What the link of an acquirer begins with; what follows are its parameters, which are never changed. */
+export const UPI_PREFIX = 'upi://pay?'
+
 /** The link that any UPI app opens, and those that open one wallet each. They differ in their prefix only. */
 export function upiLinks(payment: Payment): UpiLinks {
-  const query = upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
+  const query = payment.issued
+    ? payment.issued.link.slice(UPI_PREFIX.length)
+    : upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
   return {
-    intent: `upi://pay?${query}`,
+    intent: `${UPI_PREFIX}${query}`,
     phonepe: `phonepe://upi/pay?${query}`,
     paytm: `paytmmp://upi/pay?${query}`,
     gpay: `tez://upi/pay?${query}`,
@@ -25,14 +30,15 @@ export function upiLinks(payment: Payment): UpiLinks {
 }
 
 /**
- * The link inside the QR: it carries its own expiry, so that the payer's app refuses it in time. A note that is not ASCII
- * is left out: percent-encoded, 50 characters of Devanagari make 93 modules a side instead of 61, which are too
- * small for many cameras to read from a screen.
+ * The link inside the QR: an acquirer's own, or ours, which carries its expiry, so that the payer's app refuses it in time.
+ * A note that is not ASCII is left out of ours: percent-encoded, 50 characters of Devanagari make 93 modules a side instead
+ * of 61, which are too small for many cameras to read from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt' | 'expiresAt'>): string {
+  if (payment.issued) return payment.issued.link
   const note = transactionNote(payment.note)
   const query = upiQuery(payment, { mode: '15', qrMedium: '06', note: isAscii(note) ? note : undefined })
-  return `upi://pay?${query}&QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
+  return `${UPI_PREFIX}${query}&QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
 }
 
 function upiQuery(

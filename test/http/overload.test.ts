@@ -45,7 +45,13 @@ describe('more than can be served', () => {
     const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' } as const
     const fields = { ...intentFields(mid), amount: 200 } as never
     const now = service.clock.now()
-    const intent = () => buildIntent(fields, { ...merchant, createdAt: now, disabledAt: null }, now, 15)
+    const intent = () =>
+      buildIntent(
+        fields,
+        { ...merchant, acquirer: 'direct', acquirerMerchantId: null, createdAt: now, disabledAt: null },
+        now,
+        15,
+      )
     let open = () => {}
     const gate = new Promise<void>((resolve) => {
       open = resolve

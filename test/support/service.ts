@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { afterAll, afterEach, expect } from 'vitest'
+import type { SetuSettings } from '../../src/acquirer/setu.ts'
 import { buildApp } from '../../src/app.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { LIMITS, type Limits } from '../../src/limits.ts'
@@ -80,6 +81,7 @@ export async function startService(
     expiryMinutes?: number
     sandbox?: boolean
     acquirerSecrets?: string[]
+    setu?: SetuSettings
     rateLimitPerMinute?: number
     trustProxy?: string
     publicUrl?: string
@@ -109,6 +111,7 @@ export async function startService(
     publicUrl: options.publicUrl ?? PUBLIC_URL,
     intentExpiryMinutes: options.expiryMinutes ?? 15,
     acquirerSecrets: options.acquirerSecrets ?? ACQUIRER_SECRETS,
+    setu: options.setu,
     sandbox: options.sandbox ?? false,
     trustProxy: options.trustProxy ?? (false as const),
     rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,

@@ -16,7 +16,9 @@ export const unique = (prefix: string) => `${prefix}${randomUUID().replaceAll('-
 
 export async function newMerchant(
   db: Database,
-  values: Partial<Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>> = {},
+  values: Partial<
+    Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'> & { acquirer: string; acquirerMerchantId: string }
+  > = {},
 ): Promise<NewMerchant> {
   const mid = values.mid ?? unique('M')
   const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }

@@ -1,14 +1,17 @@
-import type { FastifyInstance } from 'fastify'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
-import { badRequest, Failure, notificationRefused, notificationUnsigned, orderNotFound } from '../errors.ts'
+import { badRequest, notificationUnsigned } from '../errors.ts'
 import { errorText, text, utr } from '../fields.ts'
-import { registerSignedJson } from '../http/input.ts'
-import { operation, success } from '../http/operation.ts'
+import { operation } from '../http/operation.ts'
 import { bankAmount } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
-import { recordReport } from '../payments/record-report.ts'
-import type { Reports } from '../payments/reports.ts'
-import { isSigned } from './signature.ts'
+import {
+  NOTIFICATION_RECORDED,
+  NOTIFICATION_REFUSALS,
+  type NotificationDependencies,
+  type Notifications,
+  recordNotification,
+} from './notification.ts'
 
 const PAID_AT_RULE = 'must be a time in ISO 8601 with its zone'
 
@@ -60,19 +63,8 @@ export const paymentNotification = operation({
       paidAt: '2026-11-21T15:40:12+05:30',
     },
   },
-  refusals: [
-    badRequest('UTR is required with SUCCESS'),
-    notificationUnsigned(),
-    orderNotFound(),
-    notificationRefused('amount differs'),
-    notificationRefused('UTR of another order'),
-  ],
-  answer: success('Notification recorded', {
-    description: 'Recorded.',
-    name: 'NotificationRecorded',
-    data: z.strictObject({}),
-    example: {},
-  }),
+  refusals: [badRequest('UTR is required with SUCCESS'), notificationUnsigned(), ...NOTIFICATION_REFUSALS],
+  answer: NOTIFICATION_RECORDED,
   route: {
     // Before the fields are checked, so that the log line of a refusal has the orderId too.
     preValidation: (request, _reply, done) => {
@@ -81,35 +73,26 @@ export const paymentNotification = operation({
       done()
     },
   },
-  handle: ({ reports, now }: { reports: Reports; now: () => Date }) => {
+  handle: (dependencies: NotificationDependencies) => {
     return async ({ body }) => {
       const { orderId, status, UTR: utr, amount, paidAt } = body
-      const report = { orderId, status, utr, amount, paidAt }
-      const recorded = await recordReport(reports, report, { reason: 'notification', now })
-      if (!('exception' in recorded)) return {}
-      switch (recorded.exception) {
-        case 'double payment':
-        case 'failure after success':
-          return {}
-        case 'unknown order':
-          throw orderNotFound()
-        default:
-          throw notificationRefused(recorded.exception)
-      }
+      return recordNotification(dependencies, { orderId, status, utr, amount, paidAt, acquirer: { name: 'direct' } })
     }
   },
 })
 
-/** Keeps what is refused with 400 although it is signed: it may be money, and the acquirer may not send it again. */
-export function keepUnreadable(app: FastifyInstance, { reports, now }: { reports: Reports; now: () => Date }) {
-  app.setErrorHandler(async (error, { signedBody }) => {
-    if (signedBody && error instanceof Failure && error.code === 'badRequest') {
-      await reports.keepUnreadable(signedBody, now())
-    }
-    throw error
-  })
+/** The acquirer `direct`: whoever holds the payee's account signs with one of `secrets`, in our own form. */
+export function directNotifications(secrets: readonly string[]): Notifications {
+  return {
+    operation: paymentNotification,
+    requireSignature(request, body, now) {
+      if (!isSigned(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
+    },
+    keep: (body) => body,
+  }
 }
 
+<<<<<<< HEAD:src/acquirer/payment-notification.ts
 /** Makes `app` refuse with 401 whatever is not signed with one of `secrets`. `app` must be a scope of its own. */
 export function requireSignature(
   app: FastifyInstance,
@@ -118,4 +101,29 @@ export function requireSignature(
   registerSignedJson(app, fieldLimit, (request, body) => {
     if (!isSigned(request.headers['x-signature'], body, secrets, now())) throw notificationUnsigned()
   })
+=======
+/** How far the time of a signature may be from ours: older ones could be replays, later ones a wrong clock. */
+const TOLERANCE_SECONDS = 300
+
+/**
+ * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs these very bytes with one of `secrets`,
+ * at a time within 5 minutes of `now`. Every secret and every v1 is tried, so that the time taken tells nothing.
+ */
+function isSigned(header: unknown, body: Buffer, secrets: readonly string[], now: Date): boolean {
+  if (typeof header !== 'string' || header.length > 1_024) return false
+  const parts = header.split(',').map((part) => part.trim().split('='))
+  const times = parts.filter(([name]) => name === 't').map(([, value]) => value ?? '')
+  const [time] = times
+  if (time === undefined || times.length > 1 || !/^\d{1,12}$/.test(time)) return false
+  if (Math.abs(now.getTime() / 1000 - Number(time)) > TOLERANCE_SECONDS) return false
+  const signatures = parts
+    .filter(([name, value]) => name === 'v1' && /^[0-9a-f]{64}$/i.test(value ?? ''))
+    .map(([, value]) => Buffer.from(value ?? '', 'hex'))
+  let signed = false
+  for (const secret of secrets) {
+    const expected = createHmac('sha256', secret).update(`${time}.`).update(body).digest()
+    for (const signature of signatures) signed = timingSafeEqual(expected, signature) || signed
+  }
+  return signed
+>>>>>>> b85a49f (acquirer: Setu beside direct: links, notifications, questions):src/acquirer/direct.ts
 }

@@ -1,0 +1,66 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import * as z from 'zod'
+import { Failure, notificationRefused, orderNotFound } from '../errors.ts'
+import { registerSignedJson } from '../http/input.ts'
+import { type Operation, success } from '../http/operation.ts'
+import type { Report } from '../payments/outcome.ts'
+import { recordReport } from '../payments/record-report.ts'
+import type { Reports } from '../payments/reports.ts'
+
+/** What the notifications of every acquirer need. */
+export type NotificationDependencies = { reports: Reports; now: () => Date }
+
+/** How an acquirer's notifications are taken. */
+export type Notifications = {
+  operation: Operation<NotificationDependencies>
+  /** Throws the 401 unless `body` is signed. */
+  requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
+  /** What may be kept of a signed body that could not be read: nothing of the customer. */
+  keep: (body: Buffer) => Buffer
+}
+
+export const NOTIFICATION_RECORDED = success('Notification recorded', {
+  description: 'Recorded.',
+  name: 'NotificationRecorded',
+  data: z.strictObject({}),
+  example: {},
+})
+
+export const NOTIFICATION_REFUSALS = [
+  orderNotFound(),
+  notificationRefused('amount differs'),
+  notificationRefused('UTR of another order'),
+]
+
+/** Records what an acquirer tells of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
+export async function recordNotification({ reports, now }: NotificationDependencies, report: Report) {
+  const recorded = await recordReport(reports, report, { reason: 'notification', now })
+  if (!('exception' in recorded)) return {}
+  switch (recorded.exception) {
+    case 'double payment':
+    case 'failure after success':
+      return {}
+    case 'unknown order':
+      throw orderNotFound()
+    default:
+      throw notificationRefused(recorded.exception)
+  }
+}
+
+/** Lets `app`, a scope of its own, take the signed notifications of one acquirer. */
+export function takeNotifications(
+  app: FastifyInstance,
+  { operation, requireSignature, keep }: Notifications,
+  { fieldLimit, ...dependencies }: NotificationDependencies & { fieldLimit: number },
+) {
+  const { reports, now } = dependencies
+  registerSignedJson(app, fieldLimit, (request, body) => requireSignature(request, body, now()))
+  // What is refused with 400 although it is signed may be money, and the acquirer may not send it again.
+  app.setErrorHandler(async (error, { signedBody }) => {
+    if (signedBody && error instanceof Failure && error.code === 'badRequest') {
+      await reports.keepUnreadable(keep(signedBody), now())
+    }
+    throw error
+  })
+  operation.register(app, dependencies)
+}

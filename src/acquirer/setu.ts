@@ -1,0 +1,370 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import * as z from 'zod'
+import { badRequest, setuUnsigned } from '../errors.ts'
+import { errorText, text, utr } from '../fields.ts'
+import { operation } from '../http/operation.ts'
+import type { Limits } from '../limits.ts'
+import { bankAmount, paiseToDecimalText, toDecimalText } from '../money.ts'
+import { type Intent, isOrderId } from '../payments/intent.ts'
+import { transactionNote, UPI_PREFIX } from '../payments/upi-links.ts'
+import { callJson, shortText } from './call-json.ts'
+import { type AcquirerCalls, AcquirerFault } from './issuer.ts'
+import {
+  NOTIFICATION_RECORDED,
+  NOTIFICATION_REFUSALS,
+  type NotificationDependencies,
+  type Notifications,
+  recordNotification,
+} from './notification.ts'
+
+/*
+ * Setu UMAP. Source: its published OpenAPI document (dynamic QR, payments) and its guides (log-in, notifications). Built
+ * against these documents alone; the guide for operators says how to try it with an account of Setu's sandbox.
+ */
+
+const NAME = 'setu'
+
+export type SetuSettings = {
+  apiUrl: string
+  loginUrl: string
+  clientId: string
+  clientSecret: string
+  notificationSecrets: readonly string[]
+}
+
+/** A token is valid for 300 s; Setu advises a new one in the 4th minute. The rest is for the way of the last call. */
+const TOKEN_FRESH_MS = 240_000
+const TOKEN_VALID_MS = 290_000
+
+/** Setu takes no other UPI address as that of a payee. */
+export const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
+
+const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
+
+const LoggedIn = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/) })
+
+const DynamicQr = z.object({
+  id: z.string().regex(ACQUIRER_ID),
+  intentLink: z
+    .string()
+    .max(2_048)
+    .regex(/^upi:\/\/pay\?[\x21-\x7e]+$/),
+  status: z.enum(['inactive', 'active']).optional(),
+})
+
+const paise = z.int().positive()
+const moment = z.iso.datetime({ offset: true }).transform((time) => new Date(time))
+
+const LastPayment = z.object({
+  status: z.enum(['initiated', 'pending', 'success', 'failed']),
+  productInstanceId: z.string(),
+  amount: paise,
+  rrn: z.string().optional(),
+  txnTs: moment.optional(),
+})
+
+/** The calls of one Setu account. A link that is not for this payee and amount is never returned. */
+export function setuCalls(
+  { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
+  { callMs, answerBytes }: Limits['acquirers'],
+): AcquirerCalls {
+  const token = createToken(logIn)
+
+  async function logIn(): Promise<string> {
+    const { status, body, requestId } = await callJson(loginUrl, {
+      method: 'POST',
+      headers: { client: 'bridge', 'content-type': 'application/json' },
+      body: { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' },
+      timeoutMs: callMs,
+      maxBytes: answerBytes,
+    })
+    const loggedIn = LoggedIn.safeParse(body)
+    if (status === 200 && loggedIn.success) return loggedIn.data.access_token
+    if (status >= 400 && status < 500 && status !== 429) {
+      throw new AcquirerFault('refused', 'Setu refused the log-in: check SETU_CLIENT_ID and SETU_CLIENT_SECRET', {
+        status,
+        requestId,
+      })
+    }
+    throw new AcquirerFault(status === 200 ? 'bad answer' : 'unavailable', 'the log-in at Setu failed', {
+      status,
+      requestId,
+    })
+  }
+
+  /** The answer to a call, which has one of the statuses `expected`. */
+  async function call(
+    { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: unknown },
+    merchantId: string,
+    deadline: number,
+    expected: readonly number[],
+  ) {
+    const timeLeft = () => Math.min(callMs, deadline - performance.now())
+    const send = async () => {
+      const { value, renew } = await within(timeLeft(), token.get())
+      const answer = await callJson(`${apiUrl}/api/v1/merchants/${path}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${value}`,
+          merchantId,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        body,
+        timeoutMs: timeLeft(),
+        maxBytes: answerBytes,
+      })
+      return { ...answer, renew }
+    }
+    let answer = await send()
+    if (answer.status === 401) {
+      answer.renew()
+      answer = await send()
+    }
+    if (expected.includes(answer.status)) return answer
+    const { status, requestId } = answer
+    const facts = { status, requestId, code: shortText((answer.body as { code?: unknown } | undefined)?.code) }
+    if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
+      const advice = `check merchant ${merchantId} at Setu, its UPI address, and the rights of SETU_CLIENT_ID`
+      throw new AcquirerFault('refused', `Setu refused a call: ${advice}`, facts)
+    }
+    throw new AcquirerFault('unavailable', 'a call of Setu failed', facts)
+  }
+
+  return {
+    async prepare(intent, merchantId, deadline) {
+      const body = {
+        merchantVpa: intent.payee.vpa,
+        amount: intent.amount * 100,
+        expiryDate: intent.expiresAt.toISOString(),
+        referenceId: intent.orderId,
+        transactionNote: transactionNote(intent.note),
+      }
+      const answer = await call({ method: 'POST', path: 'dqr', body }, merchantId, deadline, [201])
+      const made = DynamicQr.safeParse(answer.body)
+      const reference = made.success ? referenceOf(made.data.intentLink, intent) : undefined
+      if (!made.success || reference === undefined) {
+        throw new AcquirerFault('bad answer', 'Setu made a link that is not for this payee and amount', {
+          orderId: intent.orderId,
+          requestId: answer.requestId,
+        })
+      }
+      return { acquirer: NAME, merchantId, id: made.data.id, reference, link: made.data.intentLink }
+    },
+
+    async close({ id, merchantId }, deadline) {
+      await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, deadline, [200])
+    },
+
+    async enquire({ id, merchantId }, deadline) {
+      const path = `payments/product-instances/${id}/last`
+      const answer = await call({ method: 'GET', path }, merchantId, deadline, [200, 404])
+      // Nobody has tried to pay.
+      if (answer.status === 404) return undefined
+      const { data: last } = LastPayment.safeParse(answer.body)
+      const rrn = utr.safeParse(last?.rrn)
+      if (last?.productInstanceId !== id || (last.status === 'success' && !rrn.success)) {
+        throw new AcquirerFault('bad answer', 'Setu told of a payment in a form that is not known', {
+          requestId: answer.requestId,
+        })
+      }
+      if (last.status !== 'success' && last.status !== 'failed') return undefined
+      return {
+        status: last.status === 'success' ? 'SUCCESS' : 'FAIL',
+        utr: rrn.data,
+        amount: paiseToDecimalText(last.amount),
+        paidAt: last.txnTs,
+      }
+    },
+  }
+}
+
+/**
+ * The log-in token, which all calls share: one log-in serves everybody who waits for it. A token of the 4th minute is still
+ * used while a new one is fetched.
+ */
+function createToken(logIn: () => Promise<string>) {
+  let current: { value: string; since: number } | undefined
+  let renewing: Promise<string> | undefined
+
+  function renewOnce(): Promise<string> {
+    const since = performance.now()
+    renewing ??= logIn()
+      .then((value) => {
+        current = { value, since }
+        return value
+      })
+      .finally(() => {
+        renewing = undefined
+      })
+    return renewing
+  }
+
+  return {
+    /** `renew` is for a token that was refused: the next `get` fetches another one. */
+    async get(): Promise<{ value: string; renew: () => void }> {
+      const age = current ? performance.now() - current.since : Number.POSITIVE_INFINITY
+      // While the old one is good, a failed log-in harms nobody: the next call tries again.
+      if (current && age < TOKEN_VALID_MS && age >= TOKEN_FRESH_MS) renewOnce().catch(() => undefined)
+      const value = current && age < TOKEN_VALID_MS ? current.value : await renewOnce()
+      const renew = () => {
+        if (current?.value === value) current = undefined
+      }
+      return { value, renew }
+    },
+  }
+}
+
+/** Rejects when `promise` takes longer than this; it goes on for others. */
+async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new AcquirerFault('unavailable', 'the acquirer did not answer in time')), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The parameter `tr` of a link that is for this payee and amount; undefined for any other link. */
+function referenceOf(link: string, { payee, amount }: Intent): string | undefined {
+  const parameters = new URLSearchParams(link.slice(UPI_PREFIX.length))
+  const only = (name: string) => {
+    const values = parameters.getAll(name)
+    return values.length === 1 ? values[0] : undefined
+  }
+  const isOurs =
+    only('pa')?.toLowerCase() === payee.vpa.toLowerCase() &&
+    bankAmount.safeParse(only('am')).data === toDecimalText(amount) &&
+    only('cu') === 'INR'
+  const reference = only('tr')
+  return isOurs && reference !== undefined && /^[A-Za-z0-9]{1,35}$/.test(reference) ? reference : undefined
+}
+
+const EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
+
+/** What the two events that end a payment must say. Customer data beside it is not read. */
+const EndOfPayment = z
+  .object({
+    eventType: z.enum(['payment.success', 'payment.failed']),
+    merchantReferenceId: text(255),
+    productInstanceId: z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu'),
+    amount: z.int('must be whole paise').positive('must be whole paise'),
+    rrn: utr.optional(),
+    txnTs: z.iso
+      .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
+      .transform((time) => new Date(time))
+      .optional(),
+  })
+  .superRefine(({ eventType, rrn, txnTs }, context) => {
+    if (eventType !== 'payment.success') return
+    if (rrn === undefined) context.addIssue({ code: 'custom', path: ['rrn'], message: 'is required with success' })
+    if (txnTs === undefined) context.addIssue({ code: 'custom', path: ['txnTs'], message: 'is required with success' })
+  })
+
+/** Every event that Setu sends. The fields of those that we ignore are not judged. */
+const SetuNotification = z
+  .object({
+    eventType: text(64),
+    merchantReferenceId: z.unknown().meta({ type: 'string', description: 'Our `orderId`.' }),
+    productInstanceId: z.unknown().meta({ type: 'string', description: 'The dynamic QR.' }),
+    amount: z.unknown().meta({ type: 'integer', description: 'Paise.' }),
+    rrn: z.unknown().meta({ type: 'string', description: 'The reference that the customer sees: our UTR.' }),
+    txnTs: z.unknown().meta({ type: 'string', description: 'When the money moved.' }),
+  })
+  .superRefine((event, context) => {
+    if (!(event.eventType in EVENTS)) return
+    for (const { path, message } of EndOfPayment.safeParse(event).error?.issues ?? []) {
+      context.addIssue({ code: 'custom', path, message })
+    }
+  })
+
+export const setuNotification = operation({
+  path: '/acquirer/setu/notification',
+  name: 'setuNotification',
+  tag: 'Acquirer',
+  summary: 'Tell of a payment, as Setu does',
+  description:
+    'Setu calls it, signed. payment.success and payment.failed are recorded; every other event is answered 200 and changes nothing. ' +
+    'A copy of a notification is valid for ever, so repeats change nothing, in any order.',
+  access: 'signature',
+  body: {
+    name: 'SetuNotification',
+    schema: SetuNotification,
+    example: {
+      eventType: 'payment.success',
+      merchantReferenceId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+      productInstanceId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
+      rrn: '523504870405',
+      txnTs: '2026-11-21T15:40:12+05:30',
+    },
+    jsonExample: {
+      eventType: 'payment.success',
+      merchantReferenceId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+      productInstanceId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
+      amount: 20000,
+      rrn: '523504870405',
+      txnTs: '2026-11-21T15:40:12+05:30',
+    },
+  },
+  refusals: [badRequest('rrn is required with success'), setuUnsigned(), ...NOTIFICATION_REFUSALS],
+  answer: NOTIFICATION_RECORDED,
+  route: {
+    // Before the fields are checked, so that the log line of a refusal has the orderId too.
+    preValidation: (request, _reply, done) => {
+      const orderId = (request.body as { merchantReferenceId?: unknown } | null)?.merchantReferenceId
+      if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
+      done()
+    },
+  },
+  handle: (dependencies: NotificationDependencies) => {
+    return async ({ body }) => {
+      if (!(body.eventType in EVENTS)) return {}
+      const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs } = EndOfPayment.parse(body)
+      return recordNotification(dependencies, {
+        orderId: merchantReferenceId,
+        status: EVENTS[eventType],
+        utr: rrn,
+        amount: paiseToDecimalText(amount),
+        paidAt: txnTs,
+        acquirer: { name: NAME, id: productInstanceId },
+      })
+    }
+  },
+})
+
+/** The notifications of a Setu account, signed with one of `secrets`. */
+export function setuNotifications(secrets: readonly string[]): Notifications {
+  return {
+    operation: setuNotification,
+    requireSignature(request, body) {
+      if (!isSigned(request.headers['x-setu-signature'], body, secrets)) throw setuUnsigned()
+    },
+    keep: withoutCustomer,
+  }
+}
+
+/** Whether `header` is the base64 of the HMAC-SHA256 of these bytes with one of `secrets`, found out in constant time. */
+function isSigned(header: unknown, body: Buffer, secrets: readonly string[]): boolean {
+  if (typeof header !== 'string' || header.length > 64) return false
+  const signature = Buffer.from(header, 'base64')
+  let signed = false
+  for (const secret of secrets) {
+    const expected = createHmac('sha256', secret).update(body).digest()
+    signed = (signature.length === expected.length && timingSafeEqual(expected, signature)) || signed
+  }
+  return signed
+}
+
+/** The fields that say which payment it is about; Setu sends the customer's address and account beside them. */
+function withoutCustomer(body: Buffer): Buffer {
+  let event: Record<string, unknown>
+  try {
+    event = JSON.parse(body.toString('utf8'))
+  } catch {
+    return Buffer.from('not JSON')
+  }
+  const names = [...Object.keys(SetuNotification.shape), 'eventId', 'id', 'txnId', 'refId']
+  return Buffer.from(JSON.stringify(event, names))
+}
