@@ -92,16 +92,6 @@ export function directNotifications(secrets: readonly string[]): Notifications {
   }
 }
 
-<<<<<<< HEAD:src/acquirer/payment-notification.ts
-/** Makes `app` refuse with 401 whatever is not signed with one of `secrets`. `app` must be a scope of its own. */
-export function requireSignature(
-  app: FastifyInstance,
-  { secrets, now, fieldLimit }: { secrets: readonly string[]; now: () => Date; fieldLimit: number },
-) {
-  registerSignedJson(app, fieldLimit, (request, body) => {
-    if (!isSigned(request.headers['x-signature'], body, secrets, now())) throw notificationUnsigned()
-  })
-=======
 /** How far the time of a signature may be from ours: older ones could be replays, later ones a wrong clock. */
 const TOLERANCE_SECONDS = 300
 
@@ -125,5 +115,4 @@ function isSigned(header: unknown, body: Buffer, secrets: readonly string[], now
     for (const signature of signatures) signed = timingSafeEqual(expected, signature) || signed
   }
   return signed
->>>>>>> b85a49f (acquirer: Setu beside direct: links, notifications, questions):src/acquirer/direct.ts
 }

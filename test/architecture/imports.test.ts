@@ -25,7 +25,7 @@ const FOLDERS: Record<string, RegExp> = {
 const FILES: Record<string, RegExp> = {
   'app.ts': /^(?!cli\/|dev\/)/,
   'server.ts': /^(?!cli\/|dev\/)/,
-  'workers.ts': /^(payments|checkout|db)\//,
+  'workers.ts': /^(acquirer|payments|checkout|db)\//,
   'config.ts': /^npm:zod$/,
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,
