@@ -10,7 +10,7 @@ import { SETU_VPA, type SetuSettings, setuCalls, setuNotifications } from './set
 /** What the operator has set up. `direct` is the secrets of its notifications. */
 export type AcquirerSettings = { direct: readonly string[]; setu: SetuSettings | undefined }
 
-type Payee = Pick<Merchant, 'vpa' | 'acquirerMerchantId'>
+type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
 
 /** Every acquirer that a merchant may have, by name. */
 const ACQUIRERS: Record<string, { variables: string; faultOf: (merchant: Payee) => string | undefined }> = {
@@ -30,10 +30,15 @@ function callsOf({ setu }: AcquirerSettings, limits: Limits['acquirers']): Recor
 }
 
 /** Why a merchant cannot have this acquirer, for the operator; undefined when it can. */
-export function acquirerFault(name: string, merchant: Payee, isSetUp: (name: string) => boolean): string | undefined {
+export function acquirerFault(
+  name: string,
+  merchant: Payee,
+  settings: Pick<AcquirerSettings, 'setu'>,
+): string | undefined {
   const acquirer = ACQUIRERS[name]
   if (acquirer === undefined) return `acquirer must be one of ${Object.keys(ACQUIRERS).join(', ')}`
-  if (name !== 'direct' && !isSetUp(name)) return `the acquirer ${name} is not set up: set ${acquirer.variables}`
+  // Who signs for `direct` may be set up later: its links work without.
+  if (name === 'setu' && !settings.setu) return `the acquirer ${name} is not set up: set ${acquirer.variables}`
   return acquirer.faultOf(merchant)
 }
 

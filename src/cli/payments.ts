@@ -1,12 +1,17 @@
 import { userInfo } from 'node:os'
 import * as z from 'zod'
+import { createAcquirers } from '../acquirer/acquirers.ts'
+import { enquire } from '../acquirer/enquire.ts'
+import { AcquirerFault } from '../acquirer/issuer.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
+import { LIMITS } from '../limits.ts'
 import { orderAmountText, toDecimalText } from '../money.ts'
+import { createEnquiries } from '../payments/enquiries.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Contradiction } from '../payments/outcome.ts'
-import { recordReport } from '../payments/record-report.ts'
+import { type Recorded, recordReport } from '../payments/record-report.ts'
 import { createReports, type PaymentException, type PaymentHistory } from '../payments/reports.ts'
 import { CommandFault, command } from './command.ts'
 import { progressLine, record, table } from './output.ts'
@@ -81,6 +86,28 @@ export const paymentCommands = [
   }),
 
   command({
+    name: 'payments enquire',
+    usage: '--order-id ID',
+    schema: z.object({ orderId }),
+    async run({ orderId }, { config, db, now }) {
+      const { issuers } = createAcquirers({ direct: [], setu: config.setu }, ACQUIRER_OPTIONS)
+      const history = await createReports(db).findHistory(orderId)
+      if (!history) throw new CommandFault(REFUSED['unknown order'])
+      const issuer = issuers.get(history.acquirer)
+      if (!issuer) throw new CommandFault(`its acquirer, ${history.acquirer}, cannot be asked here: is it set up?`)
+      const enquiry = await createEnquiries(db).take(orderId)
+      if (enquiry === undefined)
+        throw new CommandFault('its acquirer was asked three times, which is all that it allows')
+      const recorded = await askOrExplain(enquiry, { issuer, reports: createReports(db), now: () => now })
+      const { enquiries } = enquiry
+      return {
+        json: { orderId, enquiries, ...(recorded ?? { changed: false, late: false }) },
+        text: `${describeRecorded(recorded)} (question ${enquiries} of 3)`,
+      }
+    },
+  }),
+
+  command({
     name: 'payments exceptions',
     usage: '',
     schema: z.object({}),
@@ -111,6 +138,28 @@ export const paymentCommands = [
     },
   }),
 ]
+
+/** A command makes one call, and its failure is the command's own message. */
+const ACQUIRER_OPTIONS = {
+  log: { warn: () => undefined, error: () => undefined },
+  onCall: () => undefined,
+  limits: LIMITS.acquirers,
+}
+
+async function askOrExplain(...[enquiry, options]: Parameters<typeof enquire>): Promise<Recorded | undefined> {
+  try {
+    return await enquire(enquiry, options)
+  } catch (error) {
+    if (!(error instanceof AcquirerFault)) throw error
+    throw new CommandFault(`${error.message} (question ${enquiry.enquiries} of 3 is used up)`)
+  }
+}
+
+function describeRecorded(recorded: Recorded | undefined): string {
+  if (recorded === undefined) return 'the acquirer knows of no payment that has ended'
+  if ('exception' in recorded) return `kept as an exception: ${REFUSED[recorded.exception]}`
+  return recorded.changed ? 'recorded what the acquirer told' : 'the acquirer told nothing new'
+}
 
 /** The login name of the operator; in a container the user may have none. */
 function loginName(): string {

@@ -44,6 +44,12 @@ export function createMerchants(db: Queryable) {
       return rows[0]
     },
 
+    /** Undefined when the mid is unknown. */
+    async find(mid: string): Promise<Merchant | undefined> {
+      const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants where mid = $1`, [mid])
+      return rows[0]
+    },
+
     /** Every merchant, disabled ones too, oldest first. */
     async list(): Promise<Merchant[]> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants order by created_at, mid`)

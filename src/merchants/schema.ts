@@ -17,6 +17,12 @@ const mcc = z.string(errorText(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
 
 const dynamicQr = z.enum(['link', 'image'], errorText('must be link or image'))
 
+const acquirer = z.string(errorText('must be the name of an acquirer'))
+
+const acquirerMerchantId = z
+  .string(errorText('must be text'))
+  .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -')
+
 /** The category of merchants for whom the operator named none. */
 const UNCLASSIFIED_MCC = '0000'
 
@@ -26,6 +32,8 @@ export const NewMerchant = z.object({
   vpa,
   mcc: mcc.default(UNCLASSIFIED_MCC),
   dynamicQr: dynamicQr.default('link'),
+  acquirer: acquirer.default('direct'),
+  acquirerMerchantId: acquirerMerchantId.optional(),
 })
 
 export const ChangedMerchant = z.object({
@@ -34,6 +42,8 @@ export const ChangedMerchant = z.object({
   vpa: vpa.optional(),
   mcc: mcc.optional(),
   dynamicQr: dynamicQr.optional(),
+  acquirer: acquirer.optional(),
+  acquirerMerchantId: acquirerMerchantId.optional(),
 })
 
 export const NewPartner = z.object({ pid: identifier, name })

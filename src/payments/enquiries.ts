@@ -70,8 +70,8 @@ export function createEnquiries(db: Queryable) {
       return rows[0]?.next ?? undefined
     },
 
-    /** Takes a question about one order, due or not. */
-    async take(orderId: string): Promise<Enquiry | 'no link of an acquirer' | 'all three asked'> {
+    /** Takes a question about one order, due or not; undefined when all three are asked. */
+    async take(orderId: string): Promise<Enquiry | undefined> {
       const { rows } = await db.query<EnquiryRow>(
         `update acquirer_intents a
             set enquiries = a.enquiries + 1, enquire_at = case when a.enquiries < 2 then a.enquire_at end
@@ -79,9 +79,7 @@ export function createEnquiries(db: Queryable) {
          returning ${ENQUIRY}`,
         [orderId],
       )
-      if (rows[0]) return toEnquiry(rows[0])
-      const known = await db.query('select 1 from acquirer_intents where order_id = $1', [orderId])
-      return known.rows.length === 0 ? 'no link of an acquirer' : 'all three asked'
+      return rows[0] && toEnquiry(rows[0])
     },
   }
 }

@@ -19,6 +19,11 @@ export type PaymentHistory = Pick<
 > & {
   status: Status
   utr: string | null
+  acquirer: string
+  /** The acquirer's identifier, its link's `tr`, and how often it was asked: of three; null where we make the links. */
+  acquirerId: string | null
+  acquirerReference: string | null
+  enquiries: number | null
   /** Failed attempts, the success, and that the merchant has cancelled it. */
   changes: {
     status: FinalStatus | 'CANCELLED'
@@ -269,10 +274,12 @@ function reportsIn(
     /** All that is known of one intent, without its customer; undefined when there is none. */
     async findHistory(orderId: string): Promise<PaymentHistory | undefined> {
       const { rows } = await db.query<Omit<PaymentHistory, 'changes' | 'exceptions'>>(
-        `select mid, order_id as "orderId", merchant_order_id as "merchantOrderId", amount, note, status, utr,
-                created_at as "createdAt", expires_at as "expiresAt"
-           from payment_intents
-          where order_id = $1`,
+        `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount, i.note, i.status, i.utr,
+                i.created_at as "createdAt", i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer,
+                a.acquirer_id as "acquirerId", a.reference as "acquirerReference", a.enquiries
+           from payment_intents i
+           left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+          where i.order_id = $1`,
         [orderId],
       )
       const [intent] = rows

@@ -8,7 +8,7 @@ const FOLDERS: Record<string, RegExp> = {
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   checkout:
     /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(zod|pg)$|^(config|errors|fields|ist|money)\.ts$|^(auth|cli|db|merchants|payments|settlements)\//,
+  cli: /^npm:(zod|pg)$|^(config|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|cli|db|merchants|payments|settlements)\//,
   db: /^npm:|^limits\.ts$|^db\//,
   dev: /./,
   docs: /^npm:(zod|marked)$|^(errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,

@@ -205,9 +205,9 @@ describe('every statement on a tenant’s table', () => {
   it('was seen: each operation has touched the tables that it is about', () => {
     const tables = Object.fromEntries([...accesses].map(([name, all]) => [name, [...new Set(all.map((a) => a.table))]]))
     expect(tables).toMatchObject({
-      createPaymentIntent: ['payment_intents'],
       // With an Idempotency-Key.
-      createOrderRequest: ['payment_intents', 'acquirer_intents'],
+      createPaymentIntent: ['payment_intents', 'acquirer_intents'],
+      createOrderRequest: ['payment_intents'],
       checkPaymentStatus: ['payment_intents'],
       'pay page': expect.arrayContaining(['payment_intents', 'payment_changes', 'payment_exceptions']),
       paymentNotification: expect.arrayContaining([

@@ -38,6 +38,12 @@ async function newMerchant(): Promise<string> {
   return mid
 }
 
+const SETU = {
+  SETU_CLIENT_ID: 'client-of-a-test',
+  SETU_CLIENT_SECRET: 'secret-of-a-test',
+  SETU_NOTIFICATION_SECRETS: 'secretOfATestWithLetters20',
+}
+
 describe('merchants', () => {
   it('add answers the whole merchant; a taken mid is refused and left as it is', async () => {
     const mid = unique('M')
@@ -60,11 +66,38 @@ describe('merchants', () => {
       vpa: 'chaipoint@examplebank',
       mcc: '5814',
       dynamicQr: 'image',
+      acquirer: 'direct',
+      acquirerMerchantId: null,
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       disabledAt: null,
     })
     expect(await ops(...add, '--name', 'Other')).toEqual(fault(`mid ${mid} is taken`))
     expect(await json('merchants', 'list')).toContainEqual(added)
+  })
+
+  it('has an acquirer that exists, is set up, and takes its UPI address', async () => {
+    const mid = await newMerchant()
+    const update = (...args: string[]) => ops('merchants', 'update', '--mid', mid, ...args)
+    const setUp = fault(
+      'the acquirer setu is not set up: set SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
+    )
+    expect(await update('--acquirer', 'pigeon')).toEqual(fault('acquirer must be one of direct, setu'))
+    expect(await update('--acquirer', 'setu', '--acquirer-merchant-id', '01ARZ3NDEKTSV4RRFFQ69G5FAV')).toEqual(setUp)
+    Object.assign(process.env, SETU)
+    try {
+      expect(await update('--acquirer', 'setu')).toEqual(
+        fault('setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'),
+      )
+      const id = ['--acquirer-merchant-id', '01ARZ3NDEKTSV4RRFFQ69G5FAV']
+      expect(await update('--acquirer', 'setu', ...id, '--vpa', 'Chai_Point@examplebank')).toEqual(
+        fault('setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'),
+      )
+      expect((await update('--acquirer', 'setu', ...id)).code).toBe(0)
+      // What the merchant has already counts too.
+      expect((await update('--vpa', 'Chai_Point@examplebank')).code).toBe(1)
+    } finally {
+      for (const name of Object.keys(SETU)) delete process.env[name]
+    }
   })
 
   it('add assigns a mid where none is given', async () => {

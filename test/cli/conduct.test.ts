@@ -27,7 +27,11 @@ describe('exit 2: typed wrongly, with short help, nothing on stdout', () => {
     ['an argument too many', ['merchants', 'list', 'M1'], 'there are too many arguments'],
     ['no file', ['settlements', 'import'], 'FILE is required'],
     ['both owners', ['keys', 'create', '--mid', 'M1', '--pid', 'P1'], 'give one of --mid and --pid'],
-    ['no change', ['merchants', 'update', '--mid', 'M1'], 'give at least one of --name, --vpa, --mcc, --dynamic-qr'],
+    [
+      'no change',
+      ['merchants', 'update', '--mid', 'M1'],
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id',
+    ],
     [
       'every wrong value',
       ['merchants', 'add', '--mid', 'M 1', '--name', 'a\u0007', '--vpa', 'x', '--mcc', '١٢٣٤', '--dynamic-qr', 'x'],
@@ -52,7 +56,7 @@ describe('exit 0: help', () => {
       ...['partners add', 'partners list', 'partners link', 'partners unlink'],
       ...['keys create', 'keys list', 'keys revoke'],
       'settlements import',
-      ...['payments show', 'payments confirm', 'payments exceptions', 'payments forget-customers'],
+      ...['payments show', 'payments confirm', 'payments enquire', 'payments exceptions', 'payments forget-customers'],
     ])
   })
 

@@ -1,0 +1,114 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createEnquiries } from '../../src/payments/enquiries.ts'
+import { buildIntent } from '../../src/payments/intent.ts'
+import { createIntents } from '../../src/payments/intents.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
+
+const SETU = ['setu']
+const EXPIRES_AT = new Date('2026-04-01T00:15:00Z')
+const MANY = 1_000
+
+let service: TestService
+let mid: string
+let enquiries: ReturnType<typeof createEnquiries>
+beforeAll(async () => {
+  service = await startService()
+  ;({ mid } = await newMerchant(service.db))
+  enquiries = createEnquiries(service.db)
+})
+beforeEach(async () => {
+  await service.db.query('update acquirer_intents set enquire_at = null')
+})
+
+/** An order with a link of an acquirer, which expires at EXPIRES_AT. */
+async function newIssued(number = 0): Promise<string> {
+  const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' } as const
+  const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
+  const own = { ...merchant, acquirer: 'setu', acquirerMerchantId: 'M', createdAt: created, disabledAt: null }
+  const intent = buildIntent({ ...intentFields(mid), amount: 200 } as never, own, created, 15)
+  const issued = {
+    acquirer: 'setu',
+    merchantId: 'M',
+    id: `QR${number}`,
+    reference: `SU${intent.orderId}`,
+    link: 'upi://pay?',
+  }
+  const intents = createIntents(service.db, () => undefined)
+  expect(await intents.insert({ ...intent, issued })).toMatchObject({ intent: { issued } })
+  return intent.orderId
+}
+
+const afterExpiry = (seconds: number) => new Date(EXPIRES_AT.getTime() + seconds * 1000)
+const take = async (now: Date, limit = 10) =>
+  (await enquiries.takeDue(SETU, limit, now)).map(({ orderId, enquiries }) => [orderId, enquiries])
+
+describe('an acquirer is asked about an order of whose end nothing was heard', () => {
+  it('90 seconds, 8 minutes and 2 hours after its expiry, and never again', async () => {
+    const orderId = await newIssued()
+    for (const [number, seconds] of [90, 480, 7_200].entries()) {
+      expect(await enquiries.nextDue(SETU)).toEqual(afterExpiry(seconds))
+      expect(await take(afterExpiry(seconds - 1))).toEqual([])
+      expect(await take(afterExpiry(seconds))).toEqual([[orderId, number + 1]])
+    }
+    expect(await enquiries.nextDue(SETU)).toBeUndefined()
+    expect(await take(afterExpiry(1_000_000))).toEqual([])
+    expect(await enquiries.take(orderId)).toBeUndefined()
+  })
+
+  it('a minute apart, when nobody was there to ask in time', async () => {
+    const orderId = await newIssued()
+    expect(await take(afterExpiry(10_000))).toEqual([[orderId, 1]])
+    expect(await take(afterExpiry(10_059))).toEqual([])
+    expect(await take(afterExpiry(10_060))).toEqual([[orderId, 2]])
+    expect(await take(afterExpiry(10_120))).toEqual([[orderId, 3]])
+  })
+
+  it('not when it is paid by then, and still when its last attempt failed', async () => {
+    const [paid, failed] = [await newIssued(), await newIssued()]
+    service.clock.set('2026-04-01T00:10:00Z')
+    await service.db.query("update payment_intents set status = 'SUCCESS', utr = $2 where order_id = $1", [paid, paid])
+    await service.db.query("update payment_intents set status = 'FAIL' where order_id = $1", [failed])
+    expect(await take(afterExpiry(90))).toEqual([[failed, 1]])
+    expect(await enquiries.nextDue(SETU)).toEqual(afterExpiry(480))
+  })
+
+  it('not through an acquirer that is not set up', async () => {
+    await newIssued()
+    expect(await enquiries.takeDue(['other'], 10, afterExpiry(90))).toEqual([])
+    expect(await enquiries.nextDue(['other'])).toBeUndefined()
+  })
+
+  it('counted with what the operator asks, who may ask at any time', async () => {
+    const orderId = await newIssued()
+    expect(await enquiries.take(orderId)).toMatchObject({ orderId, enquiries: 1 })
+    expect(await take(afterExpiry(90))).toEqual([[orderId, 2]])
+    expect(await enquiries.take(orderId)).toMatchObject({ enquiries: 3 })
+    expect(await enquiries.take(orderId)).toBeUndefined()
+    expect(await take(afterExpiry(480))).toEqual([])
+  })
+})
+
+it(`any number of instances together take each question once: ${MANY} questions, 8 instances`, async () => {
+  const orderIds = await Promise.all(Array.from({ length: MANY }, (_, number) => newIssued(number)))
+  const asked: unknown[] = []
+  const instance = async () => {
+    for (;;) {
+      const taken = await take(afterExpiry(90), 4)
+      if (taken.length === 0) return
+      asked.push(...taken.map(([orderId]) => orderId))
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, instance))
+  // An instance may find nothing while another one holds the last rows.
+  await instance()
+  expect(asked.sort()).toEqual(orderIds.sort())
+})
+
+it('a notification of another acquirer pays no order with a link of setu', async () => {
+  const orderId = await newIssued()
+  service.clock.set('2026-04-01T00:10:00Z')
+  expect((await notify(service, notification(orderId))).status).toBe(404)
+  const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
+  expect(rows).toEqual([{ status: 'PENDING' }])
+})
