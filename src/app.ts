@@ -156,7 +156,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     sandbox: config.sandbox,
     limits: limits.pages,
   }
-  const takesNotifications = acquirers.notifications.length > 0
+  // In our own form, which its sender reads about in our documents.
+  const takesNotifications = config.acquirerSecrets.length > 0
   const latenessMs = measureLateness(app, limits.lateness)
 
   const health = {

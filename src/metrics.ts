@@ -20,6 +20,10 @@ const NO_EXCEPTIONS = {
   unreadable: 0,
 } satisfies Record<ExceptionKind, 0>
 
+const ACQUIRER_CALLS = ['prepare', 'close', 'enquire'].flatMap((call) =>
+  ['done', 'crowded', 'refused', 'bad answer', 'unavailable'].map((outcome) => ({ call, outcome })),
+)
+
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -71,6 +75,7 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     labelNames: ['acquirer', 'call', 'outcome'],
     registers,
   })
+  for (const { call, outcome } of ACQUIRER_CALLS) acquirerCalls.inc({ acquirer: 'setu', call, outcome }, 0)
   const acquirers = new Gauge({
     name: 'payment_acquirers_configured',
     help: 'Acquirers that can tell this service of payments; with 0 every order stays unpaid',

@@ -54,10 +54,19 @@ export function guidePage(name: GuideName, fragment: string, options: PageOption
   return page(GUIDES[name].title, { at: name, options, body: filledIn(fragment, options) })
 }
 
-/** /docs of the port for operators, where it is the only page. */
-export function operatorPage(fragment: string, options: Pick<PageOptions, 'publicUrl'>): string {
+/** The pages below /docs of the port for operators. */
+export const OPERATOR_GUIDES = ['setu', 'new-acquirer'] as const
+
+const OPERATOR_TITLES = { operator: 'For the operator', setu: 'Setu', 'new-acquirer': 'Add an acquirer' } as const
+
+/** /docs of the port for operators, and the pages below it. */
+export function operatorPage(
+  name: keyof typeof OPERATOR_TITLES,
+  fragment: string,
+  options: Pick<PageOptions, 'publicUrl'>,
+): string {
   const body = filledIn(fragment, { ...options, sandbox: false })
-  return page('For the operator', { at: 'docs', body })
+  return page(OPERATOR_TITLES[name], { at: name === 'operator' ? 'docs' : name, body })
 }
 
 /** /docs/reference: Swagger UI. */
@@ -97,7 +106,7 @@ open an address. Before it ships, the shop’s server asks what became of the or
 
 type Parts = {
   /** The last part of the page's address. */
-  at: 'docs' | 'reference' | 'thanks' | GuideName
+  at: 'docs' | 'reference' | 'thanks' | GuideName | (typeof OPERATOR_GUIDES)[number]
   /** Given for public pages, which link to one another. */
   options?: PageOptions
   head?: Html

@@ -2,7 +2,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { matchesEtag } from '../http/etag.ts'
 import { type Asset, readAsset, readGuide, toAsset } from './assets.ts'
 import type { DocumentOptions } from './openapi.ts'
-import { guideNames, guidePage, indexPage, operatorPage, type PageOptions, referencePage, thanksPage } from './pages.ts'
+import {
+  guideNames,
+  guidePage,
+  indexPage,
+  OPERATOR_GUIDES,
+  operatorPage,
+  type PageOptions,
+  referencePage,
+  thanksPage,
+} from './pages.ts'
 
 /** How long a browser uses styles and scripts without asking again. */
 const ASSET_MAX_AGE_SECONDS = 3_600
@@ -49,9 +58,12 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
   }
 }
 
-/** The operator's guide, at `/docs` of the listener that only the operator reaches. */
+/** The operator's guides, at `/docs` of the listener that only the operator reaches. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<PageOptions, 'publicUrl'>) {
-  servePage(app, '/docs', async () => operatorPage(await readGuide('operator'), options))
+  servePage(app, '/docs', async () => operatorPage('operator', await readGuide('operator'), options))
+  for (const name of OPERATOR_GUIDES) {
+    servePage(app, `/docs/${name}`, async () => operatorPage(name, await readGuide(name), options))
+  }
   serveAssets(app, GUIDE_ASSETS)
 }
 
