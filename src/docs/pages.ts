@@ -55,9 +55,9 @@ export function guidePage(name: GuideName, fragment: string, options: PageOption
 }
 
 /** The pages below /docs of the port for operators. */
-export const OPERATOR_GUIDES = ['setu', 'new-acquirer'] as const
+export const OPERATOR_GUIDES = ['setu'] as const
 
-const OPERATOR_TITLES = { operator: 'For the operator', setu: 'Setu', 'new-acquirer': 'Add an acquirer' } as const
+const OPERATOR_TITLES = { operator: 'For the operator', setu: 'Setu' } as const
 
 /** /docs of the port for operators, and the pages below it. */
 export function operatorPage(

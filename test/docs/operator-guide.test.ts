@@ -13,7 +13,9 @@ it('the guide of the operator is at /docs of the port for operators, and nowhere
     expect(text).toContain('<h1>For the operator</h1>')
     expect(text).toContain('href="https://pay.example.in/upi/docs"')
     expect((await fetch(`http://127.0.0.1:${server.opsPort}/docs/guide.css`)).status).toBe(200)
-    for (const path of ['/docs/operator', '/guides/operator.md']) {
+    const setu = await (await fetch(`http://127.0.0.1:${server.opsPort}/docs/setu`)).text()
+    expect(setu).toContain('https://pay.example.in/upi/acquirer/setu/notification')
+    for (const path of ['/docs/operator', '/guides/operator.md', '/docs/setu']) {
       expect((await fetch(`${server.url}${path}`)).status).toBe(404)
     }
     expect(await (await fetch(`${server.url}/docs`)).text()).not.toContain('docs/operator')
