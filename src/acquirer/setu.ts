@@ -48,7 +48,7 @@ const DynamicQr = z.object({
   intentLink: z
     .string()
     .max(2_048)
-    .regex(/^upi:\/\/pay\?[\x21-\x7e]+$/),
+    .regex(/^upi:\/\/pay\?[!\x24-\x7e]+$/),
   status: z.enum(['inactive', 'active']).optional(),
 })
 

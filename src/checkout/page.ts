@@ -6,7 +6,7 @@ import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
 import type { Checkout } from '../payments/intents.ts'
 import { isGivenUp } from '../payments/outcome.ts'
-import { upiLinks } from '../payments/upi-links.ts'
+import { type Platform, upiLinkQuery, type WalletLink, walletLinks } from '../payments/upi-links.ts'
 import type { Simulation } from './simulate.ts'
 
 /**
@@ -56,6 +56,7 @@ export const PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-robots-tag': 'noindex, nofollow',
   'referrer-policy': 'no-referrer',
+  vary: 'user-agent',
 } as const
 
 /** Without JavaScript: seconds until the page is loaded again, or, once paid, until it leads back to the merchant. */
@@ -69,8 +70,11 @@ const RELOAD_SECONDS = {
   cancelled: undefined,
 } as const
 
+/** What a page is drawn for. */
+type Drawing = { now: Date; sandbox: boolean; platform: Platform }
+
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
-export function payPageText(checkout: Checkout, { now, sandbox }: { now: Date; sandbox: boolean }): string {
+export function payPageText(checkout: Checkout, { now, sandbox, platform }: Drawing): string {
   const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`
@@ -100,7 +104,7 @@ export function payPageText(checkout: Checkout, { now, sandbox }: { now: Date; s
 <p class="lost" hidden>No connection. A payment that you have already made is not affected: this page tells you about it as soon as it is connected again.</p></div>
 ${
   // The script shows the other states; no state leads back to this one.
-  title === PAY_TITLE ? openSection(checkout, now) : undefined
+  title === PAY_TITLE ? openSection(checkout, { now, platform }) : undefined
 }
 ${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
 ${outcome('failed')}
@@ -149,21 +153,20 @@ const OUTCOMES = {
 } satisfies Record<Exclude<PageState, 'open' | 'attemptFailed'>, { title: string; text: string; sign: string }>
 
 /** A QR for another device to scan, and links that open a wallet on this one; page.css shows what fits the device. */
-function openSection(checkout: Checkout, now: Date): Html {
+function openSection(checkout: Checkout, { now, platform }: Pick<Drawing, 'now' | 'platform'>): Html {
   const { orderId, amount, payee, expiresAt } = checkout
-  const links = upiLinks(checkout)
+  const links = walletLinks(upiLinkQuery(checkout), platform)
   // With loading=lazy a browser does not load the QR where the style hides it.
   const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${toIndianText(amount)} with a UPI app" width="320" height="320" loading="lazy">`
-  const link = (href: string, text: string, kind = 'button') =>
-    html`<li><a class="${kind}" href="${href}">${text}</a></li>`
+  const link = ({ app, href }: WalletLink, index: number) => {
+    const isFirst = app === 'any' && index === 0
+    const text = app === 'any' ? (isFirst ? 'Pay with a UPI app' : 'Another UPI app') : app
+    return html`<li><a class="${isFirst ? 'button first' : 'button'}" href="${href}">${text}</a></li>\n`
+  }
   return html`<section class="open" data-state="open attemptFailed" data-title="${pageTitle(PAY_TITLE, payee.name)}">
 <div class="on-desktop">${qr}<p>Scan with any UPI app</p></div>
 <ul class="apps" aria-label="Pay with an app on this device">
-${link(links.intent, 'Pay with a UPI app', 'button first')}
-${link(links.gpay, 'Google Pay')}
-${link(links.phonepe, 'PhonePe')}
-${link(links.paytm, 'Paytm')}
-</ul>
+${links.map(link)}</ul>
 <details class="on-phone"><summary>Show the QR code</summary>${qr}</details>
 <p class="quiet left" role="timer">Pay before <time>${istTime(expiresAt, now)}</time> Indian time</p>
 <p class="quiet">This page tells you when your payment has arrived.</p>

@@ -2,6 +2,7 @@ import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import { type FindCheckout, noPaymentHere } from './find-checkout.ts'
 import { messagePage, PAGE_HEADERS, pageState, payPageText } from './page.ts'
+import { platformOf } from './platform.ts'
 
 /** How soon a browser loads a page again that was refused because the service was briefly away. */
 const REFUSED_PAGE_RELOAD_SECONDS = 5
@@ -28,7 +29,7 @@ export const payPage = operation({
     },
   },
   handle: ({ findCheckout, now, sandbox }: Dependencies) => {
-    return async ({ params }, reply) => {
+    return async ({ params, headers }, reply) => {
       const checkout = await findCheckout(params.orderId)
       const moment = now()
       // For the page's own script, which asks by HEAD while it gets no events.
@@ -37,7 +38,7 @@ export const payPage = operation({
         'x-payment-state': pageState(checkout, moment),
         'x-payment-utr': checkout.utr ?? '',
       })
-      return payPageText(checkout, { now: moment, sandbox })
+      return payPageText(checkout, { now: moment, sandbox, platform: platformOf(headers['user-agent']) })
     }
   },
 })

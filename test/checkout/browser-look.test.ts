@@ -2,9 +2,21 @@ import { describe, expect, it } from 'vitest'
 import { browserPath, type Checkout, SOON, useCheckout, violations } from '../support/browser.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
+const ANDROID = {
+  ...PHONE,
+  userAgent:
+    'Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile Safari/537.36',
+}
+const IPHONE = {
+  ...PHONE,
+  userAgent:
+    'Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Mobile/15E148 Safari/604.1',
+}
+const APPS = ['Google Pay', 'PhonePe', 'Paytm', 'BHIM', 'CRED']
 const WALLETS = ['Pay with a UPI app', 'Google Pay', 'PhonePe', 'Paytm']
 /** WCAG 2.2, target size (enhanced), in CSS pixels. */
 const TARGET_PX = 44
+const FINGERS_PX = 250
 /** WCAG 2.2, contrast (minimum). */
 const CONTRAST = 4.5
 const PAGE_LIMIT_BYTES = 16_000
@@ -48,21 +60,81 @@ async function fitsInto(checkout: Checkout, height: number) {
 describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', () => {
   const checkout = useCheckout({ sandbox: true })
 
-  it('shows wallet buttons of a size for fingers on a phone, and the QR only on request', async () => {
-    const tab = await checkout.openTab(PHONE)
-    const asked: string[] = []
-    tab.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  it.each([
+    {
+      phone: 'an Android phone',
+      options: ANDROID,
+      names: ['Pay with a UPI app', ...APPS],
+      schemes: ['upi', ...APPS.map(() => 'intent')],
+    },
+    {
+      phone: 'an iPhone',
+      options: IPHONE,
+      names: [...APPS, 'Another UPI app'],
+      schemes: ['gpay', 'phonepe', 'paytmmp', 'bhim', 'credpay', 'upi'],
+    },
+    { phone: 'another phone', options: PHONE, names: WALLETS, schemes: ['upi', 'tez', 'phonepe', 'paytmmp'] },
+  ])(
+    'shows the links of $phone in a size for fingers, with one payment in all of them, and the QR only on request',
+    async ({ options, names, schemes }) => {
+      const tab = await checkout.openTab(options)
+      const asked: string[] = []
+      tab.on('request', (request) => asked.push(new URL(request.url()).pathname))
+      const order = await checkout.newOrder({ note: 'चाय & biscuits #2' })
+      await tab.goto(order.payment_url)
+      const links = tab.locator('.apps a')
+      expect(await links.allTextContents()).toEqual(names)
+      for (const [index, name] of names.entries()) {
+        const box = await links.nth(index).boundingBox()
+        expect(box?.height, name).toBeGreaterThanOrEqual(TARGET_PX)
+        expect(box?.width, name).toBeGreaterThan(FINGERS_PX)
+        expect((box?.y ?? Infinity) + (box?.height ?? 0), `${name} is seen without scrolling`).toBeLessThan(844)
+      }
+      // As the browser itself reads them.
+      const read = (await links.evaluateAll((all) =>
+        all.map((link) => {
+          const { protocol, searchParams, hash } = new URL((link as unknown as { href: string }).href)
+          return { scheme: protocol.slice(0, -1), parameters: [...searchParams], hash }
+        }),
+      )) as { scheme: string; parameters: [string, string][]; hash: string }[]
+      expect(read.map(({ scheme }) => scheme)).toEqual(schemes)
+      for (const { scheme, parameters, hash } of read) {
+        expect(hash).toMatch(scheme === 'intent' ? /^#Intent;scheme=upi;package=[\w.]+;end$/ : /^$/)
+        expect(Object.fromEntries(parameters)).toMatchObject({
+          pa: 'chaipoint@examplebank',
+          tr: order.orderId,
+          am: '200.00',
+          tn: 'चाय biscuits 2',
+        })
+        expect(parameters).toEqual(read[0]?.parameters)
+      }
+      expect(await tab.locator('img.qr:visible').count()).toBe(0)
+      expect(asked.filter((path) => path.endsWith('.svg'))).toEqual([])
+      await tab.getByText('Show the QR code').tap()
+      expect(await tab.getByRole('img', { name: /^QR code/ }).isVisible()).toBe(true)
+    },
+  )
+
+  it.each([
+    { phone: 'Android phone', options: ANDROID },
+    { phone: 'iPhone', options: IPHONE },
+  ])("lets the customer of an $phone follow every link: the page's own policy forbids none", async ({ options }) => {
+    const tab = await checkout.openTab(options)
     await tab.goto((await checkout.newOrder()).payment_url)
-    for (const name of WALLETS) {
-      const box = await tab.getByRole('link', { name }).boundingBox()
-      expect(box?.height, name).toBeGreaterThanOrEqual(TARGET_PX)
-      expect(box?.width, name).toBeGreaterThan(250)
-      expect((box?.y ?? Infinity) + (box?.height ?? 0), `${name} is seen without scrolling`).toBeLessThan(844)
+    const links = await tab.locator('.apps a').all()
+    const targets = await Promise.all(
+      links.map(async (link) => ({ href: await link.getAttribute('href'), box: await link.boundingBox() })),
+    )
+    for (const { href, box } of targets) {
+      if (!href || !box) throw new Error('a link without an address, or one that is not shown')
+      // No app is here to open it: the browser reports that it is asked for, and stays.
+      const url = href.replace(/#.*/, '')
+      const followed = tab.waitForEvent('request', { predicate: (request) => request.url() === url, ...SOON })
+      await tab.touchscreen.tap(box.x + box.width / 2, box.y + box.height / 2)
+      await followed
     }
-    expect(await tab.locator('img.qr:visible').count()).toBe(0)
-    expect(asked.filter((path) => path.endsWith('.svg'))).toEqual([])
-    await tab.getByText('Show the QR code').tap()
-    expect(await tab.getByRole('img', { name: /^QR code/ }).isVisible()).toBe(true)
+    expect(tab.faults.filter((fault) => !/^request to [a-z]+:\/\/(upi\/)?pay\?/.test(fault))).toEqual([])
+    tab.faults.length = 0
   })
 
   it.each([
