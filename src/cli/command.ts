@@ -3,8 +3,11 @@ import type * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 
-/** What a command returns: one JSON document for `--json`, and the same as text for people. */
-export type Output = { json: unknown; text: string }
+/**
+ * What a command returns: one JSON document for `--json`, and the same as text for people. `warnings` are for people too, a line
+ * each on stderr; a script reads of them in the document.
+ */
+export type Output = { json: unknown; text: string; warnings?: readonly string[] }
 
 /** What a command works with. The pool connects at its first query. */
 export type Context = { config: DatabaseConfig; db: Database; now: Date }

@@ -3,6 +3,7 @@ import { acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
 import { createMerchants, type Merchant } from '../merchants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../merchants/schema.ts'
+import { type MerchantWarning, merchantWarnings } from '../merchants/warnings.ts'
 import { CommandFault, command, type Output } from './command.ts'
 import { record, table } from './output.ts'
 
@@ -17,7 +18,7 @@ export const merchantCommands = [
       refuseFaultyAcquirer(merchant, config)
       const added = await createMerchants(db).add(merchant, now)
       if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
-      return show(added)
+      return showWithAdvice(added)
     },
   }),
 
@@ -26,9 +27,10 @@ export const merchantCommands = [
     usage: '',
     schema: z.object({}),
     async run(_, { db }) {
-      const merchants = await createMerchants(db).list()
-      const columns = ['mid', 'name', 'vpa', 'mcc', 'dynamicQr', 'acquirer', 'createdAt', 'disabledAt'] as const
-      return { json: merchants, text: table(columns, merchants, 'no merchants') }
+      const merchants = (await createMerchants(db).list()).map(withWarnings)
+      const columns = ['mid', 'name', 'vpa', 'mcc', 'dynamicQr', 'acquirer', 'createdAt', 'disabledAt', 'warnings'] as const
+      const rows = merchants.map((merchant) => ({ ...merchant, warnings: merchant.warnings.join(', ') }))
+      return { json: merchants, text: table(columns, rows, 'no merchants') }
     },
   }),
 
@@ -44,7 +46,7 @@ export const merchantCommands = [
       const merchant = known(mid, await merchants.find(mid))
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
       refuseFaultyAcquirer({ ...merchant, ...given }, config)
-      return show(known(mid, await merchants.update(mid, changes)))
+      return showWithAdvice(known(mid, await merchants.update(mid, changes)))
     },
   }),
 
@@ -81,4 +83,19 @@ function known(mid: string, merchant: Merchant | undefined): Merchant {
   return merchant
 }
 
-const show = (merchant: Merchant): Output => ({ json: merchant, text: record(merchant) })
+const withWarnings = (merchant: Merchant) => ({ ...merchant, warnings: merchantWarnings(merchant) })
+
+const show = (merchant: Merchant): Output => ({ json: withWarnings(merchant), text: record(merchant) })
+
+/** For commands that can cause a warning: they say what mends it. */
+const showWithAdvice = (merchant: Merchant): Output => ({
+  ...show(merchant),
+  warnings: merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant)),
+})
+
+const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {
+  'no category': ({ mid, mcc }) =>
+    `mcc ${mcc} makes wallets take the payee for a private person, and limit or refuse payments; set the one that the bank gave: ops merchants update --mid ${mid} --mcc 5814`,
+  'private address': ({ mid, vpa }) =>
+    `${vpa} looks like a private person's address, to which wallets limit or refuse payments; set the one that the bank gave the business: ops merchants update --mid ${mid} --vpa shop@bank`,
+}

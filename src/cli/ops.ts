@@ -48,8 +48,9 @@ async function main(args: string[]): Promise<number> {
       throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
     }
     const { asJson, run } = command.prepare(args.slice(command.name.split(' ').length))
-    const { json, text } = await withDatabase(run)
+    const { json, text, warnings = [] } = await withDatabase(run)
     process.stdout.write(`${asJson ? JSON.stringify(json) : text}\n`)
+    if (!asJson) for (const warning of warnings) process.stderr.write(`ops: warning: ${warning}\n`)
     return 0
   } catch (error) {
     if (error instanceof UsageError) {

@@ -23,8 +23,8 @@ const acquirerMerchantId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -')
 
-/** The category of merchants for whom the operator named none. */
-const UNCLASSIFIED_MCC = '0000'
+/** The category of merchants for whom the operator named none. UPI gives it to payments between private persons. */
+export const UNCLASSIFIED_MCC = '0000'
 
 export const NewMerchant = z.object({
   mid: identifier.default(assignMid),

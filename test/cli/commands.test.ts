@@ -70,6 +70,7 @@ describe('merchants', () => {
       acquirerMerchantId: null,
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       disabledAt: null,
+      warnings: [],
     })
     expect(await ops(...add, '--name', 'Other')).toEqual(fault(`mid ${mid} is taken`))
     expect(await json('merchants', 'list')).toContainEqual(added)
@@ -114,6 +115,48 @@ describe('merchants', () => {
       name: 'New',
       dynamicQr: 'image',
     })
+  })
+
+  it('add and update warn of a payee that wallets take for a private person, and say what mends it', async () => {
+    const mid = unique('M')
+    const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', '9876543210@ybl']
+    const added = await ops(...add)
+    expect([added.code, added.stderr.trimEnd().split('\n')]).toEqual([
+      0,
+      [
+        expect.stringMatching(
+          /^ops: warning: mcc 0000 .* private person.*: ops merchants update --mid \w+ --mcc 5814$/,
+        ),
+        expect.stringMatching(
+          /^ops: warning: 9876543210@ybl looks like a private person's address, .* --vpa shop@bank$/,
+        ),
+      ],
+    ])
+    expect(added.stdout).not.toContain('warning')
+    const half = await ops('merchants', 'update', '--mid', mid, '--mcc', '5814')
+    expect(half.stderr).toMatch(/^ops: warning: 9876543210@ybl [^\n]*\n$/)
+    const mended = await ops('merchants', 'update', '--mid', mid, '--vpa', 'chaipoint@examplebank')
+    expect([mended.code, mended.stderr]).toEqual([0, ''])
+  })
+
+  it('a script reads the warnings in the JSON of add, update and list', async () => {
+    const mid = await newMerchant()
+    const listed = async () =>
+      (await json('merchants', 'list')).find((merchant: { mid: string }) => merchant.mid === mid)
+    expect((await listed()).warnings).toEqual(['no category'])
+    const update = async (...changes: string[]) =>
+      (await json('merchants', 'update', '--mid', mid, ...changes)).warnings
+    expect(await update('--vpa', 'asha@OKAXIS')).toEqual(['no category', 'private address'])
+    expect(await update('--mcc', '5814')).toEqual(['private address'])
+    expect((await listed()).warnings).toEqual(['private address'])
+    expect(await update('--vpa', 'chaipoint@examplebank')).toEqual([])
+  })
+
+  it('list has a column of warnings for people', async () => {
+    const mid = await newMerchant()
+    const { stdout } = await ops('merchants', 'list')
+    expect(stdout.split('\n')[0]).toMatch(/ warnings$/)
+    expect(stdout.split('\n').find((row) => row.startsWith(mid))).toMatch(/ {2}no category$/)
   })
 
   it('disable and enable are there and back; a repeated disable keeps the first moment', async () => {

@@ -1,0 +1,35 @@
+import { UNCLASSIFIED_MCC } from './schema.ts'
+
+/** What is allowed in a merchant's payee, and yet makes wallets take it for a private person. */
+export type MerchantWarning = 'no category' | 'private address'
+
+/**
+ * Handles that wallets give to private persons. A handle may serve shops as well, so this can be wrong in both directions:
+ * it is a reason to warn, never to refuse.
+ */
+const PRIVATE_HANDLES = new Set([
+  ...['oksbi', 'okaxis', 'okhdfcbank', 'okicici'], // Google Pay
+  ...['ybl', 'ibl', 'axl'], // PhonePe
+  ...['paytm', 'ptyes', 'ptsbi', 'pthdfc', 'ptaxis'], // Paytm
+  'upi', // BHIM
+  ...['apl', 'yapl', 'rapl'], // Amazon Pay
+  ...['waaxis', 'wahdfcbank', 'waicici', 'wasbi'], // WhatsApp
+])
+
+/** How PhonePe and Paytm begin the addresses of shops, under the same handles. */
+const SHOP_UNDER_PRIVATE_HANDLE = /^(?:q\d+@ybl|paytmqr\w+@|paytm[.-])/
+
+/** A mobile number of India, as wallets make it an address: with a country code or a number at its end, too. */
+const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
+
+export function merchantWarnings({ mcc, vpa }: { mcc: string; vpa: string }): MerchantWarning[] {
+  const warnings: MerchantWarning[] = []
+  if (mcc === UNCLASSIFIED_MCC) warnings.push('no category')
+  if (looksPrivate(vpa.toLowerCase())) warnings.push('private address')
+  return warnings
+}
+
+function looksPrivate(vpa: string): boolean {
+  if (MOBILE_NUMBER.test(vpa)) return true
+  return PRIVATE_HANDLES.has(vpa.slice(vpa.indexOf('@') + 1)) && !SHOP_UNDER_PRIVATE_HANDLE.test(vpa)
+}
