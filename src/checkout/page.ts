@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type * as z from 'zod'
+import type { Failure } from '../errors.ts'
 import { type Html, html, trustedHtml } from '../html.ts'
 import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
@@ -8,6 +9,7 @@ import type { Checkout } from '../payments/intents.ts'
 import { isGivenUp } from '../payments/outcome.ts'
 import { type Platform, upiLinkQuery, type WalletLink, walletLinks } from '../payments/upi-links.ts'
 import type { Simulation } from './simulate.ts'
+import { TEXTS, type Texts, textsFor } from './texts.ts'
 
 /**
  * What a customer is shown. In `open` and `attemptFailed` the intent can be paid. In `timeUp` it has expired, and the bank may
@@ -35,12 +37,21 @@ export function isPayable(state: PageState): state is 'open' | 'attemptFailed' {
   return state === 'open' || state === 'attemptFailed'
 }
 
-const CSS = readFileSync(new URL('./page/page.css', import.meta.url), 'utf8')
-const JS = readFileSync(new URL('./page/page.js', import.meta.url), 'utf8')
+const readPart = (name: string) => withoutComments(readFileSync(new URL(`./page/${name}`, import.meta.url), 'utf8'))
+const CSS = readPart('page.css')
+  .replace(/\s*([{};,])\s*/g, '$1')
+  .replace(/([{;][\w-]+): /g, '$1:')
+const JS = readPart('page.js')
+
+/** Nor indentation: both are a seventh of a page, which is to arrive by a slow network too. */
+function withoutComments(text: string): string {
+  return text.replace(/^\s*(?:\/\/.*|\/\*.*\*\/)?\n?/gm, '')
+}
+
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Headers of every page: only our own style and script, no frames, no Referer, no search engines. */
-export const PAGE_HEADERS = {
+/** Of every page: only our own style and script, no frames, no Referer, no search engines. */
+const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
     "default-src 'none'",
@@ -56,8 +67,11 @@ export const PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-robots-tag': 'noindex, nofollow',
   'referrer-policy': 'no-referrer',
-  vary: 'user-agent',
+  // Texts and links of wallets.
+  vary: 'accept-language, user-agent',
 } as const
+
+export const pageHeaders = ({ language }: Texts) => ({ ...PAGE_HEADERS, 'content-language': language })
 
 /** Without JavaScript: seconds until the page is loaded again, or, once paid, until it leads back to the merchant. */
 const RELOAD_SECONDS = {
@@ -71,10 +85,11 @@ const RELOAD_SECONDS = {
 } as const
 
 /** What a page is drawn for. */
-type Drawing = { now: Date; sandbox: boolean; platform: Platform }
+type Drawing = { now: Date; sandbox: boolean; platform: Platform; texts: Texts }
 
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
-export function payPageText(checkout: Checkout, { now, sandbox, platform }: Drawing): string {
+export function payPageText(checkout: Checkout, drawing: Drawing): string {
+  const { now, sandbox, texts } = drawing
   const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`
@@ -82,38 +97,39 @@ export function payPageText(checkout: Checkout, { now, sandbox, platform }: Draw
   const refresh = reload
     ? html`<noscript><meta http-equiv="refresh" content="${reload}${state === 'paid' ? `;url=${redirectUrl}` : ''}"></noscript>`
     : undefined
-  const outcome = (of: keyof typeof OUTCOMES, more?: Html) => {
-    const { title, text, sign } = OUTCOMES[of]
-    return html`<section class="${of}" data-state="${of}" data-title="${pageTitle(title, payee.name)}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${title}</h2>${more}<p class="quiet">${text}</p></section>`
+  const outcome = (of: Outcome, more?: Html) => {
+    const { sign, moneyMayBeMissing } = OUTCOMES[of]
+    const text = `${texts[`${of}Text`]}${moneyMayBeMissing ? ` ${texts.missingMoney}` : ''}`
+    return html`<section class="${of}" data-state="${of}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${texts[`${of}Title`]}</h2>${more}<p class="quiet">${text}</p></section>`
   }
-  const title = isPayable(state) ? PAY_TITLE : OUTCOMES[state].title
+  const title = isPayable(state) ? texts.pay : texts[`${state}Title`]
   // The element with role=status is always there: screen readers announce what appears inside it later.
-  return html`${head(pageTitle(title, payee.name), refresh)}
+  return html`${head(texts, pageTitle(title, payee.name), refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main class="pay">
 <div class="order">
-<h1>Payment to ${name}</h1>
+<h1>${fill(texts.paymentTo, { name })}</h1>
 <p class="amount">₹${toIndianText(amount)}</p>
 <p class="quiet"><bdi>${note}</bdi></p>
 <dl>
-<div><dt>UPI address</dt><dd><bdi>${payee.vpa}</bdi></dd></div>
-<div><dt>Order number</dt><dd><bdi>${merchantOrderId}</bdi></dd></div>
+<div><dt>${texts.upiAddress}</dt><dd><bdi>${payee.vpa}</bdi></dd></div>
+<div><dt>${texts.orderNumber}</dt><dd><bdi>${merchantOrderId}</bdi></dd></div>
 </dl>
 </div>
-<div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>Your last attempt did not go through. You can try again here.</p>
-<p class="lost" hidden>No connection. A payment that you have already made is not affected: this page tells you about it as soon as it is connected again.</p></div>
+<div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>${texts.attemptFailed}</p>
+<p class="lost" hidden>${texts.lost}</p></div>
 ${
   // The script shows the other states; no state leads back to this one.
-  title === PAY_TITLE ? openSection(checkout, { now, platform }) : undefined
+  isPayable(state) ? openSection(checkout, drawing) : undefined
 }
 ${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
 ${outcome('failed')}
 ${outcome('expired')}
 ${outcome('cancelled')}
 ${outcome('timeUp')}
-${title === PAY_TITLE && sandbox ? sandboxForm(orderId) : undefined}
-<a class="button first back" href="${redirectUrl}"${hiddenIf(!isFinal(state))}>Back to ${name}</a>
-<a class="unpaid" href="${redirectUrl}"${hiddenIf(isFinal(state))}>Back without paying</a>
+${isPayable(state) && sandbox ? sandboxForm(orderId, texts) : undefined}
+<a class="button first back" href="${redirectUrl}"${hiddenIf(!isFinal(state))}>${fill(texts.back, { name })}</a>
+<a class="unpaid" href="${redirectUrl}"${hiddenIf(isFinal(state))}>${texts.backUnpaid}</a>
 </main>
 <script>${trustedHtml(JS)}</script>
 </body>
@@ -121,85 +137,70 @@ ${title === PAY_TITLE && sandbox ? sandboxForm(orderId) : undefined}
 `.toString()
 }
 
-const PAY_TITLE = 'Pay'
+type Outcome = Exclude<PageState, 'open' | 'attemptFailed'>
 
-/** We cannot see the customer's account; the bank and the merchant can. */
-const MISSING_MONEY =
-  'If money has left your account, keep the reference number (UTR) that your UPI app shows, and ask the merchant or your bank about it.'
-
-/** What a customer reads in each state in which nothing can be paid; `sign` is an SVG path in a square of 24, drawn as a line. */
-const OUTCOMES = {
-  paid: { title: 'Paid', text: 'Taking you back to the merchant.', sign: 'M6 12.5l4 4 8-9' },
-  failed: {
-    title: 'Payment failed',
-    text: `The last attempt did not go through, and the time is up. ${MISSING_MONEY}`,
-    sign: 'M12 6.5v7M12 17.5v0',
-  },
-  expired: {
-    title: 'Not paid in time',
-    text: `No payment has arrived. ${MISSING_MONEY}`,
-    sign: 'M12 6v6l4 2.5',
-  },
-  cancelled: {
-    title: 'Order closed',
-    text: `The merchant has closed this order. Please do not pay any more. ${MISSING_MONEY}`,
-    sign: 'M7 7l10 10M17 7L7 17',
-  },
-  timeUp: {
-    title: 'Time is up',
-    text: 'Please do not pay any more. If you have just paid, stay here: this page goes on looking for your payment.',
-    sign: 'M12 6v6l4 2.5',
-  },
-} satisfies Record<Exclude<PageState, 'open' | 'attemptFailed'>, { title: string; text: string; sign: string }>
+/**
+ * What a state in which nothing can be paid looks like; `sign` is an SVG path in a square of 24, drawn as a line. Where `moneyMayBeMissing`,
+ * it may have left the customer's account all the same.
+ */
+const OUTCOMES: Record<Outcome, { sign: string; moneyMayBeMissing: boolean }> = {
+  paid: { sign: 'M6 12.5l4 4 8-9', moneyMayBeMissing: false },
+  failed: { sign: 'M12 6.5v7M12 17.5v0', moneyMayBeMissing: true },
+  expired: { sign: 'M12 6v6l4 2.5', moneyMayBeMissing: true },
+  cancelled: { sign: 'M7 7l10 10M17 7L7 17', moneyMayBeMissing: true },
+  timeUp: { sign: 'M12 6v6l4 2.5', moneyMayBeMissing: false },
+}
 
 /** A QR for another device to scan, and links that open a wallet on this one; page.css shows what fits the device. */
-function openSection(checkout: Checkout, { now, platform }: Pick<Drawing, 'now' | 'platform'>): Html {
-  const { orderId, amount, payee, expiresAt } = checkout
+function openSection(checkout: Checkout, { now, platform, texts }: Drawing): Html {
+  const { orderId, amount, expiresAt } = checkout
   const links = walletLinks(upiLinkQuery(checkout), platform)
   // With loading=lazy a browser does not load the QR where the style hides it.
-  const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="QR code to pay ₹${toIndianText(amount)} with a UPI app" width="320" height="320" loading="lazy">`
+  const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="${fill(texts.qrCode, { amount: `₹${toIndianText(amount)}` })}" width="320" height="320" loading="lazy">`
   const link = ({ app, href }: WalletLink, index: number) => {
     const isFirst = app === 'any' && index === 0
-    const text = app === 'any' ? (isFirst ? 'Pay with a UPI app' : 'Another UPI app') : app
+    const text = app === 'any' ? (isFirst ? texts.anyApp : texts.anotherApp) : app
     return html`<li><a class="${isFirst ? 'button first' : 'button'}" href="${href}">${text}</a></li>\n`
   }
-  return html`<section class="open" data-state="open attemptFailed" data-title="${pageTitle(PAY_TITLE, payee.name)}">
-<div class="on-desktop">${qr}<p>Scan with any UPI app</p></div>
-<ul class="apps" aria-label="Pay with an app on this device">
+  return html`<section class="open" data-state="open attemptFailed">
+<div class="on-desktop">${qr}<p>${texts.scan}</p></div>
+<ul class="apps" aria-label="${texts.apps}">
 ${links.map(link)}</ul>
-<details class="on-phone"><summary>Show the QR code</summary>${qr}</details>
-<p class="quiet left" role="timer">Pay before <time>${istTime(expiresAt, now)}</time> Indian time</p>
-<p class="quiet">This page tells you when your payment has arrived.</p>
+<details class="on-phone"><summary>${texts.showQr}</summary>${qr}</details>
+<p class="quiet left" role="timer" data-time-left="${texts.timeLeft}" data-hours-left="${texts.hoursLeft}">${fill(texts.payBefore, { time: html`<time>${istTime(expiresAt, now)}</time>` })}</p>
+<p class="quiet">${texts.tells}</p>
 </section>`
 }
 
 const attributeIf = (condition: boolean, name: string) => (condition ? html` ${name}` : undefined)
 const hiddenIf = (hidden: boolean) => attributeIf(hidden, 'hidden')
 
-const OTHER_OUTCOMES = {
-  FAIL: 'Attempt fails',
-  REJECT: 'Attempt is rejected',
-  EXPIRE: 'Time is up',
-  LATE: 'Pay too late',
-  TWICE: 'Pay twice',
-  OTHER_AMOUNT: 'Pay ₹1 more',
-} satisfies Partial<Record<z.output<typeof Simulation>['status'], string>>
+const OTHER_OUTCOMES = ['FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT'] satisfies SimulatedStatus[]
 
-function sandboxForm(orderId: string): Html {
-  const button = ([status, text]: string[]) =>
-    html`<button class="button" name="status" value="${status}">${text}</button>\n`
-  return html`<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">
-<p><strong>Sandbox</strong> · no money moves</p>
-${button(['SUCCESS', 'Simulate payment'])}<details><summary>Other outcomes</summary>
+type SimulatedStatus = z.output<typeof Simulation>['status']
+
+function sandboxForm(orderId: string, texts: Texts): Html {
+  const button = (status: SimulatedStatus) =>
+    html`<button class="button" name="status" value="${status}">${texts[`simulate${status}`]}</button>\n`
+  return html`<form class="sandbox" aria-label="${texts.sandbox}" method="post" action="${orderId}/simulate">
+<p><strong>${texts.sandbox}</strong> · ${texts.noMoney}</p>
+${button('SUCCESS')}<details><summary>${texts.otherOutcomes}</summary>
 <div class="outcomes">
-${Object.entries(OTHER_OUTCOMES).map(button)}</div>
+${OTHER_OUTCOMES.map(button)}</div>
 </details>
 </form>`
 }
 
-/** What a customer reads where there is no payment to show. */
-export function messagePage(text: string): string {
-  return html`${head('Payment')}
+/** What a customer reads instead of the page. A refusal that customers do not cause has no text of ours: its own is English. */
+export function refusalPage({ code, message }: Failure, acceptLanguage: string | undefined) {
+  const isOurs = code in TEXTS
+  const texts = textsFor(isOurs ? acceptLanguage : undefined)
+  const text = isOurs ? texts[code as keyof typeof TEXTS] : message
+  return { headers: pageHeaders(texts), body: messagePage(texts, text) }
+}
+
+function messagePage(texts: Texts, text: string): string {
+  return html`${head(texts, texts.payment)}
 <body>
 <main>
 <h1 class="message">${text}</h1>
@@ -211,15 +212,21 @@ export function messagePage(text: string): string {
 
 const pageTitle = (title: string, payeeName: string) => `${title} · ${payeeName}`
 
+/** A text with values at its places. */
+function fill(text: string, values: Record<string, Html | string>): Html {
+  // The pattern has a group, so that every second part is the name of a place.
+  return html`${text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : values[part]))}`
+}
+
 /** HH:MM in India, after the date where that is not today's. */
 function istTime(moment: Date, now: Date): string {
   const [day = '', time = ''] = toIstText(moment).split(' ')
   return `${toIstText(now).startsWith(day) ? '' : `${day} `}${time.slice(0, 5)}`
 }
 
-function head(title: string, extra?: Html): Html {
+function head(texts: Texts, title: string, extra?: Html): Html {
   return html`<!doctype html>
-<html lang="en">
+<html lang="${texts.language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -1,8 +1,9 @@
 import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import { type FindCheckout, noPaymentHere } from './find-checkout.ts'
-import { messagePage, PAGE_HEADERS, pageState, payPageText } from './page.ts'
+import { pageHeaders, pageState, payPageText, refusalPage } from './page.ts'
 import { platformOf } from './platform.ts'
+import { textsFor } from './texts.ts'
 
 /** How soon a browser loads a page again that was refused because the service was briefly away. */
 const REFUSED_PAGE_RELOAD_SECONDS = 5
@@ -16,12 +17,12 @@ export const payPage = operation({
   summary: 'The page on which the customer pays',
   description:
     'The `payment_url` of createOrderRequest. For browsers; it says by itself what becomes of the payment. An attempt that failed ' +
-    'leaves it open.',
+    'leaves it open. In English, or in Hindi where `Accept-Language` prefers it.',
   access: 'anyone',
   refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
   answer: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
   route: {
-    config: { refusalPage: { headers: PAGE_HEADERS, html: messagePage } },
+    config: { refusalPage: (failure, request) => refusalPage(failure, request.headers['accept-language']) },
     // The page of a customer without JavaScript loads itself again and again, and must not end at the first 503.
     onSend: (_request, reply, payload, done) => {
       if (reply.statusCode === 503) reply.header('refresh', REFUSED_PAGE_RELOAD_SECONDS)
@@ -32,13 +33,14 @@ export const payPage = operation({
     return async ({ params, headers }, reply) => {
       const checkout = await findCheckout(params.orderId)
       const moment = now()
+      const texts = textsFor(headers['accept-language'])
       // For the page's own script, which asks by HEAD while it gets no events.
       reply.headers({
-        ...PAGE_HEADERS,
+        ...pageHeaders(texts),
         'x-payment-state': pageState(checkout, moment),
         'x-payment-utr': checkout.utr ?? '',
       })
-      return payPageText(checkout, { now: moment, sandbox, platform: platformOf(headers['user-agent']) })
+      return payPageText(checkout, { now: moment, sandbox, platform: platformOf(headers['user-agent']), texts })
     }
   },
 })

@@ -28,7 +28,17 @@ export const merchantCommands = [
     schema: z.object({}),
     async run(_, { db }) {
       const merchants = (await createMerchants(db).list()).map(withWarnings)
-      const columns = ['mid', 'name', 'vpa', 'mcc', 'dynamicQr', 'acquirer', 'createdAt', 'disabledAt', 'warnings'] as const
+      const columns = [
+        'mid',
+        'name',
+        'vpa',
+        'mcc',
+        'dynamicQr',
+        'acquirer',
+        'createdAt',
+        'disabledAt',
+        'warnings',
+      ] as const
       const rows = merchants.map((merchant) => ({ ...merchant, warnings: merchant.warnings.join(', ') }))
       return { json: merchants, text: table(columns, rows, 'no merchants') }
     },

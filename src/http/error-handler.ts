@@ -20,7 +20,7 @@ import type { RequestLog } from './request-log.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** For addresses that people open in a browser: what they read instead of an envelope. */
-    refusalPage?: { headers: Record<string, string>; html: (text: string) => string }
+    refusalPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
   }
 }
 
@@ -91,8 +91,8 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
   }
   request.refusal = failure.message
   reply.code(failure.statusCode).headers(failure.headers)
-  const page = request.routeOptions.config?.refusalPage
-  if (page) reply.headers(page.headers).send(page.html(failure.message))
+  const page = request.routeOptions.config?.refusalPage?.(failure, request)
+  if (page) reply.headers(page.headers).send(page.body)
   else reply.send(fail(failure))
 }
 

@@ -7,7 +7,7 @@ const FOLDERS: Record<string, RegExp> = {
   acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   checkout:
-    /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
+    /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(zod|pg)$|^(config|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|cli|db|merchants|payments|settlements)\//,
   db: /^npm:|^limits\.ts$|^db\//,
   dev: /./,

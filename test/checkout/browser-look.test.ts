@@ -42,18 +42,30 @@ const LOWEST_CONTRAST = `(() => {
   return found.sort((a, b) => a.contrast - b.contrast)[0]
 })()`
 
+const SAYS = {
+  'en-IN': { attemptFailed: 'You can try again here.', paid: 'Paid', showQr: 'Show the QR code', qrCode: /^QR code/ },
+  'hi-IN': {
+    attemptFailed: 'आप यहीं फिर से भुगतान कर सकते हैं।',
+    paid: 'भुगतान हो गया',
+    showQr: 'QR कोड दिखाएँ',
+    qrCode: /QR कोड$/,
+  },
+}
+const LOCALES = Object.keys(SAYS) as (keyof typeof SAYS)[]
+
 /** In the states that need most room. */
-async function fitsInto(checkout: Checkout, height: number) {
-  const tab = await checkout.openTab({ viewport: { width: 1280, height } })
-  const order = await checkout.newOrder({ amount: '100000', order_id: '8'.repeat(64) })
+async function fitsInto(checkout: Checkout, height: number, locale: keyof typeof SAYS) {
+  const says = SAYS[locale]
+  const tab = await checkout.openTab({ viewport: { width: 1280, height }, locale })
+  const order = await checkout.newOrder({ amount: '100000', order_id: locale.padEnd(64, '8') })
   const heightOf = () => tab.evaluate('document.documentElement.scrollHeight')
   await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined, amount: 100_000 })
   await tab.goto(order.payment_url)
-  expect(await tab.getByText('You can try again here.').isVisible()).toBe(true)
+  expect(await tab.getByText(says.attemptFailed).isVisible()).toBe(true)
   expect(await tab.locator('.on-desktop img').isVisible()).toBe(true)
   expect(await heightOf()).toBe(height)
   await checkout.pay(order.orderId, { amount: 100_000 })
-  await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+  await tab.getByRole('heading', { name: says.paid }).waitFor(SOON)
   expect(await heightOf()).toBe(height)
 }
 
@@ -73,11 +85,18 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
       names: [...APPS, 'Another UPI app'],
       schemes: ['gpay', 'phonepe', 'paytmmp', 'bhim', 'credpay', 'upi'],
     },
+    {
+      phone: 'an Android phone in Hindi',
+      options: ANDROID,
+      names: ['UPI ऐप से भुगतान करें', ...APPS],
+      schemes: ['upi', ...APPS.map(() => 'intent')],
+      locale: 'hi-IN' as const,
+    },
     { phone: 'another phone', options: PHONE, names: WALLETS, schemes: ['upi', 'tez', 'phonepe', 'paytmmp'] },
   ])(
     'shows the links of $phone in a size for fingers, with one payment in all of them, and the QR only on request',
-    async ({ options, names, schemes }) => {
-      const tab = await checkout.openTab(options)
+    async ({ options, names, schemes, locale = 'en-IN' as const }) => {
+      const tab = await checkout.openTab({ ...options, locale })
       const asked: string[] = []
       tab.on('request', (request) => asked.push(new URL(request.url()).pathname))
       const order = await checkout.newOrder({ note: 'चाय & biscuits #2' })
@@ -110,8 +129,8 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
       }
       expect(await tab.locator('img.qr:visible').count()).toBe(0)
       expect(asked.filter((path) => path.endsWith('.svg'))).toEqual([])
-      await tab.getByText('Show the QR code').tap()
-      expect(await tab.getByRole('img', { name: /^QR code/ }).isVisible()).toBe(true)
+      await tab.getByText(SAYS[locale].showQr).tap()
+      expect(await tab.getByRole('img', { name: SAYS[locale].qrCode }).isVisible()).toBe(true)
     },
   )
 
@@ -154,7 +173,9 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     expect(await tab.getByRole('link', { name: 'PhonePe' }).isVisible()).toBe(wallets)
   })
 
-  it('shows the order, all of its QR and the sandbox at 1280×800 without scrolling', () => fitsInto(checkout, 800))
+  it.each(LOCALES)('shows the order, all of its QR and the sandbox at 1280×800 without scrolling, in %s', (locale) =>
+    fitsInto(checkout, 800, locale),
+  )
 
   it.each(['light', 'dark'] as const)(
     'leaves axe nothing to say without a connection either, when the system is %s',
@@ -169,16 +190,25 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     },
   )
 
-  it('never scrolls sideways, at 280 pixels and with the longest words and amount', async () => {
-    const tab = await checkout.openTab({ viewport: { width: 280, height: 600 } })
-    const order = await checkout.newOrder(
-      { amount: '100000', note: 'n'.repeat(255), order_id: '1'.repeat(64) },
-      { name: 'M'.repeat(99) },
-    )
-    await tab.goto(order.payment_url)
-    expect(await tab.evaluate('document.documentElement.scrollWidth')).toBe(280)
-    expect(await tab.getByText('₹1,00,000').isVisible()).toBe(true)
-  })
+  it.each([
+    { phone: ANDROID, locale: 'en-IN' },
+    { phone: ANDROID, locale: 'hi-IN' },
+    { phone: IPHONE, locale: 'hi-IN' },
+  ])(
+    'never scrolls sideways, at 280 to 390 pixels and with the longest words and amount: $locale',
+    async ({ phone, locale }) => {
+      const order = await checkout.newOrder(
+        { amount: '100000', note: 'n'.repeat(255), order_id: '1'.repeat(64) },
+        { name: 'M'.repeat(99) },
+      )
+      for (const width of [280, 320, 390]) {
+        const tab = await checkout.openTab({ ...phone, locale, viewport: { width, height: 600 } })
+        await tab.goto(order.payment_url)
+        expect(await tab.evaluate('document.documentElement.scrollWidth')).toBe(width)
+        expect(await tab.getByText('₹1,00,000').isVisible()).toBe(true)
+      }
+    },
+  )
 
   it.each(['light', 'dark'] as const)(
     'is readable in every state when the system is %s',
@@ -301,7 +331,7 @@ describe.runIf(browserPath)('the pay page against what is not ours', () => {
   })
 
   // What the bars of a browser leave of a screen of 1280×800.
-  it('fits into 1280×650 without scrolling', () => fitsInto(checkout, 650))
+  it.each(LOCALES)('fits into 1280×650 without scrolling, in %s', (locale) => fitsInto(checkout, 650, locale))
 
   it('would not run a script that got in, nor ask another host', async () => {
     const tab = await checkout.openTab()
@@ -319,8 +349,8 @@ describe.runIf(browserPath)('the pay page against what is not ours', () => {
     tab.faults.length = 0
   })
 
-  it('costs a customer one small page and one small picture', async () => {
-    const tab = await checkout.openTab()
+  it.each(LOCALES)('costs a customer one small page and one small picture, in %s', async (locale) => {
+    const tab = await checkout.openTab({ locale, userAgent: ANDROID.userAgent })
     const answers: { path: string; bytes: number }[] = []
     tab.on('requestfinished', async (request) => {
       const { responseBodySize } = await request.sizes()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createMerchants } from '../../src/merchants/merchants.ts'
-import { browserPath, type OpenPage, SOON, useCheckout } from '../support/browser.ts'
+import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../support/browser.ts'
 import { decodePng } from './decode.ts'
 
 /** Opens a page and waits for its QR: asked for when all is over, the QR would be refused. */
@@ -175,6 +175,42 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
     await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
     expect(tab.url()).toBe(redirectUrl)
+  })
+})
+
+describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
+  const checkout = useCheckout()
+
+  it.each([true, false])(
+    'tries, tries again, pays and is led back, in Hindi all the way (JavaScript: %s)',
+    async (javaScriptEnabled) => {
+      const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}` })
+      const tab = await checkout.openTab({ locale: 'hi-IN', javaScriptEnabled })
+      await open(tab, order.payment_url)
+      expect(await tab.title()).toBe('भुगतान करें · Chai Point')
+      const left = tab.locator('.left')
+      if (javaScriptEnabled) await left.filter({ hasText: /^भुगतान के लिए 1[45]:\d\d बाकी$/ }).waitFor(SOON)
+      else expect(await left.textContent()).toMatch(/^भारतीय समय के अनुसार .*\d\d:\d\d से पहले भुगतान करें$/)
+      await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
+      await tab.getByText('आपकी पिछली कोशिश पूरी नहीं हुई। आप यहीं फिर से भुगतान कर सकते हैं।').waitFor(SOON)
+      if (javaScriptEnabled) expect(await violations(tab)).toEqual([])
+      await checkout.pay(order.orderId)
+      await tab.getByRole('heading', { name: 'भुगतान हो गया' }).waitFor(SOON)
+      expect(await tab.title()).toBe('भुगतान हो गया · Chai Point')
+      await tab.waitForURL(`${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}`, SOON)
+    },
+  )
+
+  it('reads in Hindi that the time is up, and that the order is over', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab({ locale: 'hi-IN' })
+    await open(tab, order.payment_url)
+    checkout.service.clock.advance(15 * 60)
+    await tab.getByRole('heading', { name: 'समय समाप्त हो गया' }).waitFor(SOON)
+    checkout.service.clock.advance(10 * 60)
+    await tab.getByRole('heading', { name: 'समय पर भुगतान नहीं हुआ' }).waitFor(SOON)
+    expect(await tab.getByRole('link', { name: 'Chai Point पर वापस जाएँ' }).isVisible()).toBe(true)
+    expect(await violations(tab)).toEqual([])
   })
 })
 

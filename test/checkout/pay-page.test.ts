@@ -145,7 +145,6 @@ describe('the pay page as it is sent', () => {
     const name = '&#60;b&#62;&#34;&#38;&#39;&#60;/b&#62;'
     expect(text).toContain(`<h1>Payment to <bdi>${name}</bdi></h1>`)
     expect(text).toContain(`<title>Pay · ${name}</title>`)
-    expect(text).toContain(` data-title="Paid · ${name}"`)
     expect(text).toContain(`>Back to <bdi>${name}</bdi></a>`)
     expect(text).not.toMatch(/<b>|&amp;|&#38;#/)
   })
@@ -155,6 +154,100 @@ describe('the pay page as it is sent', () => {
     expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> Indian time')
     service.clock.set('2026-03-31T18:20:00.000Z')
     expect((await get((await newOrder()).page)).text).toContain('Pay before <time>2026-04-01 00:05</time> Indian time')
+  })
+})
+
+describe('the language of a page', () => {
+  const inHindi = async (url: string, { app } = service) =>
+    answerOf(await app.inject({ method: 'GET', url, headers: { 'accept-language': 'hi-IN,hi;q=0.9,en;q=0.8' } }))
+
+  it('is English, or Hindi where the browser prefers it; no cache hands one reader the page of another', async () => {
+    const { page } = await newOrder()
+    for (const [answer, language] of [
+      [await get(page), 'en'],
+      [await inHindi(page), 'hi'],
+    ] as const) {
+      expect(answer.headers).toMatchObject({ 'content-language': language, vary: 'accept-language, user-agent' })
+      expect(answer.text).toContain(`<html lang="${language}">`)
+    }
+  })
+
+  it('is that of what we wrote: names, notes, amounts and times stay as they are', async () => {
+    service.clock.set('2026-03-31T18:10:00.000Z')
+    const { page, orderId } = await newOrder(
+      { amount: '100000', note: 'Pay before Diwali', order_id: 'Paid-1' },
+      'Back to Chai',
+    )
+    const { text } = await inHindi(page)
+    for (const own of [
+      '<bdi>Back to Chai</bdi> को भुगतान',
+      '₹1,00,000',
+      '<bdi>Pay before Diwali</bdi>',
+      '<bdi>Paid-1</bdi>',
+    ]) {
+      expect(text).toContain(own)
+    }
+    expect(text).toContain('भारतीय समय के अनुसार <time>23:55</time> से पहले भुगतान करें')
+    await notify(service, notification(orderId, { amount: 100_000 }))
+    expect((await inHindi(page)).text).toContain('<title>भुगतान हो गया · Back to Chai</title>')
+  })
+
+  it('leaves no English text in a Hindi page of any state', async () => {
+    const sandbox = await startService({ sandbox: true })
+    const pages = []
+    for (const [status, seconds] of [
+      [undefined, 0],
+      ['FAIL', 0],
+      ['FAIL', 15 * 60],
+      ['FAIL', 25 * 60],
+      [undefined, 25 * 60],
+      ['SUCCESS', 0],
+    ] as const) {
+      const { page, orderId } = await newOrder({ note: '1' }, '1', sandbox)
+      if (status) await notify(sandbox, notification(orderId, { status }))
+      sandbox.clock.advance(seconds)
+      pages.push((await inHindi(page, sandbox)).text)
+    }
+    const names =
+      /Google Pay|PhonePe|Paytm|BHIM|CRED|UPI|UTR|QR|chaipoint@examplebank|\b[0-9a-fA-F]{32}\b|\b[A-Z0-9]{10,}\b/g
+    for (const page of pages) {
+      const body = page.replace(/<(style|script)>.*?<\/\1>/gs, '')
+      const shown = [
+        ...body.matchAll(/>([^<]+)</g),
+        ...body.matchAll(/ (?:alt|aria-label|data-\w+-left)="([^"]*)"/g),
+      ].map(([, text = '']) => text.replace(/\{\w+\}/g, '').replace(names, ''))
+      expect(shown.filter((text) => /[A-Za-z]/.test(text))).toEqual([])
+    }
+  })
+
+  it.each([
+    ['404', 'इस पते पर कोई भुगतान नहीं है', async () => inHindi('/pay/x')],
+    [
+      '410',
+      'यह भुगतान अब नहीं किया जा सकता; विक्रेता से नया भुगतान लिंक माँगें',
+      async () => {
+        const { mid, page } = await newOrder()
+        await createMerchants(service.db).disable(mid, service.clock.now())
+        return inHindi(page)
+      },
+    ],
+    [
+      '503',
+      'सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें',
+      async () => inHindi(`/pay/${'0'.repeat(32)}`, await startService({ limits: { pages: { lookUps: 0 } } })),
+    ],
+  ])('is that of a refusal too: %s', async (status, message, ask) => {
+    const answer = await ask()
+    expect(String(answer.status)).toBe(status)
+    expect(answer.headers).toMatchObject({ 'content-language': 'hi', vary: 'accept-language, user-agent' })
+    expect(answer.text).toContain('<html lang="hi">')
+    expect(answer.text).toContain(`<h1 class="message">${message}</h1>`)
+  })
+
+  it('changes nothing of what programs read: envelopes are English', async () => {
+    const { body, headers } = await inHindi('/pay/x/qr.png')
+    expect(body).toEqual(refusal(404, NOT_FOUND))
+    expect(headers).not.toHaveProperty('content-language')
   })
 })
 

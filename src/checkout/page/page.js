@@ -17,7 +17,11 @@ const unpaid = document.querySelector('.unpaid')
 const attempt = document.querySelector('.attempt')
 const lost = document.querySelector('.lost')
 const utr = document.querySelector('.utr')
+const left = document.querySelector('.left')
 const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
+const { title } = document
+// As the service writes a title: what there is to do or to know, and the payee.
+const ofPayee = title.slice(title.indexOf(' · '))
 const isFinal = (section) => 'final' in section.dataset
 let shown = state
 let over = isFinal(sectionOf(state))
@@ -43,9 +47,9 @@ function show(next) {
   if (over) hideLost()
   back.hidden = !over
   unpaid.hidden = over
-  document.title = section.dataset.title
-  // A screen reader then reads the new state, and the focus does not stay on an element that is hidden now.
   const heading = section.querySelector('h2')
+  document.title = heading ? heading.textContent + ofPayee : title
+  // A screen reader then reads the new state, and the focus does not stay on an element that is hidden now.
   if (heading) heading.focus()
   if (next === 'paid') leave()
 }
@@ -92,11 +96,11 @@ function countDown() {
   const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
   if (seconds === 0) return show('timeUp')
   const minutes = Math.floor(seconds / 60)
-  const time =
+  const { timeLeft, hoursLeft } = left.dataset
+  left.textContent =
     minutes < 60
-      ? `${minutes}:${String(seconds % 60).padStart(2, '0')}`
-      : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
-  document.querySelector('.left').textContent = `${time} left to pay`
+      ? timeLeft.replace('{time}', `${minutes}:${String(seconds % 60).padStart(2, '0')}`)
+      : hoursLeft.replace('{hours}', Math.floor(minutes / 60)).replace('{minutes}', minutes % 60)
   setTimeout(countDown, 1000)
 }
 

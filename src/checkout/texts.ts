@@ -1,0 +1,104 @@
+import { preferredLanguage } from '../http/accept-language.ts'
+
+/** The first one is for everybody whose browser asks for none of these. */
+const LANGUAGES = ['en', 'hi'] as const
+
+export type Language = (typeof LANGUAGES)[number]
+
+/**
+ * Every text of the pay page; `{name}` is the place of a value. A further language is one more name in LANGUAGES, and a column
+ * here, which the compiler then asks for. What a merchant wrote is never translated.
+ */
+export const TEXTS = {
+  pay: { en: 'Pay', hi: 'भुगतान करें' },
+  paymentTo: { en: 'Payment to {name}', hi: '{name} को भुगतान' },
+  upiAddress: { en: 'UPI address', hi: 'UPI आईडी' },
+  orderNumber: { en: 'Order number', hi: 'ऑर्डर नंबर' },
+  scan: { en: 'Scan with any UPI app', hi: 'किसी भी UPI ऐप से स्कैन करें' },
+  qrCode: { en: 'QR code to pay {amount} with a UPI app', hi: 'UPI ऐप से {amount} का भुगतान करने के लिए QR कोड' },
+  showQr: { en: 'Show the QR code', hi: 'QR कोड दिखाएँ' },
+  apps: { en: 'Pay with an app on this device', hi: 'इस डिवाइस के किसी ऐप से भुगतान करें' },
+  anyApp: { en: 'Pay with a UPI app', hi: 'UPI ऐप से भुगतान करें' },
+  anotherApp: { en: 'Another UPI app', hi: 'कोई दूसरा UPI ऐप' },
+  payBefore: { en: 'Pay before {time} Indian time', hi: 'भारतीय समय के अनुसार {time} से पहले भुगतान करें' },
+  timeLeft: { en: '{time} left to pay', hi: 'भुगतान के लिए {time} बाकी' },
+  hoursLeft: { en: '{hours} h {minutes} min left to pay', hi: 'भुगतान के लिए {hours} घं {minutes} मि बाकी' },
+  tells: { en: 'This page tells you when your payment has arrived.', hi: 'भुगतान मिलते ही यह पेज आपको बता देगा।' },
+  back: { en: 'Back to {name}', hi: '{name} पर वापस जाएँ' },
+  backUnpaid: { en: 'Back without paying', hi: 'भुगतान किए बिना वापस जाएँ' },
+
+  attemptFailed: {
+    en: 'Your last attempt did not go through. You can try again here.',
+    hi: 'आपकी पिछली कोशिश पूरी नहीं हुई। आप यहीं फिर से भुगतान कर सकते हैं।',
+  },
+  lost: {
+    en: 'No connection. A payment that you have already made is not affected: this page tells you about it as soon as it is connected again.',
+    hi: 'इंटरनेट कनेक्शन नहीं है। अगर आप भुगतान कर चुके हैं, तो उस पर कोई असर नहीं पड़ेगा: कनेक्शन लौटते ही यह पेज आपको बता देगा।',
+  },
+
+  paidTitle: { en: 'Paid', hi: 'भुगतान हो गया' },
+  paidText: { en: 'Taking you back to the merchant.', hi: 'आपको विक्रेता के पास वापस ले जाया जा रहा है।' },
+  failedTitle: { en: 'Payment failed', hi: 'भुगतान नहीं हो पाया' },
+  failedText: {
+    en: 'The last attempt did not go through, and the time is up.',
+    hi: 'पिछली कोशिश पूरी नहीं हुई और समय समाप्त हो गया है।',
+  },
+  expiredTitle: { en: 'Not paid in time', hi: 'समय पर भुगतान नहीं हुआ' },
+  expiredText: { en: 'No payment has arrived.', hi: 'कोई भुगतान नहीं मिला है।' },
+  cancelledTitle: { en: 'Order closed', hi: 'ऑर्डर बंद हो गया' },
+  cancelledText: {
+    en: 'The merchant has closed this order. Please do not pay any more.',
+    hi: 'विक्रेता ने यह ऑर्डर बंद कर दिया है। कृपया अब भुगतान न करें।',
+  },
+  timeUpTitle: { en: 'Time is up', hi: 'समय समाप्त हो गया' },
+  timeUpText: {
+    en: 'Please do not pay any more. If you have just paid, stay here: this page goes on looking for your payment.',
+    hi: 'कृपया अब भुगतान न करें। अगर आपने अभी-अभी भुगतान किया है, तो यहीं रुकें: यह पेज आपके भुगतान की जाँच करता रहेगा।',
+  },
+  // We cannot see the customer's account; the bank and the merchant can.
+  missingMoney: {
+    en: 'If money has left your account, keep the reference number (UTR) that your UPI app shows, and ask the merchant or your bank about it.',
+    hi: 'अगर आपके खाते से पैसे कट गए हैं, तो आपके UPI ऐप में दिख रहा रेफ़रेंस नंबर (UTR) संभालकर रखें और विक्रेता या अपने बैंक से पूछें।',
+  },
+
+  payment: { en: 'Payment', hi: 'भुगतान' },
+  notFound: { en: 'There is no payment at this address', hi: 'इस पते पर कोई भुगतान नहीं है' },
+  gone: {
+    en: 'This payment is no longer open; ask the merchant for a new one',
+    hi: 'यह भुगतान अब नहीं किया जा सकता; विक्रेता से नया भुगतान लिंक माँगें',
+  },
+  unavailable: {
+    en: 'The service is briefly unavailable; try again in a moment',
+    hi: 'सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें',
+  },
+  internalError: {
+    en: 'Something went wrong on our side; please try again',
+    hi: 'हमारी ओर से कुछ गड़बड़ हो गई; कृपया फिर से कोशिश करें',
+  },
+
+  sandbox: { en: 'Sandbox', hi: 'सैंडबॉक्स' },
+  noMoney: { en: 'no money moves', hi: 'असली पैसे नहीं कटते' },
+  otherOutcomes: { en: 'Other outcomes', hi: 'दूसरे नतीजे' },
+  simulateSUCCESS: { en: 'Simulate payment', hi: 'नकली भुगतान करें' },
+  simulateFAIL: { en: 'Attempt fails', hi: 'कोशिश नाकाम हो' },
+  simulateREJECT: { en: 'Attempt is rejected', hi: 'कोशिश अस्वीकार हो' },
+  simulateEXPIRE: { en: 'Time is up', hi: 'समय समाप्त हो' },
+  simulateLATE: { en: 'Pay too late', hi: 'देर से भुगतान करें' },
+  simulateTWICE: { en: 'Pay twice', hi: 'दो बार भुगतान करें' },
+  simulateOTHER_AMOUNT: { en: 'Pay ₹1 more', hi: '₹1 ज़्यादा भुगतान करें' },
+} satisfies Record<string, Record<Language, string>>
+
+/** The column of one language. */
+export type Texts = { language: Language } & Record<keyof typeof TEXTS, string>
+
+const COLUMNS = new Map(
+  LANGUAGES.map((language) => {
+    const texts = Object.entries(TEXTS).map(([key, row]) => [key, row[language]])
+    return [language, { language, ...Object.fromEntries(texts) } as Texts]
+  }),
+)
+
+/** The texts for a browser with this Accept-Language. */
+export function textsFor(acceptLanguage: string | undefined): Texts {
+  return COLUMNS.get(preferredLanguage(acceptLanguage, LANGUAGES)) as Texts
+}

@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest'
+import { preferredLanguage } from '../../src/http/accept-language.ts'
+
+it.each([
+  ['hi', 'hi'],
+  ['hi-IN', 'hi'],
+  ['HI-in;Q=0.9', 'hi'],
+  ['hi-Deva-IN', 'hi'],
+  ['hi-IN,hi;q=0.9,en-IN;q=0.8,en;q=0.7', 'hi'],
+  ['en-IN,en;q=0.9,hi;q=0.8', 'en'],
+  ['en;q=0.8, hi;q=0.9', 'hi'],
+  [' en ; q=0.5 ,\thi ; q=0.501', 'hi'],
+  ['hi,en', 'hi'],
+  ['en,hi', 'en'],
+  // Somebody who reads neither first, and Hindi at all.
+  ['mr-IN,mr;q=0.9,hi;q=0.8', 'hi'],
+  ['mr-IN,mr;q=0.9,en;q=0.8,hi;q=0.7', 'en'],
+  ['hi-Latn', 'en'],
+  ['hi-Latn-IN,hi;q=0.5', 'hi'],
+  ['hi;q=0', 'en'],
+  ['hi;q=0,*', 'en'],
+  ['en;q=0,*', 'hi'],
+  ['*', 'en'],
+  ['*;q=0.5,hi;q=0.4', 'en'],
+  ['hil', 'en'],
+  ['fr', 'en'],
+  ['', 'en'],
+  [undefined, 'en'],
+  // Broken ones are passed over.
+  ['hi;q=2', 'en'],
+  ['hi;q=-1', 'en'],
+  ['hi;q=', 'en'],
+  ['hi;level=1', 'en'],
+  ['__proto__, hi;q=0.3', 'hi'],
+  [';;;,,,q=1', 'en'],
+])('%s: %s', (header, language) => {
+  expect(preferredLanguage(header, ['en', 'hi'])).toBe(language)
+})
+
+it('reads the first 20 ranges of a header only', () => {
+  expect(preferredLanguage(`${'fr,'.repeat(19)}hi`, ['en', 'hi'])).toBe('hi')
+  expect(preferredLanguage(`${'fr,'.repeat(20)}hi`, ['en', 'hi'])).toBe('en')
+})
