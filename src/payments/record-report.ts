@@ -1,4 +1,5 @@
-import { type Contradiction, judge, type Report } from './outcome.ts'
+import { DEADLOCK_DETECTED, hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
+import { type Contradiction, judge, type Report, type ReportedIntent } from './outcome.ts'
 import type { Reports, Source } from './reports.ts'
 
 /**
@@ -10,7 +11,10 @@ export type Recorded = { changed: boolean; late: boolean } | { exception: Contra
 /** Who reports, and the clock. `keeps` says which exceptions are kept: all by default. */
 export type Reporting = Omit<Source, 'now'> & { now: () => Date; keeps?: (kind: Contradiction) => boolean }
 
-/** A try fails when a success, a cancellation, or an order that takes the same UTR comes first. Each can happen once, so more than three failures are a fault of ours. */
+/**
+ * A try fails when a success, a cancellation, or an order that takes the same UTR comes first, each of which can happen once,
+ * or when PostgreSQL ends it because it and another transaction wait for each other. More failures are a fault of ours.
+ */
 const MAX_TRIES = 5
 
 /**
@@ -23,41 +27,83 @@ export function recordReport(reports: Reports, report: Report, reporting: Report
 
 async function record(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const recorded =
-      report.utr === undefined
-        ? await tryToRecord(reports, report, reporting)
-        : await reports.alone(report.utr, (alone) => tryToRecord(alone, report, reporting))
+    const [recorded] = await tryToRecord(reports, [report], reporting)
     if (recorded) return recorded
   }
   throw new Error(`order ${report.orderId} changed again and again while a report of it was stored`)
 }
 
-/** Undefined when the order changed between judging and storing. */
-async function tryToRecord(
-  reports: Pick<Reports, 'findReported' | 'succeed' | 'addAttempt' | 'keepException'>,
-  report: Report,
-  { keeps = () => true, now, ...teller }: Reporting,
-): Promise<Recorded | undefined> {
-  // A try that waited for the database must not be judged by the time before it.
-  const source = { ...teller, now: now() }
-  const intent = await reports.findReported(report)
-  if (intent === undefined) return except('', 'unknown order')
-  const judged = judge(intent, report, source.now)
-  switch (judged.verdict) {
-    case 'repeat':
-      return { changed: false, late: false }
-    case 'exception':
-      return except(intent.mid, judged.kind)
-    case 'success':
-      return (await reports.succeed(intent, report, source, judged)) ? { changed: true, late: judged.late } : undefined
-    case 'failed attempt': {
-      const added = await reports.addAttempt(intent, report, source, judged)
-      return added === 'ended meanwhile' ? undefined : { changed: added === 'new', late: false }
-    }
-  }
+/**
+ * Records many reports, with the results of recordReport for one after the other. Those that have nothing to do with each
+ * other share a few statements and one transaction.
+ */
+export async function recordReports(
+  reports: Reports,
+  batch: readonly Report[],
+  reporting: Reporting,
+): Promise<Recorded[]> {
+  const orders = countOf(batch.map(({ orderId }) => orderId))
+  const utrs = countOf(batch.map(({ utr }) => utr))
+  const independent = batch.filter(
+    ({ orderId, utr }) => orders.get(orderId) === 1 && (utr === undefined || utrs.get(utr) === 1),
+  )
+  const tried = await tryToRecord(reports, independent, reporting)
+  const recorded = new Map(independent.map((report, index) => [report, tried[index]]))
+  const results: Recorded[] = []
+  for (const report of batch) results.push(recorded.get(report) ?? (await recordReport(reports, report, reporting)))
+  return results
+}
 
-  async function except(mid: string, exception: Contradiction) {
-    if (keeps(exception)) await reports.keepException(mid, exception, report, source)
-    return { exception }
+function countOf<T>(values: readonly T[]): Map<T, number> {
+  const counts = new Map<T, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return counts
+}
+
+/**
+ * Records reports about different orders with different UTRs: all, or none if PostgreSQL refuses. Undefined in the place of
+ * a report whose order changed between judging and storing, and for all when nothing was stored.
+ */
+async function tryToRecord(
+  reports: Reports,
+  batch: readonly Report[],
+  { keeps = () => true, now, ...teller }: Reporting,
+): Promise<(Recorded | undefined)[]> {
+  const utrs = batch.flatMap(({ utr }) => utr ?? [])
+  try {
+    return await reports.alone(utrs, async (alone) => {
+      // A try that waited for the database must not be judged by the time before it.
+      const source = { ...teller, now: now() }
+      const intents = await alone.findReported(batch)
+      const judged = batch.map((report, index) => judgeReport(report, intents[index], source.now))
+      const paid = await alone.succeed(
+        judged.filter((one) => one.verdict === 'success'),
+        source,
+      )
+      const added = await alone.addAttempts(
+        judged.filter((one) => one.verdict === 'failed attempt'),
+        source,
+      )
+      await alone.keepExceptions(
+        judged.filter((one) => one.verdict === 'exception').filter(({ kind }) => keeps(kind)),
+        source,
+      )
+      return judged.map((one) => {
+        if (one.verdict === 'repeat') return { changed: false, late: false }
+        if (one.verdict === 'exception') return { exception: one.kind }
+        const { orderId } = one.report
+        if (one.verdict === 'success') return paid.has(orderId) ? { changed: true, late: one.late } : undefined
+        const changed = added.get(orderId)
+        return changed === undefined ? undefined : { changed, late: false }
+      })
+    })
+  } catch (error) {
+    if (hasState(error, UNIQUE_VIOLATION, DEADLOCK_DETECTED)) return batch.map(() => undefined)
+    throw error
   }
+}
+
+function judgeReport(report: Report, intent: ReportedIntent | undefined, now: Date) {
+  if (intent === undefined) return { report, intent, verdict: 'exception' as const, kind: 'unknown order' as const }
+  return { report, intent, ...judge(intent, report, now) }
 }

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import { fewAtOnce } from '../db/few-at-once.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import type { Intent } from './intent.ts'
-import type { ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
+import type { Contradiction, ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
 
 /** Who told us. */
 export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
@@ -54,6 +53,11 @@ export type PaymentException = {
   receivedAt: Date
 }
 
+/** Reports and what they were judged by. Those that are stored together are about different orders. */
+type Success = { intent: ReportedIntent; report: Report; late: boolean }
+type Attempt = { intent: ReportedIntent; report: Report; over: boolean }
+type Contradicting = { intent: ReportedIntent | undefined; report: Report; kind: Contradiction }
+
 export type Reports = ReturnType<typeof createReports>
 
 /**
@@ -87,12 +91,20 @@ export function createReports(
     },
 
     /**
-     * Runs `work` in a transaction, while no other that was given this UTR runs. The UTR of a paid order is in one table and
-     * that of a double payment in another, so no constraint can keep one payment from being counted for two orders.
+     * Runs `work` in a transaction, while no other that was given one of these UTRs runs; without a UTR there is nobody to
+     * wait for. The UTR of a paid order is in one table and that of a double payment in another, so no constraint can keep
+     * one payment from being counted for two orders. Each UTR takes an entry in PostgreSQL's table of locks, which by default
+     * has 6,400 for all connections.
      */
-    alone<T>(utr: string, work: (reports: ReportsIn) => Promise<T>): Promise<T> {
+    async alone<T>(utrs: readonly string[], work: (reports: ReportsIn) => Promise<T>): Promise<T> {
+      if (utrs.length === 0) return work(reportsIn(db, onException, unreadable))
       return inTransaction(db, async (client) => {
-        await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [utr])
+        // In the order of the keys: two that share UTRs would otherwise wait for each other for ever.
+        await client.query(
+          `select pg_advisory_xact_lock(key)
+             from (select distinct hashtextextended(utr, 0) as key from unnest($1::text[]) as utr order by key) keys`,
+          [utrs],
+        )
         return work(reportsIn(client, onException, unreadable))
       })
     },
@@ -107,146 +119,179 @@ function reportsIn(
   { kept, bytes }: typeof LIMITS.unreadable,
 ) {
   return {
-    /** What a report about our orderId is judged by; undefined when there is no such intent, or it is another acquirer's. */
-    async findReported({ orderId, status, utr, paidAt, acquirer }: Report): Promise<ReportedIntent | undefined> {
+    /**
+     * What each report is judged by, in the order of the reports; undefined where there is no intent of its orderId, or it is
+     * another acquirer's.
+     */
+    async findReported(reports: readonly Report[]): Promise<(ReportedIntent | undefined)[]> {
       // An instance of an earlier version writes UTRs as they were sent, and failed attempts into payment_changes.
-      const { rows } = await db.query<ReportedIntent>(
-        `select i.mid, i.order_id as "orderId", i.amount, i.status, upper(i.utr) as utr, i.expires_at as "expiresAt",
-                exists (select from payment_intents o where o.mid = i.mid and o.utr = $2 and o.order_id <> i.order_id)
-                  -- The second payment of another order is to be refunded: it must not pay this one as well.
-                  or exists (select from payment_exceptions e
-                              where e.mid = i.mid and e.kind = 'double payment' and e.utr = $2
-                                and e.order_id <> i.order_id) as "utrOfAnother",
-                exists (select from payment_attempts a
-                         where a.mid = i.mid and a.order_id = i.order_id and a.status = $3 and a.attempt = $4)
-                  or exists (select from payment_changes c
-                         where c.mid = i.mid and c.order_id = i.order_id and c.status = $3
-                           and upper(c.utr) is not distinct from $2) as "attemptKnown"
-           from payment_intents i
-           left join acquirer_intents q on q.mid = i.mid and q.order_id = i.order_id
-          where i.order_id = $1
-            and ($5::text is null or coalesce(q.acquirer, 'direct') = $5)
-            and ($6::text is null or q.acquirer_id = $6)`,
-        [orderId, utr, status, nameAttempt({ utr, paidAt }), acquirer?.name, acquirer?.id],
-      )
-      return rows[0]
-    },
-
-    /**
-     * Marks an intent as paid and writes that down, with the exception of a late payment, in one statement. False when it
-     * was paid or cancelled meanwhile, or another order took the UTR: look again and judge anew.
-     */
-    async succeed(
-      intent: ReportedIntent,
-      report: Report,
-      source: Source,
-      { late }: { late: boolean },
-    ): Promise<boolean> {
-      try {
-        const { rows } = await db.query<{ paid: number }>(
-          `with paid as (
-             update payment_intents
-                set status = 'SUCCESS', utr = $3
-              where mid = $1 and order_id = $2
-                and status <> 'SUCCESS' and (status <> 'CANCELLED' or $10::boolean)
-             returning mid, order_id
-           ), change as (
-             insert into payment_changes (mid, order_id, status, utr, paid_at, reason, told_by, note, changed_at)
-             select mid, order_id, 'SUCCESS', $3, $4, $5, $6, $7, $8 from paid
-           ), exception as (
-             insert into payment_exceptions
-               (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
-             select mid, order_id, 'late payment', $3, $9, 'SUCCESS', $4, $6, $7, $8 from paid where $10::boolean
-           )
-           select count(*)::integer as paid from paid`,
-          [
-            intent.mid,
-            intent.orderId,
-            report.utr,
-            report.paidAt,
-            source.reason,
-            source.toldBy,
-            source.note,
-            source.now,
-            report.amount,
-            late,
-          ],
-        )
-        const isNew = rows[0]?.paid === 1
-        if (isNew && late) onException('late payment')
-        return isNew
-      } catch (error) {
-        if (hasState(error, UNIQUE_VIOLATION)) return false
-        throw error
-      }
-    },
-
-    /**
-     * Stores a failed attempt, and makes it the intent's status unless the intent is `over`, in one statement. The intent is
-     * locked first, so that a success at the same time comes entirely before or entirely after it.
-     */
-    async addAttempt(
-      intent: ReportedIntent,
-      report: Report,
-      source: Source,
-      { over }: { over: boolean },
-    ): Promise<'new' | 'known' | 'ended meanwhile'> {
-      const { rows } = await db.query<{ locked: number; added: number }>(
-        `with intent as (
-           select mid, order_id
-             from payment_intents
-            where mid = $1 and order_id = $2
-              and status <> 'SUCCESS' and (status <> 'CANCELLED' or $9::boolean)
-              for no key update
-         ), attempt as (
-           insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
-           select mid, order_id, $3, $4, $5, $6, $7, $8 from intent
-           on conflict do nothing
-           returning status
-         ), changed as (
-           update payment_intents i
-              set status = a.status
-             from attempt a
-            where i.mid = $1 and i.order_id = $2 and not $9::boolean
+      const { rows } = await db.query<ReportedIntent & { place: number }>(
+        `with reported as (
+           select r.place, r.status as told, r.utr as told_utr, r.attempt, i.*
+             from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+                  with ordinality as r (order_id, status, utr, attempt, acquirer, acquirer_id, place)
+                  -- Limited to one, which it is anyway, so that each report is one look-up in the index.
+            cross join lateral (select mid, order_id, amount, status, utr, expires_at
+                                  from payment_intents where order_id = r.order_id limit 1) i
+             left join acquirer_intents q on q.mid = i.mid and q.order_id = i.order_id
+            where (r.acquirer is null or coalesce(q.acquirer, 'direct') = r.acquirer)
+              and (r.acquirer_id is null or q.acquirer_id = r.acquirer_id)
+         ), double as (
+           -- Once for each merchant and not for each report: no index leads from a UTR to its exceptions.
+           select m.mid, e.*
+             from (select distinct mid from reported) m,
+                  lateral (select utr, min(order_id) as first_order_id, max(order_id) as last_order_id
+                             from payment_exceptions
+                            where mid = m.mid and kind = 'double payment' and utr = any ($3)
+                            group by utr) e
          )
-         select (select count(*) from intent)::integer as locked, (select count(*) from attempt)::integer as added`,
+         select r.place::integer, r.mid, r.order_id as "orderId", r.amount, r.status, upper(r.utr) as utr,
+                r.expires_at as "expiresAt",
+                exists (select from payment_intents o
+                         where o.mid = r.mid and o.utr = r.told_utr and o.order_id <> r.order_id)
+                  -- The second payment of another order is to be refunded: it must not pay this one as well.
+                  or coalesce(r.order_id <> d.first_order_id or r.order_id <> d.last_order_id, false) as "utrOfAnother",
+                -- One union, because PostgreSQL may read the whole table of attempts for an exists of its own.
+                r.told <> 'SUCCESS' and exists (
+                  select from payment_attempts a
+                   where a.mid = r.mid and a.order_id = r.order_id and a.status = r.told and a.attempt = r.attempt
+                  union all
+                  select from payment_changes c
+                   where c.mid = r.mid and c.order_id = r.order_id and c.status = r.told
+                     and upper(c.utr) is not distinct from r.told_utr) as "attemptKnown"
+           from reported r
+           left join double d on d.mid = r.mid and d.utr = r.told_utr`,
         [
-          intent.mid,
-          intent.orderId,
-          report.status,
-          nameAttempt(report),
-          report.utr,
-          report.paidAt,
-          source.reason,
-          source.now,
-          over,
+          reports.map(({ orderId }) => orderId),
+          reports.map(({ status }) => status),
+          reports.map(({ utr }) => utr),
+          reports.map(nameAttempt),
+          reports.map(({ acquirer }) => acquirer?.name),
+          reports.map(({ acquirer }) => acquirer?.id),
         ],
       )
-      if (rows[0]?.locked !== 1) return 'ended meanwhile'
-      return rows[0].added === 1 ? 'new' : 'known'
+      const found = new Map(rows.map(({ place, ...intent }) => [place, intent]))
+      return reports.map((_, index) => found.get(index + 1))
     },
 
-    /** Keeps an exception for the operator. A repeat of the same facts is the same row. */
-    async keepException(mid: string, kind: ExceptionKind, report: Report, source: Source): Promise<void> {
-      const { rowCount } = await db.query(
-        `insert into payment_exceptions
-           (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-         on conflict do nothing`,
+    /**
+     * Marks intents as paid and writes that down, with the exceptions of late payments, in one statement. Returns the
+     * orderIds of those that it marked. The others were paid or cancelled meanwhile: look again and judge anew. A
+     * UNIQUE_VIOLATION, which stores nothing, says that another order took a UTR.
+     */
+    async succeed(successes: readonly Success[], source: Source): Promise<Set<string>> {
+      if (successes.length === 0) return new Set()
+      const sorted = successes.toSorted(byOrder)
+      const { rows } = await db.query<{ orderId: string; late: boolean }>(
+        `with success as (
+           select *
+             from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::numeric[], $6::boolean[])
+                  as s (mid, order_id, utr, paid_at, amount, late)
+         ), paid as (
+           update payment_intents i
+              set status = 'SUCCESS', utr = s.utr
+             from success s
+            where i.mid = s.mid and i.order_id = s.order_id
+              and i.status <> 'SUCCESS' and (i.status <> 'CANCELLED' or s.late)
+           returning s.*
+         ), change as (
+           insert into payment_changes (mid, order_id, status, utr, paid_at, reason, told_by, note, changed_at)
+           select mid, order_id, 'SUCCESS', utr, paid_at, $7, $8, $9, $10 from paid
+         ), exception as (
+           insert into payment_exceptions
+             (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
+           select mid, order_id, 'late payment', utr, amount, 'SUCCESS', paid_at, $8, $9, $10 from paid where late
+         )
+         select order_id as "orderId", late from paid`,
         [
-          mid,
-          report.orderId,
-          kind,
-          report.utr ?? '',
-          report.amount,
-          report.status,
-          report.paidAt,
+          sorted.map(({ intent }) => intent.mid),
+          sorted.map(({ intent }) => intent.orderId),
+          sorted.map(({ report }) => report.utr),
+          sorted.map(({ report }) => report.paidAt),
+          sorted.map(({ report }) => report.amount),
+          sorted.map(({ late }) => late),
+          source.reason,
           source.toldBy,
           source.note,
           source.now,
         ],
       )
-      if (rowCount === 1) onException(kind)
+      for (const { late } of rows) if (late) onException('late payment')
+      return new Set(rows.map(({ orderId }) => orderId))
+    },
+
+    /**
+     * Stores failed attempts, and makes each its intent's status unless the intent is `over`, in one statement. The intents
+     * are locked first, so that a success at the same time comes entirely before or entirely after it. Returns by orderId
+     * whether the attempt is new; an intent that ended meanwhile is not among them.
+     */
+    async addAttempts(attempts: readonly Attempt[], source: Source): Promise<Map<string, boolean>> {
+      if (attempts.length === 0) return new Map()
+      const { rows } = await db.query<{ orderId: string; isNew: boolean }>(
+        `with attempt as (
+           select *
+             from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[])
+                  as a (mid, order_id, status, attempt, utr, paid_at, over)
+         ), intent as (
+           select a.*
+             from payment_intents i
+             join attempt a on i.mid = a.mid and i.order_id = a.order_id
+            where i.status <> 'SUCCESS' and (i.status <> 'CANCELLED' or a.over)
+            order by i.mid, i.order_id
+              for no key update of i
+         ), added as (
+           insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
+           select mid, order_id, status, attempt, utr, paid_at, $8, $9 from intent
+           on conflict do nothing
+           returning mid, order_id
+         ), changed as (
+           update payment_intents i
+              set status = a.status
+             from added n
+             join attempt a on a.mid = n.mid and a.order_id = n.order_id
+            where i.mid = n.mid and i.order_id = n.order_id and not a.over
+         )
+         select order_id as "orderId", exists (select from added n where n.order_id = i.order_id) as "isNew"
+           from intent i`,
+        [
+          attempts.map(({ intent }) => intent.mid),
+          attempts.map(({ intent }) => intent.orderId),
+          attempts.map(({ report }) => report.status),
+          attempts.map(({ report }) => nameAttempt(report)),
+          attempts.map(({ report }) => report.utr),
+          attempts.map(({ report }) => report.paidAt),
+          attempts.map(({ over }) => over),
+          source.reason,
+          source.now,
+        ],
+      )
+      return new Map(rows.map(({ orderId, isNew }) => [orderId, isNew]))
+    },
+
+    /** Keeps exceptions for the operator. A repeat of the same facts is the same row. */
+    async keepExceptions(exceptions: readonly Contradicting[], source: Source): Promise<void> {
+      if (exceptions.length === 0) return
+      const { rows } = await db.query<{ kind: ExceptionKind }>(
+        `insert into payment_exceptions
+           (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
+         select *, $8, $9, $10::timestamptz
+           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::timestamptz[])
+         on conflict do nothing
+         returning kind`,
+        [
+          exceptions.map(({ intent }) => intent?.mid ?? ''),
+          exceptions.map(({ report }) => report.orderId),
+          exceptions.map(({ kind }) => kind),
+          exceptions.map(({ report }) => report.utr ?? ''),
+          exceptions.map(({ report }) => report.amount),
+          exceptions.map(({ report }) => report.status),
+          exceptions.map(({ report }) => report.paidAt),
+          source.toldBy,
+          source.note,
+          source.now,
+        ],
+      )
+      for (const { kind } of rows) onException(kind)
     },
 
     /**
@@ -315,6 +360,13 @@ function reportsIn(
 const EXCEPTION = `
   mid, order_id as "orderId", kind, status, utr, case when kind <> 'unreadable' then amount end as amount,
   paid_at as "paidAt", body, told_by as "toldBy", note, received_at as "receivedAt"`
+
+/** Two that change the same intents meet on them in the same order. */
+function byOrder({ intent: a }: Success, { intent: b }: Success): number {
+  return compare(a.mid, b.mid) || compare(a.orderId, b.orderId)
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Names an attempt within its order: by its UTR and its time. A repeat gets the same name. */
 function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {
