@@ -1,3 +1,4 @@
+import { type Checked, type ColumnPositions, type CsvFormat, findColumns } from '../csv.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
 import { BANK_AMOUNT } from '../money.ts'
@@ -18,48 +19,21 @@ export type SettlementRow = {
 
 export type SettlementStatus = 'PENDING' | 'SUCCESS' | 'FAILED'
 
-/** What is wrong with one line of the file, counted from 1. */
-export type LineFault = { line: number; text: string }
-
-/** A refused file: `faults` are its first 20 bad lines in order, `count` is the number of all of them. */
-export class SettlementFileError extends Error {
-  readonly faults: readonly LineFault[]
-  readonly count: number
-
-  constructor(faults: readonly LineFault[], count: number) {
-    super(`${count} bad ${count === 1 ? 'line' : 'lines'}, nothing was imported`)
-    this.name = 'SettlementFileError'
-    this.faults = faults
-    this.count = count
-  }
-}
-
-/** Where each column stands in a record; -1 for the optional one when it is absent. */
-export type ColumnPositions = Record<(typeof COLUMNS)[number], number>
-
-export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
-
 const COLUMNS = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date', 'created_at'] as const
-const OPTIONAL_COLUMN = 'created_at'
+const OPTIONAL_COLUMNS = ['created_at'] as const
 
-/** Finds the columns by the names in the first record, in any order; names each one that is missing, unknown or repeated. */
-export function checkHeader(header: readonly string[]): Checked<ColumnPositions> {
-  const names = header.map((name) => name.trim())
-  const known: readonly string[] = COLUMNS
-  const missing = COLUMNS.filter((name) => name !== OPTIONAL_COLUMN && !names.includes(name))
-  const unknown = names.filter((name) => !known.includes(name))
-  const twice = COLUMNS.filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
-  const faults = [
-    ...missing.map((name) => `column ${name} is missing`),
-    ...unknown.map((name) => `column ${JSON.stringify(name.slice(0, 40))} is unknown`),
-    ...twice.map((name) => `column ${name} appears twice`),
-  ]
-  if (faults.length > 0) return { faults }
-  return { value: Object.fromEntries(COLUMNS.map((name) => [name, names.indexOf(name)])) as ColumnPositions }
+type Columns = ColumnPositions<(typeof COLUMNS)[number]>
+
+export const SETTLEMENT_FILE: CsvFormat<Columns> = {
+  checkHeader: (header) => findColumns(header, COLUMNS, OPTIONAL_COLUMNS),
+  checkRecord(record, at) {
+    const { value, faults } = checkRecord(record, at)
+    return faults ? { faults } : { value: toCopyFields(value) }
+  },
 }
 
 /** Checks one record; on a wrong one every fault is named at once, and what was read is not repeated. */
-export function checkRecord(record: readonly string[], at: ColumnPositions): Checked<SettlementRow> {
+export function checkRecord(record: readonly string[], at: Columns): Checked<SettlementRow> {
   const width = at.created_at === -1 ? COLUMNS.length - 1 : COLUMNS.length
   if (record.length !== width) return { faults: [`has ${record.length} fields, not ${width}`] }
 
@@ -102,3 +76,9 @@ const BANK_REFERENCE = /^[A-Za-z0-9 ./_-]{1,64}$/
 
 const isStatus = (text: string): text is SettlementStatus =>
   text === 'SUCCESS' || text === 'PENDING' || text === 'FAILED'
+
+/** In the text format of COPY. What it would escape cannot occur in a checked row. */
+function toCopyFields(row: SettlementRow): string {
+  const { mid, utr, amount, bankReferenceNumber, status, initiatedAt, createdAt } = row
+  return `${mid}\t${utr}\t${amount}\t${bankReferenceNumber}\t${status}\t${initiatedAt}\t${createdAt ?? '\\N'}`
+}

@@ -1,14 +1,13 @@
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
+import { type Batch, type LineFault, storeBatches } from '../csv.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { type LineFault, SettlementFileError, type SettlementStatus } from './csv.ts'
-import { type Batch, readBatches } from './read-batches.ts'
+import { SETTLEMENT_FILE, type SettlementStatus } from './csv.ts'
 
 /** Numbers of rows: new ones, ones that were there already, and ones whose status moved on. */
 export type ImportResult = { inserted: number; unchanged: number; updated: number }
 
-const FAULTS_SHOWN = 20
 /** Longest wait for more of the file, which may come through a pipe; then PostgreSQL ends the import. */
 const FILE_TIMEOUT = '10min'
 
@@ -17,7 +16,7 @@ const FILE_TIMEOUT = '10min'
  * A repeated import changes nothing. Rows that repeat one another, in the file or from an earlier one, are taken in
  * the order of the file. `onProgress` is told how many lines have been read. `db` must not limit the time of a query.
  *
- * Throws a SettlementFileError when a line is wrong.
+ * Throws a CsvFileError when a line is wrong.
  */
 export function importSettlements(
   db: Database,
@@ -27,34 +26,16 @@ export function importSettlements(
   return inTransaction(db, async (client) => {
     await prepare(client)
     const result: ImportResult = { inserted: 0, unchanged: 0, updated: 0 }
-    const faults: LineFault[] = []
-    let faultCount = 0
     let linesRead = 0
-
-    const store = async (batch: Batch) => {
-      const stored = await storeBatch(client, batch, now)
-      result.inserted += stored.inserted
-      result.updated += stored.updated
-      result.unchanged += batch.rowCount - stored.inserted - stored.updated - stored.faults.length
-      const found = [...batch.faults, ...stored.faults].sort((a, b) => a.line - b.line)
-      faults.push(...found.slice(0, FAULTS_SHOWN - faults.length))
-      faultCount += found.length
+    await storeBatches(csv, SETTLEMENT_FILE, async (batch) => {
+      const { inserted, updated, faults } = await storeBatch(client, batch, now)
+      result.inserted += inserted
+      result.updated += updated
+      result.unchanged += batch.rowCount - inserted - updated - faults.length
       linesRead += batch.lineCount
       onProgress?.(linesRead)
-    }
-
-    let storing: Promise<void> = Promise.resolve()
-    try {
-      for await (const batch of readBatches(csv)) {
-        await storing
-        storing = store(batch)
-        // It is awaited one batch later; until then its failure is not an unhandled one.
-        storing.catch(() => undefined)
-      }
-    } finally {
-      await storing
-    }
-    if (faultCount > 0) throw new SettlementFileError(faults, faultCount)
+      return faults
+    })
     return result
   })
 }

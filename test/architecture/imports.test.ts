@@ -8,7 +8,7 @@ const FOLDERS: Record<string, RegExp> = {
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   checkout:
     /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(zod|pg)$|^(config|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|cli|db|merchants|payments|settlements)\//,
+  cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|cli|db|merchants|payments|settlements)\//,
   db: /^npm:|^limits\.ts$|^db\//,
   dev: /./,
   docs: /^npm:(zod|marked)$|^(errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
@@ -16,9 +16,9 @@ const FOLDERS: Record<string, RegExp> = {
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
   merchants: /^npm:zod$|^(errors|fields)\.ts$|^(db|merchants)\//,
   payments:
-    /^npm:zod$|^(errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
+    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
-    /^npm:(zod|pg|pg-copy-streams|csv-parse)$|^(errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
+    /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */
@@ -27,6 +27,7 @@ const FILES: Record<string, RegExp> = {
   'server.ts': /^(?!cli\/|dev\/)/,
   'workers.ts': /^(acquirer|payments|checkout|db)\//,
   'config.ts': /^npm:zod$/,
+  'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,
   'html.ts': /^(?!.)/,

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CsvFileError, readBatches } from '../../src/csv.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
-import { SettlementFileError } from '../../src/settlements/csv.ts'
+import { SETTLEMENT_FILE } from '../../src/settlements/csv.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
-import { readBatches } from '../../src/settlements/read-batches.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { unique } from '../support/service.ts'
 
@@ -114,7 +114,7 @@ function copied(row: Row): string {
 async function read(file: Readable) {
   const rows: string[] = []
   const faultyLines: number[] = []
-  for await (const batch of readBatches(file)) {
+  for await (const batch of readBatches(file, SETTLEMENT_FILE)) {
     rows.push(...batch.rows.split('\n').slice(0, -1))
     faultyLines.push(...batch.faults.map(({ line }) => line))
     expect(batch.rows.split('\n').length - 1).toBe(batch.rowCount)
@@ -167,7 +167,7 @@ describe('a generated settlement file', () => {
       fc.asyncProperty(bytes, fc.boolean(), async (body, headed) => {
         const file = Buffer.concat([Buffer.from(headed ? `${COLUMNS.join()}\n` : ''), body])
         const result = await read(Readable.from([file])).catch((error: unknown) => error)
-        if (result instanceof SettlementFileError) expect(result.count).toBeGreaterThan(0)
+        if (result instanceof CsvFileError) expect(result.count).toBeGreaterThan(0)
         else expect(result).toMatchObject({ rows: [] })
       }),
       { numRuns: 300 },
@@ -222,7 +222,7 @@ describe('a generated settlement file on PostgreSQL', () => {
         const outcome = await importSettlements(db, file, { now: NOW }).catch((error: unknown) => error)
         if (badAt !== null && badAt < rows.length) {
           expect(outcome).toMatchObject({ count: 1, faults: [{ line: lines[badAt + 1] }] })
-          expect(outcome).toBeInstanceOf(SettlementFileError)
+          expect(outcome).toBeInstanceOf(CsvFileError)
           expect(await stored(mids)).toEqual([])
           return
         }
@@ -265,7 +265,7 @@ describe('a generated settlement file on PostgreSQL', () => {
         const outcome = await importSettlements(db, Readable.from([file]), { now: NOW }).catch(
           (error: unknown) => error,
         )
-        const isRefused = outcome instanceof SettlementFileError
+        const isRefused = outcome instanceof CsvFileError
         outcomes.add(isRefused ? 'refused' : 'stored')
         if (!isRefused) expect(outcome).toEqual({ inserted: 1, unchanged: 0, updated: 0 })
         else expect(outcome.faults[0]?.line).toBeGreaterThan(2)

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { checkHeader, checkRecord } from '../../src/settlements/csv.ts'
+import { checkRecord, SETTLEMENT_FILE } from '../../src/settlements/csv.ts'
+
+const { checkHeader } = SETTLEMENT_FILE
 
 const NAMES = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date']
 

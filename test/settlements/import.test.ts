@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CsvFileError } from '../../src/csv.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
-import { SettlementFileError } from '../../src/settlements/csv.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { unique } from '../support/service.ts'
@@ -49,12 +49,12 @@ async function stored(mid: string) {
   return rows
 }
 
-async function faultsOf(csv: string | Buffer): Promise<SettlementFileError> {
+async function faultsOf(csv: string | Buffer): Promise<CsvFileError> {
   const error = await load(csv).then(
     () => undefined,
     (error: unknown) => error,
   )
-  if (error instanceof SettlementFileError) return error
+  if (error instanceof CsvFileError) return error
   throw error ?? new Error('the file was imported')
 }
 

@@ -1,0 +1,38 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import * as z from 'zod'
+import { CsvFileError } from '../csv.ts'
+import { errorText } from '../fields.ts'
+import { CommandFault } from './command.ts'
+
+/** The argument of a command that reads a CSV file: a path, or `-` for standard input. */
+export const FILE = z.string(errorText('must be a path'))
+
+/** Hands the file to `work`; bad lines, of which nothing is stored, become a fault that names them. */
+export async function readFile<T>(file: string, work: (csv: Readable) => Promise<T>): Promise<T> {
+  const csv = file === '-' ? process.stdin : await openFile(file)
+  try {
+    return await work(csv)
+  } catch (error) {
+    throw error instanceof CsvFileError ? new CommandFault(describe(error)) : error
+  }
+}
+
+async function openFile(path: string): Promise<Readable> {
+  try {
+    if ((await stat(path)).isDirectory()) throw new CommandFault(`${path} is a directory`)
+  } catch (error) {
+    if (error instanceof CommandFault) throw error
+    throw new CommandFault(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`)
+  }
+  return createReadStream(path)
+}
+
+/** One line for scripts; on a terminal every bad line has its own. */
+function describe({ message, faults, count }: CsvFileError): string {
+  const lines = faults.map(({ line, text }) => `line ${line}: ${text}`)
+  if (count > faults.length) lines.push(`and ${count - faults.length} more`)
+  const separator = process.stderr.isTTY ? '\n  ' : '; '
+  return [message, ...lines].join(separator)
+}
