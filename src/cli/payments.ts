@@ -9,11 +9,13 @@ import { LIMITS } from '../limits.ts'
 import { orderAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
+import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Contradiction } from '../payments/outcome.ts'
 import { type Recorded, recordReport } from '../payments/record-report.ts'
 import { createReports, type PaymentException, type PaymentHistory } from '../payments/reports.ts'
 import { CommandFault, command } from './command.ts'
+import { FILE, readFile } from './file.ts'
 import { progressLine, record, table } from './output.ts'
 
 const ORDER_ID_RULE = 'must be our orderId, 32 hex digits'
@@ -118,6 +120,26 @@ export const paymentCommands = [
   }),
 
   command({
+    name: 'payments import',
+    usage: 'FILE|-   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at)',
+    schema: z.object({ file: FILE }),
+    argument: 'file',
+    async run({ file }, { db }) {
+      const checked = progressLine('lines checked')
+      const recorded = progressLine('lines recorded')
+      try {
+        const result = await readFile(file, (csv) =>
+          // The clock itself: a payment may become late while the file is imported.
+          importDayFile(db, csv, { now: () => new Date(), onChecked: checked.show, onRecorded: recorded.show }),
+        )
+        return { json: result, text: describeImport(result) }
+      } finally {
+        recorded.clear()
+      }
+    },
+  }),
+
+  command({
     name: 'payments forget-customers',
     usage: '--older-than-days N',
     schema: z.object({
@@ -168,6 +190,12 @@ function loginName(): string {
   } catch {
     return `uid ${process.getuid?.()}`
   }
+}
+
+function describeImport({ recorded, unchanged, exceptions }: DayFileResult): string {
+  const kinds = Object.entries(exceptions).filter(([, lines]) => lines > 0)
+  const found = kinds.map(([kind, lines]) => `${lines} ${kind}`).join(', ')
+  return `${recorded} recorded, ${unchanged} unchanged, exceptions: ${found || 'none'}`
 }
 
 function describe({ changes, exceptions, ...intent }: PaymentHistory): string {

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { OPERATIONS } from '../../src/app.ts'
 import { forgetCustomers } from '../../src/payments/forget-customers.ts'
+import { importDayFile } from '../../src/payments/import-day-file.ts'
 import { createReports } from '../../src/payments/reports.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
@@ -22,12 +23,13 @@ import {
 
 /** Every node would hold a full copy of them. Any other table, a new one too, counts as a tenant's. */
 const SMALL_TABLES = ['merchants', 'partners', 'partner_merchants', 'access_keys', 'schema_migrations']
-/** Made in the import's own transaction. */
-const TEMPORARY_TABLES = ['incoming']
+/** Of an import's own connection. */
+const TEMPORARY_TABLES = ['incoming', 'day_file']
 /** More than a list that is read in one piece. */
 const LONG_LIST_ROWS = 1_500
 /** Statements that neither read nor write rows. */
-const NO_ROWS = /^\s*(begin|commit|rollback|set local|lock table|truncate incoming|create temporary table)\b/i
+const NO_ROWS =
+  /^\s*(begin|commit|rollback|set|analyze day_file|lock table|truncate incoming|create temporary table)\b/i
 
 let service: TestService
 /** The statements of each operation, in the order in which they were sent. */
@@ -120,6 +122,19 @@ async function driveEveryOperation() {
     const fields = { ...body?.example, mid, order_id: '1001', pid: partner.pid }
     await as(name, () => post(app, path, fields, tag === 'Partner' ? partner.key : key))
   }
+  await as('payments import', async () => {
+    const [first, second] = [
+      await post(app, CREATE, intentFields(mid), key),
+      await post(app, CREATE, intentFields(mid), key),
+    ]
+    const day = `acquirer_reference,status,utr,amount,paid_at
+${first.body.data.orderId},SUCCESS,${newUtr()},200,2026-03-31 23:55:00
+${second.body.data.orderId},FAIL,,200,
+nobody,FAIL,,200,
+`
+    const { recorded } = await importDayFile(db, Readable.from([day]), { now: clock.now })
+    expect(recorded).toBe(2)
+  })
   await as('payments show', () => createReports(db).findHistory(orderId))
   await as('payments exceptions', () => createReports(db).listExceptions())
   await as('payments forget-customers', () => forgetCustomers(db, new Date('2100-01-01T00:00:00Z')))
@@ -187,7 +202,7 @@ describe('every statement on a tenant’s table', () => {
       )
       for (const { text } of statements) if (text.includes('create temporary table')) await client.query(text)
       for (const { name, text } of statements) {
-        if (NO_ROWS.test(text) || /^\s*copy incoming/.test(text)) continue
+        if (NO_ROWS.test(text) || /^\s*copy (incoming|day_file)/.test(text)) continue
         accesses.set(name, [...(accesses.get(name) ?? []), ...(await accessesOf(client, text))])
       }
     } finally {
@@ -225,6 +240,13 @@ describe('every statement on a tenant’s table', () => {
         'payment_exceptions',
       ]),
       'payments exceptions': ['payment_exceptions'],
+      'payments import': expect.arrayContaining([
+        'acquirer_intents',
+        'payment_intents',
+        'payment_attempts',
+        'payment_changes',
+        'payment_exceptions',
+      ]),
       'payments forget-customers': ['payment_intents'],
     })
   })
@@ -237,10 +259,12 @@ describe('every statement on a tenant’s table', () => {
     expect([...byOrderId].sort()).toEqual([
       'pay page: payment_intents',
       'paymentNotification: payment_intents',
+      'payments import: payment_intents',
       'payments show: payment_intents',
     ])
-    // This overview is meant to cover all merchants.
+    // The acquirer's file knows an intent by its reference alone. The overview of exceptions is meant to cover all merchants.
     expect(withoutMid.filter((access) => !carriesOrderId(access))).toEqual([
+      { name: 'payments import', table: 'acquirer_intents', by: '(reference = l.acquirer_reference)' },
       { name: 'payments exceptions', table: 'payment_exceptions', by: '' },
     ])
   })

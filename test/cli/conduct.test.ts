@@ -56,7 +56,8 @@ describe('exit 0: help', () => {
       ...['partners add', 'partners list', 'partners link', 'partners unlink'],
       ...['keys create', 'keys list', 'keys revoke'],
       'settlements import',
-      ...['payments show', 'payments confirm', 'payments enquire', 'payments exceptions', 'payments forget-customers'],
+      ...['payments show', 'payments confirm', 'payments enquire', 'payments exceptions', 'payments import'],
+      'payments forget-customers',
     ])
   })
 

@@ -1,0 +1,65 @@
+import * as z from 'zod'
+import { type ColumnPositions, type CsvFormat, findColumns } from '../csv.ts'
+import { errorText, text, utr } from '../fields.ts'
+import { MOMENT_RULE, readMoment } from '../ist.ts'
+import { bankAmount } from '../money.ts'
+import { FINAL_STATUSES } from './outcome.ts'
+
+const COLUMNS = ['order_id', 'acquirer_reference', 'status', 'utr', 'amount', 'paid_at'] as const
+/** One of them names the order of a line. */
+const ORDER_COLUMNS = ['order_id', 'acquirer_reference'] as const
+
+type Columns = ColumnPositions<(typeof COLUMNS)[number]>
+
+/** One line, with the rules of a notification. A field that is empty in the file is undefined here. */
+const Line = z
+  .object({
+    order_id: text(64).optional(),
+    acquirer_reference: text(64).optional(),
+    status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
+    utr: utr.optional(),
+    amount: bankAmount,
+    paid_at: z
+      .string()
+      .transform(readMoment)
+      .refine((moment) => moment !== undefined, MOMENT_RULE)
+      // In whole milliseconds, as a notification is kept: a failed attempt is known again by its time.
+      .transform((moment) => new Date(moment as string).toISOString())
+      .optional(),
+  })
+  .superRefine((line, context) => {
+    const require = (path: keyof typeof line, message: string) => {
+      if (line[path] === undefined) context.addIssue({ code: 'custom', path: [path], message })
+    }
+    if (line.acquirer_reference === undefined) require('order_id', 'or acquirer_reference is required')
+    if (line.status !== 'SUCCESS') return
+    require('utr', 'is required with SUCCESS')
+    require('paid_at', 'is required with SUCCESS')
+  })
+
+/**
+ * The acquirer's list of all payments of a day. Its rows are copied as line, order_id, acquirer_reference, status, utr,
+ * amount, paid_at.
+ */
+export const DAY_FILE: CsvFormat<Columns> = {
+  checkHeader(header) {
+    const { value, faults } = findColumns(header, COLUMNS, ORDER_COLUMNS)
+    if (faults) return { faults }
+    if (ORDER_COLUMNS.some((name) => value[name] !== -1)) return { value }
+    return { faults: [`column ${ORDER_COLUMNS.join(' or ')} is missing`] }
+  },
+
+  checkRecord(record, at) {
+    const width = COLUMNS.filter((name) => at[name] !== -1).length
+    if (record.length !== width) return { faults: [`has ${record.length} fields, not ${width}`] }
+    const fields = Object.fromEntries(COLUMNS.map((name) => [name, record[at[name]] || undefined]))
+    const { data, error } = Line.safeParse(fields)
+    if (error) return { faults: error.issues.map(({ path, message }) => `${String(path[0])} ${message}`) }
+    return { value: COLUMNS.map((name) => toCopyText(data[name])).join('\t') }
+  },
+}
+
+/** In the text format of COPY. No field that was checked holds the control characters that it would escape too. */
+function toCopyText(value: string | undefined): string {
+  return value === undefined ? '\\N' : value.replaceAll('\\', '\\\\')
+}

@@ -1,0 +1,139 @@
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { PoolClient } from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
+import { storeBatches } from '../csv.ts'
+import type { Database } from '../db/pool.ts'
+import { DAY_FILE } from './day-file.ts'
+import type { ExceptionKind, Report } from './outcome.ts'
+import { type Recorded, recordReports } from './record-report.ts'
+import { createReports } from './reports.ts'
+
+/**
+ * Lines that are recorded in one transaction. It holds a lock for each UTR, of which PostgreSQL has 6,400 by default for all
+ * connections; and a live notification of one of them waits until it ends.
+ */
+const BATCH_LINES = 1_000
+
+/** Numbers of lines. A late payment is counted twice: it is recorded, and kept as an exception. */
+export type DayFileResult = {
+  recorded: number
+  unchanged: number
+  exceptions: Record<Exclude<ExceptionKind, 'unreadable'>, number>
+}
+
+/**
+ * Records each line of the acquirer's day file as if it had been notified, in the order of the file, and streams it: the
+ * size of the file does not matter. The whole file is checked first, and nothing is stored when a line is wrong: then it
+ * throws a CsvFileError. After that each batch stays stored, whatever becomes of the next, because a repeat changes nothing.
+ * `db` must not limit the time of a query, and needs two connections.
+ */
+export async function importDayFile(
+  db: Database,
+  csv: Readable,
+  { now, onChecked, onRecorded }: { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgress },
+): Promise<DayFileResult> {
+  const client = await db.connect()
+  try {
+    await keepLines(client, csv, onChecked)
+    const reports = createReports(db)
+    const result = noLines()
+    let lines = await readLines(client, 0)
+    for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
+      // The next lines are read while these are recorded.
+      const [recorded, next] = await Promise.all([
+        recordReports(reports, lines, { reason: 'day file', now }),
+        readLines(client, last),
+      ])
+      for (const one of recorded) count(result, one)
+      onRecorded?.(last)
+      lines = next
+    }
+    return result
+  } finally {
+    // The temporary table and the settings end with the connection.
+    client.release(true)
+  }
+}
+
+/** Is told how far in the file we are, in lines. */
+type OnProgress = ((lines: number) => void) | undefined
+
+function noLines(): DayFileResult {
+  return {
+    recorded: 0,
+    unchanged: 0,
+    exceptions: {
+      'unknown order': 0,
+      'amount differs': 0,
+      'UTR of another order': 0,
+      'double payment': 0,
+      'failure after success': 0,
+      'late payment': 0,
+    },
+  }
+}
+
+function count(result: DayFileResult, one: Recorded): void {
+  if ('exception' in one) {
+    result.exceptions[one.exception] += 1
+    return
+  }
+  result[one.changed ? 'recorded' : 'unchanged'] += 1
+  if (one.late) result.exceptions['late payment'] += 1
+}
+
+/**
+ * Checks the whole file and keeps its lines in a temporary table. Not in a transaction: it would last as long as the import,
+ * and no deleted row of any table could be cleaned up meanwhile.
+ */
+async function keepLines(client: PoolClient, csv: Readable, onChecked: OnProgress): Promise<void> {
+  // The file may come slowly, through a pipe, and the connection also rests while a batch is recorded.
+  await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
+  await client.query(`
+    create temporary table day_file (
+      line bigint primary key,
+      order_id text,
+      acquirer_reference text,
+      status text not null,
+      utr text,
+      amount text not null,
+      paid_at timestamptz
+    )`)
+  let checked = 0
+  await storeBatches(csv, DAY_FILE, async ({ rows, lineCount }) => {
+    const lines = client.query(
+      copyFrom('copy day_file (line, order_id, acquirer_reference, status, utr, amount, paid_at) from stdin'),
+    )
+    await pipeline([rows], lines)
+    checked += lineCount
+    onChecked?.(checked)
+    return []
+  })
+  // Without statistics PostgreSQL sorts the whole table for each batch.
+  await client.query('analyze day_file')
+}
+
+type Line = Report & { line: number }
+
+/**
+ * The next lines after `after`. A line that has no order_id is about the intent of its acquirer_reference; where there is
+ * none, or more than one, the reference stands for the order, which is then unknown.
+ */
+async function readLines(client: PoolClient, after: number): Promise<Line[]> {
+  const { rows } = await client.query<{ [Column in keyof Line]: Line[Column] | null }>(
+    `select line::float8 as line, status, utr, amount, paid_at as "paidAt",
+            coalesce(
+              order_id,
+              (select min(order_id) from acquirer_intents a where a.reference = l.acquirer_reference having count(*) = 1),
+              acquirer_reference) as "orderId"
+       from day_file l
+      where line > $1
+      order by l.line
+      limit ${BATCH_LINES}`,
+    [after],
+  )
+  return rows.map(
+    ({ utr, paidAt, ...line }) => ({ ...line, utr: utr ?? undefined, paidAt: paidAt ?? undefined }) as Line,
+  )
+}
