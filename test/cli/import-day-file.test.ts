@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
+import { openPool } from '../support/postgres-server.ts'
 import { ROOT, TYPESCRIPT } from '../support/processes.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
@@ -99,18 +100,24 @@ describe('a large day file', () => {
   const LINES = 200_000
   const FEW_LINES = 10_000
 
-  it('takes no more memory than a small one', { timeout: 240_000, retry: 1 }, async () => {
+  beforeAll(async () => {
     const { mid } = await newMerchant(service.db)
-    await service.db.query(
+    // Without the service's limit on a query.
+    const db = openPool(service.databaseUrl)
+    await db.query(
       `insert into payment_intents
          (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
           payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
        select $1, id, id, 200, 'https://shop.example.in', 'Order', '', '', '',
               'chaipoint@examplebank', 'Chai Point', '5814', now(), now(), 'SUCCESS', 'LARGE' || i
-         from generate_series(1, $2::integer) i, lateral (select lpad(to_hex(i), 32, '0') as id) ids
-           on conflict do nothing`,
+         from generate_series(1, $2::integer) i, lateral (select lpad(to_hex(i), 32, '0') as id) ids`,
       [mid, LINES],
     )
+    await db.end()
+  })
+
+  // On a busy machine the garbage collector may run late, in some tries. A file that is gathered in memory would grow in every try.
+  it('takes no more memory than a small one', { timeout: 240_000, retry: 2 }, async () => {
     const path = join(folder, 'large.csv')
     const peakOf = async (lines: number) => {
       let csv = HEADER
