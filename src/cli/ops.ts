@@ -69,8 +69,8 @@ async function withDatabase(run: (context: Context) => Promise<Output>): Promise
   // A lost connection also fails the query that waits on it, and main reports that error.
   const log = { warn: () => undefined }
   // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
-  // One connection for the command, and one for an import that keeps its file in the other.
-  const db = createPool({ url, size: 2, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
+  // All commands need one, but the import of a day file: it keeps the file in one and records by two.
+  const db = createPool({ url, size: 3, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
   try {
     return await run({ config, db, now: new Date() })
   } finally {

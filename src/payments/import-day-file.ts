@@ -10,10 +10,10 @@ import { type Recorded, recordReports } from './record-report.ts'
 import { createReports } from './reports.ts'
 
 /**
- * Lines that are recorded in one transaction. It holds a lock for each UTR, of which PostgreSQL has 6,400 by default for all
- * connections; and a live notification of one of them waits until it ends.
+ * Lines that are recorded together. Their transactions hold a lock for each UTR, of which PostgreSQL has 6,400 by default for
+ * all connections; and a live notification of one of them waits until its transaction ends.
  */
-const BATCH_LINES = 1_000
+const BATCH_LINES = 2_000
 
 /** Numbers of lines. A late payment is counted twice: it is recorded, and kept as an exception. */
 export type DayFileResult = {
@@ -26,7 +26,7 @@ export type DayFileResult = {
  * Records each line of the acquirer's day file as if it had been notified, in the order of the file, and streams it: the
  * size of the file does not matter. The whole file is checked first, and nothing is stored when a line is wrong: then it
  * throws a CsvFileError. After that each batch stays stored, whatever becomes of the next, because a repeat changes nothing.
- * `db` must not limit the time of a query, and needs two connections.
+ * `db` must not limit the time of a query, and needs three connections.
  */
 export async function importDayFile(
   db: Database,

@@ -33,9 +33,12 @@ async function record(reports: Reports, report: Report, reporting: Reporting): P
   throw new Error(`order ${report.orderId} changed again and again while a report of it was stored`)
 }
 
+/** PostgreSQL runs a transaction on one processor core, and the smallest servers have two. */
+const TRANSACTIONS_AT_ONCE = 2
+
 /**
  * Records many reports, with the results of recordReport for one after the other. Those that have nothing to do with each
- * other share a few statements and one transaction.
+ * other share the statements of two transactions, for each of which `reports` needs a connection.
  */
 export async function recordReports(
   reports: Reports,
@@ -47,7 +50,11 @@ export async function recordReports(
   const independent = batch.filter(
     ({ orderId, utr }) => orders.get(orderId) === 1 && (utr === undefined || utrs.get(utr) === 1),
   )
-  const tried = await tryToRecord(reports, independent, reporting)
+  const size = Math.ceil(independent.length / TRANSACTIONS_AT_ONCE)
+  const parts = Array.from({ length: TRANSACTIONS_AT_ONCE }, (_, index) =>
+    independent.slice(index * size, (index + 1) * size),
+  )
+  const tried = (await Promise.all(parts.map((part) => tryToRecord(reports, part, reporting)))).flat()
   const recorded = new Map(independent.map((report, index) => [report, tried[index]]))
   const results: Recorded[] = []
   for (const report of batch) results.push(recorded.get(report) ?? (await recordReport(reports, report, reporting)))
@@ -69,6 +76,7 @@ async function tryToRecord(
   batch: readonly Report[],
   { keeps = () => true, now, ...teller }: Reporting,
 ): Promise<(Recorded | undefined)[]> {
+  if (batch.length === 0) return []
   const utrs = batch.flatMap(({ utr }) => utr ?? [])
   try {
     return await reports.alone(utrs, async (alone) => {
