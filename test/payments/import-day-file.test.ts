@@ -335,10 +335,14 @@ describe('a bad file', () => {
 })
 
 describe('beside live notifications and other imports', () => {
-  it('one UTR pays one order, whoever tells of it first, within PostgreSQL’s usual number of locks', async () => {
+  it('one UTR is counted once, as a payment or as a second one to be refunded, within PostgreSQL’s usual number of locks', async () => {
     const COUNT = 2_500
     const utrs = Array.from({ length: COUNT }, newUtr)
-    const [ones, others, notified] = await Promise.all([newOrders(COUNT), newOrders(COUNT), newOrders(COUNT)])
+    const [paid, others, notified] = await Promise.all([newOrders(COUNT), newOrders(COUNT), newOrders(COUNT)])
+    await service.db.query(
+      `update payment_intents set status = 'SUCCESS', utr = 'FIRST' || order_id where order_id = any ($1)`,
+      [paid],
+    )
     const fileOf = (orderIds: string[]) => orderIds.map((orderId, index) => line({ orderId, utr: utrs[index] ?? '' }))
     let importing = true
     let mostLocks = 0
@@ -356,17 +360,23 @@ describe('beside live notifications and other imports', () => {
         expect([200, 409]).toContain(status)
       }
     }
-    const imports = Promise.all([load(fileOf(ones)), load(fileOf(others).toReversed())]).finally(() => {
+    const imports = Promise.all([load(fileOf(paid)), load(fileOf(others))]).finally(() => {
       importing = false
     })
     const [results] = await Promise.all([imports, watch(), live()])
 
-    const { rows } = await service.db.query<{ orders: number }>(
-      `select count(*)::integer as orders from payment_intents where utr = any ($1) group by utr`,
+    const { rows } = await service.db.query<{ counted: number }>(
+      `select count(*)::integer as counted
+         from (select utr from payment_intents where utr = any ($1)
+               union all
+               select utr from payment_exceptions where utr = any ($1) and kind = 'double payment') payments
+        group by utr`,
       [utrs],
     )
-    expect(rows).toEqual(utrs.map(() => ({ orders: 1 })))
-    const lines = results.map(({ recorded, exceptions }) => recorded + exceptions['UTR of another order'])
+    expect(rows).toEqual(utrs.map(() => ({ counted: 1 })))
+    const lines = results.map(
+      ({ recorded, exceptions }) => recorded + exceptions['double payment'] + exceptions['UTR of another order'],
+    )
     expect(lines).toEqual([COUNT, COUNT])
     expect(mostLocks).toBeGreaterThan(0)
     // Two imports at once leave a third to the others.
