@@ -73,7 +73,7 @@ export function judge(intent: ReportedIntent, report: Report, now: Date): Verdic
  * Covers the time from judging a report to storing it, and the difference of the clocks of two instances. Without it a
  * success could be judged in time, and stored just after the merchant was told the end. So the last 15 s already count as late.
  */
-const STORING_LIMIT_MS = 15_000
+export const STORING_LIMIT_MS = 15_000
 
 /** How long after expiry the bank may still tell of a payment before we call it failed. */
 const EXPIRY_GRACE_MINUTES = 10

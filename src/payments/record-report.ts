@@ -1,5 +1,5 @@
 import { DEADLOCK_DETECTED, hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
-import { type Contradiction, judge, type Report, type ReportedIntent } from './outcome.ts'
+import { type Contradiction, judge, type Report, type ReportedIntent, STORING_LIMIT_MS } from './outcome.ts'
 import type { Reports, Source } from './reports.ts'
 
 /**
@@ -13,7 +13,8 @@ export type Reporting = Omit<Source, 'now'> & { now: () => Date; keeps?: (kind: 
 
 /**
  * A try fails when a success, a cancellation, or an order that takes the same UTR comes first, each of which can happen once,
- * or when PostgreSQL ends it because it and another transaction wait for each other. More failures are a fault of ours.
+ * when PostgreSQL ends it because it and another transaction wait for each other, or when it waited too long. More failures
+ * are a fault of ours.
  */
 const MAX_TRIES = 5
 
@@ -88,6 +89,8 @@ async function tryToRecord(
         judged.filter((one) => one.verdict === 'success'),
         source,
       )
+      // A lock that somebody held for long: by now the merchant may have been told the end.
+      if (now().getTime() - source.now.getTime() > STORING_LIMIT_MS) throw new JudgedTooEarly()
       const added = await alone.addAttempts(
         judged.filter((one) => one.verdict === 'failed attempt'),
         source,
@@ -106,10 +109,14 @@ async function tryToRecord(
       })
     })
   } catch (error) {
-    if (hasState(error, UNIQUE_VIOLATION, DEADLOCK_DETECTED)) return batch.map(() => undefined)
+    const isLost = error instanceof JudgedTooEarly || hasState(error, UNIQUE_VIOLATION, DEADLOCK_DETECTED)
+    if (isLost) return batch.map(() => undefined)
     throw error
   }
 }
+
+/** Rolls a try back. */
+class JudgedTooEarly extends Error {}
 
 function judgeReport(report: Report, intent: ReportedIntent | undefined, now: Date) {
   if (intent === undefined) return { report, intent, verdict: 'exception' as const, kind: 'unknown order' as const }

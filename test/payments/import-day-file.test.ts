@@ -396,8 +396,7 @@ describe('beside live notifications and other imports', () => {
       await holder.query(`set local deadlock_timeout = '60s'`)
       await lock(later)
       const importing = load(orderIds.map((orderId) => line({ orderId })))
-      const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%with success%'`
-      while ((await service.db.query(waiting)).rowCount === 0) await sleep(10)
+      await untilItWaits()
       await lock(first)
       await holder.query('commit')
       expect(await importing).toEqual(result({ recorded: 50 }))
@@ -406,4 +405,27 @@ describe('beside live notifications and other imports', () => {
       holder.release()
     }
   })
+
+  it('a payment that was in time when a lock held it up, and is late when it is stored, is kept as late', async () => {
+    const orderId = await newOrder()
+    const holder = await service.db.connect()
+    try {
+      await holder.query('begin')
+      await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
+      const importing = load([line({ orderId })])
+      await untilItWaits()
+      // To the end of the time to pay, and of the minutes after it.
+      service.clock.advance(30 * 60)
+      await holder.query('commit')
+      expect(await importing).toEqual(result({ recorded: 1, 'late payment': 1 }))
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+  })
+
+  async function untilItWaits() {
+    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%with success%'`
+    while ((await service.db.query(waiting)).rowCount === 0) await sleep(10)
+  }
 })
