@@ -7,6 +7,7 @@ import { untilAnswers } from './wait.ts'
 
 /** What `npm run build` makes. */
 export const BUILT_SERVER = join(ROOT, 'dist/server.js')
+export const BUILT_OPS = join(ROOT, 'dist/cli/ops.js')
 
 export type ServerProcess = {
   url: string
