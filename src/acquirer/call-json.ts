@@ -11,7 +11,8 @@ export async function callJson(
   url: string,
   { timeoutMs, maxBytes, body, ...request }: CallOptions,
 ): Promise<JsonAnswer> {
-  const signal = AbortSignal.timeout(Math.max(0, timeoutMs))
+  // It takes no fraction of a millisecond.
+  const signal = AbortSignal.timeout(Math.max(0, Math.ceil(timeoutMs)))
   try {
     const response = await fetch(url, {
       ...request,

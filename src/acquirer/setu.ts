@@ -237,6 +237,8 @@ function referenceOf(link: string, { payee, amount }: Intent): string | undefine
   const isOurs =
     only('pa')?.toLowerCase() === payee.vpa.toLowerCase() &&
     bankAmount.safeParse(only('am')).data === toDecimalText(amount) &&
+    // The least that may be paid: with it the customer chooses the amount.
+    !parameters.has('mam') &&
     only('cu') === 'INR'
   const reference = only('tr')
   return isOurs && reference !== undefined && /^[A-Za-z0-9]{1,35}$/.test(reference) ? reference : undefined
