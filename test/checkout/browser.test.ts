@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createMerchants } from '../../src/merchants/merchants.ts'
 import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../support/browser.ts'
-import { decodePng } from './decode.ts'
+import { decodePng } from '../support/decode-png.ts'
 
 /** Opens a page and waits for its QR: asked for when all is over, the QR would be refused. */
 async function open(tab: OpenPage, address: string) {

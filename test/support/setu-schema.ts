@@ -1,0 +1,79 @@
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import type { SetuCall, SetuRequest } from '../../src/dev/fake-setu.ts'
+
+/** What Setu documents of each request: its headers and its body. No body means that none may be sent. */
+const text = { type: 'string', minLength: 1 }
+const vpa = { type: 'string', pattern: '^[a-z0-9.-]*@[a-zA-Z]*$' }
+/** Setu has no payment below one rupee. */
+const paise = { type: 'integer', minimum: 100 }
+const json = { const: 'application/json' }
+
+const asMerchant = { authorization: { type: 'string', pattern: '^Bearer [!-~]+$' }, merchantid: text }
+
+const REQUESTS: Record<SetuCall, { headers: Record<string, object>; body?: object }> = {
+  logIn: {
+    headers: { client: { const: 'bridge' }, 'content-type': json },
+    body: {
+      required: ['clientID', 'secret', 'grant_type'],
+      properties: { clientID: text, secret: text, grant_type: { const: 'client_credentials' } },
+    },
+  },
+  createDqr: {
+    headers: { ...asMerchant, 'content-type': json },
+    body: {
+      // The address is all that Setu needs; without the others a payer could choose the amount, or pay for ever.
+      required: ['merchantVpa', 'amount', 'expiryDate', 'referenceId'],
+      properties: {
+        merchantVpa: vpa,
+        amount: paise,
+        expiryDate: { type: 'string', format: 'date-time' },
+        referenceId: { type: 'string', minLength: 1, maxLength: 255 },
+        transactionNote: { type: 'string' },
+        metadata: { type: 'object', maxProperties: 5, additionalProperties: { type: 'string' } },
+      },
+    },
+  },
+  fetchDqr: { headers: asMerchant },
+  expireDqr: { headers: asMerchant },
+  last: { headers: asMerchant },
+  history: { headers: asMerchant },
+  pay: {
+    headers: { ...asMerchant, 'content-type': json },
+    body: {
+      required: ['refId', 'payerVpa', 'payeeVpa'],
+      properties: {
+        refId: { type: 'string', pattern: '^[a-zA-Z0-9]{1,35}$' },
+        payerVpa: text,
+        payeeVpa: vpa,
+        amount: { type: 'integer' },
+        payerRespCode: { type: 'string' },
+      },
+    },
+  },
+}
+
+const ajv = new Ajv({ allErrors: true, strict: false })
+addFormats.default(ajv)
+
+const checks = new Map(
+  Object.entries(REQUESTS).map(([call, { headers, body }]) => [
+    call,
+    ajv.compile({
+      type: 'object',
+      required: body ? ['body'] : [],
+      properties: {
+        headers: { type: 'object', required: Object.keys(headers), properties: headers },
+        // Setu ignores a field that it does not know: one would be a misspelt one of ours.
+        body: body ? { type: 'object', additionalProperties: false, ...body } : false,
+      },
+    }),
+  ]),
+)
+
+/** How a request departs from what Setu documents; undefined when it does not. */
+export function departure({ call, headers, body }: SetuRequest): string | undefined {
+  const isRight = checks.get(call)
+  if (isRight === undefined || isRight({ headers, ...(body !== undefined && { body }) })) return undefined
+  return ajv.errorsText(isRight.errors, { dataVar: 'request' })
+}
