@@ -153,6 +153,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     intents,
     reports,
     now,
+    makerOf: ({ acquirer }: IssuedLink) => issuers.get(acquirer),
     sandbox: config.sandbox,
     limits: limits.pages,
   }

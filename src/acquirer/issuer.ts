@@ -18,7 +18,12 @@ export type AcquirerCalls = {
   close: (link: IssuedLink, deadline: Deadline) => Promise<void>
   /** The last payment by a link; undefined when there is none, or it has not ended. */
   enquire: (link: IssuedLink, deadline: Deadline) => Promise<Told | undefined>
+  /** Plays a customer who tries to pay by a link. Only an acquirer's sandbox does it. */
+  playCustomer: (link: IssuedLink, attempt: PlayedAttempt, deadline: Deadline) => Promise<void>
 }
+
+/** What a played customer does: pays whole rupees to `payeeVpa`, or fails to. */
+export type PlayedAttempt = { payeeVpa: string; amount: number; succeeds: boolean }
 
 /**
  * Why an acquirer did not do what it was asked for: `refused` is a fault of its set-up, which the operator has to mend;
@@ -45,7 +50,7 @@ export type Issuer = ReturnType<typeof createIssuer>
 /** The calls of one acquirer, bounded in time and number, each logged if it fails, and counted. */
 export function createIssuer(
   name: string,
-  { prepare, close, enquire }: AcquirerCalls,
+  { prepare, close, enquire, playCustomer }: AcquirerCalls,
   {
     log,
     onCall,
@@ -79,15 +84,22 @@ export function createIssuer(
     }
   }
 
+  /** Throws 503 where it fails, whatever the reason: the caller can do nothing but send it again. */
+  async function askOrUnavailable<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+    try {
+      return await ask(call, work)
+    } catch (error) {
+      throw error instanceof AcquirerFault ? unavailable() : error
+    }
+  }
+
   return {
-    /** Throws 503 where there is no link, whatever the reason: the merchant can do nothing but send it again. */
-    async prepare(intent: Intent, merchantId: string): Promise<IssuedLink> {
-      try {
-        return await ask('prepare', (deadline) => prepare(intent, merchantId, deadline))
-      } catch (error) {
-        throw error instanceof AcquirerFault ? unavailable() : error
-      }
-    },
+    prepare: (intent: Intent, merchantId: string): Promise<IssuedLink> =>
+      askOrUnavailable('prepare', (deadline) => prepare(intent, merchantId, deadline)),
+
+    /** What becomes of it is told as any payment is. */
+    playCustomer: (link: IssuedLink, attempt: PlayedAttempt): Promise<void> =>
+      askOrUnavailable('playCustomer', (deadline) => playCustomer(link, attempt, deadline)),
 
     /** Once, and nobody waits for it: a link that stays open expires by itself. */
     close(link: IssuedLink): void {

@@ -39,6 +39,12 @@ const TOKEN_VALID_MS = 290_000
 /** Setu takes no other UPI address as that of a payee. */
 export const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
 
+/** Of nobody, for the sandbox. */
+const PLAYED_CUSTOMER = 'customer@thisisnobank'
+
+/** What the customer's bank says then, in the codes of NPCI. */
+const NO_FUNDS = 'Z9'
+
 const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 const LoggedIn = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/) })
@@ -174,6 +180,17 @@ export function setuCalls(
         amount: paiseToDecimalText(last.amount),
         paidAt: last.txnTs,
       }
+    },
+
+    async playCustomer({ merchantId, reference }, { payeeVpa, amount, succeeds }, deadline) {
+      const body = {
+        refId: reference,
+        payeeVpa,
+        payerVpa: PLAYED_CUSTOMER,
+        amount: amount * 100,
+        ...(!succeeds && { payerRespCode: NO_FUNDS }),
+      }
+      await call({ method: 'POST', path: 'pay', body }, merchantId, deadline, [200])
     },
   }
 }

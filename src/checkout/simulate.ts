@@ -1,7 +1,9 @@
 import { randomInt } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
+import type { Issuer } from '../acquirer/issuer.ts'
 import { toDecimalText } from '../money.ts'
+import type { IssuedLink } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
@@ -30,15 +32,23 @@ export function simulation(app: FastifyInstance, { findCheckout, ...dependencies
   )
 }
 
-type Bank = { intents: Pick<Intents, 'expire'>; reports: Reports; now: () => Date }
+type Bank = {
+  intents: Pick<Intents, 'expire'>
+  reports: Reports
+  now: () => Date
+  /** The acquirer that made a link; undefined if it is not set up any more. */
+  makerOf: (link: IssuedLink) => Pick<Issuer, 'playCustomer'> | undefined
+}
+
 type Dependencies = Bank & { findCheckout: FindCheckout }
 
 /** Does to an order what a customer and their bank might, without money. The rules are those of real reports. */
 async function simulate(
-  { orderId, amount }: Checkout,
+  { orderId, amount, payee, issued }: Checkout,
   { status }: z.output<typeof Simulation>,
-  { intents, reports, now }: Bank,
+  { intents, reports, now, makerOf }: Bank,
 ): Promise<void> {
+  const maker = issued && makerOf(issued)
   switch (status) {
     case 'EXPIRE':
       return intents.expire(orderId, now())
@@ -46,6 +56,8 @@ async function simulate(
       await intents.expire(orderId, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
       return report('SUCCESS')
     case 'TWICE':
+      // A link of an acquirer is paid once: its bank refuses the second payment.
+      if (maker) return report('SUCCESS')
       await report('SUCCESS')
       return report('SUCCESS')
     case 'OTHER_AMOUNT':
@@ -54,8 +66,11 @@ async function simulate(
       return report(status)
   }
 
-  /** Each simulated payment or attempt has a UTR of its own. */
+  /** Each simulated payment or attempt has a UTR of its own. Where an acquirer plays along, it is the one that reports. */
   async function report(outcome: FinalStatus, rupees = amount): Promise<void> {
+    if (maker) {
+      return maker.playCustomer(issued, { payeeVpa: payee.vpa, amount: rupees, succeeds: outcome === 'SUCCESS' })
+    }
     const utr = String(randomInt(10 ** 11, 10 ** 12))
     await recordReport(
       reports,

@@ -4,7 +4,7 @@ import { type Demo, SETTLED_MONTH } from './demo.ts'
  * What `npm start` prints: commands to paste into a second terminal, in lines that fit it. `now` names the order, so that
  * each start prints a new one.
  */
-export function demoCommands(demo: Demo, now: Date): string {
+export function demoCommands(demo: Demo, now: Date, acquirer: 'direct' | 'setu' = 'direct'): string {
   const base = (process.env.PUBLIC_URL || `http://localhost:${process.env.PORT || 3000}`).replace(/\/+$/, '')
   const orderId = `demo-${Math.floor(now.getTime() / 1000)}`
   const order = {
@@ -21,7 +21,9 @@ export function demoCommands(demo: Demo, now: Date): string {
   const { OPS_PORT, ACQUIRER_SECRETS } = process.env
   return [
     '',
-    'Ready, with a demo merchant and a demo partner.',
+    acquirer === 'setu'
+      ? 'Ready, with a demo partner, and a demo merchant of Setu, whose part a program on this machine plays.'
+      : 'Ready, with a demo merchant and a demo partner.',
     '',
     '1. Take a first payment. In a second terminal, as the merchant:',
     '',
@@ -35,6 +37,15 @@ export function demoCommands(demo: Demo, now: Date): string {
     '',
     curl('/v1/payments/checkPaymentStatus', { mid: demo.mid, order_id: orderId }),
     '',
+    ...(acquirer === 'setu'
+      ? [
+          '   The customer has paid at Setu, which then notified the service. See its notification, by the orderId that was',
+          '   answered:',
+          '',
+          '   npm run ops -- payments show --order-id …',
+          '',
+        ]
+      : []),
     '2. See what the bank has paid out. In a third terminal, as the partner:',
     '',
     environment({ BASE_URL: base, PID: demo.pid, MID: demo.mid }, demo.partnerKey),

@@ -5,14 +5,17 @@ import { needsCheckoutDatabase, useCheckoutDatabase } from './checkout-database.
 import { ensureDemo } from './demo.ts'
 import { demoCommands } from './demo-commands.ts'
 import { readEnvFile } from './env-file.ts'
+import { demoAcquirer, useSetuSandbox } from './setu-sandbox.ts'
 
 readEnvFile()
 await exitIfPortsAreBusy()
 if (process.stdout.isTTY) await import('./pretty-log.ts')
 
 if (needsCheckoutDatabase()) {
+  const acquirer = demoAcquirer()
   const { directory, databaseUrl } = await useCheckoutDatabase()
-  const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
+  const demo = await ensureDemo({ databaseUrl, directory, now: new Date(), acquirer })
+  if (acquirer === 'setu') await useSetuSandbox()
   // Its pay pages carry a control that pays without money, because no bank stands behind the demo.
   process.env.SANDBOX = 'on'
   // With a secret the acquirer's guide is served, and its samples work.
@@ -20,7 +23,7 @@ if (needsCheckoutDatabase()) {
   // No balancer has to notice that the demo stops, so Ctrl-C ends it at once.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
-  console.log(demoCommands(demo, new Date()))
+  console.log(demoCommands(demo, new Date(), acquirer))
 } else {
   await import('../server.ts')
 }

@@ -36,6 +36,13 @@ it('lets the example of checkPaymentStatus work in the demo, to the letter', asy
   expect(asked.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
 })
 
+it('prints lines that fit a terminal, for Setu too', () => {
+  for (const acquirer of ['direct', 'setu'] as const) {
+    const lines = demoCommands(demo, new Date(), acquirer).split('\n')
+    expect(lines.filter((line) => line.length > 110)).toEqual([])
+  }
+})
+
 it.runIf(has('curl', { mustHave: true }))(
   'prints commands that, pasted in their order, make an order, ask for it and list settlements, a line each',
   async () => {
@@ -43,7 +50,6 @@ it.runIf(has('curl', { mustHave: true }))(
     process.env.PUBLIC_URL = url
     const text = demoCommands(demo, new Date())
     process.env.PUBLIC_URL = PUBLIC_URL ?? ''
-    expect(text.split('\n').filter((line) => line.length > 110)).toEqual([])
     // Commands begin at the margin, and go on where a line ends in a backslash; the rest is prose.
     const commands = text.match(/^(?:export|curl) (?:.*\\\n)*.*$/gm) ?? []
     const { code, stdout, stderr } = await run(['sh', '-c', commands.join('\n')], folder, {
