@@ -541,3 +541,47 @@ describe('a notification of Setu', () => {
     })
   })
 })
+
+describe("the control of a sandbox's pay page", () => {
+  let sandbox: TestService
+  let played: FakeSetu
+  let of: NewMerchant
+  beforeAll(async () => {
+    const started = await startServiceWithBank({ sandbox: true, limits: { acquirers: PATIENT } })
+    ;({ service: sandbox, bank: played } = started)
+    of = await newSetuMerchant(sandbox)
+  })
+
+  const press = (orderId: string, status: string) => post(sandbox.app, `/pay/${orderId}/simulate`, { status })
+
+  it.each([
+    ['SUCCESS', 'SUCCESS', []],
+    ['TWICE', 'SUCCESS', []],
+    ['FAIL', 'FAIL', []],
+    ['REJECT', 'FAIL', []],
+    ['LATE', 'SUCCESS', ['late payment']],
+    ['OTHER_AMOUNT', 'PENDING', ['amount differs']],
+    ['EXPIRE', 'PENDING', []],
+  ])('%s plays the customer at Setu, whose notification makes the order %s', async (pressed, end, exceptions) => {
+    const orderId = await newOrder({ of, at: sandbox })
+    expect((await press(orderId, pressed)).status).toBe(303)
+    const rowsOf = async (sql: string) =>
+      (await sandbox.db.query(sql, [orderId])).rows.map((row) => Object.values(row)[0])
+    const kinds = () => rowsOf('select kind from payment_exceptions where order_id = $1')
+    const status = () => rowsOf('select status from payment_intents where order_id = $1')
+    const isEnd = async () => (await status())[0] === end && (await kinds()).length === exceptions.length
+    await until(`the order is ${end}`, isEnd)
+    expect([await status(), await kinds()]).toEqual([[end], exceptions])
+    const reasons = await rowsOf(`select reason from payment_changes where order_id = $1
+                               union all select reason from payment_attempts where order_id = $1`)
+    expect(reasons).toEqual(end === 'PENDING' ? [] : ['notification'])
+  })
+
+  it('is 503 while Setu is away, and works when it is back', async () => {
+    const orderId = await newOrder({ of, at: sandbox })
+    await played.goAway()
+    expect((await press(orderId, 'SUCCESS')).status).toBe(503)
+    await played.comeBack()
+    expect((await press(orderId, 'SUCCESS')).status).toBe(303)
+  })
+})
