@@ -61,12 +61,16 @@ const DynamicQr = z.object({
 const paise = z.int().positive()
 const moment = z.iso.datetime({ offset: true }).transform((time) => new Date(time))
 
+/** A payment that failed early may have neither reference nor time: null and empty text say so too. */
+const orAbsent = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (value === null || value === '' ? undefined : value), schema.optional())
+
 const LastPayment = z.object({
   status: z.enum(['initiated', 'pending', 'success', 'failed']),
   productInstanceId: z.string(),
   amount: paise,
-  rrn: z.string().optional(),
-  txnTs: moment.optional(),
+  rrn: orAbsent(z.string()),
+  txnTs: orAbsent(moment),
 })
 
 /** The calls of one Setu account. A link that is not for this payee and amount is never returned. */
@@ -263,6 +267,8 @@ function referenceOf(link: string, { payee, amount }: Intent): string | undefine
 
 const EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 
+const endsPayment = (eventType: string) => Object.hasOwn(EVENTS, eventType)
+
 /** What the two events that end a payment must say. Customer data beside it is not read. */
 const EndOfPayment = z
   .object({
@@ -293,7 +299,7 @@ const SetuNotification = z
     txnTs: z.unknown().meta({ type: 'string', description: 'When the money moved.' }),
   })
   .superRefine((event, context) => {
-    if (!(event.eventType in EVENTS)) return
+    if (!endsPayment(event.eventType)) return
     for (const { path, message } of EndOfPayment.safeParse(event).error?.issues ?? []) {
       context.addIssue({ code: 'custom', path, message })
     }
@@ -339,7 +345,7 @@ export const setuNotification = operation({
   },
   handle: (dependencies: NotificationDependencies) => {
     return async ({ body }) => {
-      if (!(body.eventType in EVENTS)) return {}
+      if (!endsPayment(body.eventType)) return {}
       const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs } = EndOfPayment.parse(body)
       return recordNotification(dependencies, {
         orderId: merchantReferenceId,

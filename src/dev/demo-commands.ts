@@ -39,8 +39,7 @@ export function demoCommands(demo: Demo, now: Date, acquirer: 'direct' | 'setu' 
     '',
     ...(acquirer === 'setu'
       ? [
-          '   The customer has paid at Setu, which then notified the service. See its notification, by the orderId that was',
-          '   answered:',
+          '   The customer has paid at Setu, which then notified the service. See it by the orderId that was answered:',
           '',
           '   npm run ops -- payments show --order-id …',
           '',

@@ -1,11 +1,13 @@
 import { createHmac } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { setuCalls } from '../../src/acquirer/setu.ts'
 import { CUSTOMER_VPA, type FakeSetu } from '../../src/dev/fake-setu.ts'
 import type { CallFault } from '../../src/dev/fake-setu-faults.ts'
 import { html } from '../../src/html.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { decodePng } from '../support/decode-png.ts'
-import { newSetuMerchant, SETU_SECRETS, startServiceWithBank } from '../support/fake-setu.ts'
+import { newSetuMerchant, SETU_SECRETS, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
 import { forEach, STATUS } from '../support/requests.ts'
 import {
   type Answer,
@@ -313,7 +315,7 @@ describe('a notification of Setu', () => {
       amount: qr.amount,
       rrn: newRrn(),
     }
-    return { ...bank.eventOf(qr, payment), ...changes }
+    return { ...bank.eventOf(qr, payment), eventType, ...changes }
   }
   let lastRrn = 623_504_870_000
   const newRrn = () => String(++lastRrn)
@@ -339,6 +341,12 @@ describe('a notification of Setu', () => {
     expect((await statusOf(orderId)).msg).toBe('Last attempt failed; still open')
     const { payment } = await bank.pay(orderId)
     expect(await statusOf(orderId)).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: payment.rrn } })
+  })
+
+  it.each([[undefined], [null], ['']])('of a failed attempt may lack rrn and txnTs, also as %j', async (absent) => {
+    const orderId = await newOrder()
+    expect(await bank.sendEvent(event(orderId, 'payment.failed', { rrn: absent, txnTs: absent }))).toBe(200)
+    expect(await recorded(orderId)).toMatchObject({ intent: ['FAIL', null], attempts: [[null]], exceptions: [] })
   })
 
   it('is taken with each of the secrets, and with no other', async () => {
@@ -379,7 +387,7 @@ describe('a notification of Setu', () => {
     for (const orderId of [one, other]) expect((await statusOf(orderId)).txnStatus).toBe('PENDING')
   })
 
-  it.each(['payment.initiated', 'payment.pending', 'refund.success', 'mandate.live.initiated', 'x'])(
+  it.each(['payment.initiated', 'payment.pending', 'refund.success', 'mandate.live.initiated', 'constructor'])(
     '%s is 200 and changes nothing, whatever its fields are',
     async (eventType) => {
       const orderId = await newOrder()
@@ -539,6 +547,64 @@ describe('a notification of Setu', () => {
         await checkEnd(orderId, events, rrns)
       })
     })
+  })
+})
+
+describe('a question about a payment', () => {
+  const ask = async (orderId: string) => {
+    const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
+    const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
+    return setuCalls(setuSettings(bank), LIMITS.acquirers).enquire(link, performance.now() + PATIENT.requestMs)
+  }
+  const quietly = { faults: { lost: 1 } }
+
+  it('is answered by nothing while nobody has tried to pay, or the payment has not ended', async () => {
+    const orderId = await newOrder()
+    expect(await ask(orderId)).toBeUndefined()
+    for (const outcome of ['initiated', 'pending'] as const) {
+      await bank.pay(orderId, { ...quietly, outcome })
+      expect(await ask(orderId)).toBeUndefined()
+    }
+  })
+
+  it('is answered by the last payment', async () => {
+    const orderId = await newOrder()
+    const failed = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
+    const paidAt = new Date(failed.payment.txnTs)
+    expect(await ask(orderId)).toEqual({ status: 'FAIL', utr: failed.payment.rrn, amount: '200.00', paidAt })
+    const { payment } = await bank.pay(orderId, quietly)
+    expect(await ask(orderId)).toEqual({ status: 'SUCCESS', utr: payment.rrn, amount: '200.00', paidAt })
+  })
+
+  it.each([[undefined], [null], ['']])('is answered by a failed payment that has %j instead of an rrn', async (rrn) => {
+    const orderId = await newOrder()
+    const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
+    Object.assign(payment, { rrn, txnTs: rrn })
+    expect(await ask(orderId)).toEqual({ status: 'FAIL', utr: undefined, amount: '200.00', paidAt: undefined })
+  })
+
+  it.each([{ rrn: '' }, { rrn: 'x y' }, { amount: '20000' }, { amount: 0.5 }, { status: 'refunded' }])(
+    'is not answered by a success that says %j',
+    async (changes) => {
+      const orderId = await newOrder()
+      const { payment } = await bank.pay(orderId, quietly)
+      Object.assign(payment, changes)
+      await expect(ask(orderId)).rejects.toMatchObject({ outcome: 'bad answer' })
+    },
+  )
+
+  it.each<[CallFault, string]>([
+    [{ status: 500 }, 'unavailable'],
+    [{ status: 403 }, 'refused'],
+    ['half a body', 'unavailable'],
+    ['huge body', 'bad answer'],
+    ['no JSON', 'bad answer'],
+    ['no fields', 'bad answer'],
+  ])('that meets %j is %s', async (fault, outcome) => {
+    const orderId = await newOrder()
+    await bank.pay(orderId, quietly)
+    bank.nextFaults.last = [fault]
+    await expect(ask(orderId)).rejects.toMatchObject({ outcome })
   })
 })
 
