@@ -7,6 +7,7 @@ import { runBuiltOps } from '../../support/ops.ts'
 import { freePort } from '../../support/processes.ts'
 import { createdOrderId, createRequest, forEach } from '../../support/requests.ts'
 import { BUILT_OPS } from '../../support/server-process.ts'
+import { departure } from '../../support/setu-schema.ts'
 import { newMerchant } from '../../support/tenants.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, ms } from '../verdict.ts'
@@ -38,7 +39,12 @@ const NOTIFICATION_SECRET = 'secret0of0a0test0run0'
 export async function loseNotifications({ postgres, directory }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'acquirer')
   const merchant = await newMerchant(db, { acquirer: 'setu', acquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV' })
-  const bank = await startFakeSetu({ ...CREDENTIALS, notificationSecret: NOTIFICATION_SECRET, seed: 1 })
+  const bank = await startFakeSetu({
+    ...CREDENTIALS,
+    notificationSecret: NOTIFICATION_SECRET,
+    now: () => new Date(),
+    check: departure,
+  })
   Object.assign(bank, { notificationFaults: NOTIFICATIONS, retriesNotifications: true })
   const environment = {
     PORT: String(await freePort()),
@@ -140,7 +146,12 @@ export async function loseNotifications({ postgres, directory }: Stage): Promise
   }
 
   async function judgeBooks(): Promise<string[]> {
-    const { rows } = await db.query<{ order_id: string; status: string; utr: string | null; acquirer_id: string | null }>(
+    const { rows } = await db.query<{
+      order_id: string
+      status: string
+      utr: string | null
+      acquirer_id: string | null
+    }>(
       `select i.order_id, i.status, i.utr, a.acquirer_id
          from payment_intents i
          left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id`,
