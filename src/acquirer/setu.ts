@@ -255,11 +255,12 @@ function referenceOf(link: string, { payee, amount }: Intent): string | undefine
     const values = parameters.getAll(name)
     return values.length === 1 ? values[0] : undefined
   }
+  const isAmount = (text: string | undefined) => bankAmount.safeParse(text).data === toDecimalText(amount)
   const isOurs =
     only('pa')?.toLowerCase() === payee.vpa.toLowerCase() &&
-    bankAmount.safeParse(only('am')).data === toDecimalText(amount) &&
-    // The least that may be paid: with it the customer chooses the amount.
-    !parameters.has('mam') &&
+    isAmount(only('am')) &&
+    // The least that may be paid: with a smaller one the customer chooses the amount.
+    parameters.getAll('mam').every(isAmount) &&
     only('cu') === 'INR'
   const reference = only('tr')
   return isOurs && reference !== undefined && /^[A-Za-z0-9]{1,35}$/.test(reference) ? reference : undefined

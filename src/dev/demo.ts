@@ -38,7 +38,8 @@ const ORDER = {
 
 /**
  * The demo merchant, partner, keys, settlements and order: made where they are missing, left as they are where they
- * exist. The merchant has the acquirer that is asked for. The secrets are kept in a file in `directory` that only its owner may read; if that is lost, new keys are made.
+ * exist. The merchant has the acquirer that is asked for. The secrets are kept in a file in `directory` that only its owner
+ * may read; if that is lost, new keys are made.
  */
 export async function ensureDemo(options: {
   databaseUrl: string
