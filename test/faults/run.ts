@@ -11,6 +11,7 @@ import { killDatabase } from './faults/kill-database.ts'
 import { killService } from './faults/kill-service.ts'
 import { leaveLists } from './faults/leave-lists.ts'
 import { loseNotifications } from './faults/lose-notifications.ts'
+import { slowAcquirer } from './faults/slow-acquirer.ts'
 import { slowClients } from './faults/slow-clients.ts'
 import type { Stage } from './stage.ts'
 import { printTable } from './table.ts'
@@ -26,6 +27,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   gone: leaveLists,
   slow: slowClients,
   acquirer: loseNotifications,
+  'slow-acquirer': slowAcquirer,
 }
 
 /** Twice what the longest fault takes on a busy machine; after that the run goes on without it. */

@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startFakeSetu } from '../../../src/dev/fake-setu.ts'
+import { type Answer, createHttpClient } from '../../support/http-client.ts'
+import { createRequest } from '../../support/requests.ts'
+import { departure } from '../../support/setu-schema.ts'
+import { newMerchant } from '../../support/tenants.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
+import type { Finding } from '../verdict.ts'
+
+const ROUNDS = 7
+const ROUND_MS = 2_500
+/** Of the merchant who must notice nothing. */
+const CREATES_AT_ONCE = 8
+/** Of the merchants of the slow bank: more than may be under way. */
+const WAITING_AT_ONCE = 80
+const SLOW_MS = 3_000
+/** What creates of `direct` merchants may lose, by the median of the rounds. */
+const LOSS_LIMIT = 0.1
+const CREDENTIALS = { clientId: 'client-of-a-test', clientSecret: 'secret-of-a-test' }
+const NOTIFICATION_SECRET = 'secret0of0a0test0run0'
+
+/** A bank that answers after 3 s or never, beside a merchant of `direct`, in turns with the same load and an idle bank. */
+export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
+  const { url, db, tenant } = await setScene(postgres, 'slow_acquirer')
+  const waiting = await newMerchant(db, { acquirer: 'setu', acquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV' })
+  const options = { ...CREDENTIALS, notificationSecret: NOTIFICATION_SECRET, now: () => new Date(), check: departure }
+  const bank = await startFakeSetu(options)
+  const service = await startService(url, {
+    SETU_API_URL: bank.url,
+    SETU_LOGIN_URL: bank.loginUrl,
+    SETU_CLIENT_ID: CREDENTIALS.clientId,
+    SETU_CLIENT_SECRET: CREDENTIALS.clientSecret,
+    SETU_NOTIFICATION_SECRETS: NOTIFICATION_SECRET,
+  })
+  const client = createHttpClient()
+  const direct: (number | undefined)[] = []
+  const ofBank: (number | undefined)[] = []
+  const broken: string[] = []
+  const ratios: number[] = []
+  await round(false)
+  direct.length = 0
+  for (let number = 0; number < ROUNDS; number++) {
+    bank.faults = [
+      { call: 'createDqr', fault: { afterMs: SLOW_MS }, chance: 0.5 },
+      { call: 'createDqr', fault: 'no answer', chance: 1 },
+    ]
+    const quiet = await round(false)
+    const beside = await round(true)
+    ratios.push(beside / quiet)
+  }
+  const refused = direct.filter((status) => status !== 200).length
+  const median = ratios.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? 0
+  if (refused > 0) broken.push(`no create of the other merchant is refused: ${refused} of ${direct.length} were`)
+  if (median < 1 - LOSS_LIMIT) broken.push(`creates lose at most ${LOSS_LIMIT * 100} %: ${median.toFixed(2)} of quiet`)
+  if (ofBank.some((status) => status !== 503 && status !== 200)) broken.push('orders of a slow bank get 200 or 503')
+  const spread = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(2)).join(' to ')
+  const notes = [
+    `${direct.length} creates beside it, ${median.toFixed(2)} × quiet (${spread}); ${ofBank.length} of the bank's`,
+  ]
+  client.close()
+  await service.stop()
+  await bank.goAway()
+  await db.end()
+  return [{ fault: 'a bank that answers after 3 s or never', notes, broken }]
+
+  /** Creates a second of the other merchant. */
+  async function round(isBankAsked: boolean): Promise<number> {
+    const until = performance.now() + ROUND_MS
+    const bankLoad = isBankAsked ? Array.from({ length: WAITING_AT_ONCE }, () => repeat(until, askBank)) : []
+    // So that the bank's orders are under way.
+    await sleep(isBankAsked ? 200 : 0)
+    const before = direct.length
+    const startedAt = performance.now()
+    await Promise.all(Array.from({ length: CREATES_AT_ONCE }, () => repeat(until, create)))
+    const rate = (direct.length - before) / (performance.now() - startedAt)
+    await Promise.all(bankLoad)
+    return rate
+  }
+
+  async function repeat(until: number, work: () => Promise<unknown>) {
+    while (performance.now() < until) await work()
+  }
+
+  async function create() {
+    direct.push((await client.send(service.url, createRequest(tenant.merchant))).status)
+  }
+
+  async function askBank() {
+    const answer: Answer = await client.send(service.url, createRequest(waiting))
+    ofBank.push(answer.status)
+    // As a shop that was refused would.
+    if (answer.status === 503) await sleep(500)
+  }
+}
