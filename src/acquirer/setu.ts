@@ -56,10 +56,20 @@ const DynamicQr = z.object({
     .max(2_048)
     .regex(/^upi:\/\/pay\?[!\x24-\x7e]+$/),
   status: z.enum(['inactive', 'active']).optional(),
+  referenceId: z.string().optional(),
 })
 
-const paise = z.int().positive()
-const moment = z.iso.datetime({ offset: true }).transform((time) => new Date(time))
+const PAISE_RULE = 'must be whole paise'
+/** The most that `bankAmount` takes too, because it is all that the database holds. */
+const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
+
+/** RFC 3339, and what the examples in Setu's guides have instead: a zone without its colon, as +0530. */
+const moment = z.preprocess(
+  (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
+  z.iso
+    .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
+    .transform((time) => new Date(time)),
+)
 
 /** A payment that failed early may have neither reference nor time: null and empty text say so too. */
 const orAbsent = <S extends z.ZodType>(schema: S) =>
@@ -89,14 +99,16 @@ export function setuCalls(
       maxBytes: answerBytes,
     })
     const loggedIn = LoggedIn.safeParse(body)
-    if (status === 200 && loggedIn.success) return loggedIn.data.access_token
+    // Its guides do not say which of the successful ones it has.
+    const isSuccess = status >= 200 && status < 300
+    if (isSuccess && loggedIn.success) return loggedIn.data.access_token
     if (status >= 400 && status < 500 && status !== 429) {
       throw new AcquirerFault('refused', 'Setu refused the log-in: check SETU_CLIENT_ID and SETU_CLIENT_SECRET', {
         status,
         requestId,
       })
     }
-    throw new AcquirerFault(status === 200 ? 'bad answer' : 'unavailable', 'the log-in at Setu failed', {
+    throw new AcquirerFault(isSuccess ? 'bad answer' : 'unavailable', 'the log-in at Setu failed', {
       status,
       requestId,
     })
@@ -152,8 +164,10 @@ export function setuCalls(
       const answer = await call({ method: 'POST', path: 'dqr', body }, merchantId, deadline, [201])
       const made = DynamicQr.safeParse(answer.body)
       const reference = made.success ? referenceOf(made.data.intentLink, intent) : undefined
-      if (!made.success || reference === undefined) {
-        throw new AcquirerFault('bad answer', 'Setu made a link that is not for this payee and amount', {
+      // The QR of another order, though for the same payee and amount, would make that one paid.
+      const isOfAnother = (made.data?.referenceId ?? intent.orderId) !== intent.orderId
+      if (!made.success || reference === undefined || isOfAnother) {
+        throw new AcquirerFault('bad answer', 'Setu made a link that is not for this order, payee and amount', {
           orderId: intent.orderId,
           requestId: answer.requestId,
         })
@@ -162,7 +176,8 @@ export function setuCalls(
     },
 
     async close({ id, merchantId }, deadline) {
-      await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, deadline, [200])
+      // A QR that was paid, or has expired, may be refused: there is nothing to close then, and nothing for the operator to mend.
+      await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, deadline, [200, 400, 404])
     },
 
     async enquire({ id, merchantId }, deadline) {
@@ -250,9 +265,11 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
 
 /** The parameter `tr` of a link that is for this payee and amount; undefined for any other link. */
 function referenceOf(link: string, { payee, amount }: Intent): string | undefined {
-  const parameters = new URLSearchParams(link.slice(UPI_PREFIX.length))
+  const parameters = [...new URLSearchParams(link.slice(UPI_PREFIX.length))]
+  // In any case: an app may take PA for pa.
+  const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
   const only = (name: string) => {
-    const values = parameters.getAll(name)
+    const values = valuesOf(name)
     return values.length === 1 ? values[0] : undefined
   }
   const isAmount = (text: string | undefined) => bankAmount.safeParse(text).data === toDecimalText(amount)
@@ -260,7 +277,7 @@ function referenceOf(link: string, { payee, amount }: Intent): string | undefine
     only('pa')?.toLowerCase() === payee.vpa.toLowerCase() &&
     isAmount(only('am')) &&
     // The least that may be paid: with a smaller one the customer chooses the amount.
-    parameters.getAll('mam').every(isAmount) &&
+    valuesOf('mam').every(isAmount) &&
     only('cu') === 'INR'
   const reference = only('tr')
   return isOurs && reference !== undefined && /^[A-Za-z0-9]{1,35}$/.test(reference) ? reference : undefined
@@ -276,12 +293,9 @@ const EndOfPayment = z
     eventType: z.enum(['payment.success', 'payment.failed']),
     merchantReferenceId: text(255),
     productInstanceId: z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu'),
-    amount: z.int('must be whole paise').positive('must be whole paise'),
+    amount: paise,
     rrn: utr.optional(),
-    txnTs: z.iso
-      .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
-      .transform((time) => new Date(time))
-      .optional(),
+    txnTs: moment.optional(),
   })
   .superRefine(({ eventType, rrn, txnTs }, context) => {
     if (eventType !== 'payment.success') return

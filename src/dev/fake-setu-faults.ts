@@ -10,11 +10,15 @@ export type CallFault =
   | 'huge body'
   | 'no JSON'
   | 'no fields'
+  | 'another order'
   | keyof typeof SPOILT_LINKS
 
 const SPOILT_LINKS = {
   'wrong payee': (link: string) => link.replace('pa=', 'pa=not-'),
   'two payees': (link: string) => `${link}&pa=other@examplebank`,
+  'two payees, one in capitals': (link: string) => `${link}&PA=other@examplebank`,
+  'two payees, one encoded': (link: string) => `${link}&p%61=other@examplebank`,
+  'two amounts, one in capitals': (link: string) => `${link}&AM=1.00`,
   'wrong amount': (link: string) => link.replace(/am=\d+/, '$&9'),
   'no amount': (link: string) => link.replace('am=', 'mam='),
   'lower minimum': (link: string) => `${link}&mam=1.00`,
@@ -56,6 +60,8 @@ export function spoil(answer: Answer, fault: Exclude<CallFault, { status: number
       return { ...answer, body: '<html>It works</html>' }
     case 'no fields':
       return { ...answer, body: '{}' }
+    case 'another order':
+      return { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), referenceId: 'another' }) }
     default: {
       const body = JSON.parse(answer.body)
       return { ...answer, body: JSON.stringify({ ...body, intentLink: SPOILT_LINKS[fault](body.intentLink) }) }

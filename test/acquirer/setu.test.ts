@@ -148,6 +148,17 @@ describe('a link of Setu', () => {
 })
 
 describe('a fault of Setu', () => {
+  it.each([400, 404])('is none when a QR that is to be closed is over already, and Setu says %d', async (status) => {
+    const orderId = await newOrder()
+    bank.nextFaults.expireDqr = [{ status }]
+    const before = bank.countOf('expireDqr')
+    service.log.length = 0
+    await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
+    await until('Setu was asked', () => bank.countOf('expireDqr') > before)
+    await until('it is counted', async () => (await service.metrics()).includes('call="close",outcome="done"'))
+    expect(service.log.filter((line) => JSON.parse(line).call === 'close')).toEqual([])
+  })
+
   let impatient: TestService
   let faulty: FakeSetu
   let of: NewMerchant
@@ -173,6 +184,10 @@ describe('a fault of Setu', () => {
     'no fields',
     'wrong payee',
     'two payees',
+    'two payees, one in capitals',
+    'two payees, one encoded',
+    'two amounts, one in capitals',
+    'another order',
     'wrong amount',
     'no amount',
     'lower minimum',
@@ -349,6 +364,13 @@ describe('a notification of Setu', () => {
     expect(await recorded(orderId)).toMatchObject({ intent: ['FAIL', null], attempts: [[null]], exceptions: [] })
   })
 
+  it('may have a time zone without its colon, as the examples in Setu’s guides', async () => {
+    const orderId = await newOrder()
+    expect(await bank.sendEvent(event(orderId, 'payment.success', { txnTs: '2026-03-31T23:59:58+0530' }))).toBe(200)
+    const { rows } = await service.db.query('select paid_at from payment_changes where order_id = $1', [orderId])
+    expect(rows).toEqual([{ paid_at: new Date('2026-03-31T18:29:58Z') }])
+  })
+
   it('is taken with each of the secrets, and with no other', async () => {
     for (const [secret, status] of [
       ...SETU_SECRETS.map((secret) => [secret, 200] as const),
@@ -403,6 +425,8 @@ describe('a notification of Setu', () => {
     ['amount', '20000', 'amount must be whole paise'],
     ['amount', 20_000.5, 'amount must be whole paise'],
     ['amount', -1, 'amount must be whole paise'],
+    ['amount', 100_000_000_000_000, 'amount must be whole paise'],
+    ['amount', Number.MAX_SAFE_INTEGER, 'amount must be whole paise'],
     ['rrn', undefined, 'rrn is required with success'],
     ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with its zone'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
@@ -565,6 +589,13 @@ describe('a question about a payment', () => {
       await bank.pay(orderId, { ...quietly, outcome })
       expect(await ask(orderId)).toBeUndefined()
     }
+  })
+
+  it('is answered by a payment whose time zone has no colon', async () => {
+    const orderId = await newOrder()
+    const { payment } = await bank.pay(orderId, quietly)
+    payment.txnTs = '2026-03-31T23:59:58+0530'
+    expect(await ask(orderId)).toMatchObject({ status: 'SUCCESS', paidAt: new Date('2026-03-31T18:29:58Z') })
   })
 
   it('is answered by the last payment', async () => {
