@@ -53,13 +53,17 @@ export function startEnquiries({
     schedule(pauseMs)
   }
 
+  /** Never rejects: `stop` waits for all questions, also when one of them fails. */
   async function ask(enquiry: Enquiry): Promise<void> {
-    const issuer = issuers.get(enquiry.issued.acquirer)
+    const { orderId, issued } = enquiry
+    const issuer = issuers.get(issued.acquirer)
     try {
       if (issuer) await enquire(enquiry, { issuer, reports, now })
     } catch (error) {
-      // Logged where it was made. The next question is planned already, or this was the last one.
-      if (!(error instanceof AcquirerFault)) throw error
+      // An AcquirerFault was logged where it was made. The next question is planned already, or this was the last one.
+      if (error instanceof AcquirerFault) return
+      const facts = { acquirer: issued.acquirer, orderId, error: (error as Error).message }
+      log.warn(facts, 'what an acquirer told of a payment was not recorded')
     }
   }
 

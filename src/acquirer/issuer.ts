@@ -63,14 +63,14 @@ export function createIssuer(
 ) {
   let underWay = 0
 
-  async function ask<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+  async function ask<T>(call: Call, work: (deadline: Deadline) => Promise<T>, began = performance.now()): Promise<T> {
     if (underWay >= limits.callsUnderWay) {
       onCall(name, call, 'crowded')
       throw new AcquirerFault('unavailable', `too many calls of ${name} are under way`)
     }
     underWay++
     try {
-      const result = await work(performance.now() + limits.requestMs)
+      const result = await work(began + limits.requestMs)
       onCall(name, call, 'done')
       return result
     } catch (error) {
@@ -85,17 +85,21 @@ export function createIssuer(
   }
 
   /** Throws 503 where it fails, whatever the reason: the caller can do nothing but send it again. */
-  async function askOrUnavailable<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+  async function askOrUnavailable<T>(...request: Parameters<typeof ask<T>>): Promise<T> {
     try {
-      return await ask(call, work)
+      return await ask(...request)
     } catch (error) {
       throw error instanceof AcquirerFault ? unavailable() : error
     }
   }
 
   return {
-    prepare: (intent: Intent, merchantId: string): Promise<IssuedLink> =>
-      askOrUnavailable('prepare', (deadline) => prepare(intent, merchantId, deadline)),
+    /**
+     * For a request that `began` then, by performance.now(): what it did before is part of its time. Otherwise the intent
+     * could be stored after the caller has received 503.
+     */
+    prepare: (intent: Intent, merchantId: string, began: number): Promise<IssuedLink> =>
+      askOrUnavailable('prepare', (deadline) => prepare(intent, merchantId, deadline), began),
 
     /** What becomes of it is told as any payment is. */
     playCustomer: (link: IssuedLink, attempt: PlayedAttempt): Promise<void> =>

@@ -45,15 +45,13 @@ async function insertWithLink(
   issuer: Issuer,
   intents: Pick<Intents, 'insert' | 'findEarlier'>,
 ): Promise<InsertOutcome> {
+  const began = performance.now()
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
-  const issued = await issuer.prepare(intent, acquirerMerchantId ?? '')
-  let stored: InsertOutcome | undefined
-  try {
-    stored = await intents.insert({ ...intent, issued })
-    return stored
-  } finally {
-    const isOurs = stored && 'intent' in stored && stored.intent.orderId === intent.orderId
-    if (!isOurs) issuer.close(issued)
-  }
+  const issued = await issuer.prepare(intent, acquirerMerchantId ?? '', began)
+  // When this fails, the intent may be stored all the same, and a repeat finds it: its link has to stay open.
+  const stored = await intents.insert({ ...intent, issued })
+  const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
+  if (!isOurs) issuer.close(issued)
+  return stored
 }

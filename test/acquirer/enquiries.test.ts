@@ -1,9 +1,14 @@
+import { EventEmitter, once } from 'node:events'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startEnquiries } from '../../src/acquirer/enquire.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents } from '../../src/payments/intents.ts'
+import { createReports } from '../../src/payments/reports.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
 
 const SETU = ['setu']
 const EXPIRES_AT = new Date('2026-04-01T00:15:00Z')
@@ -111,4 +116,35 @@ it('a notification of another acquirer pays no order with a link of setu', async
   expect((await notify(service, notification(orderId))).status).toBe(404)
   const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
   expect(rows).toEqual([{ status: 'PENDING' }])
+})
+
+it('whoever stops waits for all questions under way, also when what one of them told cannot be stored', async () => {
+  const issued = (id: string) => ({ acquirer: 'setu', merchantId: 'M', id, reference: id, link: 'upi://pay?' })
+  const due = ['QR1', 'QR2'].map((id) => ({ orderId: id.repeat(8), issued: issued(id), enquiries: 1 }))
+  const answers = new EventEmitter()
+  const answered = once(answers, 'answer')
+  const warnings: string[] = []
+  let isAsked = false
+  let isDone = false
+  const issuer = {
+    async enquire({ id }: { id: string }) {
+      if (id === 'QR1') throw new Error('the database is away')
+      isAsked = true
+      await answered
+      isDone = true
+    },
+  }
+  const worker = startEnquiries({
+    enquiries: { takeDue: async () => due.splice(0), nextDue: async () => undefined },
+    issuers: new Map([['setu', issuer as never]]),
+    reports: createReports(service.db),
+    log: { warn: (_facts: object, message: string) => void warnings.push(message) } as never,
+    now: service.clock.now,
+    limits: LIMITS.acquirers,
+  })
+  await until('a question is under way', () => isAsked)
+  const stopped = worker.stop().then(() => isDone)
+  setTimeout(() => answers.emit('answer'), 50)
+  expect(await stopped).toBe(true)
+  expect(warnings).toEqual(['what an acquirer told of a payment was not recorded'])
 })

@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, expect, it } from 'vitest'
+import { type AcquirerCalls, createIssuer } from '../../src/acquirer/issuer.ts'
+import { LIMITS } from '../../src/limits.ts'
+import type { Merchant } from '../../src/merchants/merchants.ts'
+import { createIntents, type Intents } from '../../src/payments/intents.ts'
+import { storeNewPayment } from '../../src/payments/store-new-payment.ts'
+import { intentFields, newMerchant, startService, type TestService, unique } from '../support/service.ts'
+
+let service: TestService
+let intents: Intents
+beforeAll(async () => {
+  service = await startService()
+  intents = createIntents(service.db, () => undefined)
+})
+
+/** A request of a merchant whose acquirer makes links; `store` sends it, `deadlines` and `closed` are what the acquirer saw. */
+async function newRequest() {
+  const { mid } = await newMerchant(service.db)
+  const payee = { name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
+  const made = { createdAt: new Date(), disabledAt: null, acquirer: 'setu', acquirerMerchantId: 'M' }
+  const merchant: Merchant = { mid, ...payee, ...made }
+  const deadlines: number[] = []
+  const closed: string[] = []
+  const calls: AcquirerCalls = {
+    async prepare({ orderId }, merchantId, deadline) {
+      deadlines.push(deadline)
+      return {
+        acquirer: 'setu',
+        merchantId,
+        id: unique('QR'),
+        reference: `SU${orderId.slice(0, 20)}`,
+        link: 'upi://pay?',
+      }
+    },
+    close: async ({ id }) => void closed.push(id),
+    enquire: async () => undefined,
+    playCustomer: async () => undefined,
+  }
+  const log = { warn: () => undefined, error: () => undefined }
+  const issuer = createIssuer('setu', calls, { log, onCall: () => undefined, limits: LIMITS.acquirers })
+  const body = { ...intentFields(mid), amount: 200 } as never
+  const headers = { 'idempotency-key': unique('key') }
+  const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
+    storeNewPayment('createPaymentIntent', { body, headers, caller: { kind: 'merchant', merchant } } as never, {
+      intents: using,
+      now: () => new Date(),
+      expiryMinutes: 15,
+      issuerOf: () => issuer,
+    })
+  return { store, deadlines, closed }
+}
+
+it('a link stays open when the database has stored it and then does not answer: a repeat finds it', async () => {
+  const { store, closed } = await newRequest()
+  const answerIsLost: Intents['insert'] = async (intent) => {
+    await intents.insert(intent)
+    throw new Error('the connection is cut')
+  }
+  await expect(store({ ...intents, insert: answerIsLost })).rejects.toThrow('the connection is cut')
+  const { intent } = await store(intents)
+  expect(closed).not.toContain(intent.issued?.id)
+})
+
+it('the time that the database took before is part of the time of a request', async () => {
+  const { store, deadlines } = await newRequest()
+  const began = performance.now()
+  const slowly: Intents['findEarlier'] = async (intent) => {
+    await sleep(1_000)
+    return intents.findEarlier(intent)
+  }
+  await store({ ...intents, findEarlier: slowly })
+  expect(Number(deadlines[0]) - began).toBeLessThan(LIMITS.acquirers.requestMs + 900)
+})
