@@ -160,6 +160,11 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
     expect(await tab.locator('.left').textContent()).toBe('0:01 left to pay')
     await tab.clock.fastForward('00:01')
     expect(await tab.getByRole('heading', { name: 'Time is up' }).isVisible()).toBe(true)
+    // The service, which still has the time, decides; what is left is not known here then.
+    await tab.unroute('**/events')
+    await tab.evaluate("dispatchEvent(new Event('online'))")
+    await tab.getByRole('heading', { name: 'Time is up' }).waitFor({ ...SOON, state: 'hidden' })
+    expect(await tab.locator('.left').textContent()).toBe('')
   })
 
   it('pays without JavaScript: QR and wallet links work, and the page, loaded again, leaves for redirect_url', async () => {

@@ -94,7 +94,11 @@ for (const image of document.querySelectorAll('.qr')) image.addEventListener('er
 function countDown() {
   if (shown !== 'open' && shown !== 'attemptFailed') return
   const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
-  if (seconds === 0) return show('timeUp')
+  if (seconds === 0) {
+    // The service decides: if it still says open, because the customer has changed the clock, there is no time to show.
+    left.textContent = ''
+    return show('timeUp')
+  }
   const minutes = Math.floor(seconds / 60)
   const { timeLeft, hoursLeft } = left.dataset
   left.textContent =
