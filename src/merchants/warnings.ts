@@ -22,9 +22,18 @@ const SHOP_UNDER_PRIVATE_HANDLE = /^(?:q\d+@ybl|paytmqr\w+@|paytm[.-])/
 /** A mobile number of India, as wallets make it an address: with a country code or a number at its end, too. */
 const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 
-export function merchantWarnings({ mcc, vpa }: { mcc: string; vpa: string }): MerchantWarning[] {
+export function merchantWarnings({
+  mcc,
+  vpa,
+  acquirer,
+}: {
+  mcc: string
+  vpa: string
+  acquirer: string
+}): MerchantWarning[] {
   const warnings: MerchantWarning[] = []
-  if (mcc === UNCLASSIFIED_MCC) warnings.push('no category')
+  // Only our own links carry it: every other acquirer writes the one that it knows into its links.
+  if (acquirer === 'direct' && mcc === UNCLASSIFIED_MCC) warnings.push('no category')
   if (looksPrivate(vpa.toLowerCase())) warnings.push('private address')
   return warnings
 }

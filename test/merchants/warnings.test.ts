@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { merchantWarnings } from '../../src/merchants/warnings.ts'
 
+const DIRECT = { acquirer: 'direct' }
+
 describe('a merchant is warned of', () => {
   it('without a category', () => {
-    expect(merchantWarnings({ mcc: '0000', vpa: 'chaipoint@examplebank' })).toEqual(['no category'])
+    expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: 'chaipoint@examplebank' })).toEqual(['no category'])
   })
 
   it.each([
@@ -25,11 +27,14 @@ describe('a merchant is warned of', () => {
     'asha@upi',
     'Asha@YBL',
   ])('with the address of a private person: %s', (vpa) => {
-    expect(merchantWarnings({ mcc: '5814', vpa })).toEqual(['private address'])
+    expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual(['private address'])
   })
 
   it('for both reasons', () => {
-    expect(merchantWarnings({ mcc: '0000', vpa: '9876543210@upi' })).toEqual(['no category', 'private address'])
+    expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: '9876543210@upi' })).toEqual([
+      'no category',
+      'private address',
+    ])
   })
 })
 
@@ -48,5 +53,11 @@ it.each([
   '98765432101@examplebank',
   '50100123456789@hdfc0000001.ifsc.npci',
 ])('a merchant is not warned of with a category and %s', (vpa) => {
-  expect(merchantWarnings({ mcc: '5814', vpa })).toEqual([])
+  expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual([])
+})
+
+it('the category of a merchant whose acquirer makes the links is the acquirer’s own', () => {
+  const setu = { acquirer: 'setu', mcc: '0000' }
+  expect(merchantWarnings({ ...setu, vpa: 'chaipoint@examplebank' })).toEqual([])
+  expect(merchantWarnings({ ...setu, vpa: '9876543210@upi' })).toEqual(['private address'])
 })
