@@ -106,7 +106,7 @@ const SECRET_VARIABLES = [
 
 /** Such a service takes orders and never learns that one is paid. It may be intended for a trial, but not in production. */
 const LEARNS_OF_NO_PAYMENT =
-  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS'
+  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS or SETU_CLIENT_ID'
 
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>

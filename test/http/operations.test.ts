@@ -84,6 +84,17 @@ describe('what an instance tells its operator', () => {
   it.each([
     ['production without an acquirer', { NODE_ENV: 'production' }, true, '0'],
     ['production with one', { NODE_ENV: 'production', ACQUIRER_SECRETS: 'a-secret-of-sixteen' }, false, '1'],
+    [
+      'production with Setu alone',
+      {
+        NODE_ENV: 'production',
+        SETU_CLIENT_ID: 'client',
+        SETU_CLIENT_SECRET: 'secret',
+        SETU_NOTIFICATION_SECRETS: 'secret0of0twenty0four000',
+      },
+      false,
+      '1',
+    ],
     ['a trial without one', {}, false, '0'],
   ])(
     'warns at its start, in /readyz and by a metric when it can learn of no payment: %s',
@@ -94,7 +105,7 @@ describe('what an instance tells its operator', () => {
       const metrics = await (await fetch(`http://127.0.0.1:${server.opsPort}/metrics`)).text()
       await server.stop()
       const warning =
-        'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS'
+        'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS or SETU_CLIENT_ID'
       expect([ready.status, msg, data.warnings]).toEqual([200, 'Ready', warns ? [warning] : []])
       const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
       expect(logged.map((line) => line.msg)).toEqual(warns ? [warning] : [])
