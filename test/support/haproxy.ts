@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { serverAccount } from '../../src/dev/postgres-binaries.ts'
-import { end, findSystemProgram, freePort, hasEnded, start } from './processes.ts'
+import { end, findSystemProgram, freePorts, hasEnded, start } from './processes.ts'
 import { untilAnswers } from './wait.ts'
 
 const CONFIG = join(import.meta.dirname, '../deployment/haproxy.cfg')
@@ -24,8 +24,7 @@ export type Balancer = {
 
 /** HAProxy with the configuration that the operator's guide shows, but for its addresses. */
 export async function startHaproxy(directory: string, ports: [number, number]): Promise<Balancer> {
-  const port = await freePort()
-  const watchPort = await freePort()
+  const [port, watchPort] = await freePorts(2)
   const config = replaceAll(readFileSync(CONFIG, 'utf8'), {
     'bind :8080': `bind 127.0.0.1:${port}`,
     '10.0.0.11:3000': `127.0.0.1:${ports[0]}`,

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { end, freePort, hasEnded, ROOT, start } from './processes.ts'
+import { end, freePorts, hasEnded, ROOT, start } from './processes.ts'
 import { untilAnswers } from './wait.ts'
 
 /** What `npm run build` makes. */
@@ -48,12 +48,13 @@ export async function startServerProcess(
   const node = [process.execPath, '--max-semi-space-size=16', ...preloaded, ...program]
   const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`]
   const [command = '', ...args] = [...limited, ...node]
+  const [port, opsPort] = await freePorts(2)
   const env = {
     PATH: process.env.PATH,
     ...(built !== undefined && { NODE_ENV: 'production' }),
     DATABASE_URL: databaseUrl,
-    PORT: String(await freePort()),
-    OPS_PORT: String(await freePort()),
+    PORT: String(port),
+    OPS_PORT: String(opsPort),
     PUBLIC_URL: 'https://pay.example.in',
     SHUTDOWN_DRAIN_SECONDS: '0',
     ...environment,
