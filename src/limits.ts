@@ -189,7 +189,10 @@ export const LIMITS = {
     callMs: 3_000,
     /** Longest wait for all that a request needs: a log-in, the call, and both again when the token was refused. */
     requestMs: 5_000,
-    /** Of one acquirer, in one instance; one more is refused at once. A dead acquirer then holds 64 requests, not all. */
+    /**
+     * Of one acquirer, in one instance; one more is refused at once, unless it is one of the few questions about payments.
+     * A dead acquirer then holds 64 requests, not all.
+     */
     callsUnderWay: 64,
     /** Usual answers have 2 kB. */
     answerBytes: 64 * 1024,

@@ -64,7 +64,8 @@ export function createIssuer(
   let underWay = 0
 
   async function ask<T>(call: Call, work: (deadline: Deadline) => Promise<T>, began = performance.now()): Promise<T> {
-    if (underWay >= limits.callsUnderWay) {
+    // A question is counted before it is asked, and few are asked at once: refused here, one of three would be lost.
+    if (underWay >= limits.callsUnderWay && call !== 'enquire') {
       onCall(name, call, 'crowded')
       throw new AcquirerFault('unavailable', `too many calls of ${name} are under way`)
     }

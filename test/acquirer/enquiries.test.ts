@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startEnquiries } from '../../src/acquirer/enquire.ts'
+import { createIssuer } from '../../src/acquirer/issuer.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
@@ -147,4 +148,17 @@ it('whoever stops waits for all questions under way, also when what one of them 
   setTimeout(() => answers.emit('answer'), 50)
   expect(await stopped).toBe(true)
   expect(warnings).toEqual(['what an acquirer told of a payment was not recorded'])
+})
+
+it('a question is asked, and not lost, while all places for calls are taken', async () => {
+  const hangs = () => new Promise<never>(() => undefined)
+  const calls = { prepare: hangs, close: hangs, playCustomer: hangs, enquire: async () => undefined }
+  const log = { warn: () => undefined, error: () => undefined }
+  const outcomes: string[] = []
+  const onCall = (_acquirer: string, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
+  const issuer = createIssuer('setu', calls, { log, onCall, limits: LIMITS.acquirers })
+  const link = { acquirer: 'setu', merchantId: 'M', id: 'QR', reference: 'SU', link: 'upi://pay?' }
+  for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) issuer.close(link)
+  expect(await issuer.enquire(link)).toBeUndefined()
+  expect(outcomes).toEqual(['close crowded', 'enquire done'])
 })
