@@ -5,11 +5,11 @@ import { errorText, text, utr } from '../fields.ts'
 import { operation } from '../http/operation.ts'
 import { bankAmount } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
+import type { Acquirer } from './acquirers.ts'
 import {
   NOTIFICATION_RECORDED,
   NOTIFICATION_REFUSALS,
   type NotificationDependencies,
-  type Notifications,
   recordNotification,
 } from './notification.ts'
 
@@ -81,15 +81,20 @@ export const paymentNotification = operation({
   },
 })
 
-/** The acquirer `direct`: whoever holds the payee's account signs with one of `secrets`, in our own form. */
-export function directNotifications(secrets: readonly string[]): Notifications {
-  return {
-    operation: paymentNotification,
-    requireSignature(request, body, now) {
-      if (!isSigned(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
-    },
-    keep: (body) => body,
-  }
+/** We make the links, and whoever holds the payee's account tells of payments, in our own form. */
+export const direct: Acquirer = {
+  variables: 'ACQUIRER_SECRETS',
+  faultOf: () => undefined,
+  notifications({ direct: secrets }) {
+    if (secrets.length === 0) return undefined
+    return {
+      operation: paymentNotification,
+      requireSignature(request, body, now) {
+        if (!isSigned(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
+      },
+      keep: (body) => body,
+    }
+  },
 }
 
 /** How far the time of a signature may be from ours: older ones could be replays, later ones a wrong clock. */

@@ -7,13 +7,13 @@ import type { Limits } from '../limits.ts'
 import { bankAmount, paiseToDecimalText, toDecimalText } from '../money.ts'
 import { type Intent, isOrderId } from '../payments/intent.ts'
 import { transactionNote, UPI_PREFIX } from '../payments/upi-links.ts'
+import type { Acquirer } from './acquirers.ts'
 import { callJson, shortText } from './call-json.ts'
 import { type AcquirerCalls, AcquirerFault } from './issuer.ts'
 import {
   NOTIFICATION_RECORDED,
   NOTIFICATION_REFUSALS,
   type NotificationDependencies,
-  type Notifications,
   recordNotification,
 } from './notification.ts'
 
@@ -37,7 +37,7 @@ const TOKEN_FRESH_MS = 240_000
 const TOKEN_VALID_MS = 290_000
 
 /** Setu takes no other UPI address as that of a payee. */
-export const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
+const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
 
 /** Of nobody, for the sandbox. */
 const PLAYED_CUSTOMER = 'customer@thisisnobank'
@@ -374,15 +374,24 @@ export const setuNotification = operation({
   },
 })
 
-/** The notifications of a Setu account, signed with one of `secrets`. */
-export function setuNotifications(secrets: readonly string[]): Notifications {
-  return {
-    operation: setuNotification,
-    requireSignature(request, body) {
-      if (!isSigned(request.headers['x-setu-signature'], body, secrets)) throw setuUnsigned()
-    },
-    keep: withoutCustomer,
-  }
+export const setu: Acquirer = {
+  variables: 'SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
+  faultOf({ vpa, acquirerMerchantId }) {
+    if (!acquirerMerchantId) return 'setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'
+    return SETU_VPA.test(vpa) ? undefined : 'setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'
+  },
+  notifications({ setu: account }) {
+    if (!account) return undefined
+    return {
+      operation: setuNotification,
+      requireSignature(request, body) {
+        const signature = request.headers['x-setu-signature']
+        if (!isSigned(signature, body, account.notificationSecrets)) throw setuUnsigned()
+      },
+      keep: withoutCustomer,
+    }
+  },
+  calls: ({ setu: account }, limits) => account && setuCalls(account, limits),
 }
 
 /** Whether `header` is the base64 of the HMAC-SHA256 of these bytes with one of `secrets`, found out in constant time. */

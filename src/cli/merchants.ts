@@ -84,7 +84,7 @@ function refuseFaultyAcquirer(
   { acquirer, ...merchant }: Pick<Merchant, 'vpa' | 'acquirer'> & { acquirerMerchantId?: string | null | undefined },
   config: Pick<DatabaseConfig, 'setu'>,
 ) {
-  const fault = acquirerFault(acquirer, merchant, config)
+  const fault = acquirerFault(acquirer, merchant, { direct: [], setu: config.setu })
   if (fault !== undefined) throw new CommandFault(fault)
 }
 
