@@ -26,6 +26,7 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   const options = { ...CREDENTIALS, notificationSecret: NOTIFICATION_SECRET, now: () => new Date(), check: departure }
   const bank = await startFakeSetu(options)
   const service = await startService(url, {
+    RATE_LIMIT_PER_MINUTE: '100000000',
     SETU_API_URL: bank.url,
     SETU_LOGIN_URL: bank.loginUrl,
     SETU_CLIENT_ID: CREDENTIALS.clientId,
