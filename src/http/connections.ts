@@ -61,7 +61,8 @@ export function createHttpServer({ request, unknownExpectation }: Handlers, limi
     serveWith(request),
   )
   server.on('checkExpectation', serveWith(unknownExpectation))
-  server.maxHeadersCount = limits.headers
+  // error-handler.ts counts them: Node.js 20 would drop the rest in silence, and 24 calls them too large.
+  server.maxHeadersCount = 0
   server.setTimeout(limits.stalledMs)
   const connectionLimit = Math.min(limits.connections, fileLimit(limits.filesKeptFree))
   const moveToEnd = limitConnections(server, connectionLimit, limits.crowdedShare)

@@ -137,8 +137,7 @@ describe('a header', () => {
     const necessary = 5
     const fill = (count: number) => Array.from({ length: count - necessary }, (_, i) => `h${i}:`)
     expect((await send([...fill(99), `Idempotency-Key: ${unique('k')}`])).status).toBe(200)
-    // With more of them the limit of bytes comes first, which not every Node.js counts alike.
-    for (const count of [101, 200, 1_001]) {
+    for (const count of [101, 200, 1_001, 1_800]) {
       const { status, text } = await send(fill(count))
       expect([status, JSON.parse(text)]).toEqual([
         431,
