@@ -10,7 +10,8 @@ import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPart
 const ROWS = 1_000_000
 /** One a second since 05:30 of the first of two days. */
 const ROWS_OF_TWO_DAYS = 152_999
-/** The text of the whole list alone is about 200 MB. */
+const DAY_OF_A_THIRD = '04-01-2025'
+/** The text of the other two thirds alone is about 130 MB. */
 const MEMORY_LIMIT_KB = 64 * 1024
 
 let db: Database
@@ -85,20 +86,27 @@ async function connectionsThatCopy(): Promise<number> {
 }
 
 describe('a long list', () => {
-  // On a busy machine the garbage collector may run late, in some tries. A list that is gathered in memory would grow in every try.
-  it('goes on in constant memory and is valid JSON to the last byte', { retry: 2, timeout: 120_000 }, async () => {
+  // A third of the list comes first, because the heap takes its own size only while it works: up to 130 MB more on a busy machine,
+  // where garbage waits for the collector. A list gathered in memory would take more for the rest.
+  it('takes no more memory the longer it is, and is valid JSON to the last byte', {
+    retry: 2,
+    timeout: 120_000,
+  }, async () => {
     await server.stop()
     server = await startServerProcess(databaseUrl)
-    const small = await askForList()
-    small.destroy()
-    const before = memoryKb('VmRSS')
+    const atRest = memoryKb('VmHWM')
+    await readAll(await askForList({ s_date: '01-01-2020', e_date: DAY_OF_A_THIRD }))
+    const afterThird = memoryKb('VmHWM')
     const text = await readAll(await askForList())
-    const grown = memoryKb('VmHWM') - before
+    const afterAll = memoryKb('VmHWM')
     const { status, msg, data } = JSON.parse(text)
     expect([status, msg, data.length]).toEqual([true, 'Settlements found', ROWS])
     expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000001000000'])
-    console.log(`a list of ${ROWS} settlements raised the memory by ${Math.round(grown / 1024)} MB`)
-    expect(grown).toBeLessThan(MEMORY_LIMIT_KB)
+    const mb = (kb: number) => Math.round(kb / 1024)
+    console.log(
+      `a third of ${ROWS} settlements took ${mb(afterThird - atRest)} MB, all of them ${mb(afterAll - afterThird)} MB more`,
+    )
+    expect(afterAll - afterThird).toBeLessThan(MEMORY_LIMIT_KB)
   })
 
   it('is answered and read to its end also beside three others, and payments beside them', async () => {
