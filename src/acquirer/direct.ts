@@ -4,9 +4,9 @@ import { badRequest, notificationUnsigned } from '../errors.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { operation } from '../http/operation.ts'
 import { bankAmount } from '../money.ts'
-import { isOrderId } from '../payments/intent.ts'
 import type { Acquirer } from './acquirers.ts'
 import {
+  logOrderOf,
   NOTIFICATION_RECORDED,
   NOTIFICATION_REFUSALS,
   type NotificationDependencies,
@@ -65,14 +65,7 @@ export const paymentNotification = operation({
   },
   refusals: [badRequest('UTR is required with SUCCESS'), notificationUnsigned(), ...NOTIFICATION_REFUSALS],
   answer: NOTIFICATION_RECORDED,
-  route: {
-    // Before the fields are checked, so that the log line of a refusal has the orderId too.
-    preValidation: (request, _reply, done) => {
-      const orderId = (request.body as { orderId?: unknown } | null)?.orderId
-      if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
-      done()
-    },
-  },
+  route: logOrderOf('orderId'),
   handle: (dependencies: NotificationDependencies) => {
     return async ({ body }) => {
       const { orderId, status, UTR: utr, amount, paidAt } = body

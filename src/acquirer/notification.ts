@@ -1,8 +1,9 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import * as z from 'zod'
 import { Failure, notificationRefused, orderNotFound } from '../errors.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { type Operation, success } from '../http/operation.ts'
+import { isOrderId } from '../payments/intent.ts'
 import type { Report } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/reports.ts'
@@ -31,6 +32,17 @@ export const NOTIFICATION_REFUSALS = [
   notificationRefused('amount differs'),
   notificationRefused('UTR of another order'),
 ]
+
+/** The route's hook that gives the log line of a refusal the orderId, which `field` holds: it runs before the fields are checked. */
+export function logOrderOf(field: string): RouteShorthandOptions {
+  return {
+    preValidation: (request, _reply, done) => {
+      const orderId = (request.body as Record<string, unknown> | null)?.[field]
+      if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
+      done()
+    },
+  }
+}
 
 /** Records what an acquirer tells of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
 export async function recordNotification({ reports, now }: NotificationDependencies, report: Report) {

@@ -5,12 +5,13 @@ import { errorText, text, utr } from '../fields.ts'
 import { operation } from '../http/operation.ts'
 import type { Limits } from '../limits.ts'
 import { bankAmount, paiseToDecimalText, toDecimalText } from '../money.ts'
-import { type Intent, isOrderId } from '../payments/intent.ts'
+import type { Intent } from '../payments/intent.ts'
 import { transactionNote, UPI_PREFIX } from '../payments/upi-links.ts'
 import type { Acquirer } from './acquirers.ts'
 import { callJson, shortText } from './call-json.ts'
 import { type AcquirerCalls, AcquirerFault } from './issuer.ts'
 import {
+  logOrderOf,
   NOTIFICATION_RECORDED,
   NOTIFICATION_REFUSALS,
   type NotificationDependencies,
@@ -320,7 +321,15 @@ const SetuNotification = z
     }
   })
 
-export const setuNotification = operation({
+const EXAMPLE = {
+  eventType: 'payment.success',
+  merchantReferenceId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+  productInstanceId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
+  rrn: '523504870405',
+  txnTs: '2026-11-21T15:40:12+05:30',
+}
+
+const setuNotification = operation({
   path: '/acquirer/setu/notification',
   name: 'setuNotification',
   tag: 'Acquirer',
@@ -332,32 +341,12 @@ export const setuNotification = operation({
   body: {
     name: 'SetuNotification',
     schema: SetuNotification,
-    example: {
-      eventType: 'payment.success',
-      merchantReferenceId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
-      productInstanceId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
-      rrn: '523504870405',
-      txnTs: '2026-11-21T15:40:12+05:30',
-    },
-    jsonExample: {
-      eventType: 'payment.success',
-      merchantReferenceId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
-      productInstanceId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
-      amount: 20000,
-      rrn: '523504870405',
-      txnTs: '2026-11-21T15:40:12+05:30',
-    },
+    example: EXAMPLE,
+    jsonExample: { ...EXAMPLE, amount: 20000 },
   },
   refusals: [badRequest('rrn is required with success'), setuUnsigned(), ...NOTIFICATION_REFUSALS],
   answer: NOTIFICATION_RECORDED,
-  route: {
-    // Before the fields are checked, so that the log line of a refusal has the orderId too.
-    preValidation: (request, _reply, done) => {
-      const orderId = (request.body as { merchantReferenceId?: unknown } | null)?.merchantReferenceId
-      if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
-      done()
-    },
-  },
+  route: logOrderOf('merchantReferenceId'),
   handle: (dependencies: NotificationDependencies) => {
     return async ({ body }) => {
       if (!endsPayment(body.eventType)) return {}

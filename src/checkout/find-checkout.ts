@@ -1,4 +1,4 @@
-import { fewAtOnce } from '../db/few-at-once.ts'
+import { fewAtOnce, limitUnderWay } from '../db/few-at-once.ts'
 import { shareReads } from '../db/share-reads.ts'
 import { notFound, paymentClosed, unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
@@ -11,20 +11,12 @@ export const noPaymentHere = () => notFound('There is no payment at this address
 export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
 export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>, limits: Limits['pages']): FindCheckout {
-  let lookUps = 0
+  const limited = limitUnderWay(limits.lookUps, unavailable)
   const inTurn = fewAtOnce(limits.lookUpsAtOnce)
   // One order is looked up by one query at a time, however many ask for its QR.
   const shareLookUp = shareReads<Checkout | undefined>()
 
-  async function lookUp(orderId: string): Promise<Checkout | undefined> {
-    if (lookUps >= limits.lookUps) throw unavailable()
-    lookUps++
-    try {
-      return await inTurn(() => intents.findCheckout(orderId))
-    } finally {
-      lookUps--
-    }
-  }
+  const lookUp = (orderId: string) => limited(() => inTurn(() => intents.findCheckout(orderId)))
 
   return async (orderId = '') => {
     const checkout = isOrderId(orderId) ? await shareLookUp(orderId, () => lookUp(orderId)) : undefined

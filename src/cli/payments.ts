@@ -93,14 +93,15 @@ export const paymentCommands = [
     schema: z.object({ orderId }),
     async run({ orderId }, { config, db, now }) {
       const { issuers } = createAcquirers({ direct: [], setu: config.setu }, ACQUIRER_OPTIONS)
-      const history = await createReports(db).findHistory(orderId)
+      const reports = createReports(db)
+      const history = await reports.findHistory(orderId)
       if (!history) throw new CommandFault(REFUSED['unknown order'])
       const issuer = issuers.get(history.acquirer)
       if (!issuer) throw new CommandFault(`its acquirer, ${history.acquirer}, cannot be asked here: is it set up?`)
       const enquiry = await createEnquiries(db).take(orderId)
       if (enquiry === undefined)
         throw new CommandFault('its acquirer was asked three times, which is all that it allows')
-      const recorded = await askOrExplain(enquiry, { issuer, reports: createReports(db), now: () => now })
+      const recorded = await askOrExplain(enquiry, { issuer, reports, now: () => now })
       const { enquiries } = enquiry
       return {
         json: { orderId, enquiries, ...(recorded ?? { changed: false, late: false }) },

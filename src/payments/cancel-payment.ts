@@ -1,4 +1,4 @@
-import { fewAtOnce } from '../db/few-at-once.ts'
+import { fewAtOnce, limitUnderWay } from '../db/few-at-once.ts'
 import { badRequest, orderNotFound, paymentSuccessful, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import type { Limits } from '../limits.ts'
@@ -21,25 +21,11 @@ export const cancelPayment = operation({
   answer: PAYMENT_STATUS,
   handle: ({ intents, now, closeIssued, cancellationLimits: { atOnce, ofMerchant } }: Dependencies) => {
     const inTurn = fewAtOnce(atOnce)
-    /** Cancellations under way or waiting, by merchant. */
-    const underWay = new Map<string, number>()
-
-    async function cancel(mid: string, orderId: string) {
-      const others = underWay.get(mid) ?? 0
-      if (others >= ofMerchant) throw unavailable()
-      underWay.set(mid, others + 1)
-      try {
-        return await inTurn(() => intents.cancel(mid, orderId, now()))
-      } finally {
-        const left = (underWay.get(mid) ?? 1) - 1
-        if (left > 0) underWay.set(mid, left)
-        else underWay.delete(mid)
-      }
-    }
+    const limited = limitUnderWay(ofMerchant, unavailable)
 
     return async ({ body, caller }) => {
       const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await cancel(mid, body.order_id)
+      const payment = await limited(() => inTurn(() => intents.cancel(mid, body.order_id, now())), mid)
       if (!payment) throw orderNotFound()
       if (payment.toClose) closeIssued(payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { fewAtOnce } from '../db/few-at-once.ts'
+import { fewAtOnce, limitUnderWay } from '../db/few-at-once.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
@@ -70,24 +70,19 @@ export function createReports(
   { reports: { atOnce, waiting, waitingMs }, unreadable }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
 ) {
   const inTurn = fewAtOnce(atOnce)
-  let underWay = 0
+  const limited = limitUnderWay(waiting, unavailable)
 
   return {
     ...reportsIn(db, onException, unreadable),
 
     /** Runs `work` when few others run, in the order of the calls. 503 when too many wait, or this one did for too long. */
-    async inTurn<T>(work: () => Promise<T>): Promise<T> {
-      if (underWay >= waiting) throw unavailable()
-      underWay++
+    inTurn<T>(work: () => Promise<T>): Promise<T> {
       const latest = performance.now() + waitingMs
-      try {
-        return await inTurn(() => {
-          if (performance.now() > latest) throw unavailable()
-          return work()
-        })
-      } finally {
-        underWay--
+      const workInTime = () => {
+        if (performance.now() > latest) throw unavailable()
+        return work()
       }
+      return limited(() => inTurn(workInTime))
     },
 
     /**

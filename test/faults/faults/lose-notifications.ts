@@ -1,14 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type FakeSetu, startFakeSetu } from '../../../src/dev/fake-setu.ts'
+import type { FakeSetu } from '../../../src/dev/fake-setu.ts'
 import { createHttpClient } from '../../support/http-client.ts'
 import { runBuiltOps } from '../../support/ops.ts'
 import { freePort } from '../../support/processes.ts'
 import { createdOrderId, createRequest, forEach } from '../../support/requests.ts'
 import { BUILT_OPS } from '../../support/server-process.ts'
-import { departure } from '../../support/setu-schema.ts'
-import { newMerchant } from '../../support/tenants.ts'
+import { openBank } from '../bank.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, ms } from '../verdict.ts'
 
@@ -30,8 +29,6 @@ const QUESTIONS_AFTER_SECONDS = [91, 481, 7_201]
 const EXPIRY_MINUTES = 1
 /** The service looks for questions once a minute when it knows of none that is due sooner. */
 const ASKED_LIMIT_MS = 240_000
-const CREDENTIALS = { clientId: 'client-of-a-test', clientSecret: 'secret-of-a-test' }
-const NOTIFICATION_SECRET = 'secret0of0a0test0run0'
 
 /**
  * A bank that loses, repeats, reorders, delays, forges and contradicts its notifications and is away for 30 s, while the
@@ -39,22 +36,12 @@ const NOTIFICATION_SECRET = 'secret0of0a0test0run0'
  */
 export async function loseNotifications({ postgres, directory }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'acquirer')
-  const merchant = await newMerchant(db, { acquirer: 'setu', acquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV' })
-  const bank = await startFakeSetu({
-    ...CREDENTIALS,
-    notificationSecret: NOTIFICATION_SECRET,
-    now: () => new Date(),
-    check: departure,
-  })
+  const { bank, merchant, settings } = await openBank(db)
   Object.assign(bank, { notificationFaults: NOTIFICATIONS, retriesNotifications: true })
   const environment = {
     PORT: String(await freePort()),
     INTENT_EXPIRY_MINUTES: String(EXPIRY_MINUTES),
-    SETU_API_URL: bank.url,
-    SETU_LOGIN_URL: bank.loginUrl,
-    SETU_CLIENT_ID: CREDENTIALS.clientId,
-    SETU_CLIENT_SECRET: CREDENTIALS.clientSecret,
-    SETU_NOTIFICATION_SECRETS: NOTIFICATION_SECRET,
+    ...settings,
   }
   let service = await startService(url, environment)
   bank.notifyUrl = `${service.url}/acquirer/setu/notification`

@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startFakeSetu } from '../../../src/dev/fake-setu.ts'
 import { type Answer, createHttpClient } from '../../support/http-client.ts'
 import { createRequest } from '../../support/requests.ts'
-import { departure } from '../../support/setu-schema.ts'
-import { newMerchant } from '../../support/tenants.ts'
+import { openBank } from '../bank.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import type { Finding } from '../verdict.ts'
 
@@ -16,23 +14,12 @@ const WAITING_AT_ONCE = 80
 const SLOW_MS = 3_000
 /** What creates of `direct` merchants may lose, by the median of the rounds. */
 const LOSS_LIMIT = 0.1
-const CREDENTIALS = { clientId: 'client-of-a-test', clientSecret: 'secret-of-a-test' }
-const NOTIFICATION_SECRET = 'secret0of0a0test0run0'
 
 /** A bank that answers after 3 s or never, beside a merchant of `direct`, in turns with the same load and an idle bank. */
 export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   const { url, db, tenant } = await setScene(postgres, 'slow_acquirer')
-  const waiting = await newMerchant(db, { acquirer: 'setu', acquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV' })
-  const options = { ...CREDENTIALS, notificationSecret: NOTIFICATION_SECRET, now: () => new Date(), check: departure }
-  const bank = await startFakeSetu(options)
-  const service = await startService(url, {
-    RATE_LIMIT_PER_MINUTE: '100000000',
-    SETU_API_URL: bank.url,
-    SETU_LOGIN_URL: bank.loginUrl,
-    SETU_CLIENT_ID: CREDENTIALS.clientId,
-    SETU_CLIENT_SECRET: CREDENTIALS.clientSecret,
-    SETU_NOTIFICATION_SECRETS: NOTIFICATION_SECRET,
-  })
+  const { bank, merchant: waiting, settings } = await openBank(db)
+  const service = await startService(url, { RATE_LIMIT_PER_MINUTE: '100000000', ...settings })
   const client = createHttpClient()
   const direct: (number | undefined)[] = []
   const ofBank: (number | undefined)[] = []
