@@ -202,6 +202,26 @@ export const LIMITS = {
     enquiryPauseMs: 60_000,
   },
 
+  /** Calls of addresses that merchants choose: webhooks and return calls. */
+  webhooks: {
+    /** Longest time for all of a call: name, connection and answer. */
+    answerMs: 15_000,
+    /** Of the name servers, for the first try; the second takes twice as long. */
+    resolveTryMs: 1_500,
+    /** A name's next address is tried after this long. Node.js would take 250 ms, in which no call of another continent ends. */
+    connectAttemptMs: 2_000,
+    /** A shop's own page answers return calls, so that these are the headers of any website. */
+    answerHeadersBytes: 16 * 1024,
+    /** Read of the body: then the connection is closed, and the status counts. */
+    answerBytes: 8 * 1024,
+    /** Of the body, for the operator. */
+    shownCharacters: 200,
+    /** Answers with status 1xx before the one that counts. A usual server sends one at most. */
+    interimAnswers: 10,
+    /** Longest Retry-After that is believed: a day. */
+    retryAfterSeconds: 24 * 60 * 60,
+  },
+
   /** Signed notifications that could not be read. */
   unreadable: {
     /** Anyone who can sign could fill the disk with them. A fault of the acquirer's software shows in the first ones. */

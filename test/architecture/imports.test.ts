@@ -19,6 +19,7 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
+  webhooks: /^npm:ipaddr\.js$|^webhooks\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */
@@ -26,7 +27,7 @@ const FILES: Record<string, RegExp> = {
   'app.ts': /^(?!cli\/|dev\/)/,
   'server.ts': /^(?!cli\/|dev\/)/,
   'workers.ts': /^(acquirer|payments|checkout|db)\//,
-  'config.ts': /^npm:zod$/,
+  'config.ts': /^npm:(zod|ipaddr\.js)$/,
   'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,

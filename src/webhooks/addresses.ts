@@ -1,0 +1,42 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/** `allowed`: in a network that the operator lists. `public`: anybody may reach it. All others are `refused`. */
+export type Verdict = 'allowed' | 'public' | 'refused'
+
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
+/** An IPv6-only host reaches IPv4 by these addresses, whose last 32 bits are the IPv4 address (RFC 6052). */
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
+/** Azure serves a machine's own settings and secrets there, although the address is not a special one. */
+const AZURE_PLATFORM = '168.63.129.16'
+
+/** Judges IP addresses by IANA's registries of special-purpose addresses and by the operator's list of networks (CIDR). */
+export function createAddressJudge(allowedNetworks: readonly string[]): (address: string) => Verdict {
+  const networks = allowedNetworks.map((network) => ipaddr.parseCIDR(network))
+  const isListed = (address: ipaddr.IPv4 | ipaddr.IPv6) =>
+    networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
+
+  return (text) => {
+    // ipaddr.js reads 0177.0.0.1 and 127.1 as well. Whatever needs such reading is not an address that was resolved.
+    if (isIP(text) === 0) return 'refused'
+    const written = ipaddr.parse(text)
+    const reached = withoutIPv6Around(written)
+    if (isListed(written) || isListed(reached)) return 'allowed'
+    return isPublic(reached) ? 'public' : 'refused'
+  }
+}
+
+/** The IPv4 address that is reached by an IPv6 one. */
+function withoutIPv6Around(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
+  if (!(address instanceof ipaddr.IPv6)) return address
+  const wraps = address.isIPv4MappedAddress() || address.match(NAT64)
+  return wraps ? new ipaddr.IPv4(address.toByteArray().slice(12)) : address
+}
+
+function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  // Older ways to carry IPv4 in IPv6 (6to4, Teredo) are special ranges: refused, whatever they carry.
+  if (address.range() !== 'unicast') return false
+  if (address instanceof ipaddr.IPv4) return address.toString() !== AZURE_PLATFORM
+  // ipaddr.js takes IPv4-compatible addresses (::7f00:1) and unassigned ones for public. Only this block is assigned to be.
+  return address.match(GLOBAL_UNICAST)
+}

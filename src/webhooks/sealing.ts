@@ -1,0 +1,41 @@
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto'
+
+const ALGORITHM = 'aes-256-gcm'
+/** GCM's own length. Drawn at random it may serve one key 2^32 times before a repeat is likely enough to matter. */
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+/** The sealed bytes do not open. Says nothing of what they hold, nor which of the reasons it is: GCM cannot tell. */
+export class SealBroken extends Error {
+  override name = 'SealBroken'
+  constructor() {
+    super('a secret does not open: WEBHOOK_SEALING_KEY is not the one that sealed it, or its row was changed')
+  }
+}
+
+/**
+ * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the row that it belongs to, such as
+ * `M1/endpoint`, and has to be given again to open it: moved to another row, it does not sign for that one.
+ */
+export function seal(key: KeyObject, secret: string, owner: string): Buffer {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(owner))
+  const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
+  return Buffer.concat([nonce, cipher.getAuthTag(), ciphertext])
+}
+
+/** Throws SealBroken when `key` or `owner` is not the one it was sealed with, or a byte was changed. */
+export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): string {
+  const nonce = sealed.subarray(0, NONCE_BYTES)
+  const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
+  const ciphertext = sealed.subarray(NONCE_BYTES + TAG_BYTES)
+  // A shorter tag would be easier to forge.
+  if (tag.length < TAG_BYTES) throw new SealBroken()
+  const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES })
+  decipher.setAAD(Buffer.from(owner)).setAuthTag(tag)
+  try {
+    return Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString('utf8')
+  } catch {
+    throw new SealBroken()
+  }
+}

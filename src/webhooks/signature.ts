@@ -1,0 +1,22 @@
+import { createHmac, randomBytes } from 'node:crypto'
+
+const PREFIX = 'whsec_'
+
+/** A secret to sign with, in the spelling that the libraries of Standard Webhooks take: `whsec_` and 32 random bytes in base64. */
+export function newSigningSecret(): string {
+  return PREFIX + randomBytes(32).toString('base64')
+}
+
+/**
+ * What a receiver verifies a webhook by (Standard Webhooks 1.0.0). While a secret is changed both sign, and the receiver
+ * accepts the webhook if one of the signatures is good.
+ */
+export function signatureHeaders(webhook: { id: string; sentAt: Date; body: string; secrets: readonly string[] }) {
+  const timestamp = Math.floor(webhook.sentAt.getTime() / 1000).toString()
+  const signed = `${webhook.id}.${timestamp}.${webhook.body}`
+  const signatures = webhook.secrets.map((secret) => {
+    const key = Buffer.from(secret.slice(PREFIX.length), 'base64')
+    return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
+  })
+  return { 'webhook-id': webhook.id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
+}

@@ -1,0 +1,273 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
+import { createAddressJudge } from '../../src/webhooks/addresses.ts'
+import { createCaller, faultOfUrl, type Resolve } from '../../src/webhooks/call.ts'
+import { answerOk, listen } from './listener.ts'
+
+type Options = { allowedNetworks?: string[]; resolve?: Resolve; plainHttp?: boolean }
+
+/** With http taken, so that nothing but the address can refuse; `callUrl` is told the port of the listener as PORT. */
+function callUrl(url: string, port: number, { allowedNetworks = [], plainHttp = true, ...options }: Options = {}) {
+  const limits = { ...LIMITS.webhooks, answerMs: 3_000 }
+  const call = createCaller({ allowedNetworks, limits, now: () => new Date(), ...options })
+  return call({ method: 'GET', url: url.replace('PORT', `${port}`), plainHttp })
+}
+
+/** Connections that this process begins, to whatever address: most private addresses are of no machine here. */
+function countAttempts(): { attempts: number } {
+  const count = { attempts: 0 }
+  const add = () => {
+    count.attempts += 1
+  }
+  subscribe('net.client.socket', add)
+  onTestFinished(() => void unsubscribe('net.client.socket', add))
+  return count
+}
+
+const resolvesTo =
+  (...addresses: string[]): Resolve =>
+  async () =>
+    addresses
+
+const NAMES_OF: [what: string, ...addresses: string[]][] = [
+  ['loopback', '127.0.0.1'],
+  ['another loopback address', '127.8.9.10'],
+  ['IPv6 loopback', '::1'],
+  ['the metadata service', '169.254.169.254'],
+  ['the metadata service of AWS over IPv6', 'fd00:ec2::254'],
+  ['the metadata service of Alibaba', '100.100.100.200'],
+  ['the platform of Azure', '168.63.129.16'],
+  ['10/8', '10.1.2.3'],
+  ['172.16/12', '172.31.255.254'],
+  ['192.168/16', '192.168.1.1'],
+  ['carrier NAT', '100.64.0.1'],
+  ['unique local', 'fd12:3456::1'],
+  ['link-local', 'fe80::1'],
+  ['link-local with its interface', 'fe80::1%lo'],
+  ['site-local', 'fec0::1'],
+  ['IPv4-mapped loopback', '::ffff:127.0.0.1'],
+  ['IPv4-compatible loopback', '::7f00:1'],
+  ['IPv4-translated loopback', '::ffff:0:127.0.0.1'],
+  ['NAT64 loopback', '64:ff9b::7f00:1'],
+  ['NAT64 private', '64:ff9b::a00:1'],
+  ['local NAT64', '64:ff9b:1::a00:1'],
+  ['6to4 loopback', '2002:7f00:1::'],
+  ['Teredo', '2001:0:a00:1::1'],
+  ['unspecified', '0.0.0.0'],
+  ['unspecified IPv6', '::'],
+  ['"this network"', '0.1.2.3'],
+  ['multicast', '224.0.0.1'],
+  ['multicast IPv6', 'ff02::1'],
+  ['broadcast', '255.255.255.255'],
+  ['reserved', '240.0.0.1'],
+  ['IETF protocol assignments', '192.0.0.192'],
+  ['documentation', '203.0.113.7'],
+  ['documentation IPv6', '2001:db8::1'],
+  ['benchmarks', '198.18.0.1'],
+  ['discard only', '100::1'],
+  ['segment routing', '5f00::1'],
+  ['a public and a private address', '93.184.216.34', '10.1.2.3'],
+  ['a public and a loopback address', '2606:2800:21f::1', '127.0.0.1'],
+  ['no address at all, but a text', 'localhost'],
+  ['an octal spelling', '0177.0.0.1'],
+]
+
+const WRITTEN_OUT = [
+  'http://127.0.0.1:PORT/',
+  'http://127.0.0.1.:PORT/',
+  'http://2130706433:PORT/',
+  'http://0177.0.0.1:PORT/',
+  'http://0x7f.1:PORT/',
+  'http://127.1:PORT/',
+  'http://0:PORT/',
+  'http://0.0.0.0:PORT/',
+  'http://[::]:PORT/',
+  'http://[::1]:PORT/',
+  'http://[0:0:0:0:0:0:0:1]:PORT/',
+  'http://[::ffff:127.0.0.1]:PORT/',
+  'http://[::ffff:7f00:1]:PORT/',
+  'http://[64:ff9b::7f00:1]:PORT/',
+  'http://[2002:7f00:1::]:PORT/',
+  'http://１２７.０.０.１:PORT/',
+  'http://①②⑦.⓪.⓪.①:PORT/',
+  'http://127。0。0。1:PORT/',
+  'http://%31%32%37.0.0.1:PORT/',
+  'http:127.0.0.1:PORT/',
+  'http:\\\\127.0.0.1:PORT\\',
+  ' http://127.0.0.1\t:PORT/',
+  'http://localhost:PORT/',
+  'http://LOCALHOST:PORT/',
+  'http://localhost.:PORT/',
+  'http://shop.localhost:PORT/',
+  'http://ⓛocalhost:PORT/',
+  'https://127.0.0.1:PORT/',
+]
+
+const REFUSED = { failure: 'not allowed', text: 'The address is not public, nor in WEBHOOK_ALLOWED_NETWORKS' }
+
+describe('no connection is made to', () => {
+  it.each(NAMES_OF)('a name of %s: %s %s', async (_what, ...addresses) => {
+    const inside = await listen(answerOk, '::')
+    const count = countAttempts()
+    const outcome = await callUrl('http://shop.example:PORT/', inside.port, { resolve: resolvesTo(...addresses) })
+    expect({ outcome, ...count, connections: inside.connections }).toEqual({
+      outcome: REFUSED,
+      attempts: 0,
+      connections: 0,
+    })
+  })
+
+  it.each(WRITTEN_OUT)('%s', async (url) => {
+    const inside = await listen(answerOk, '::')
+    const count = countAttempts()
+    const outcome = await callUrl(url, inside.port)
+    expect({ outcome, ...count, connections: inside.connections }).toEqual({
+      outcome: REFUSED,
+      attempts: 0,
+      connections: 0,
+    })
+  })
+
+  it.each([
+    ['http://user:password@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
+    ['http://user@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
+    ['http://shop.example@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
+    ['ftp://127.0.0.1:PORT/', 'The URL must be an https URL'],
+    ['file:///etc/passwd', 'The URL must be an https URL'],
+    ['unix:/run/postgresql', 'The URL must be an https URL'],
+    ['//127.0.0.1:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
+    ['http://[fe80::1%25lo]:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
+    ['http://127.0.0.256:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
+  ])('%s, even where its network is allowed', async (url, text) => {
+    const inside = await listen(answerOk)
+    const count = countAttempts()
+    const outcome = await callUrl(url, inside.port, { allowedNetworks: ['0.0.0.0/0'] })
+    expect({ outcome, ...count }).toEqual({ outcome: { failure: 'not allowed', text }, attempts: 0 })
+  })
+
+  it('an address that a name took on after it was judged: the call goes to the judged one, and the next is refused', async () => {
+    const judged = await listen(answerOk, '127.0.0.2')
+    const inside = await listen(answerOk, '127.0.0.1', judged.port)
+    const answers = ['127.0.0.2', '127.0.0.1', '127.0.0.2']
+    const options = { allowedNetworks: ['127.0.0.2/32'], resolve: async () => [answers.shift() ?? ''] }
+    expect(await callUrl('http://shop.example:PORT/', judged.port, options)).toMatchObject({ status: 200 })
+    expect([answers.length, judged.connections]).toEqual([2, 1])
+    expect(await callUrl('http://shop.example:PORT/', judged.port, options)).toEqual(REFUSED)
+    expect([answers.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
+  })
+
+  it.each([301, 302, 303, 307, 308])('where a redirect with %i leads', async (status) => {
+    const inside = await listen(answerOk)
+    const outside = await listen(
+      (socket) =>
+        socket.end(`HTTP/1.1 ${status} x\r\nlocation: http://127.0.0.1:${inside.port}/\r\ncontent-length: 0\r\n\r\n`),
+      '127.0.0.2',
+    )
+    // Even where it would be allowed.
+    const outcome = await callUrl('http://127.0.0.2:PORT/', outside.port, { allowedNetworks: ['127.0.0.0/8'] })
+    expect([outcome, inside.connections]).toEqual([{ status, retryAfterSeconds: undefined, text: '' }, 0])
+  })
+
+  it('a proxy that the environment names', async () => {
+    const proxy = await listen(answerOk, '127.0.0.2')
+    const receiver = await listen(answerOk)
+    const before = { ...process.env }
+    onTestFinished(() => {
+      process.env = before
+    })
+    for (const name of ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'ALL_PROXY']) {
+      process.env[name] = `http://127.0.0.2:${proxy.port}`
+    }
+    process.env.NODE_USE_ENV_PROXY = '1'
+    await callUrl('http://127.0.0.1:PORT/', receiver.port, { allowedNetworks: ['127.0.0.1/32'] })
+    expect([proxy.connections, receiver.connections]).toEqual([0, 1])
+  })
+})
+
+describe('the same listeners are reached', () => {
+  it.each([
+    ['http://127.0.0.1:PORT/', '127.0.0.0/8'],
+    ['http://[::1]:PORT/', '::1/128'],
+    ['http://[::ffff:127.0.0.1]:PORT/', '127.0.0.1/32'],
+    ['http://[::ffff:127.0.0.1]:PORT/', '::ffff:127.0.0.1/128'],
+    ['http://2130706433:PORT/', '127.0.0.1/32'],
+    ['http://１２７.０.０.１:PORT/', '127.0.0.1/32'],
+    ['http://0.0.0.0:PORT/', '0.0.0.0/32'],
+  ])('by %s when %s is allowed, by http too', async (url, network) => {
+    const inside = await listen(answerOk, '::')
+    const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], plainHttp: false })
+    expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
+  })
+
+  it('by localhost when both of its addresses are allowed, whichever of them the receiver listens on', async () => {
+    for (const host of ['127.0.0.1', '::1']) {
+      const inside = await listen(answerOk, host)
+      const options = { allowedNetworks: ['127.0.0.1/32', '::1/128'], plainHttp: false }
+      expect(await callUrl('http://localhost:PORT/', inside.port, options)).toMatchObject({ status: 200 })
+    }
+  })
+
+  it('by a name, which the receiver is told', async () => {
+    const inside = await listen(answerOk)
+    const options = { allowedNetworks: ['127.0.0.1/32'], resolve: resolvesTo('127.0.0.1') }
+    expect(await callUrl('http://shop.example:PORT/a?b=c', inside.port, options)).toMatchObject({ status: 200 })
+    expect(inside.received).toContain(`GET /a?b=c HTTP/1.1\r\n`)
+    expect(inside.received.toLowerCase()).toContain(`\r\nhost: shop.example:${inside.port}\r\n`)
+  })
+})
+
+describe('http', () => {
+  it('is refused for a public address, unless the call takes it', async () => {
+    const count = countAttempts()
+    const resolve = resolvesTo('93.184.216.34', '10.0.0.1')
+    const outcome = await callUrl('http://shop.example/', 0, {
+      allowedNetworks: ['10.0.0.0/8'],
+      plainHttp: false,
+      resolve,
+    })
+    expect({ outcome, ...count }).toEqual({
+      outcome: {
+        failure: 'not allowed',
+        text: 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS',
+      },
+      attempts: 0,
+    })
+  })
+})
+
+describe('an address', () => {
+  it.each([
+    '1.1.1.1',
+    '93.184.216.34',
+    '172.15.255.255',
+    '172.32.0.1',
+    '100.63.255.255',
+    '100.128.0.1',
+    '169.253.0.1',
+    '223.255.255.255',
+    '2606:4700::1111',
+    '2400:cb00::1',
+    '2001:4860:4860::8888',
+    '::ffff:1.1.1.1',
+    '64:ff9b::101:101',
+  ])('is public: %s', (address) => {
+    expect(createAddressJudge([])(address)).toBe('public')
+  })
+
+  it('is one of the operator’s even where it is public', () => {
+    const judge = createAddressJudge(['93.184.216.0/24', '2606:4700::/32', '10.0.0.0/8'])
+    expect(['93.184.216.34', '2606:4700::1', '10.1.2.3', '64:ff9b::a01:203'].map(judge)).toEqual(
+      Array(4).fill('allowed'),
+    )
+    expect(['93.184.217.34', '2606:4701::1'].map(judge)).toEqual(['public', 'public'])
+    expect(['11.0.0.1', 'fd00::1'].map(judge)).toEqual(['public', 'refused'])
+  })
+})
+
+it('what is wrong with a URL by itself can be said before it is called', () => {
+  expect(['https://shop.example/hook?a=b#c', 'http://10.0.0.1/', 'https://shop.example:8443'].map(faultOfUrl)).toEqual(
+    Array(3).fill(undefined),
+  )
+  expect(faultOfUrl('shop.example')).toBe('must be a URL, such as https://shop.example/webhooks')
+})

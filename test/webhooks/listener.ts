@@ -1,0 +1,33 @@
+import { createServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+export type Listener = { port: number; host: string; connections: number; received: string; sockets: Socket[] }
+
+/** A TCP server that counts who connects; `answer` has the socket when the head of a request has come. */
+export async function listen(answer: (socket: Socket) => void, host = '127.0.0.1', port = 0): Promise<Listener> {
+  const listener: Listener = { port, host, connections: 0, received: '', sockets: [] }
+  const server = createServer((socket) => {
+    listener.connections += 1
+    listener.sockets.push(socket)
+    socket.on('error', () => {})
+    let head = ''
+    socket.on('data', (chunk) => {
+      listener.received += chunk
+      const began = head.includes('\r\n\r\n')
+      head += chunk
+      if (!began && head.includes('\r\n\r\n')) answer(socket)
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })
+  onTestFinished(() => {
+    for (const socket of listener.sockets) socket.destroy()
+    server.close()
+  })
+  listener.port = (server.address() as { port: number }).port
+  return listener
+}
+
+export const answerOk = (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
