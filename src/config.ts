@@ -1,5 +1,7 @@
+import { createSecretKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import * as z from 'zod'
 import type { SetuSettings } from './acquirer/setu.ts'
 
@@ -63,6 +65,34 @@ const secureUrl = z
   )
   .transform((text) => text.replace(/\/+$/, ''))
 
+const SEALING_KEY_BYTES = 32
+
+/** Becomes a KeyObject, which no log and no error prints. */
+const sealingKey = z
+  .string()
+  .refine((text) => {
+    // Buffer.from drops what is not base64.
+    const key = Buffer.from(text, 'base64')
+    return key.length === SEALING_KEY_BYTES && key.toString('base64') === text
+  }, `must be ${SEALING_KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${SEALING_KEY_BYTES}\` makes them`)
+  .transform((text) => createSecretKey(text, 'base64'))
+
+const networks = z
+  .string()
+  .transform((list) => list.split(',').map((network) => network.trim()))
+  .refine(
+    (list) => list.every(isWholeNetwork),
+    'must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, joined by commas',
+  )
+
+/** 10.1.2.3/8 is refused: it may be meant as that one address, and would open all of 10.0.0.0/8. */
+function isWholeNetwork(text: string): boolean {
+  if (!text.includes('/') || !isNetwork(text) || text.includes('%')) return false
+  const [address] = ipaddr.parseCIDR(text)
+  const family = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
+  return family.networkAddressFromCIDR(text).toString() === address.toString()
+}
+
 const DatabaseVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
@@ -72,6 +102,8 @@ const DatabaseVariables = z.object({
   SETU_CLIENT_ID: z.string().optional(),
   SETU_CLIENT_SECRET: z.string().optional(),
   SETU_NOTIFICATION_SECRETS: setuSecrets.optional(),
+  WEBHOOK_SEALING_KEY: sealingKey.optional(),
+  WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
 })
 
 const ServiceVariables = DatabaseVariables.extend({
@@ -102,6 +134,7 @@ const SECRET_VARIABLES = [
   'SETU_CLIENT_ID',
   'SETU_CLIENT_SECRET',
   'SETU_NOTIFICATION_SECRETS',
+  'WEBHOOK_SEALING_KEY',
 ]
 
 /** Such a service takes orders and never learns that one is paid. It may be intended for a trial, but not in production. */
@@ -158,6 +191,8 @@ function databaseConfig(variables: z.output<typeof DatabaseVariables>) {
     databaseMigrateUrl: variables.DATABASE_MIGRATE_URL ?? variables.DATABASE_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
     setu: setuSettings(variables),
+    webhookSealingKey: variables.WEBHOOK_SEALING_KEY,
+    webhookAllowedNetworks: variables.WEBHOOK_ALLOWED_NETWORKS,
   })
 }
 

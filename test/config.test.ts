@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { readConfig, readDatabaseConfig } from '../src/config.ts'
 
@@ -79,6 +81,49 @@ describe('the configuration', () => {
     expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toBe('10.0.0.1, 10.1.0.0/16,2001:db8::/32')
     for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {
       expect(() => trustProxy(wrong)).toThrow('TRUST_PROXY must be addresses or networks of proxies, joined by commas')
+    }
+  })
+
+  it('takes 32 bytes in base64 as WEBHOOK_SEALING_KEY, for the service and for ops, and refuses all else by its name', () => {
+    const key = randomBytes(32).toString('base64')
+    for (const read of [readConfig, readDatabaseConfig]) {
+      expect(read({ DATABASE_URL }).webhookSealingKey).toBeUndefined()
+      const { webhookSealingKey } = read({ DATABASE_URL, WEBHOOK_SEALING_KEY: key })
+      expect(webhookSealingKey?.export().toString('base64')).toBe(key)
+      // Whatever prints the configuration prints no key.
+      expect(
+        inspect(webhookSealingKey, { depth: 9, showHidden: true }) + JSON.stringify(webhookSealingKey),
+      ).not.toMatch(new RegExp(`${Buffer.from(key, 'base64').toString('hex')}|${key.slice(0, 10)}`))
+    }
+    const folder = mkdtempSync(join(tmpdir(), 'config-'))
+    const WEBHOOK_SEALING_KEY_FILE = join(folder, 'key')
+    writeFileSync(WEBHOOK_SEALING_KEY_FILE, `${key}\n`)
+    expect(readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY_FILE }).webhookSealingKey?.symmetricKeySize).toBe(32)
+    rmSync(folder, { recursive: true })
+    const hex = randomBytes(32).toString('hex')
+    for (const wrong of [
+      hex,
+      key.slice(1),
+      `${key}A`,
+      `${key}\n!`,
+      'a'.repeat(32),
+      randomBytes(31).toString('base64'),
+    ]) {
+      const read = () => readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY: wrong })
+      expect(read).toThrow(/^WEBHOOK_SEALING_KEY must be 32 bytes in base64, as `openssl rand -base64 32` makes them$/)
+    }
+  })
+
+  it('takes networks as WEBHOOK_ALLOWED_NETWORKS, and none whose prefix covers more than its address says', () => {
+    const allowed = (list: string) =>
+      readConfig({ DATABASE_URL, WEBHOOK_ALLOWED_NETWORKS: list }).webhookAllowedNetworks
+    expect(allowed('')).toEqual([])
+    expect(allowed('127.0.0.1/32, 10.1.0.0/16,fd00::/8')).toEqual(['127.0.0.1/32', '10.1.0.0/16', 'fd00::/8'])
+    const wrong = '10.1.0.0 10.1.2.3/8 10.1/16 10.0.0.0/33 10.0.0.0/ 010.0.0.0/8 fd00::1/8 fe80::%lo/10 localhost * ,'
+    for (const list of wrong.split(' ')) {
+      expect(() => allowed(list), list).toThrow(
+        'WEBHOOK_ALLOWED_NETWORKS must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, joined by commas',
+      )
     }
   })
 

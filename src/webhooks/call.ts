@@ -198,7 +198,11 @@ function firstAnswer(request: ClientRequest, interimAnswers: number): Promise<In
   return new Promise((resolve, reject) => {
     let interim = 0
     request.on('error', reject)
-    request.on('response', resolve)
+    request.on('response', (answer) => {
+      // Of what breaks the body the answer itself would only say that it was cut.
+      request.on('error', (error) => answer.destroy(error))
+      resolve(answer)
+    })
     request.on('information', () => {
       interim += 1
       if (interim > interimAnswers) request.destroy(new CallFault('broken answer', 'Interim answers without an end'))
@@ -221,7 +225,9 @@ async function readAtMost(answer: IncomingMessage, bytes: number): Promise<Buffe
 /** Retry-After is a number of seconds or a date (RFC 9110, 10.2.3). */
 function secondsUntil(retryAfter: string | undefined, now: Date, most: number): number | undefined {
   const text = retryAfter?.trim() ?? ''
-  const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((Date.parse(text) - now.getTime()) / 1000)
+  // Date.parse takes -5 for a date as well.
+  const isDate = /^\p{L}.* GMT$/u.test(text)
+  const seconds = isDate ? Math.ceil((Date.parse(text) - now.getTime()) / 1000) : Number(/^\d+$/.exec(text)?.[0])
   return Number.isNaN(seconds) ? undefined : Math.min(Math.max(seconds, 0), most)
 }
 

@@ -1,0 +1,289 @@
+import type { Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
+import { type Call, createCaller } from '../../src/webhooks/call.ts'
+import { trickle } from '../support/slow-sender.ts'
+import { until } from '../support/wait.ts'
+import { answerOk, type Listener, listen } from './listener.ts'
+
+const NOW = new Date('2026-11-21T10:00:00Z')
+/** A call that has to end by itself may take as long as a busy machine needs; one that has to be given up ends soon. */
+const PATIENT_MS = 20_000
+const IMPATIENT_MS = 700
+
+async function callTo(receiver: Pick<Listener, 'host' | 'port'>, call: Partial<Call> = {}, answerMs = PATIENT_MS) {
+  const limits = { ...LIMITS.webhooks, answerMs }
+  const send = createCaller({ allowedNetworks: ['127.0.0.1/32'], limits, now: () => NOW })
+  const url = `http://${receiver.host}:${receiver.port}/hook`
+  return send({
+    method: 'POST',
+    url,
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+    plainHttp: false,
+    ...call,
+  })
+}
+
+const answering = async (answer: string, answerMs?: number) =>
+  callTo(await listen((socket) => void socket.end(answer)), {}, answerMs)
+
+/** Writes `bytes` as fast as they are taken, until the connection is closed. */
+function writeForEver(socket: Socket, bytes: string): void {
+  const more = () => {
+    while (!socket.destroyed && socket.write(bytes));
+  }
+  socket.on('drain', more)
+  more()
+}
+
+const TIMED_OUT = { failure: 'timed out', text: 'No whole answer came within 0.7 s' }
+const HEADERS = 'HTTP/1.1 200 OK\r\n'
+
+describe('a call', () => {
+  it('sends method, headers and body as they were given, names the service, and keeps no connection', async () => {
+    const receiver = await listen(answerOk)
+    await callTo(receiver, {
+      headers: { 'content-type': 'application/json', 'webhook-id': 'msg_1' },
+      body: '{"a":"é"}',
+    })
+    const [head = '', body] = receiver.received.split('\r\n\r\n')
+    const [line, ...headers] = head.toLowerCase().split('\r\n')
+    expect(line).toBe('post /hook http/1.1')
+    expect(headers.sort()).toEqual([
+      'connection: close',
+      'content-length: 10',
+      'content-type: application/json',
+      `host: 127.0.0.1:${receiver.port}`,
+      'user-agent: upi-payments',
+      'webhook-id: msg_1',
+    ])
+    expect(Buffer.from(body ?? '', 'utf8').toString()).toBe('{"a":"é"}')
+    await until('the connection was closed', () => receiver.sockets.every((socket) => socket.destroyed))
+  })
+
+  it('makes a connection of its own each time, so that none is used that its other end has closed', async () => {
+    const receiver = await listen((socket) => void socket.write(`${HEADERS}content-length: 2\r\n\r\nok`))
+    const send = createCaller({ allowedNetworks: ['127.0.0.1/32'], limits: LIMITS.webhooks, now: () => NOW })
+    const call: Call = { method: 'GET', url: `http://127.0.0.1:${receiver.port}/`, plainHttp: true }
+    for (let i = 0; i < 3; i += 1) expect(await send(call)).toMatchObject({ status: 200, text: 'ok' })
+    expect(receiver.connections).toBe(3)
+    await until('the connections were closed', () => receiver.sockets.every((socket) => socket.destroyed))
+  })
+
+  it.each([200, 204, 301, 404, 410, 429, 500, 503, 599])(
+    'tells status %i and the beginning of the body',
+    async (status) => {
+      const body = status === 204 ? '' : 'word'
+      const length = status === 204 ? '' : `content-length: ${body.length}\r\n`
+      expect(await answering(`HTTP/1.1 ${status} x\r\n${length}\r\n${body}`)).toEqual({
+        status,
+        retryAfterSeconds: undefined,
+        text: body,
+      })
+    },
+  )
+
+  it.each([
+    ['120', 120],
+    [' 7 ', 7],
+    ['0', 0],
+    ['86400', 86_400],
+    ['86401', 86_400],
+    ['99999999999999999999999', 86_400],
+    ['Sat, 21 Nov 2026 10:02:00 GMT', 120],
+    ['Sat, 21 Nov 2026 09:00:00 GMT', 0],
+    ['Sun, 21 Nov 2027 10:00:00 GMT', 86_400],
+    ['soon', undefined],
+    ['', undefined],
+    ['1e3', undefined],
+    ['-5', undefined],
+  ])('reads Retry-After: %s', async (header, seconds) => {
+    const answer = `HTTP/1.1 503 x\r\nretry-after: ${header}\r\ncontent-length: 0\r\n\r\n`
+    expect(await answering(answer)).toEqual({ status: 503, retryAfterSeconds: seconds, text: '' })
+  })
+
+  it('takes an answer whose end is that of its connection, and chunks', async () => {
+    expect(await answering(`${HEADERS}\r\nto the end`)).toMatchObject({ status: 200, text: 'to the end' })
+    const chunks = `${HEADERS}transfer-encoding: chunked\r\n\r\n3\r\nyes\r\n0\r\n\r\n`
+    expect(await answering(chunks)).toMatchObject({ status: 200, text: 'yes' })
+  })
+
+  it('takes the answer that follows interim ones', async () => {
+    const hints = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
+    expect(await answering(`${hints}HTTP/1.1 202 x\r\ncontent-length: 0\r\n\r\n`)).toMatchObject({ status: 202 })
+  })
+
+  it('shows 200 printable characters, in one line, of whatever was answered', async () => {
+    const shown = async (body: string | Buffer) => {
+      const receiver = await listen((socket) => {
+        socket.write(`${HEADERS}content-length: ${Buffer.byteLength(body)}\r\n\r\n`)
+        socket.end(body)
+      })
+      return ((await callTo(receiver)) as { text: string }).text
+    }
+    expect(await shown('₹'.repeat(500))).toBe('₹'.repeat(200))
+    expect(await shown('😀'.repeat(300))).toBe('😀'.repeat(200))
+    expect(await shown('  one\r\n\ttwo\u0000\u001b[31mred\u202etxt\u200b \u2028three ')).toBe(
+      'one two [31mred txt three',
+    )
+    expect(await shown(Buffer.from([0xff, 0xfe, 0x61, 0xc3]))).toBe('a')
+    expect(await shown('नमस्ते')).toBe('नमस्ते')
+  })
+})
+
+describe('a call ends, and in bounded memory, when the other end', () => {
+  it('sends a body without an end: the status counts once 8 KiB were read', async () => {
+    const receiver = await listen((socket) => {
+      socket.write(`${HEADERS}\r\n`)
+      writeForEver(socket, 'x'.repeat(65_536))
+    })
+    expect(await callTo(receiver)).toEqual({ status: 200, retryAfterSeconds: undefined, text: 'x'.repeat(200) })
+    await until('the connection was closed', () => receiver.sockets.every((socket) => socket.destroyed))
+    // What the buffers of the system take, and not a thousand of them.
+    expect(receiver.sockets[0]?.bytesWritten).toBeLessThan(32 * 1024 * 1024)
+  })
+
+  it.each([
+    ['headers without an end', HEADERS, `x-many: ${'y'.repeat(100)}\r\n`, 'The headers are too large'],
+    ['a header without an end', `${HEADERS}x-long: `, 'y'.repeat(1_000), 'The headers are too large'],
+    ['a reason without an end', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'The headers are too large'],
+    ['interim answers without an end', '', 'HTTP/1.1 103 x\r\n\r\n', 'Interim answers without an end'],
+    [
+      'trailers without an end',
+      `${HEADERS}transfer-encoding: chunked\r\n\r\n0\r\n`,
+      'x-many: y\r\n',
+      'The headers are too large',
+    ],
+    [
+      'an extension of a chunk without an end',
+      `${HEADERS}transfer-encoding: chunked\r\n\r\n2;`,
+      'extended=',
+      /is not HTTP \(HPE_/,
+    ],
+    ['garbage without an end', '', '\u0000\u0001\u0002', /is not HTTP \(HPE_/],
+  ])('sends %s', async (_what, start, more, text) => {
+    const receiver = await listen((socket) => {
+      socket.write(start)
+      writeForEver(socket, more.repeat(100))
+    })
+    expect(await callTo(receiver)).toEqual({
+      failure: 'broken answer',
+      text: typeof text === 'string' ? text : expect.stringMatching(text),
+    })
+    await until('the connection was closed', () => receiver.sockets.every((socket) => socket.destroyed))
+    expect(receiver.sockets[0]?.bytesWritten).toBeLessThan(32 * 1024 * 1024)
+  })
+
+  it('sends 1 MB of headers', async () => {
+    expect(await answering(`${HEADERS}x-long: ${'y'.repeat(1_000_000)}\r\ncontent-length: 0\r\n\r\n`)).toEqual({
+      failure: 'broken answer',
+      text: 'The headers are too large',
+    })
+  })
+
+  it.each([
+    ['nothing', (_socket: Socket) => {}],
+    ['headers drop by drop', (socket: Socket) => trickle(socket, HEADERS, 'x: y\r\n')],
+    ['a body drop by drop', (socket: Socket) => trickle(socket, `${HEADERS}content-length: 9000\r\n\r\n`, 'x')],
+    [
+      'chunks drop by drop',
+      (socket: Socket) => trickle(socket, `${HEADERS}transfer-encoding: chunked\r\n\r\n`, '1\r\nx\r\n'),
+    ],
+    ['interim answers drop by drop', (socket: Socket) => trickle(socket, '', 'HTTP/1.1 102 x\r\n\r\n')],
+    ['half an answer', (socket: Socket) => void socket.write(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
+    ['half a status line', (socket: Socket) => void socket.write('HTTP/1.1 2')],
+    ['only an interim answer', (socket: Socket) => void socket.write('HTTP/1.1 100 Continue\r\n\r\n')],
+  ])('sends %s', async (_what, answer) => {
+    const receiver = await listen(answer)
+    expect(await callTo(receiver, {}, IMPATIENT_MS)).toEqual(TIMED_OUT)
+    await until('the connection was closed', () => receiver.sockets.every((socket) => socket.destroyed))
+  })
+
+  it('sends a bomb of gzip, which is shown as the bytes that it is', async () => {
+    const bomb = gzipSync(Buffer.alloc(20_000_000, 'x'))
+    const receiver = await listen((socket) => {
+      socket.write(`${HEADERS}content-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`)
+      socket.end(bomb)
+    })
+    const answer = await callTo(receiver)
+    expect(answer).toMatchObject({ status: 200 })
+    expect((answer as { text: string }).text).not.toContain('xxx')
+  })
+
+  it.each([
+    [
+      'changes to another protocol',
+      'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
+    ],
+    ['answers as HTTP/0.9 does', '<html>hello</html>'],
+    ['speaks TLS where http was asked', '\u0015\u0003\u0001\u0000\u0002\u0002\u0046'],
+    ['answers two lengths', `${HEADERS}content-length: 2\r\ncontent-length: 3\r\n\r\nok!`],
+    ['answers with status 999', 'HTTP/1.1 999 x\r\ncontent-length: 0\r\n\r\n'],
+    ['answers with status 42', 'HTTP/1.1 42 x\r\ncontent-length: 0\r\n\r\n'],
+  ])('%s', async (_what, bytes) => {
+    expect(await answering(bytes)).toMatchObject({ failure: 'broken answer' })
+  })
+
+  it.each([
+    ['at once', (socket: Socket) => socket.destroy()],
+    ['with a reset', (socket: Socket) => socket.resetAndDestroy()],
+    ['after a half-open end', (socket: Socket) => socket.end()],
+    ['within the headers', (socket: Socket) => socket.end(`${HEADERS}content-le`)],
+    ['within the body', (socket: Socket) => socket.end(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
+    ['within the chunks', (socket: Socket) => socket.end(`${HEADERS}transfer-encoding: chunked\r\n\r\n5\r\nha`)],
+    [
+      'changing to another protocol without saying so',
+      (socket: Socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
+    ],
+  ])('cuts the connection %s', async (_when, answer) => {
+    const receiver = await listen((socket) => void answer(socket))
+    expect(await callTo(receiver)).toEqual({
+      failure: expect.stringMatching(/^(connection failed|broken answer)$/),
+      text: expect.stringMatching(/./),
+    })
+  })
+
+  it('does not listen', async () => {
+    const closed = await listen(answerOk)
+    const { port } = closed
+    const free = await listen(answerOk, '127.0.0.2', port)
+    expect(free.port).toBe(port)
+    const send = createCaller({ allowedNetworks: ['127.0.0.0/8'], limits: LIMITS.webhooks, now: () => NOW })
+    expect(await send({ method: 'GET', url: `http://127.0.0.3:${port}/`, plainHttp: true })).toEqual({
+      failure: 'connection failed',
+      text: 'The connection failed or broke off (ECONNREFUSED)',
+    })
+  })
+})
+
+describe('a name', () => {
+  const limits = { ...LIMITS.webhooks, answerMs: IMPATIENT_MS }
+  const call: Call = { method: 'GET', url: 'http://shop.example/', plainHttp: true }
+
+  it.each([
+    [
+      'does not exist',
+      async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' })),
+      'The name cannot be resolved (ENOTFOUND)',
+    ],
+    ['has no address', async () => [], 'The name has no address'],
+  ])('that %s is a failed connection', async (_what, resolve, text) => {
+    const send = createCaller({ allowedNetworks: [], limits, now: () => NOW, resolve })
+    expect(await send(call)).toEqual({ failure: 'connection failed', text })
+  })
+
+  it('whose servers do not answer takes no longer than any answer, and the look-up is given up', async () => {
+    let givenUp = false
+    const resolve = (_name: string, signal: AbortSignal) => {
+      signal.addEventListener('abort', () => {
+        givenUp = true
+      })
+      return new Promise<string[]>(() => {})
+    }
+    const send = createCaller({ allowedNetworks: [], limits, now: () => NOW, resolve })
+    expect(await send(call)).toEqual(TIMED_OUT)
+    expect(givenUp).toBe(true)
+  })
+})

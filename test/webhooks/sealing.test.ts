@@ -1,0 +1,83 @@
+import { createSecretKey, randomBytes } from 'node:crypto'
+import { inspect } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { SealBroken, seal, unseal } from '../../src/webhooks/sealing.ts'
+
+const key = createSecretKey(randomBytes(32))
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
+const OWNER = 'M1/we_1'
+
+function faultOf(open: () => string): Error {
+  try {
+    open()
+  } catch (error) {
+    return error as Error
+  }
+  throw new Error('it opened')
+}
+
+describe('a sealed secret', () => {
+  it('opens with the key and the owner that it was sealed with', () => {
+    expect(unseal(key, seal(key, SECRET, OWNER), OWNER)).toBe(SECRET)
+    expect(unseal(key, seal(key, '', 'चाय'), 'चाय')).toBe('')
+  })
+
+  it('opens from the bytes that a database hands back', () => {
+    const stored = Uint8Array.from(seal(key, SECRET, OWNER))
+    expect(unseal(key, stored, OWNER)).toBe(SECRET)
+  })
+
+  it('does not open with another key, nor in another row', () => {
+    const sealed = seal(key, SECRET, OWNER)
+    expect(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)).toThrow(SealBroken)
+    for (const owner of ['M2/we_1', 'M1/we_2', '', 'M1/we_1 ', 'm1/we_1']) {
+      expect(() => unseal(key, sealed, owner)).toThrow(SealBroken)
+    }
+  })
+
+  it('does not open when any bit of it was changed', () => {
+    const sealed = seal(key, SECRET, OWNER)
+    for (let bit = 0; bit < sealed.length * 8; bit += 1) {
+      const changed = Buffer.from(sealed)
+      changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
+      expect(() => unseal(key, changed, OWNER), `bit ${bit}`).toThrow(SealBroken)
+    }
+  })
+
+  it('does not open when it was cut or lengthened, by whatever', () => {
+    const sealed = seal(key, SECRET, OWNER)
+    for (let length = 0; length < sealed.length; length += 1) {
+      expect(() => unseal(key, sealed.subarray(0, length), OWNER), `${length} bytes`).toThrow(SealBroken)
+    }
+    expect(() => unseal(key, Buffer.concat([sealed, Buffer.alloc(1)]), OWNER)).toThrow(SealBroken)
+  })
+
+  it('has a nonce of its own each time, and holds no part of the secret', () => {
+    const sealings = Array.from({ length: 1_000 }, () => seal(key, SECRET, OWNER))
+    expect(new Set(sealings.map((sealed) => sealed.subarray(0, 12).toString('hex'))).size).toBe(1_000)
+    for (const sealed of sealings) expect(sealed.includes(Buffer.from(SECRET).subarray(0, 8))).toBe(false)
+  })
+
+  it('that does not open reveals nothing: one text for every reason, without secret, key, owner or bytes', () => {
+    const sealed = seal(key, SECRET, OWNER)
+    const faults = [
+      faultOf(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)),
+      faultOf(() => unseal(key, sealed, 'M2/we_1')),
+      faultOf(() => unseal(key, sealed.subarray(1), OWNER)),
+      faultOf(() => unseal(key, sealed.subarray(0, 5), OWNER)),
+    ]
+    expect(new Set(faults.map(({ message }) => message)).size).toBe(1)
+    for (const fault of faults) {
+      expect([fault.name, fault.cause]).toEqual(['SealBroken', undefined])
+      const shown = inspect(fault, { depth: 10, showHidden: true })
+      const hidden = [
+        SECRET,
+        sealed.toString('hex'),
+        sealed.toString('base64'),
+        'M2/we_1',
+        key.export().toString('hex'),
+      ]
+      for (const text of hidden) expect(shown).not.toContain(text)
+    }
+  })
+})
