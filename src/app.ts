@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -46,6 +47,9 @@ import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 import { createSettlementReader } from './settlements/reader.ts'
+import { createCaller } from './webhooks/call.ts'
+import { createDeliveries } from './webhooks/deliveries.ts'
+import { createExpiries } from './webhooks/expiries.ts'
 import { startWorkers } from './workers.ts'
 
 export type Dependencies = {
@@ -58,6 +62,7 @@ export type Dependencies = {
     | 'sandbox'
     | 'trustProxy'
     | 'rateLimitPerMinute'
+    | 'webhooks'
     | 'warnings'
   >
   db: Database
@@ -94,7 +99,16 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     { log, onCall: metrics.acquirerCall, limits: limits.acquirers },
   )
   const { issuers } = acquirers
-  const workers = startWorkers({ intents, enquiries: createEnquiries(db), reports, issuers, log, now, limits })
+  const { sealingKey, allowedNetworks } = config.webhooks
+  const webhooks = {
+    deliveries: createDeliveries(db, randomUUID()),
+    expiries: createExpiries(db),
+    call: createCaller({ allowedNetworks, limits: limits.webhooks, now }),
+    sealingKey,
+    metrics: metrics.webhooks,
+  }
+  const enquiries = createEnquiries(db)
+  const workers = startWorkers({ intents, enquiries, reports, issuers, webhooks, log, now, limits })
   const requestLog = createRequestLog(log, metrics)
   const errorHandling = {
     log,

@@ -191,8 +191,10 @@ function databaseConfig(variables: z.output<typeof DatabaseVariables>) {
     databaseMigrateUrl: variables.DATABASE_MIGRATE_URL ?? variables.DATABASE_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
     setu: setuSettings(variables),
-    webhookSealingKey: variables.WEBHOOK_SEALING_KEY,
-    webhookAllowedNetworks: variables.WEBHOOK_ALLOWED_NETWORKS,
+    webhooks: {
+      sealingKey: variables.WEBHOOK_SEALING_KEY,
+      allowedNetworks: variables.WEBHOOK_ALLOWED_NETWORKS,
+    },
   })
 }
 

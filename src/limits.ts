@@ -202,7 +202,7 @@ export const LIMITS = {
     enquiryPauseMs: 60_000,
   },
 
-  /** Calls of addresses that merchants choose: webhooks and return calls. */
+  /** Webhooks and return calls: calls of addresses that merchants choose. */
   webhooks: {
     /** Longest time for all of a call: name, connection and answer. */
     answerMs: 15_000,
@@ -220,6 +220,27 @@ export const LIMITS = {
     interimAnswers: 10,
     /** Longest Retry-After that is believed: a day. */
     retryAfterSeconds: 24 * 60 * 60,
+    /** How often deliveries that are due are looked for. The first attempt has to come within 2 s of the change. */
+    lookIntervalMs: 1_000,
+    /** Calls under way to one endpoint, over all instances. */
+    callsOfEndpoint: 4,
+    /** Endpoints that one instance delivers to at once: with the calls of each at most 1,000 connections. */
+    endpointsAtOnce: 250,
+    /** Deliveries to one endpoint that are read together. */
+    readAtOnce: 100,
+    /**
+     * How long an endpoint stays with an instance that no longer settles anything, since it was killed: longer than two
+     * calls, or a second instance would begin while the first one still waits for answers.
+     */
+    leaseMs: 40_000,
+    /** After this time without one success an endpoint is switched off. */
+    failingMs: 5 * 24 * 60 * 60 * 1000,
+    /** How often orders of some minutes ago are looked at, to write down those that are still open. */
+    sweepIntervalMs: 20_000,
+    /** Expired orders that one statement tells of. */
+    expiriesAtOnce: 500,
+    /** Longest wait of a stopping instance for calls under way: their receivers get them again from another one. */
+    stopMs: 2_000,
   },
 
   /** Signed notifications that could not be read. */

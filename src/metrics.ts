@@ -81,6 +81,27 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     help: 'Acquirers that can tell this service of payments; with 0 every order stays unpaid',
     registers,
   })
+  const deliveries = new Counter({
+    name: 'webhook_deliveries_total',
+    help: 'Calls of merchants: webhooks and return calls by outcome; a refused address is one inside a network of ours',
+    labelNames: ['kind', 'outcome'],
+    registers,
+  })
+  for (const kind of ['webhook', 'return call'] as const) {
+    for (const outcome of ['delivered', 'failed', 'refused address'] as const) deliveries.inc({ kind, outcome }, 0)
+  }
+  const oldestDue = new Gauge({
+    name: 'webhook_oldest_due_seconds',
+    help: 'For how long the oldest delivery has been due, of endpoints that are not switched off; 0 when none is',
+    registers,
+  })
+  const switchedOff = new Counter({
+    name: 'webhook_endpoints_switched_off_total',
+    help: 'Webhooks that the service has switched off, by reason',
+    labelNames: ['reason'],
+    registers,
+  })
+  for (const reason of ['answered 410', 'failed for 5 days']) switchedOff.inc({ reason }, 0)
   new Gauge({
     name: 'database_pool_connections',
     help: 'Connections by pool and state; waiting are requests without one',
@@ -120,6 +141,17 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     },
     acquirersConfigured(count: number) {
       acquirers.set(count)
+    },
+    webhooks: {
+      delivery(kind: 'webhook' | 'return call', outcome: 'delivered' | 'failed' | 'refused address') {
+        deliveries.inc({ kind, outcome })
+      },
+      oldestDue(seconds: number) {
+        oldestDue.set(seconds)
+      },
+      endpointSwitchedOff(reason: string) {
+        switchedOff.inc({ reason })
+      },
     },
     insertBatch(rows: number, stored: number) {
       batchRows.observe(rows)

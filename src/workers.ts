@@ -6,6 +6,7 @@ import type { Limits } from './limits.ts'
 import type { Enquiries } from './payments/enquiries.ts'
 import type { Intents } from './payments/intents.ts'
 import type { Reports } from './payments/reports.ts'
+import { startDeliveries } from './webhooks/deliver.ts'
 
 /** What runs without a request, until `stop`. */
 export function startWorkers({
@@ -13,6 +14,7 @@ export function startWorkers({
   enquiries,
   reports,
   issuers,
+  webhooks,
   log,
   now,
   limits,
@@ -21,6 +23,7 @@ export function startWorkers({
   enquiries: Enquiries
   reports: Reports
   issuers: ReadonlyMap<string, Issuer>
+  webhooks: Pick<Parameters<typeof startDeliveries>[0], 'deliveries' | 'expiries' | 'call' | 'sealingKey' | 'metrics'>
   log: Logger
   now: () => Date
   limits: Limits
@@ -32,11 +35,12 @@ export function startWorkers({
     onError: (error) => log.warn({ error: (error as Error).message }, 'open pages were not looked up'),
   })
   const asking = startEnquiries({ enquiries, issuers, reports, log, now, limits: limits.acquirers })
+  const delivering = startDeliveries({ ...webhooks, log, now, limits: limits.webhooks })
   return {
     watch,
     async stop() {
       watch.close()
-      await asking.stop()
+      await Promise.all([asking.stop(), delivering.stop()])
     },
   }
 }

@@ -11,6 +11,7 @@ import { migrateCommands } from './migrate.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
 import { settlementCommands } from './settlements.ts'
+import { webhookCommands } from './webhooks.ts'
 
 const COMMANDS: readonly Command[] = [
   ...migrateCommands,
@@ -19,6 +20,7 @@ const COMMANDS: readonly Command[] = [
   ...keyCommands,
   ...settlementCommands,
   ...paymentCommands,
+  ...webhookCommands,
 ]
 
 /** A busy database may take seconds to accept a connection. A payment cannot wait that long; an operator can. */

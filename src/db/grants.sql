@@ -4,11 +4,19 @@
 revoke all on all tables in schema public from upi_service;
 
 grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
--- What becomes of an order, and nothing else of it: neither its amount nor its payee. expires_at is for the sandbox, which
+-- What becomes of an order, how often its merchant was told, and nothing else of it: neither its amount nor its payee. expires_at is for the sandbox, which
 -- can end the time to pay; whoever may set the status gains nothing by it. The right to update a column is also what
 -- `for no key update` asks for.
-grant select, insert, update (status, utr, expires_at) on payment_intents to upi_service;
+grant select, insert, update (status, utr, expires_at, event_sequence) on payment_intents to upi_service;
 -- The count of enquiries; the link and whose it is stay as the acquirer gave them.
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions to upi_service;
+-- Who delivers to an endpoint, and that it is switched off; where it is and its secret stay as the operator set them.
+grant select, update (disabled_at, disabled_reason, failing_since, leased_by, leased_until)
+  on webhook_endpoints to upi_service;
+-- How far a delivery is; what it tells stays as it was written.
+grant select, insert, update (attempts, due_at, delivered_at, attempted_at, outcome, answer)
+  on webhook_deliveries to upi_service;
+grant select, insert, delete on webhook_expiries to upi_service;
+grant select, update on webhook_expiry_sweep to upi_service;

@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/pool.ts'
 import { LIMITS } from '../limits.ts'
+import { deliveriesOf } from './events.ts'
 import { batchInserts } from './insert-batches.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
 import { givenUpUntil, type Status } from './outcome.ts'
@@ -131,7 +132,7 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
       const { rows } = await db.query<IssuedRow>(
         `with cancelled as (
            update payment_intents
-              set status = 'CANCELLED'
+              set status = 'CANCELLED', event_sequence = event_sequence + 1
             where mid = $1
               and order_id = (select order_id
                                 from payment_intents
@@ -140,7 +141,8 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
                                limit 1)
               and status in ('PENDING', 'FAIL', 'REJECT')
               and expires_at > $3
-           returning mid, order_id
+           returning mid, order_id, event_sequence, 'FAIL' as txn_status, null as utr, $4::timestamptz as occurred_at
+         ), told as (${deliveriesOf('cancelled', 'payment.cancelled')}
          ), change as (
            insert into payment_changes (mid, order_id, status, reason, changed_at)
            select mid, order_id, 'CANCELLED', 'merchant', $4 from cancelled

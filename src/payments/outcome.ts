@@ -76,7 +76,7 @@ export function judge(intent: ReportedIntent, report: Report, now: Date): Verdic
 export const STORING_LIMIT_MS = 15_000
 
 /** How long after expiry the bank may still tell of a payment before we call it failed. */
-const EXPIRY_GRACE_MINUTES = 10
+export const EXPIRY_GRACE_MINUTES = 10
 
 /** Whether the time in which the bank usually reports is over. */
 export function isGivenUp(expiresAt: Date, now: Date): boolean {

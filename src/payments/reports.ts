@@ -3,6 +3,7 @@ import { fewAtOnce, limitUnderWay } from '../db/few-at-once.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
+import { deliveriesOf } from './events.ts'
 import type { Intent } from './intent.ts'
 import type { Contradiction, ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
 
@@ -188,11 +189,12 @@ function reportsIn(
                   as s (mid, order_id, utr, paid_at, amount, late)
          ), paid as (
            update payment_intents i
-              set status = 'SUCCESS', utr = s.utr
+              set status = 'SUCCESS', utr = s.utr, event_sequence = i.event_sequence + 1
              from success s
             where i.mid = s.mid and i.order_id = s.order_id
               and i.status <> 'SUCCESS' and (i.status <> 'CANCELLED' or s.late)
-           returning s.*
+           returning s.*, i.event_sequence, 'SUCCESS' as txn_status, $10::timestamptz as occurred_at
+         ), told as (${deliveriesOf('paid', 'payment.succeeded')}
          ), change as (
            insert into payment_changes (mid, order_id, status, utr, paid_at, reason, told_by, note, changed_at)
            select mid, order_id, 'SUCCESS', utr, paid_at, $7, $8, $9, $10 from paid
@@ -245,10 +247,12 @@ function reportsIn(
            returning mid, order_id
          ), changed as (
            update payment_intents i
-              set status = a.status
+              set status = a.status, event_sequence = i.event_sequence + 1
              from added n
              join attempt a on a.mid = n.mid and a.order_id = n.order_id
             where i.mid = n.mid and i.order_id = n.order_id and not a.over
+           returning a.mid, a.order_id, a.utr, i.event_sequence, 'PENDING' as txn_status, $9::timestamptz as occurred_at
+         ), told as (${deliveriesOf('changed', 'payment.attempt_failed')}
          )
          select order_id as "orderId", exists (select from added n where n.order_id = i.order_id) as "isNew"
            from intent i`,

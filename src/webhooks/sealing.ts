@@ -24,6 +24,9 @@ export function seal(key: KeyObject, secret: string, owner: string): Buffer {
   return Buffer.concat([nonce, cipher.getAuthTag(), ciphertext])
 }
 
+/** The owner of an endpoint's secrets. */
+export const ownerOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
+
 /** Throws SealBroken when `key` or `owner` is not the one it was sealed with, or a byte was changed. */
 export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): string {
   const nonce = sealed.subarray(0, NONCE_BYTES)

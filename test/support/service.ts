@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import { afterAll, afterEach, expect } from 'vitest'
 import type { SetuSettings } from '../../src/acquirer/setu.ts'
 import { buildApp } from '../../src/app.ts'
+import type { Config } from '../../src/config.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { LIMITS, type Limits } from '../../src/limits.ts'
 import { createMetrics } from '../../src/metrics.ts'
@@ -31,6 +32,8 @@ export type TestService = {
   /** What Prometheus would read. */
   metrics: () => Promise<string>
 }
+
+type WebhookSettings = Config['webhooks']
 
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
@@ -82,6 +85,7 @@ export async function startService(
     sandbox?: boolean
     acquirerSecrets?: string[]
     setu?: SetuSettings
+    webhooks?: WebhookSettings
     rateLimitPerMinute?: number
     trustProxy?: string
     publicUrl?: string
@@ -112,6 +116,7 @@ export async function startService(
     intentExpiryMinutes: options.expiryMinutes ?? 15,
     acquirerSecrets: options.acquirerSecrets ?? ACQUIRER_SECRETS,
     setu: options.setu,
+    webhooks: options.webhooks ?? { sealingKey: undefined, allowedNetworks: [] },
     sandbox: options.sandbox ?? false,
     trustProxy: options.trustProxy ?? (false as const),
     rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,

@@ -1,0 +1,233 @@
+import { type KeyObject, randomBytes } from 'node:crypto'
+import * as z from 'zod'
+import { errorText, identifier, text } from '../fields.ts'
+import { MOMENT_RULE, readMoment } from '../ist.ts'
+import { LIMITS } from '../limits.ts'
+import { isOrderId } from '../payments/intent.ts'
+import { createCaller, faultOfUrl } from '../webhooks/call.ts'
+import { createEndpoints, type DeliveryName, type DeliveryRecord, type Endpoint } from '../webhooks/endpoints.ts'
+import { createExpiries } from '../webhooks/expiries.ts'
+import { ownerOf, seal, unseal } from '../webhooks/sealing.ts'
+import { newSigningSecret, signatureHeaders } from '../webhooks/signature.ts'
+import { CommandFault, type Context, command, type Output } from './command.ts'
+import { record, table } from './output.ts'
+
+const HOUR_MS = 60 * 60_000
+/** For how long an earlier secret signs too: a merchant's servers may learn of the new one on different days. */
+const ROTATION_MS = 24 * HOUR_MS
+const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
+const URL_RULE = 'must be a URL of at most 2048 characters'
+const HTTPS_RULE = 'must be an https URL: http is only for addresses in WEBHOOK_ALLOWED_NETWORKS'
+
+const url = z
+  .string(errorText(URL_RULE))
+  .max(2_048, URL_RULE)
+  .superRefine((address, context) => {
+    const fault = faultOfUrl(address)
+    if (fault) context.addIssue(fault)
+  })
+
+const endpoint = z.string(errorText('must be the id of a webhook, ep_…'))
+
+const moment = z
+  .string()
+  .transform(readMoment)
+  .refine((text) => text !== undefined, MOMENT_RULE)
+  .transform((text) => new Date(text as string))
+
+const DELIVERY_RULE = 'must be the id of a delivery, as ops webhooks deliveries shows it'
+const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
+  const [endpointId = '', orderId = '', sequence = '', ...rest] = id.split('.')
+  if (rest.length === 0 && isOrderId(orderId) && /^[1-9]\d{0,3}$/.test(sequence)) {
+    return { endpointId, orderId, sequence: Number(sequence) }
+  }
+  context.addIssue(DELIVERY_RULE)
+  return z.NEVER
+})
+
+export const webhookCommands = [
+  command({
+    name: 'webhooks add',
+    usage: '--mid M1 --url https://shop.example/hook [--label text]',
+    schema: z.object({ mid: identifier, url, label: text(100).optional() }),
+    async run({ mid, url, label }, { config, db, now }) {
+      const { sealingKey, allowedNetworks } = config.webhooks
+      if (url.startsWith('http:') && allowedNetworks.length === 0) throw new CommandFault(`--url ${HTTPS_RULE}`)
+      const endpointId = `ep_${randomBytes(8).toString('hex')}`
+      const secret = newSigningSecret()
+      const sealed = seal(keyOrFault(sealingKey), secret, ownerOf({ mid, endpointId }))
+      const added = await createEndpoints(db).add({ mid, endpointId, url, label, secret: sealed }, now)
+      if (!added) throw new CommandFault(`mid ${mid} is unknown`)
+      await createExpiries(db).watch(mid, now)
+      return shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
+    },
+  }),
+
+  command({
+    name: 'webhooks list',
+    usage: '[--mid M1]',
+    schema: z.object({ mid: identifier.optional() }),
+    async run({ mid }, { db, now }) {
+      const endpoints = (await createEndpoints(db).list({ mid })).map((one) => shown(one, now))
+      const columns = ['id', 'mid', 'url', 'label', 'state', 'waiting', 'behindSeconds', 'createdAt'] as const
+      return { json: endpoints, text: table(columns, endpoints, 'no webhooks') }
+    },
+  }),
+
+  command({
+    name: 'webhooks disable',
+    usage: '--endpoint ID',
+    schema: z.object({ endpoint }),
+    async run({ endpoint }, { db, now }) {
+      const endpoints = createEndpoints(db)
+      await endpoints.disable((await known(endpoint, db)).endpointId, now)
+      return show(await known(endpoint, db), now)
+    },
+  }),
+
+  command({
+    name: 'webhooks enable',
+    usage: '--endpoint ID',
+    schema: z.object({ endpoint }),
+    async run({ endpoint }, { db, now }) {
+      const { mid, endpointId } = await known(endpoint, db)
+      await createEndpoints(db).enable(endpointId)
+      await createExpiries(db).watch(mid, now)
+      return show(await known(endpoint, db), now)
+    },
+  }),
+
+  command({
+    name: 'webhooks rotate-secret',
+    usage: '--endpoint ID',
+    schema: z.object({ endpoint }),
+    async run({ endpoint }, { config, db, now }) {
+      const { mid, endpointId, url, label } = await known(endpoint, db)
+      const secret = newSigningSecret()
+      const sealed = seal(keyOrFault(config.webhooks.sealingKey), secret, ownerOf({ mid, endpointId }))
+      await createEndpoints(db).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
+      return shownOnce({ id: endpointId, mid, url, label, secret })
+    },
+  }),
+
+  command({
+    name: 'webhooks ping',
+    usage: '--endpoint ID',
+    schema: z.object({ endpoint }),
+    async run({ endpoint }, { config, db, now }) {
+      const { mid, endpointId, url } = await known(endpoint, db)
+      const { sealingKey, allowedNetworks } = config.webhooks
+      const key = keyOrFault(sealingKey)
+      const sealed = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
+      const secrets = sealed.map((one) => unseal(key, one, ownerOf({ mid, endpointId })))
+      const id = `msg_ping_${randomBytes(8).toString('hex')}`
+      const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
+      const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, sentAt: now, body, secrets }) }
+      const call = createCaller({ allowedNetworks, limits: LIMITS.webhooks, now: () => new Date() })
+      const result = await call({ method: 'POST', url, headers, body, plainHttp: false })
+      const outcome = 'failure' in result ? result.failure : String(result.status)
+      if ('failure' in result || result.status < 200 || result.status > 299) {
+        throw new CommandFault(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)
+      }
+      return { json: { id: endpointId, outcome, answer: result.text }, text: `${url} took it: ${outcome}` }
+    },
+  }),
+
+  command({
+    name: 'webhooks deliveries',
+    usage: '--mid M1 [--failed] [--since TIME]',
+    schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: moment.optional() }),
+    async run({ mid, failed, since }, { db, now }) {
+      const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
+      const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
+      const columns = [
+        'id',
+        'order_id',
+        'type',
+        'occurredAt',
+        'state',
+        'attempts',
+        'dueAt',
+        'outcome',
+        'answer',
+      ] as const
+      return {
+        json: deliveries,
+        text: table(
+          columns,
+          deliveries,
+          `no ${failed ? 'undelivered events' : 'deliveries'} since ${from.toISOString()}`,
+        ),
+      }
+    },
+  }),
+
+  command({
+    name: 'webhooks resend',
+    usage: '(--delivery ID | --mid M1 --since TIME [--until TIME])',
+    schema: z
+      .object({
+        delivery: delivery.optional(),
+        mid: identifier.optional(),
+        since: moment.optional(),
+        until: moment.optional(),
+      })
+      .refine(
+        ({ delivery, mid, since, until }) =>
+          delivery ? !mid && !since && !until : mid !== undefined && since !== undefined,
+        'give --delivery, or --mid and --since',
+      ),
+    async run({ delivery, mid = '', since, until }, { db, now }) {
+      const endpoints = createEndpoints(db)
+      const resent = delivery
+        ? Number(await endpoints.resend(delivery, now))
+        : await endpoints.resendAll(mid, since as Date, until ?? now, now)
+      if (delivery && resent === 0) throw new CommandFault('there is no such delivery')
+      return {
+        json: { resent },
+        text: `${resent} ${resent === 1 ? 'delivery is' : 'deliveries are'} sent again from now on`,
+      }
+    },
+  }),
+]
+
+function keyOrFault(key: KeyObject | undefined): KeyObject {
+  if (key) return key
+  throw new CommandFault(
+    'set WEBHOOK_SEALING_KEY, here and for the service: secrets are kept sealed by it; make one with "openssl rand -base64 32"',
+  )
+}
+
+async function known(endpointId: string, db: Context['db']): Promise<Endpoint> {
+  const [found] = await createEndpoints(db).list({ endpointId })
+  if (!found) throw new CommandFault(`there is no webhook ${endpointId}: see ops webhooks list`)
+  return found
+}
+
+type ShownOnce = { id: string; mid: string; url: string; label: string | null; secret: string }
+
+const shownOnce = (endpoint: ShownOnce): Output => ({
+  json: endpoint,
+  text: `${record(endpoint)}\nGive the secret to the merchant now: it is shown this once.`,
+})
+
+const show = (endpoint: Endpoint, now: Date): Output => ({
+  json: shown(endpoint, now),
+  text: record(shown(endpoint, now)),
+})
+
+function shown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: Endpoint, now: Date) {
+  const { mid, url, label, createdAt, disabledAt, waiting } = endpoint
+  const state = disabledReason ? `off: ${disabledReason}` : failingSince ? 'failing' : 'on'
+  const behindMs = dueSince ? now.getTime() - dueSince.getTime() : 0
+  const behindSeconds = Math.max(0, Math.round(behindMs / 1000))
+  return { id: endpointId, mid, url, label, state, waiting, behindSeconds, failingSince, disabledAt, createdAt }
+}
+
+function describeDelivery({ endpointId, orderId, sequence, merchantOrderId, ...delivery }: DeliveryRecord) {
+  const { mid, type, occurredAt, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer } = delivery
+  const state = deliveredAt ? 'delivered' : dueAt ? 'waiting' : 'given up'
+  const id = `${endpointId}.${orderId}.${sequence}`
+  const order = { mid, orderId, order_id: merchantOrderId }
+  return { id, ...order, sequence, type, occurredAt, state, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer }
+}

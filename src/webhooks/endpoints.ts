@@ -1,0 +1,179 @@
+import type { Queryable } from '../db/pool.ts'
+import type { EndpointName } from './deliveries.ts'
+import type { PaymentEvent } from './message.ts'
+
+/** Where a merchant is told, as the operator sees it: without its secrets. */
+export type Endpoint = EndpointName & {
+  url: string
+  label: string | null
+  createdAt: Date
+  disabledAt: Date | null
+  disabledReason: string | null
+  failingSince: Date | null
+  /** Deliveries that wait, and since when the longest one is due. */
+  waiting: number
+  dueSince: Date | null
+}
+
+/** A delivery as the operator sees it. */
+export type DeliveryRecord = EndpointName &
+  Pick<PaymentEvent, 'orderId' | 'merchantOrderId' | 'sequence' | 'type' | 'occurredAt'> & {
+    attempts: number
+    dueAt: Date | null
+    deliveredAt: Date | null
+    attemptedAt: Date | null
+    outcome: string | null
+    answer: string | null
+  }
+
+/** The name of a delivery in commands. */
+export type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequence'>
+
+/** A return call is one endpoint of its merchant. */
+const RETURN_CALL = 'return-call'
+
+/** What the operator does with endpoints and deliveries. Secrets come and go sealed. */
+export function createEndpoints(db: Queryable) {
+  return {
+    /** False when the mid is unknown. */
+    async add(
+      {
+        mid,
+        endpointId,
+        url,
+        label,
+        secret,
+      }: EndpointName & { url: string; label?: string | undefined; secret: Buffer },
+      now: Date,
+    ): Promise<boolean> {
+      const { rows } = await db.query(
+        `insert into webhook_endpoints (mid, endpoint_id, kind, url, label, secret, created_at)
+         select mid, $2, 'webhook', $3, $4, $5, $6 from merchants where mid = $1
+         returning endpoint_id`,
+        [mid, endpointId, url, label, secret, now],
+      )
+      return rows.length === 1
+    },
+
+    /** All webhooks, or those of one merchant, oldest first. */
+    async list({ mid, endpointId }: { mid?: string | undefined; endpointId?: string } = {}): Promise<Endpoint[]> {
+      const { rows } = await db.query<Endpoint>(
+        `select e.mid, e.endpoint_id as "endpointId", e.url, e.label, e.created_at as "createdAt", e.disabled_at as "disabledAt",
+                e.disabled_reason as "disabledReason", e.failing_since as "failingSince", d.waiting, d.due_since as "dueSince"
+           from webhook_endpoints e
+          cross join lateral (
+            select count(*)::integer as waiting, min(due_at) as due_since
+              from webhook_deliveries
+             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null) d
+          where e.kind = 'webhook' and ($1::text is null or e.mid = $1) and ($2::text is null or e.endpoint_id = $2)
+          order by e.created_at, e.endpoint_id`,
+        [mid, endpointId],
+      )
+      return rows
+    },
+
+    /** Tells the endpoint nothing more until it is enabled. A repeat keeps the first moment. Undefined when unknown. */
+    async disable(endpointId: string, now: Date): Promise<EndpointName | undefined> {
+      const { rows } = await db.query<EndpointName>(
+        `update webhook_endpoints
+            set disabled_at = coalesce(disabled_at, $2), disabled_reason = coalesce(disabled_reason, 'operator')
+          where endpoint_id = $1 and kind = 'webhook'
+         returning ${NAME}`,
+        [endpointId, now],
+      )
+      return rows[0]
+    },
+
+    /** What waited for it is delivered from now on. Undefined when unknown. */
+    async enable(endpointId: string): Promise<EndpointName | undefined> {
+      const { rows } = await db.query<EndpointName>(
+        `update webhook_endpoints set disabled_at = null, disabled_reason = null, failing_since = null
+          where endpoint_id = $1 and kind = 'webhook'
+         returning ${NAME}`,
+        [endpointId],
+      )
+      return rows[0]
+    },
+
+    /** Signs with `secret` from now on, and with the one before until `earlierUntil`. Undefined when unknown. */
+    async rotateSecret({ mid, endpointId }: EndpointName, secret: Buffer, earlierUntil: Date): Promise<void> {
+      await db.query(
+        `update webhook_endpoints
+            set earlier_secret = secret, earlier_secret_until = $4, secret = $3
+          where mid = $1 and endpoint_id = $2`,
+        [mid, endpointId, secret, earlierUntil],
+      )
+    },
+
+    /** The sealed secrets that sign at `now`. */
+    async secretsOf({ mid, endpointId }: EndpointName, now: Date): Promise<Buffer[]> {
+      const { rows } = await db.query<{ secrets: Buffer[] }>(
+        `select array_remove(array[secret, case when earlier_secret_until > $3 then earlier_secret end], null) as secrets
+           from webhook_endpoints
+          where mid = $1 and endpoint_id = $2`,
+        [mid, endpointId, now],
+      )
+      return rows[0]?.secrets ?? []
+    },
+
+    /** Switches the return call of a merchant on or off. */
+    async setReturnCall(mid: string, on: boolean, now: Date): Promise<void> {
+      await db.query(
+        `insert into webhook_endpoints (mid, endpoint_id, kind, created_at, disabled_at, disabled_reason)
+         values ($1, '${RETURN_CALL}', 'return call', $2, $3, $4)
+         on conflict (mid, endpoint_id)
+           do update set disabled_at = excluded.disabled_at, disabled_reason = excluded.disabled_reason`,
+        [mid, now, on ? null : now, on ? null : 'operator'],
+      )
+    },
+
+    /** Deliveries of events since a moment, oldest first: all, or only those that have not arrived. */
+    async deliveries(mid: string, { failed, since }: { failed: boolean; since: Date }): Promise<DeliveryRecord[]> {
+      const { rows } = await db.query<DeliveryRecord>(
+        `select d.mid, d.endpoint_id as "endpointId", d.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
+                d.sequence, d.type, d.occurred_at as "occurredAt", d.attempts, d.due_at as "dueAt",
+                d.delivered_at as "deliveredAt", d.attempted_at as "attemptedAt", d.outcome, d.answer
+           from webhook_deliveries d
+           join payment_intents i on i.mid = d.mid and i.order_id = d.order_id
+          where d.mid = $1 and d.occurred_at >= $2 and (not $3 or d.delivered_at is null)
+          order by d.occurred_at, d.order_id, d.sequence, d.endpoint_id`,
+        [mid, since, failed],
+      )
+      return rows
+    },
+
+    /** Delivers one again, from the beginning of the schedule. False when there is none of this name. */
+    async resend({ endpointId, orderId, sequence }: DeliveryName, now: Date): Promise<boolean> {
+      const { rows } = await db.query(
+        `update webhook_deliveries
+            set attempts = 0, due_at = $4, delivered_at = null
+          where mid = (select mid from webhook_endpoints where endpoint_id = $1 limit 1)
+            and endpoint_id = $1 and order_id = $2 and sequence = $3
+         returning order_id`,
+        [endpointId, orderId, sequence, now],
+      )
+      return rows.length === 1
+    },
+
+    /** Delivers again all webhooks of events from `since` until before `until`. Returns how many. */
+    async resendAll(mid: string, since: Date, until: Date, now: Date): Promise<number> {
+      const { rows } = await db.query<{ resent: number }>(
+        `with resent as (
+           update webhook_deliveries d
+              set attempts = 0, due_at = $4, delivered_at = null
+             from webhook_endpoints e
+            where d.mid = $1 and e.mid = $1 and e.endpoint_id = d.endpoint_id and e.kind = 'webhook'
+              and d.occurred_at >= $2 and d.occurred_at < $3
+           returning 1
+         )
+         select count(*)::integer as resent from resent`,
+        [mid, since, until, now],
+      )
+      return rows[0]?.resent ?? 0
+    },
+  }
+}
+
+export type Endpoints = ReturnType<typeof createEndpoints>
+
+const NAME = 'mid, endpoint_id as "endpointId"'

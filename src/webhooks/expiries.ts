@@ -1,0 +1,107 @@
+import type { Queryable } from '../db/pool.ts'
+import { deliveriesOf } from '../payments/events.ts'
+import { EXPIRY_GRACE_MINUTES, givenUpUntil } from '../payments/outcome.ts'
+
+/** The longest time to pay that an operator can set. */
+const LONGEST_EXPIRY_MINUTES = 24 * 60
+/** The shortest is a minute, and the grace comes after it: no order is final sooner after it was made. */
+const LOOKED_AT_AFTER_MINUTES = EXPIRY_GRACE_MINUTES - 1
+/** Of orders made within this time, one statement looks at all: after an outage there may be a day's. */
+const SWEEP_MINUTES = 15
+
+/**
+ * Writes payment.expired when the answer of checkPaymentStatus becomes final for an unpaid order of a merchant with a webhook.
+ * Such orders are found by their orderIds, which begin with their time: the table of intents needs no index for it, and
+ * creating an intent costs no more. By then most orders are paid, and only the others are written down.
+ */
+export function createExpiries(db: Queryable) {
+  return {
+    /** Writes down open orders that were made some minutes ago. Returns whether there are more. */
+    async sweep(now: Date): Promise<boolean> {
+      const until = minutesBefore(now, LOOKED_AT_AFTER_MINUTES)
+      const { rows } = await db.query<{ more: boolean }>(
+        `with sweep as (
+           select greatest(swept_until, $1) as since, least($2, greatest(swept_until, $1) + $3 * interval '1 minute') as until
+             from webhook_expiry_sweep
+            where swept_until < $2
+              for update skip locked
+         ), found as (
+           insert into webhook_expiries (mid, order_id, final_at)
+           select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
+             from sweep s
+            cross join (select mid, min(created_at) as since
+                          from webhook_endpoints
+                         where kind = 'webhook' and disabled_at is null
+                         group by mid) e
+            -- Kept apart by "offset 0", so that each merchant is one look-up in the index, whatever the planner expects.
+            cross join lateral (
+              select mid, order_id, status, expires_at
+                from payment_intents
+               where mid = e.mid and order_id >= ${orderIdsFrom('s.since')} and order_id < ${orderIdsFrom('s.until')}
+              offset 0) i
+            where ${IS_OPEN} and i.expires_at + $4 * interval '1 minute' > e.since
+           on conflict do nothing
+         )
+         update webhook_expiry_sweep w
+            set swept_until = s.until
+           from sweep s
+         returning s.until < $2 as more`,
+        [minutesBefore(now, LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES), until, SWEEP_MINUTES, EXPIRY_GRACE_MINUTES],
+      )
+      return rows[0]?.more ?? false
+    },
+
+    /** Writes the events of up to `limit` orders that are final by now. Returns how many were looked at. */
+    async tell(limit: number, now: Date): Promise<number> {
+      const { rows } = await db.query<{ looked: number }>(
+        `with due as (
+           delete from webhook_expiries
+            where (mid, order_id) in (select mid, order_id
+                                        from webhook_expiries
+                                       where final_at <= $1
+                                       order by final_at
+                                       limit $2
+                                         for update skip locked)
+           returning mid, order_id, final_at
+         ), expired as (
+           update payment_intents i
+              set event_sequence = i.event_sequence + 1
+             from due d
+            where i.mid = d.mid and i.order_id = d.order_id and ${IS_OPEN}
+           returning i.mid, i.order_id, i.event_sequence, null as utr, d.final_at as occurred_at,
+                     case when i.status = 'REJECT' then 'REJECT' else 'FAIL' end as txn_status
+         ), told as (${deliveriesOf('expired', 'payment.expired')}
+         )
+         select count(*)::integer as looked from due`,
+        [now, limit],
+      )
+      return rows[0]?.looked ?? 0
+    },
+
+    /** Writes down the orders of `mid` that are open now, which the sweep has passed: it has a webhook from now on. */
+    async watch(mid: string, now: Date): Promise<void> {
+      await db.query(
+        `insert into webhook_expiries (mid, order_id, final_at)
+         select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
+           from payment_intents i
+          where i.mid = $1 and i.order_id >= ${orderIdsFrom('$2::timestamptz')} and ${IS_OPEN} and i.expires_at > $3
+         on conflict do nothing`,
+        [
+          mid,
+          minutesBefore(now, LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES),
+          givenUpUntil(now),
+          EXPIRY_GRACE_MINUTES,
+        ],
+      )
+    },
+  }
+}
+
+export type Expiries = ReturnType<typeof createExpiries>
+
+const IS_OPEN = `i.status in ('PENDING', 'FAIL', 'REJECT')`
+
+/** orderIdsBegin of payments/intent.ts, in SQL. */
+const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
+
+const minutesBefore = (moment: Date, minutes: number) => new Date(moment.getTime() - minutes * 60_000)

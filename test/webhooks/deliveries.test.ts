@@ -1,0 +1,360 @@
+import { createSecretKey } from 'node:crypto'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createDeliveries } from '../../src/webhooks/deliveries.ts'
+import { createEndpoints } from '../../src/webhooks/endpoints.ts'
+import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
+import { newSigningSecret } from '../../src/webhooks/signature.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import {
+  CREATE,
+  form,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+import { until } from '../support/wait.ts'
+
+const SEALING_KEY = createSecretKey(Buffer.alloc(32, 7))
+const SCHEDULE_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
+const DAY_SECONDS = 86_400
+
+type Received = { path: string; method: string; headers: IncomingHttpHeaders; body: string; at: number }
+
+/** Receives what the service sends. `answer` decides what it gets back; the path says for which test it was. */
+async function startReceiver() {
+  const received: Received[] = []
+  const answers = new Map<string, (response: ServerResponse, count: number) => void>()
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (chunk) => {
+      body += chunk
+    })
+    request.on('end', () => {
+      const { url: path = '', method = '', headers } = request
+      received.push({ path, method, headers, body, at: performance.now() })
+      const answer = answers.get(path.split('?')[0] ?? '')
+      if (answer) answer(response, received.filter((one) => one.path === path).length)
+      else response.end('thanks')
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    answers,
+    to: (path: string) => received.filter((one) => one.path.split('?')[0] === path),
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+let service: TestService
+let receiver: Awaited<ReturnType<typeof startReceiver>>
+const webhooks = { sealingKey: SEALING_KEY, allowedNetworks: ['127.0.0.1/32'] }
+beforeAll(async () => {
+  receiver = await startReceiver()
+  service = await startService({ webhooks, limits: { webhooks: { lookIntervalMs: 20, answerMs: 1_500 } } })
+})
+afterAll(() => receiver.close())
+
+let mid: string
+let key: Key
+let path: string
+beforeEach(async () => {
+  ;({ mid, key } = await newMerchant(service.db))
+  path = `/${unique('hook')}`
+})
+
+async function addWebhook(of = mid, at = path): Promise<{ endpointId: string; secret: string }> {
+  const endpointId = unique('ep')
+  const secret = newSigningSecret()
+  const sealed = seal(SEALING_KEY, secret, ownerOf({ mid: of, endpointId }))
+  const added = await createEndpoints(service.db).add(
+    { mid: of, endpointId, url: `${receiver.url}${at}`, secret: sealed },
+    service.clock.now(),
+  )
+  expect(added).toBe(true)
+  return { endpointId, secret }
+}
+
+async function newOrder(fields: Record<string, string> = {}, of = { mid, key }): Promise<string> {
+  const created = await post(service.app, CREATE, form({ ...intentFields(of.mid), ...fields }), of.key)
+  expect(created.status).toBe(200)
+  return created.body.data.orderId
+}
+
+async function pay(orderId: string, changes = {}) {
+  expect((await notify(service, notification(orderId, changes))).status).toBe(200)
+}
+
+async function deliveryOf(orderId: string) {
+  const { rows } = await service.db.query(
+    `select attempts, due_at, delivered_at, outcome, answer from webhook_deliveries where order_id = $1`,
+    [orderId],
+  )
+  return rows[0]
+}
+
+const settled = (orderId: string, attempts = 1) =>
+  expect.poll(async () => (await deliveryOf(orderId)).attempts, { timeout: 5_000, interval: 20 }).toBe(attempts)
+
+async function stateOf(endpointId: string) {
+  const [endpoint] = await createEndpoints(service.db).list({ endpointId })
+  return endpoint
+}
+
+describe('a webhook', () => {
+  it('is what the library of the field verifies, with all that a shop needs and nothing of its customer', async () => {
+    const { secret } = await addWebhook()
+    const orderId = await newOrder({ order_id: 'ORDER-1', amount: '200', customer_email: 'asha@example.in' })
+    await pay(orderId, { UTR: '523504870405' })
+    await until('it was received', () => receiver.to(path).length === 1)
+    const [{ headers, body, method } = {} as Received] = receiver.to(path)
+    expect(method).toBe('POST')
+    expect(headers['content-type']).toBe('application/json')
+    // The library compares with its own clock; the clock of this service stands still.
+    const at = new Date(Number(headers['webhook-timestamp']) * 1000)
+    expect(at.getTime()).toBe(service.clock.now().getTime() - service.clock.now().getMilliseconds())
+    expect(new Webhook(secret).sign(String(headers['webhook-id']), at, body)).toBe(headers['webhook-signature'])
+    expect(JSON.parse(body)).toEqual({
+      type: 'payment.succeeded',
+      timestamp: service.clock.now().toISOString(),
+      data: {
+        mid,
+        orderId,
+        order_id: 'ORDER-1',
+        txnStatus: 'SUCCESS',
+        amount: '200',
+        UTR: '523504870405',
+        sequence: 1,
+      },
+    })
+    await settled(orderId)
+    expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200', answer: 'thanks' })
+  })
+
+  it('is repeated by the schedule with the same id and body, each time signed anew, and given up after the tenth', async () => {
+    await addWebhook()
+    receiver.answers.set(path, (response) => response.writeHead(500).end('broken\u0000 here'))
+    const orderId = await newOrder()
+    await pay(orderId)
+    for (const [index, seconds] of SCHEDULE_SECONDS.entries()) {
+      await settled(orderId, index + 1)
+      const { due_at, outcome, answer } = await deliveryOf(orderId)
+      expect([outcome, answer]).toEqual(['500', 'broken here'])
+      const pause = (due_at.getTime() - service.clock.now().getTime()) / 1000
+      expect(pause).toBeGreaterThanOrEqual(0.9 * seconds)
+      expect(pause).toBeLessThanOrEqual(1.1 * seconds)
+      service.clock.advance(1.1 * seconds)
+    }
+    await settled(orderId, 10)
+    expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, delivered_at: null })
+    const sent = receiver.to(path)
+    expect(sent).toHaveLength(10)
+    expect(new Set(sent.map(({ headers, body }) => `${headers['webhook-id']} ${body}`)).size).toBe(1)
+    expect(new Set(sent.map(({ headers }) => headers['webhook-signature'])).size).toBe(10)
+  })
+
+  it.each([
+    ['a redirect', 301, {}, 5],
+    ['another refusal', 404, {}, 5],
+    ['429 that asks for an hour', 429, { 'retry-after': '3600' }, 3_600],
+    ['503 that asks for a week, which is a day', 503, { 'retry-after': '604800' }, DAY_SECONDS],
+    ['503 that asks for a second', 503, { 'retry-after': '1' }, 5],
+  ])('is not delivered by %s', async (_, status, headers, seconds) => {
+    await addWebhook()
+    receiver.answers.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())
+    const orderId = await newOrder()
+    await pay(orderId)
+    await settled(orderId)
+    const { due_at, delivered_at } = await deliveryOf(orderId)
+    expect(delivered_at).toBeNull()
+    const pause = (due_at.getTime() - service.clock.now().getTime()) / 1000
+    expect(pause).toBeGreaterThanOrEqual(0.9 * seconds)
+    expect(pause).toBeLessThanOrEqual(1.1 * seconds)
+    expect(receiver.to('/')).toEqual([])
+  })
+
+  it('that is answered 410 is switched off, and what waited comes when it is enabled again', async () => {
+    const { endpointId } = await addWebhook()
+    receiver.answers.set(path, (response, count) => response.writeHead(count === 1 ? 410 : 200).end())
+    const orderId = await newOrder()
+    await pay(orderId)
+    await settled(orderId)
+    expect(await stateOf(endpointId)).toMatchObject({ disabledReason: 'answered 410' })
+    service.clock.advance(DAY_SECONDS)
+    expect(await createDeliveries(service.db, 'another').findDue(1_000, service.clock.now())).not.toContainEqual(
+      expect.objectContaining({ endpointId }),
+    )
+    await createEndpoints(service.db).enable(endpointId)
+    await settled(orderId, 2)
+    expect(await deliveryOf(orderId)).toMatchObject({ outcome: '200' })
+    expect(await service.metrics()).toContain('webhook_endpoints_switched_off_total{reason="answered 410"} 1')
+  })
+
+  it('that has failed for 5 days is switched off, unless one delivery succeeded meanwhile', async () => {
+    const { endpointId } = await addWebhook()
+    let broken = true
+    receiver.answers.set(path, (response) => response.writeHead(broken ? 500 : 200).end())
+    const attempt = async () => {
+      const orderId = await newOrder()
+      await pay(orderId)
+      await settled(orderId)
+    }
+    await attempt()
+    service.clock.advance(4 * DAY_SECONDS)
+    broken = false
+    await attempt()
+    broken = true
+    service.clock.advance(2 * DAY_SECONDS)
+    await attempt()
+    expect(await stateOf(endpointId)).toMatchObject({ disabledReason: null })
+    service.clock.advance(5 * DAY_SECONDS)
+    await attempt()
+    await expect.poll(async () => (await stateOf(endpointId))?.disabledReason).toBe('failed for 5 days')
+  })
+
+  it('of a slow endpoint delays no other one, and never has more than 4 calls under way', async () => {
+    await addWebhook()
+    const quick = await newMerchant(service.db)
+    await addWebhook(quick.mid, `${path}-quick`)
+    let underWay = 0
+    let most = 0
+    receiver.answers.set(path, (response) => {
+      most = Math.max(most, ++underWay)
+      response.on('close', () => underWay--)
+    })
+    for (let i = 0; i < 12; i++) await pay(await newOrder())
+    await until('it was received', () => underWay === 4)
+    const paid = await newOrder({}, quick)
+    await pay(paid)
+    await settled(paid)
+    // Those that waited are cut off after the longest wait, and the next ones begin.
+    await until('it was received', () => receiver.to(path).length === 12)
+    expect(most).toBe(4)
+  }, 40_000)
+
+  it('is signed by both secrets while a new one is handed out, and by the new one alone a day later', async () => {
+    const { endpointId, secret: earlier } = await addWebhook()
+    const secret = newSigningSecret()
+    const name = { mid, endpointId }
+    const aDayLater = new Date(service.clock.now().getTime() + DAY_SECONDS * 1000)
+    await createEndpoints(service.db).rotateSecret(name, seal(SEALING_KEY, secret, ownerOf(name)), aDayLater)
+    const signaturesOf = async () => {
+      const orderId = await newOrder()
+      await pay(orderId)
+      await settled(orderId)
+      const { headers, body } = receiver.to(path).at(-1) as Received
+      const at = new Date(Number(headers['webhook-timestamp']) * 1000)
+      const by = (one: string) => new Webhook(one).sign(String(headers['webhook-id']), at, body)
+      return { sent: headers['webhook-signature'], by }
+    }
+    const both = await signaturesOf()
+    expect(both.sent).toBe(`${both.by(secret)} ${both.by(earlier)}`)
+    service.clock.advance(DAY_SECONDS)
+    const one = await signaturesOf()
+    expect(one.sent).toBe(one.by(secret))
+  })
+
+  it('waits, with a line in the log, while its secret cannot be unsealed, and loses no attempt by it', async () => {
+    const endpointId = unique('ep')
+    const name = { mid, endpointId }
+    const sealed = seal(createSecretKey(Buffer.alloc(32, 8)), newSigningSecret(), ownerOf(name))
+    await createEndpoints(service.db).add(
+      { ...name, url: `${receiver.url}${path}`, secret: sealed },
+      service.clock.now(),
+    )
+    const orderId = await newOrder()
+    await pay(orderId)
+    await until('it was received', () =>
+      service.log.some((line) => line.includes(endpointId) && line.includes('WEBHOOK_SEALING_KEY')),
+    )
+    expect(await deliveryOf(orderId)).toMatchObject({ attempts: 0, delivered_at: null })
+    await createEndpoints(service.db).disable(endpointId, service.clock.now())
+  })
+
+  it('is sent again on demand, as it was', async () => {
+    const { endpointId } = await addWebhook()
+    const orderId = await newOrder()
+    await pay(orderId)
+    await settled(orderId)
+    const endpoints = createEndpoints(service.db)
+    expect(await endpoints.resend({ endpointId, orderId, sequence: 1 }, service.clock.now())).toBe(true)
+    await until('it was received', () => receiver.to(path).length === 2)
+    expect(await endpoints.resend({ endpointId, orderId, sequence: 2 }, service.clock.now())).toBe(false)
+    await settled(orderId)
+    const hour = new Date(service.clock.now().getTime() - 3_600_000)
+    const later = new Date(service.clock.now().getTime() + 1)
+    expect(await endpoints.resendAll(mid, hour, later, service.clock.now())).toBe(1)
+    await until('it was received', () => receiver.to(path).length === 3)
+    expect(new Set(receiver.to(path).map(({ headers, body }) => `${headers['webhook-id']} ${body}`)).size).toBe(1)
+  })
+})
+
+describe('a return call', () => {
+  const shop = () => `${receiver.url}${path}?order=7&key=a%20b`
+
+  it('is made to the redirect_url 10 s after the payment, as the customer’s browser would make it', async () => {
+    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    const orderId = await newOrder({ redirect_url: shop() })
+    await pay(orderId, { status: 'FAIL', UTR: '1' })
+    await pay(orderId)
+    service.clock.advance(9)
+    const due = await createDeliveries(service.db, 'another').findDue(1_000, service.clock.now())
+    expect(due).not.toContainEqual(expect.objectContaining({ mid }))
+    service.clock.advance(1)
+    await settled(orderId)
+    expect(receiver.to(path).map(({ method, path }) => [method, path])).toEqual([['GET', `${path}?order=7&key=a%20b`]])
+    expect(Object.keys(receiver.to(path)[0]?.headers ?? {}).filter((name) => name.startsWith('webhook'))).toEqual([])
+  })
+
+  it('is done with a redirect, which is not followed, and repeated after an error at most 10 times', async () => {
+    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    receiver.answers.set(path, (response, count) =>
+      response.writeHead(count === 1 ? 500 : 302, { location: `${receiver.url}/thanks` }).end(),
+    )
+    const orderId = await newOrder({ redirect_url: shop() })
+    await pay(orderId)
+    service.clock.advance(10)
+    await settled(orderId, 1)
+    service.clock.advance(6)
+    await settled(orderId, 2)
+    expect((await deliveryOf(orderId)).delivered_at).not.toBeNull()
+    expect(receiver.to('/thanks')).toEqual([])
+  })
+
+  it('is not made once it is switched off, nor for merchants who did not ask for it', async () => {
+    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    await createEndpoints(service.db).setReturnCall(mid, false, service.clock.now())
+    const orderId = await newOrder({ redirect_url: shop() })
+    await pay(orderId)
+    expect(await deliveryOf(orderId)).toBeUndefined()
+  })
+})
+
+describe('several instances share the deliveries', () => {
+  it('and one that was killed keeps an endpoint only until its lease ends', async () => {
+    const { endpointId } = await addWebhook()
+    const killed = createDeliveries(service.db, 'killed')
+    const now = service.clock.now()
+    expect(await killed.lease({ mid, endpointId }, new Date(now.getTime() + 40_000), now)).toMatchObject({ mid })
+    const orderId = await newOrder()
+    await pay(orderId)
+    const another = createDeliveries(service.db, 'another')
+    const find = async () =>
+      (await another.findDue(1_000, service.clock.now())).find((one) => one.endpointId === endpointId)
+    expect(await find()).toMatchObject({ elsewhere: true })
+    expect(await another.lease({ mid, endpointId }, now, now)).toBeUndefined()
+    service.clock.advance(40)
+    await settled(orderId)
+    expect(receiver.to(path)).toHaveLength(1)
+  })
+})

@@ -1,0 +1,211 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createEndpoints } from '../../src/webhooks/endpoints.ts'
+import { createExpiries } from '../../src/webhooks/expiries.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import {
+  CREATE,
+  form,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+
+const CANCEL = '/v1/payments/cancelPayment'
+const FINAL_AFTER_SECONDS = 25 * 60
+
+let service: TestService
+let mid: string
+let key: Key
+beforeAll(async () => {
+  // No instance delivers what is written here.
+  service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
+  ;({ mid, key } = await newMerchant(service.db))
+  await addWebhook(mid)
+})
+
+async function addWebhook(mid: string): Promise<string> {
+  const endpointId = unique('ep')
+  const endpoint = { mid, endpointId, url: 'https://shop.example/hook', secret: Buffer.from('sealed') }
+  expect(await createEndpoints(service.db).add(endpoint, service.clock.now())).toBe(true)
+  return endpointId
+}
+
+async function newOrder(of = { mid, key }, order_id = unique('O')): Promise<string> {
+  const created = await post(service.app, CREATE, form({ ...intentFields(of.mid), order_id }), of.key)
+  expect(created.status).toBe(200)
+  return created.body.data.orderId
+}
+
+async function eventsOf(orderId: string) {
+  const { rows } = await service.db.query(
+    `select type, txn_status, utr, sequence, occurred_at from webhook_deliveries where order_id = $1 order by sequence`,
+    [orderId],
+  )
+  return rows.map(({ occurred_at, ...event }) => ({ ...event, occurred_at: occurred_at.toISOString() }))
+}
+
+const isTold = async (orderId: string, changes = {}) =>
+  expect((await notify(service, notification(orderId, changes))).status).toBe(200)
+
+/** What an instance does every second. */
+async function look() {
+  const expiries = createExpiries(service.db)
+  while (await expiries.sweep(service.clock.now()));
+  await expiries.tell(500, service.clock.now())
+}
+
+describe('an event is written with the change that it tells', () => {
+  it('of a payment: once, however often the bank repeats itself', async () => {
+    const orderId = await newOrder()
+    const utr = newUtr()
+    await Promise.all(Array.from({ length: 10 }, () => isTold(orderId, { UTR: utr })))
+    expect(await eventsOf(orderId)).toEqual([
+      {
+        type: 'payment.succeeded',
+        txn_status: 'SUCCESS',
+        utr,
+        sequence: 1,
+        occurred_at: service.clock.now().toISOString(),
+      },
+    ])
+  })
+
+  it('of each failed attempt, and of the payment after them, in their true order', async () => {
+    const orderId = await newOrder()
+    for (const status of ['FAIL', 'REJECT']) await isTold(orderId, { status, UTR: newUtr() })
+    await isTold(orderId)
+    expect((await eventsOf(orderId)).map(({ type, txn_status, sequence }) => [type, txn_status, sequence])).toEqual([
+      ['payment.attempt_failed', 'PENDING', 1],
+      ['payment.attempt_failed', 'PENDING', 2],
+      ['payment.succeeded', 'SUCCESS', 3],
+    ])
+  })
+
+  it('of a cancellation, and of the payment that still came', async () => {
+    const orderId = await newOrder()
+    for (let i = 0; i < 2; i++) {
+      expect((await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)).status).toBe(200)
+    }
+    await isTold(orderId)
+    expect((await eventsOf(orderId)).map(({ type, txn_status, sequence }) => [type, txn_status, sequence])).toEqual([
+      ['payment.cancelled', 'FAIL', 1],
+      ['payment.succeeded', 'SUCCESS', 2],
+    ])
+  })
+
+  it('and not without one: of a wrong amount, a second payment and a failure after the payment', async () => {
+    const orderId = await newOrder()
+    expect((await notify(service, notification(orderId, { amount: 1 }))).status).toBe(409)
+    expect(await eventsOf(orderId)).toEqual([])
+    await isTold(orderId)
+    await isTold(orderId)
+    await isTold(orderId, { status: 'FAIL', UTR: newUtr() })
+    expect(await eventsOf(orderId)).toHaveLength(1)
+  })
+
+  it('for each webhook of the merchant, and for nobody else’s', async () => {
+    const two = await newMerchant(service.db)
+    const endpoints = [await addWebhook(two.mid), await addWebhook(two.mid)]
+    const none = await newMerchant(service.db)
+    const [ofTwo, ofNone] = [await newOrder(two), await newOrder(none)]
+    await isTold(ofTwo)
+    await isTold(ofNone)
+    const { rows } = await service.db.query('select endpoint_id from webhook_deliveries where order_id = $1', [ofTwo])
+    expect(rows.map(({ endpoint_id }) => endpoint_id).toSorted()).toEqual(endpoints.toSorted())
+    expect(await eventsOf(ofNone)).toEqual([])
+  })
+
+  it('unless the webhook is switched off', async () => {
+    const off = await newMerchant(service.db)
+    const endpointId = await addWebhook(off.mid)
+    const orderId = await newOrder(off)
+    await createEndpoints(service.db).disable(endpointId, service.clock.now())
+    await isTold(orderId)
+    expect(await eventsOf(orderId)).toEqual([])
+  })
+})
+
+describe('payment.expired', () => {
+  it('is written when the answer of checkPaymentStatus is final, not before, and once over all instances', async () => {
+    const orderId = await newOrder()
+    const paid = await newOrder()
+    await isTold(paid)
+    for (const seconds of [600, FINAL_AFTER_SECONDS - 601]) {
+      service.clock.advance(seconds)
+      await look()
+    }
+    expect(await eventsOf(orderId)).toEqual([])
+    service.clock.advance(1)
+    await Promise.all([look(), look(), look()])
+    expect(await eventsOf(orderId)).toEqual([
+      {
+        type: 'payment.expired',
+        txn_status: 'FAIL',
+        utr: null,
+        sequence: 1,
+        occurred_at: service.clock.now().toISOString(),
+      },
+    ])
+    await isTold(orderId)
+    expect((await eventsOf(orderId)).map(({ type, sequence }) => [type, sequence])).toEqual([
+      ['payment.expired', 1],
+      ['payment.succeeded', 2],
+    ])
+    expect((await eventsOf(paid)).map(({ type }) => type)).toEqual(['payment.succeeded'])
+    service.clock.advance(60)
+    await look()
+    expect(await eventsOf(orderId)).toHaveLength(2)
+  })
+
+  it('names the last attempt, and counts after it', async () => {
+    const orderId = await newOrder()
+    await isTold(orderId, { status: 'REJECT', UTR: newUtr() })
+    service.clock.advance(FINAL_AFTER_SECONDS)
+    await look()
+    expect((await eventsOf(orderId)).map(({ type, txn_status, sequence }) => [type, txn_status, sequence])).toEqual([
+      ['payment.attempt_failed', 'PENDING', 1],
+      ['payment.expired', 'REJECT', 2],
+    ])
+  })
+
+  it('is not written for a cancelled order', async () => {
+    const orderId = await newOrder()
+    await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)
+    service.clock.advance(FINAL_AFTER_SECONDS)
+    await look()
+    expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.cancelled'])
+  })
+
+  it('is written for orders that were open when their merchant got a webhook, and for no earlier ones', async () => {
+    const late = await newMerchant(service.db)
+    const before = await newOrder(late)
+    service.clock.advance(FINAL_AFTER_SECONDS)
+    await look()
+    const open = await newOrder(late)
+    service.clock.advance(15 * 60)
+    await look()
+    await addWebhook(late.mid)
+    await createExpiries(service.db).watch(late.mid, service.clock.now())
+    service.clock.advance(10 * 60)
+    await look()
+    expect((await eventsOf(open)).map(({ type }) => type)).toEqual(['payment.expired'])
+    expect(await eventsOf(before)).toEqual([])
+  })
+
+  it('comes for each of the orders of an hour in which no instance ran', async () => {
+    const orders = []
+    for (let i = 0; i < 4; i++) {
+      orders.push(await newOrder())
+      service.clock.advance(15 * 60)
+    }
+    service.clock.advance(FINAL_AFTER_SECONDS)
+    await look()
+    for (const orderId of orders) {
+      expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired'])
+    }
+  })
+})
