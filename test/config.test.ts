@@ -87,18 +87,18 @@ describe('the configuration', () => {
   it('takes 32 bytes in base64 as WEBHOOK_SEALING_KEY, for the service and for ops, and refuses all else by its name', () => {
     const key = randomBytes(32).toString('base64')
     for (const read of [readConfig, readDatabaseConfig]) {
-      expect(read({ DATABASE_URL }).webhookSealingKey).toBeUndefined()
-      const { webhookSealingKey } = read({ DATABASE_URL, WEBHOOK_SEALING_KEY: key })
-      expect(webhookSealingKey?.export().toString('base64')).toBe(key)
+      expect(read({ DATABASE_URL }).webhooks.sealingKey).toBeUndefined()
+      const { sealingKey } = read({ DATABASE_URL, WEBHOOK_SEALING_KEY: key }).webhooks
+      expect(sealingKey?.export().toString('base64')).toBe(key)
       // Whatever prints the configuration prints no key.
-      expect(
-        inspect(webhookSealingKey, { depth: 9, showHidden: true }) + JSON.stringify(webhookSealingKey),
-      ).not.toMatch(new RegExp(`${Buffer.from(key, 'base64').toString('hex')}|${key.slice(0, 10)}`))
+      expect(inspect(sealingKey, { depth: 9, showHidden: true }) + JSON.stringify(sealingKey)).not.toMatch(
+        new RegExp(`${Buffer.from(key, 'base64').toString('hex')}|${key.slice(0, 10)}`),
+      )
     }
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     const WEBHOOK_SEALING_KEY_FILE = join(folder, 'key')
     writeFileSync(WEBHOOK_SEALING_KEY_FILE, `${key}\n`)
-    expect(readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY_FILE }).webhookSealingKey?.symmetricKeySize).toBe(32)
+    expect(readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY_FILE }).webhooks.sealingKey?.symmetricKeySize).toBe(32)
     rmSync(folder, { recursive: true })
     const hex = randomBytes(32).toString('hex')
     for (const wrong of [
@@ -116,7 +116,7 @@ describe('the configuration', () => {
 
   it('takes networks as WEBHOOK_ALLOWED_NETWORKS, and none whose prefix covers more than its address says', () => {
     const allowed = (list: string) =>
-      readConfig({ DATABASE_URL, WEBHOOK_ALLOWED_NETWORKS: list }).webhookAllowedNetworks
+      readConfig({ DATABASE_URL, WEBHOOK_ALLOWED_NETWORKS: list }).webhooks.allowedNetworks
     expect(allowed('')).toEqual([])
     expect(allowed('127.0.0.1/32, 10.1.0.0/16,fd00::/8')).toEqual(['127.0.0.1/32', '10.1.0.0/16', 'fd00::/8'])
     const wrong = '10.1.0.0 10.1.2.3/8 10.1/16 10.0.0.0/33 10.0.0.0/ 010.0.0.0/8 fd00::1/8 fe80::%lo/10 localhost * ,'
