@@ -18,5 +18,5 @@ grant select, update (disabled_at, disabled_reason, failing_since, leased_by, le
 -- How far a delivery is; what it tells stays as it was written.
 grant select, insert, update (attempts, due_at, delivered_at, attempted_at, outcome, answer)
   on webhook_deliveries to upi_service;
-grant select, insert, delete on webhook_expiries to upi_service;
+grant select, insert, update, delete on webhook_expiries to upi_service;
 grant select, update on webhook_expiry_sweep to upi_service;

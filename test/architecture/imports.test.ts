@@ -8,7 +8,7 @@ const FOLDERS: Record<string, RegExp> = {
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   checkout:
     /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|cli|db|merchants|payments|settlements)\//,
+  cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|cli|db|merchants|payments|settlements|webhooks)\//,
   db: /^npm:|^limits\.ts$|^db\//,
   dev: /./,
   docs: /^npm:(zod|marked)$|^(errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
@@ -19,14 +19,14 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
-  webhooks: /^npm:ipaddr\.js$|^webhooks\//,
+  webhooks: /^npm:ipaddr\.js$|^payments\/(events|outcome)\.ts$|^webhooks\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */
 const FILES: Record<string, RegExp> = {
   'app.ts': /^(?!cli\/|dev\/)/,
   'server.ts': /^(?!cli\/|dev\/)/,
-  'workers.ts': /^(acquirer|payments|checkout|db)\//,
+  'workers.ts': /^(acquirer|payments|checkout|db|webhooks)\//,
   'config.ts': /^npm:(zod|ipaddr\.js)$/,
   'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,

@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto'
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -6,6 +7,9 @@ import { forgetCustomers } from '../../src/payments/forget-customers.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
 import { createReports } from '../../src/payments/reports.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
+import { createEndpoints } from '../../src/webhooks/endpoints.ts'
+import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
+import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
   CREATE,
@@ -22,14 +26,25 @@ import {
 // What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
 
 /** Every node would hold a full copy of them. Any other table, a new one too, counts as a tenant's. */
-const SMALL_TABLES = ['merchants', 'partners', 'partner_merchants', 'access_keys', 'schema_migrations']
+const SMALL_TABLES = [
+  'merchants',
+  'partners',
+  'partner_merchants',
+  'access_keys',
+  'schema_migrations',
+  'webhook_expiry_sweep',
+]
 /** Of an import's own connection. */
 const TEMPORARY_TABLES = ['incoming', 'day_file']
+const SEALING_KEY = createSecretKey(Buffer.alloc(32, 7))
 /** More than a list that is read in one piece. */
 const LONG_LIST_ROWS = 1_500
 /** Statements that neither read nor write rows. */
 const NO_ROWS =
   /^\s*(begin|commit|rollback|set|analyze day_file|lock table|truncate incoming|create temporary table)\b/i
+
+/** What a service does by itself would be taken for part of the operation that is driven at the same time. */
+const QUIET = { limits: { webhooks: { lookIntervalMs: 3_600_000 } } }
 
 let service: TestService
 /** The statements of each operation, in the order in which they were sent. */
@@ -39,7 +54,7 @@ const sentBy = new Map<string, Set<string | undefined>>()
 let operation = ''
 
 beforeAll(async () => {
-  service = await startService({ sandbox: true, asServiceRole: true })
+  service = await startService({ sandbox: true, asServiceRole: true, ...QUIET })
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
     const text = typeof args[0] === 'string' ? args[0] : (args[0] as { text: string }).text
@@ -50,6 +65,7 @@ beforeAll(async () => {
     return query.apply(this, args)
   } as never)
   await driveEveryOperation()
+  await driveWebhooks()
 })
 afterAll(() => vi.restoreAllMocks())
 
@@ -138,6 +154,25 @@ nobody,FAIL,,200,
   await as('payments show', () => createReports(db).findHistory(orderId))
   await as('payments exceptions', () => createReports(db).listExceptions())
   await as('payments forget-customers', () => forgetCustomers(db, new Date('2100-01-01T00:00:00Z')))
+}
+
+/** By a service that looks for what is due all the time. */
+async function driveWebhooks() {
+  const { app, db, clock } = await startService({
+    asServiceRole: true,
+    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: [] },
+    limits: { webhooks: { lookIntervalMs: 20, sweepIntervalMs: 20 } },
+  })
+  const { mid, key } = await newMerchant(db)
+  const secret = seal(SEALING_KEY, newSigningSecret(), ownerOf({ mid, endpointId: 'ep_1' }))
+  const endpoint = { mid, endpointId: 'ep_1', url: 'https://127.0.0.1/', secret }
+  await createEndpoints(db).add(endpoint, clock.now())
+  expect((await post(app, CREATE, intentFields(mid), key)).status).toBe(200)
+  await as('webhooks', async () => {
+    clock.advance(25 * 60)
+    const settled = () => [...(sent.get(operation) ?? [])].join().includes('failing_since = case')
+    await vi.waitFor(() => expect(settled()).toBe(true), { timeout: 10_000 })
+  })
 }
 
 async function as(name: string, work: () => Promise<unknown>) {
@@ -248,6 +283,12 @@ describe('every statement on a tenant’s table', () => {
         'payment_exceptions',
       ]),
       'payments forget-customers': ['payment_intents'],
+      webhooks: expect.arrayContaining([
+        'webhook_deliveries',
+        'webhook_endpoints',
+        'webhook_expiries',
+        'payment_intents',
+      ]),
     })
   })
 
@@ -266,6 +307,10 @@ describe('every statement on a tenant’s table', () => {
     expect(withoutMid.filter((access) => !carriesOrderId(access))).toEqual([
       { name: 'payments import', table: 'acquirer_intents', by: '(reference = l.acquirer_reference)' },
       { name: 'payments exceptions', table: 'payment_exceptions', by: '' },
+      // What is due is looked for over all merchants, and then served merchant by merchant.
+      { name: 'webhooks', table: 'webhook_endpoints', by: `((disabled_at IS NULL) AND (kind = 'webhook'::text))` },
+      { name: 'webhooks', table: 'webhook_expiries', by: '(final_at <= $1)' },
+      { name: 'webhooks', table: 'webhook_endpoints', by: '(disabled_at IS NULL)' },
     ])
   })
 })
@@ -289,6 +334,9 @@ describe('the schema', () => {
         'payment_exceptions',
         'payment_intents',
         'settlements',
+        'webhook_deliveries',
+        'webhook_endpoints',
+        'webhook_expiries',
       ]),
     )
     expect(rows.filter(({ first }) => first !== 'mid')).toEqual([])
@@ -305,7 +353,14 @@ describe('the schema', () => {
       [SMALL_TABLES],
     )
     expect(rows).toEqual(
-      ['acquirer_intents_intent_fkey', 'payment_attempts_intent_fkey', 'payment_changes_intent_fkey'].map((name) => ({
+      [
+        'acquirer_intents_intent_fkey',
+        'payment_attempts_intent_fkey',
+        'payment_changes_intent_fkey',
+        'webhook_deliveries_endpoint_fkey',
+        'webhook_deliveries_intent_fkey',
+        'webhook_expiries_intent_fkey',
+      ].map((name) => ({
         name,
         own: 'mid',
         other: 'mid',

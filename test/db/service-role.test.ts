@@ -33,6 +33,10 @@ const RIGHTS: Record<string, string[]> = {
   payment_intents: ['INSERT', 'SELECT'],
   schema_migrations: ['SELECT'],
   settlements: ['SELECT'],
+  webhook_deliveries: ['INSERT', 'SELECT'],
+  webhook_endpoints: ['SELECT'],
+  webhook_expiries: ['INSERT', 'SELECT', 'UPDATE', 'DELETE'],
+  webhook_expiry_sweep: ['SELECT', 'UPDATE'],
 }
 
 let service: TestService
@@ -96,6 +100,9 @@ describe('the role of the service', () => {
     ['redirect a merchant’s money', `update merchants set vpa = 'thief@bank'`],
     ['link a partner', 'insert into partner_merchants select * from partner_merchants'],
     ['read who the partners are', 'select * from partners'],
+    ['redirect webhooks', `update webhook_endpoints set url = 'https://thief.example'`],
+    ['add a webhook', 'insert into webhook_endpoints select * from webhook_endpoints'],
+    ['change what is told', `update webhook_deliveries set utr = 'FORGED'`],
     ['make a table', 'create table loot (id integer)'],
     ['make a schema', 'create schema loot'],
     ['change a table', 'alter table merchants add column loot text'],
@@ -119,7 +126,7 @@ describe('the role of the service', () => {
           and has_column_privilege('upi_service', attrelid, attnum, 'UPDATE')
         order by attname`,
     )
-    expect(rows.map(({ attname }) => attname)).toEqual(['expires_at', 'status', 'utr'])
+    expect(rows.map(({ attname }) => attname)).toEqual(['event_sequence', 'expires_at', 'status', 'utr'])
   })
 
   it('may ask how far a replica is, so that lists are read there', async () => {
