@@ -13,7 +13,7 @@ const kib = (bytes: number) => `${bytes / 1024} KiB`
 const mib = (bytes: number) => `${bytes / 1024 ** 2} MiB`
 
 const { connections, body, answer, patience, lookUps, database, inserts, listDatabase, lateness } = LIMITS
-const { cancellations, lists, pages, rates, reports, unreadable, shutdown } = LIMITS
+const { cancellations, lists, pages, rates, reports, unreadable, shutdown, webhooks } = LIMITS
 
 /** The table as it follows from the limits. The last rows are limits of commands and of PostgreSQL, which stand elsewhere. */
 const ROWS = [
@@ -39,6 +39,7 @@ const ROWS = [
   `unknown public keys of an address | ${rates.unknownKeys} a minute, then 429; all of them share ${1000 / lookUps.gatherMs} queries a second`,
   `cancellations: with a connection / of one merchant, under way or waiting | ${cancellations.atOnce} / ${cancellations.ofMerchant}, then 503`,
   `reports of payments: with a connection / under way or waiting / time | ${reports.atOnce} / ${reports.waiting} / ${seconds(reports.waitingMs)}, then 503`,
+  `webhook or return call: all of it / read of the answer: headers, body / shown of the body / longest Retry-After | ${seconds(webhooks.answerMs)} / ${kib(webhooks.answerHeadersBytes)}, ${kib(webhooks.answerBytes)} / ${webhooks.shownCharacters} characters / ${webhooks.retryAfterSeconds / 3600} h`,
   `unreadable notifications kept: number / of each | ${count(unreadable.kept)} / ${kib(unreadable.bytes)}`,
   `shutdown: drain / what is under way | ${DEFAULTS.shutdownDrainSeconds} s / ${seconds(shutdown.closeMs)}`,
 ].map((row) => `| ${row} |`)
