@@ -1,0 +1,68 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { has } from '../guides/interpreters.ts'
+
+const run = promisify(execFile)
+const folder = mkdtempSync(join(tmpdir(), 'upi-payments-tls-'))
+const CERTIFICATE = join(folder, 'certificate.pem')
+const KEY = join(folder, 'key.pem')
+
+/** The names that callers asked for, one for each request that arrived. */
+const requests: (string | false | null)[] = []
+let port = 0
+let close = () => {}
+
+async function callAll(environment: Record<string, string>, ...hosts: string[]) {
+  const urls = hosts.map((host) => `https://${host}:${port}/`)
+  const args = ['--import', 'tsx', join(import.meta.dirname, 'call-process.ts'), ...urls]
+  const env = { ...process.env, NODE_NO_WARNINGS: '1', ...environment }
+  return JSON.parse((await run(process.execPath, args, { env })).stdout)
+}
+
+describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
+  beforeAll(async () => {
+    const names = 'subjectAltName=DNS:shop.example,IP:127.0.0.1'
+    const subject = ['-subj', '/CN=shop.example', '-addext', names, '-days', '2']
+    const keyArgs = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', KEY]
+    await run('openssl', ['req', '-x509', ...keyArgs, '-out', CERTIFICATE, ...subject])
+    const server = createServer({ cert: readFileSync(CERTIFICATE), key: readFileSync(KEY) }, (request, response) => {
+      requests.push((request.socket as TLSSocket & { servername: string | false | null }).servername)
+      response.end('ok')
+    })
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    port = (server.address() as AddressInfo).port
+    close = () => void server.close()
+  })
+
+  afterAll(() => {
+    close()
+    rmSync(folder, { recursive: true })
+  })
+
+  it('is sent nothing when its certificate is signed by nobody that is trusted, whatever the environment allows', async () => {
+    const refused = {
+      failure: 'connection failed',
+      text: 'The connection failed or broke off (DEPTH_ZERO_SELF_SIGNED_CERT)',
+    }
+    expect(await callAll({}, 'shop.example', '127.0.0.1')).toEqual([refused, refused])
+    expect(await callAll({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'shop.example')).toEqual([refused])
+    expect(requests).toEqual([])
+  })
+
+  it('is called by its name when the certificate is for that name, and not when it is for another', async () => {
+    const trusting = { NODE_EXTRA_CA_CERTS: CERTIFICATE }
+    expect(await callAll(trusting, 'shop.example', '127.0.0.1', 'other.example')).toEqual([
+      { status: 200, text: 'ok' },
+      { status: 200, text: 'ok' },
+      { failure: 'connection failed', text: 'The connection failed or broke off (ERR_TLS_CERT_ALTNAME_INVALID)' },
+    ])
+    expect(requests.sort()).toEqual([false, 'shop.example'])
+  })
+})
