@@ -1,12 +1,18 @@
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
 /**
- * Runs the command line as the process that an operator starts; `input` is its standard input. Every command that works on
+ * Runs the command line as the process that an operator starts; `input` is its standard input, and `settings` are what else
+ * the operator has set. Every command that works on
  * a database names it first: the outcome is without that line, and a success that lacks it fails the test.
  */
-export async function runOps(databaseUrl: string | undefined, args: string[], input = ''): Promise<Outcome> {
+export async function runOps(
+  databaseUrl: string | undefined,
+  args: string[],
+  input = '',
+  settings: Record<string, string> = {},
+): Promise<Outcome> {
   const { DATABASE_URL: _, DATABASE_MIGRATE_URL: __, ...environment } = process.env
-  const env = databaseUrl === undefined ? environment : { ...environment, DATABASE_URL: databaseUrl }
+  const env = { ...environment, ...settings, ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }) }
   const { code, stdout, stderr } = await runProgram('src/cli/ops.ts', args, { env, input })
   const line = databaseUrl !== undefined && URL.canParse(databaseUrl) ? namingLine(databaseUrl) : ''
   if (stderr.startsWith(line)) return { code, stdout, stderr: stderr.slice(line.length) }

@@ -1,6 +1,4 @@
 import { createSecretKey } from 'node:crypto'
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
@@ -20,44 +18,14 @@ import {
   unique,
 } from '../support/service.ts'
 import { until } from '../support/wait.ts'
+import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
 const SEALING_KEY = createSecretKey(Buffer.alloc(32, 7))
 const SCHEDULE_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 const DAY_SECONDS = 86_400
 
-type Received = { path: string; method: string; headers: IncomingHttpHeaders; body: string; at: number }
-
-/** Receives what the service sends. `answer` decides what it gets back; the path says for which test it was. */
-async function startReceiver() {
-  const received: Received[] = []
-  const answers = new Map<string, (response: ServerResponse, count: number) => void>()
-  const server = createServer((request, response) => {
-    let body = ''
-    request.setEncoding('utf8').on('data', (chunk) => {
-      body += chunk
-    })
-    request.on('end', () => {
-      const { url: path = '', method = '', headers } = request
-      received.push({ path, method, headers, body, at: performance.now() })
-      const answer = answers.get(path.split('?')[0] ?? '')
-      if (answer) answer(response, received.filter((one) => one.path === path).length)
-      else response.end('thanks')
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    answers,
-    to: (path: string) => received.filter((one) => one.path.split('?')[0] === path),
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
-}
-
 let service: TestService
-let receiver: Awaited<ReturnType<typeof startReceiver>>
+let receiver: Receiver
 const webhooks = { sealingKey: SEALING_KEY, allowedNetworks: ['127.0.0.1/32'] }
 beforeAll(async () => {
   receiver = await startReceiver()

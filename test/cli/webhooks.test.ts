@@ -1,0 +1,189 @@
+import { createSecretKey } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { notification, notify } from '../support/acquirer.ts'
+import { runOps } from '../support/ops.ts'
+import {
+  CREATE,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+import { until } from '../support/wait.ts'
+import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+
+const WEBHOOK_SEALING_KEY = Buffer.alloc(32, 7).toString('base64')
+const SETTINGS = { WEBHOOK_SEALING_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }
+const EVERY_SECRET = /whsec_[A-Za-z0-9+/=]{44}/
+
+let service: TestService
+let receiver: Receiver
+let mid: string
+let key: Key
+let path: string
+beforeAll(async () => {
+  receiver = await startReceiver()
+  const sealingKey = createSecretKey(WEBHOOK_SEALING_KEY, 'base64')
+  const webhooks = { sealingKey, allowedNetworks: ['127.0.0.1/32'] }
+  service = await startService({ webhooks, limits: { webhooks: { lookIntervalMs: 20 } } })
+})
+afterAll(() => receiver.close())
+beforeEach(async () => {
+  catchUp()
+  ;({ mid, key } = await newMerchant(service.db))
+  path = `/${unique('hook')}`
+})
+
+/** The command line has the clock of the machine. */
+const catchUp = () => service.clock.set(new Date().toISOString())
+
+const ops = (args: string[], settings: Record<string, string> = SETTINGS) =>
+  runOps(service.databaseUrl, ['webhooks', ...args], '', settings)
+
+async function json(...args: string[]) {
+  const { code, stdout, stderr } = await ops([...args, '--json'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+const url = () => `${receiver.url}${path}`
+const add = (...more: string[]) => json('add', '--mid', mid, '--url', url(), ...more)
+
+async function paidOrder(): Promise<string> {
+  const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
+  expect((await notify(service, notification(orderId))).status).toBe(200)
+  return orderId
+}
+
+const received = (count: number) => until(`${count} came`, () => receiver.to(path).length === count)
+
+describe('webhooks add', () => {
+  it('shows the secret this once, and stores it sealed', async () => {
+    const added = await add('--label', 'the shop in Pune')
+    expect(added).toEqual({
+      id: expect.stringMatching(/^ep_[0-9a-f]{16}$/),
+      mid,
+      url: url(),
+      label: 'the shop in Pune',
+      secret: expect.stringMatching(EVERY_SECRET),
+    })
+    const listed = await json('list', '--mid', mid)
+    expect(listed).toEqual([expect.objectContaining({ id: added.id, mid, url: url(), state: 'on', waiting: 0 })])
+    expect(JSON.stringify(listed)).not.toMatch(EVERY_SECRET)
+    const { rows } = await service.db.query('select to_jsonb(e)::text as row from webhook_endpoints e where mid = $1', [
+      mid,
+    ])
+    expect(rows[0].row).not.toContain(Buffer.from(added.secret).toString('hex'))
+    expect(rows[0].row).not.toContain(added.secret)
+  })
+
+  it.each([
+    ['without a sealing key', { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }, 1, 'set WEBHOOK_SEALING_KEY'],
+    ['over http outside of the allowed networks', { WEBHOOK_SEALING_KEY }, 1, 'must be an https URL'],
+  ])('is refused %s', async (_, settings, code, message) => {
+    const refused = await ops(['add', '--mid', mid, '--url', url()], settings)
+    expect(refused).toMatchObject({ code, stderr: expect.stringContaining(message) })
+    expect(await json('list', '--mid', mid)).toEqual([])
+  })
+
+  it.each(['shop.example/hook', 'ftp://shop.example', 'https://user:word@shop.example/'])(
+    'takes no %s',
+    async (url) => {
+      expect(await ops(['add', '--mid', mid, '--url', url])).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('--url must'),
+      })
+    },
+  )
+
+  it('names an unknown merchant', async () => {
+    expect(await ops(['add', '--mid', 'NOBODY', '--url', url()])).toMatchObject({
+      code: 1,
+      stderr: 'ops: mid NOBODY is unknown\n',
+    })
+  })
+})
+
+describe('an operator whose merchant says "I got nothing"', () => {
+  it('sends a ping, and sees what came back', async () => {
+    const { id } = await add()
+    expect(await json('ping', '--endpoint', id)).toEqual({ id, outcome: '200', answer: 'thanks' })
+    expect(JSON.parse(receiver.to(path)[0]?.body ?? '')).toMatchObject({ type: 'ping', data: { mid } })
+    receiver.answers.set(path, (response) => response.writeHead(403).end('who are you?\u001b[2J'))
+    expect(await ops(['ping', '--endpoint', id])).toMatchObject({
+      code: 1,
+      stderr: `ops: ${url()} did not take it: 403: who are you? [2J\n`,
+    })
+  })
+
+  it('finds what has not arrived, and sends one or all of it again', async () => {
+    const { id } = await add()
+    receiver.answers.set(path, (response, count) => {
+      response.writeHead(count <= 2 ? 503 : 200, { 'retry-after': '3600' }).end('later')
+    })
+    const orders = [await paidOrder(), await paidOrder()]
+    await received(2)
+    await until('both have failed', async () => (await json('deliveries', '--mid', mid, '--failed')).every(hasFailed))
+    const failed = await json('deliveries', '--mid', mid, '--failed')
+    expect(failed.map(({ orderId }: { orderId: string }) => orderId).toSorted()).toEqual(orders.toSorted())
+    expect(failed[0]).toMatchObject({ type: 'payment.succeeded', state: 'waiting', attempts: 1, answer: 'later' })
+    expect(await json('resend', '--delivery', failed[0].id)).toEqual({ resent: 1 })
+    catchUp()
+    await received(3)
+    await until('it has arrived', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 1)
+    const since = new Date(service.clock.now().getTime() - 60_000).toISOString()
+    expect(await json('resend', '--mid', mid, '--since', since)).toEqual({ resent: 2 })
+    catchUp()
+    await received(5)
+    await until('all have arrived', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 0)
+    expect((await ops(['deliveries', '--mid', mid])).stdout).toContain(id)
+  })
+
+  it('switches a webhook off and on again', async () => {
+    const { id } = await add()
+    expect(await json('disable', '--endpoint', id)).toMatchObject({ id, state: 'off: operator' })
+    await paidOrder()
+    expect(await json('enable', '--endpoint', id)).toMatchObject({ id, state: 'on', disabledAt: null })
+    const orderId = await paidOrder()
+    await received(1)
+    expect(receiver.to(path)[0]?.body).toContain(orderId)
+  })
+
+  it('hands out another secret, which signs beside the earlier one', async () => {
+    const { id, secret } = await add()
+    const rotated = await json('rotate-secret', '--endpoint', id)
+    expect(rotated).toEqual({ id, mid, url: url(), label: null, secret: expect.stringMatching(EVERY_SECRET) })
+    expect(rotated.secret).not.toBe(secret)
+    await paidOrder()
+    await received(1)
+    expect(String(receiver.to(path)[0]?.headers['webhook-signature']).split(' ')).toHaveLength(2)
+  })
+
+  it.each([
+    ['disable', '--endpoint', 'ep_0'],
+    ['enable', '--endpoint', 'ep_0'],
+    ['rotate-secret', '--endpoint', 'ep_0'],
+    ['ping', '--endpoint', 'ep_0'],
+    ['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`],
+  ])('is told when there is no such webhook or delivery: %s', async (...args) => {
+    expect(await ops(args)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^ops: there is no (such|webhook) /),
+    })
+  })
+
+  it.each([
+    [['resend']],
+    [['resend', '--mid', 'M1']],
+    [['resend', '--delivery', 'ep_0']],
+    [['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`, '--mid', 'M1']],
+    [['deliveries', '--mid', 'M1', '--since', 'yesterday']],
+  ])('is told how to type %j', async (args) => {
+    expect(await ops(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('usage:') })
+  })
+})
+
+const hasFailed = ({ attempts }: { attempts: number }) => attempts > 0

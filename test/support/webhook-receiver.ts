@@ -1,0 +1,35 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Received = { path: string; method: string; headers: IncomingHttpHeaders; body: string; at: number }
+
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>
+
+/** Receives what a service sends. A function in `answers` decides what the service gets back, by the path of its URL; else 200. */
+export async function startReceiver() {
+  const received: Received[] = []
+  const answers = new Map<string, (response: ServerResponse, count: number) => void>()
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (chunk) => {
+      body += chunk
+    })
+    request.on('end', () => {
+      const { url: path = '', method = '', headers } = request
+      received.push({ path, method, headers, body, at: performance.now() })
+      const answer = answers.get(path.split('?')[0] ?? '')
+      if (answer) answer(response, received.filter((one) => one.path === path).length)
+      else response.end('thanks')
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    answers,
+    to: (path: string) => received.filter((one) => one.path.split('?')[0] === path),
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
