@@ -28,7 +28,7 @@ const LISTING = `
 
 const KEY_AND_OWNER = `
   select k.public_key, k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.acquirer,
-         m.acquirer_merchant_id, m.created_at, m.disabled_at
+         m.acquirer_merchant_id, m.input, m.expiry_minutes, m.created_at, m.disabled_at
     from access_keys k
     left join merchants m on m.mid = k.mid`
 
@@ -102,6 +102,8 @@ type KeyRow = {
   dynamic_qr: Merchant['dynamicQr']
   acquirer: string
   acquirer_merchant_id: string | null
+  input: Merchant['input']
+  expiry_minutes: number | null
   created_at: Date
   disabled_at: Date | null
 }
@@ -112,7 +114,7 @@ function toAccessKey(row: KeyRow): AccessKey {
 
 function toCaller(row: KeyRow): Caller {
   if (row.pid !== null) return { kind: 'partner', pid: row.pid }
-  const { mid, name, vpa, mcc, acquirer } = row
+  const { mid, name, vpa, mcc, acquirer, input } = row
   return {
     kind: 'merchant',
     merchant: {
@@ -123,6 +125,8 @@ function toCaller(row: KeyRow): Caller {
       dynamicQr: row.dynamic_qr,
       acquirer,
       acquirerMerchantId: row.acquirer_merchant_id,
+      input,
+      expiryMinutes: row.expiry_minutes,
       createdAt: row.created_at,
       disabledAt: row.disabled_at,
     },

@@ -7,7 +7,8 @@ import { type MerchantWarning, merchantWarnings } from '../merchants/warnings.ts
 import { CommandFault, command, type Output } from './command.ts'
 import { record, table } from './output.ts'
 
-const OPTIONAL = '[--dynamic-qr link|image] [--acquirer direct|setu] [--acquirer-merchant-id ID]'
+const OPTIONAL =
+  '[--dynamic-qr link|image] [--acquirer direct|setu] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default]'
 
 export const merchantCommands = [
   command({
@@ -35,6 +36,8 @@ export const merchantCommands = [
         'mcc',
         'dynamicQr',
         'acquirer',
+        'input',
+        'expiryMinutes',
         'createdAt',
         'disabledAt',
         'warnings',
@@ -49,7 +52,7 @@ export const merchantCommands = [
     usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes',
     ),
     async run({ mid, ...changes }, { config, db }) {
       const merchants = createMerchants(db)

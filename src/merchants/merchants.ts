@@ -12,6 +12,10 @@ export type Merchant = {
   acquirer: string
   /** Its own identifier of the merchant, where it has one. */
   acquirerMerchantId: string | null
+  /** How its requests spell amounts and telephone numbers: to the letter of the interface, or as shops do. */
+  input: 'strict' | 'shop'
+  /** How long its intents can be paid; null for the service's own setting. */
+  expiryMinutes: number | null
   createdAt: Date
   disabledAt: Date | null
 }
@@ -19,6 +23,8 @@ export type Merchant = {
 export type MerchantFields = Pick<Merchant, 'name' | 'vpa' | 'mcc' | 'dynamicQr'> & {
   acquirer?: string | undefined
   acquirerMerchantId?: string | undefined
+  input?: Merchant['input'] | undefined
+  expiryMinutes?: number | null | undefined
 }
 
 /** A field that is absent is not changed. */
@@ -26,20 +32,21 @@ export type MerchantChanges = { [K in keyof MerchantFields]?: MerchantFields[K] 
 
 const MERCHANT = `
   mid, name, vpa, mcc, dynamic_qr as "dynamicQr", acquirer, acquirer_merchant_id as "acquirerMerchantId",
-  created_at as "createdAt", disabled_at as "disabledAt"`
+  input, expiry_minutes as "expiryMinutes", created_at as "createdAt", disabled_at as "disabledAt"`
 
 /** The merchants. No merchant is ever deleted: its intents and settlements stay, so it is disabled. */
 export function createMerchants(db: Queryable) {
   return {
-    /** The stored merchant, of the acquirer `direct` where none is named; undefined when the mid is taken. */
+    /** The stored merchant, of the acquirer `direct` and with strict input where nothing else is said; undefined when the mid is taken. */
     async add(merchant: MerchantFields & { mid: string }, now: Date): Promise<Merchant | undefined> {
-      const { mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId } = merchant
+      const { mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input, expiryMinutes } = merchant
       const { rows } = await db.query<Merchant>(
-        `insert into merchants (mid, name, vpa, mcc, dynamic_qr, acquirer, acquirer_merchant_id, created_at)
-         values ($1, $2, $3, $4, $5, coalesce($6, 'direct'), $7, $8)
+        `insert into merchants
+           (mid, name, vpa, mcc, dynamic_qr, acquirer, acquirer_merchant_id, input, expiry_minutes, created_at)
+         values ($1, $2, $3, $4, $5, coalesce($6, 'direct'), $7, coalesce($8, 'strict'), $9, $10)
          on conflict (mid) do nothing
          returning ${MERCHANT}`,
-        [mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, now],
+        [mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input, expiryMinutes, now],
       )
       return rows[0]
     },
@@ -58,15 +65,19 @@ export function createMerchants(db: Queryable) {
 
     /** The merchant after the change; undefined when the mid is unknown. */
     async update(mid: string, changes: MerchantChanges): Promise<Merchant | undefined> {
-      const { name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId } = changes
+      const { name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input, expiryMinutes } = changes
       const { rows } = await db.query<Merchant>(
         `update merchants
             set name = coalesce($2, name), vpa = coalesce($3, vpa), mcc = coalesce($4, mcc),
                 dynamic_qr = coalesce($5, dynamic_qr), acquirer = coalesce($6, acquirer),
-                acquirer_merchant_id = coalesce($7, acquirer_merchant_id)
+                acquirer_merchant_id = coalesce($7, acquirer_merchant_id), input = coalesce($8, input),
+                expiry_minutes = case when $9 then $10 else expiry_minutes end
           where mid = $1
          returning ${MERCHANT}`,
-        [mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId],
+        [
+          ...[mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input],
+          ...[expiryMinutes !== undefined, expiryMinutes],
+        ],
       )
       return rows[0]
     },

@@ -23,6 +23,17 @@ const acquirerMerchantId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -')
 
+const input = z.enum(['strict', 'shop'], errorText('must be strict or shop'))
+
+const EXPIRY_RULE = 'must be a whole number of minutes, 1 to 1440, or default'
+
+/** In minutes, at most a day; `default`, for the service's own setting, becomes null. */
+const expiryMinutes = z
+  .string(errorText(EXPIRY_RULE))
+  .regex(/^(?:default|[1-9]\d{0,3})$/, EXPIRY_RULE)
+  .transform((text) => (text === 'default' ? null : Number(text)))
+  .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
+
 /** The category of merchants for whom the operator named none. UPI gives it to payments between private persons. */
 export const UNCLASSIFIED_MCC = '0000'
 
@@ -34,6 +45,8 @@ export const NewMerchant = z.object({
   dynamicQr: dynamicQr.default('link'),
   acquirer: acquirer.default('direct'),
   acquirerMerchantId: acquirerMerchantId.optional(),
+  input: input.default('strict'),
+  expiryMinutes: expiryMinutes.optional(),
 })
 
 export const ChangedMerchant = z.object({
@@ -44,6 +57,8 @@ export const ChangedMerchant = z.object({
   dynamicQr: dynamicQr.optional(),
   acquirer: acquirer.optional(),
   acquirerMerchantId: acquirerMerchantId.optional(),
+  input: input.optional(),
+  expiryMinutes: expiryMinutes.optional(),
 })
 
 export const NewPartner = z.object({ pid: identifier, name })

@@ -31,8 +31,16 @@ beforeEach(async () => {
 async function newIssued(number = 0): Promise<string> {
   const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' } as const
   const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
-  const own = { ...merchant, acquirer: 'setu', acquirerMerchantId: 'M', createdAt: created, disabledAt: null }
-  const intent = buildIntent({ ...intentFields(mid), amount: 200 } as never, own, created, 15)
+  const settings = { input: 'strict', expiryMinutes: null } as const
+  const own = {
+    ...merchant,
+    ...settings,
+    acquirer: 'setu',
+    acquirerMerchantId: 'M',
+    createdAt: created,
+    disabledAt: null,
+  }
+  const intent = buildIntent({ ...intentFields(mid), amount: 20_000 } as never, own, created, 15)
   const issued = {
     acquirer: 'setu',
     merchantId: 'M',

@@ -19,7 +19,7 @@ async function newRequest() {
   const { mid } = await newMerchant(service.db)
   const payee = { name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
   const made = { createdAt: new Date(), disabledAt: null, acquirer: 'setu', acquirerMerchantId: 'M' }
-  const merchant: Merchant = { mid, ...payee, ...made }
+  const merchant: Merchant = { mid, ...payee, ...made, input: 'strict', expiryMinutes: null }
   const deadlines: number[] = []
   const closed: string[] = []
   const calls: AcquirerCalls = {
@@ -39,7 +39,7 @@ async function newRequest() {
   }
   const log = { warn: () => undefined, error: () => undefined }
   const issuer = createIssuer('setu', calls, { log, onCall: () => undefined, limits: LIMITS.acquirers })
-  const body = { ...intentFields(mid), amount: 200 } as never
+  const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
   const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
     storeNewPayment('createPaymentIntent', { body, headers, caller: { kind: 'merchant', merchant } } as never, {

@@ -68,6 +68,8 @@ describe('merchants', () => {
       dynamicQr: 'image',
       acquirer: 'direct',
       acquirerMerchantId: null,
+      input: 'strict',
+      expiryMinutes: null,
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       disabledAt: null,
       warnings: [],

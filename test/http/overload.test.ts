@@ -43,15 +43,10 @@ function expectUnavailable({ status, body, headers }: Answer) {
 describe('more than can be served', () => {
   it('is refused at once when too many intents wait, and costs none of those that do', async () => {
     const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' } as const
-    const fields = { ...intentFields(mid), amount: 200 } as never
+    const fields = { ...intentFields(mid), amount: 20_000 } as never
     const now = service.clock.now()
-    const intent = () =>
-      buildIntent(
-        fields,
-        { ...merchant, acquirer: 'direct', acquirerMerchantId: null, createdAt: now, disabledAt: null },
-        now,
-        15,
-      )
+    const settings = { acquirer: 'direct', acquirerMerchantId: null, input: 'strict', expiryMinutes: null } as const
+    const intent = () => buildIntent(fields, { ...merchant, ...settings, createdAt: now, disabledAt: null }, now, 15)
     let open = () => {}
     const gate = new Promise<void>((resolve) => {
       open = resolve

@@ -17,7 +17,10 @@ export const unique = (prefix: string) => `${prefix}${randomUUID().replaceAll('-
 export async function newMerchant(
   db: Database,
   values: Partial<
-    Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'> & { acquirer: string; acquirerMerchantId: string }
+    Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr' | 'input' | 'expiryMinutes'> & {
+      acquirer: string
+      acquirerMerchantId: string
+    }
   > = {},
 ): Promise<NewMerchant> {
   const mid = values.mid ?? unique('M')
