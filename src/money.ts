@@ -2,23 +2,54 @@ import * as z from 'zod'
 import { errorText } from './fields.ts'
 
 /**
- * Rupees and paise: how an amount is read, and each way to spell it. The amount of an intent is a number of whole rupees;
- * what the bank says is decimal text. Neither is ever a float.
+ * Rupees and paise: the one place where an amount is read, and each way to spell it. The amount of an intent is a whole number
+ * of paise, 100 to 10,000,000; what the bank says is decimal text. Neither is ever a float.
  */
 
 const ORDER_RULE = 'must be a whole number from 1 to 100000'
+const SHOP_RULE = 'must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 
-/** Whole rupees as text. Shop plugins send `200.00`, which is 200. Never z.coerce: it takes `1e3`, `0x10` and blanks. */
-export const orderAmountText = z
+/** In paise: 1 to 100000 rupees as text. Shop plugins send `200.00`, which is 200. Never z.coerce: it takes `1e3`, `0x10` and blanks. */
+const orderAmountText = z
   .string(errorText(ORDER_RULE))
   .regex(/^0*([1-9][0-9]{0,4}|100000)(\.00?)?$/, ORDER_RULE)
-  .transform(Number)
+  .transform(toPaise)
 
-/** JSON may carry a number too, judged by its value. */
+/** Whole rupees, in paise. JSON may carry a number too, judged by its value. */
 export const orderAmount = z.union(
-  [orderAmountText, z.int(ORDER_RULE).min(1, ORDER_RULE).max(100_000, ORDER_RULE)],
+  [
+    orderAmountText,
+    z
+      .int(ORDER_RULE)
+      .min(1, ORDER_RULE)
+      .max(100_000, ORDER_RULE)
+      .transform((rupees) => rupees * 100),
+  ],
   errorText(ORDER_RULE),
 )
+
+const SHOP_AMOUNT = /^0*([1-9][0-9]{0,4}(\.[0-9]{1,2})?|100000(\.00?)?)$/
+
+/** In paise: 1.00 to 100000.00 rupees as text. */
+export const shopAmountText = z.string(errorText(SHOP_RULE)).regex(SHOP_AMOUNT, SHOP_RULE).transform(toPaise)
+
+/** The same; a JSON number is judged by its digits, and never counted with. */
+export const shopAmount = z.union(
+  [
+    shopAmountText,
+    z
+      .number()
+      .refine((rupees) => SHOP_AMOUNT.test(String(rupees)), SHOP_RULE)
+      .transform((rupees) => toPaise(String(rupees))),
+  ],
+  errorText(SHOP_RULE),
+)
+
+/** Rupees as text with at most two decimals, in paise. */
+function toPaise(rupees: string): number {
+  const [whole = '', decimals = ''] = rupees.split('.')
+  return Number(whole) * 100 + Number(decimals.padEnd(2, '0'))
+}
 
 const BANK_RULE = 'must be rupees with at most two decimals'
 
@@ -43,24 +74,25 @@ export const bankAmount = z
     return `${whole.replace(/^0+(?=\d)/, '')}.${decimals.padEnd(2, '0')}`
   })
 
-/** For banks and UPI apps: 200 is `200.00`. */
-export function toDecimalText(amount: number): string {
-  return `${amount}.00`
-}
-
-/** Whole paise as decimal text: 20000 is `200.00`. */
-export function paiseToDecimalText(paise: number): string {
+/** For banks and UPI apps: 58882 paise are `588.82`, 20000 are `200.00`. */
+export function toDecimalText(paise: number): string {
   return `${Math.floor(paise / 100)}.${String(paise % 100).padStart(2, '0')}`
 }
 
-/** For merchants: 200 is `200`. */
-export function toPlainText(amount: number): string {
-  return String(amount)
+/** For merchants: 58882 paise are `588.82`, 20000 are `200`. */
+export function toPlainText(paise: number): string {
+  return paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise)
+}
+
+/** For JSON: rupees as a number. A division rounds to the number nearest to the amount, so it is written with the amount's digits. */
+export function toJsonNumber(paise: number): number {
+  return paise / 100
 }
 
 const INDIAN = new Intl.NumberFormat('en-IN')
 
-/** For people, in the groups that India reads: 100000 is `1,00,000`. */
-export function toIndianText(amount: number): string {
-  return INDIAN.format(amount)
+/** For people, in the groups that India reads: 10000000 paise are `₹1,00,000`, 58882 are `₹588.82`. */
+export function toIndianText(paise: number): string {
+  const decimals = paise % 100 === 0 ? '' : toDecimalText(paise).slice(-3)
+  return `₹${INDIAN.format(Math.floor(paise / 100))}${decimals}`
 }

@@ -22,7 +22,7 @@ export type AcquirerCalls = {
   playCustomer: (link: IssuedLink, attempt: PlayedAttempt, deadline: Deadline) => Promise<void>
 }
 
-/** What a played customer does: pays whole rupees to `payeeVpa`, or fails to. */
+/** What a played customer does: pays `amount`, in paise, to `payeeVpa`, or fails to. */
 export type PlayedAttempt = { payeeVpa: string; amount: number; succeeds: boolean }
 
 /**

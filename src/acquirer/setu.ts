@@ -4,7 +4,7 @@ import { badRequest, setuUnsigned } from '../errors.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { operation } from '../http/operation.ts'
 import type { Limits } from '../limits.ts'
-import { bankAmount, paiseToDecimalText, toDecimalText } from '../money.ts'
+import { bankAmount, toDecimalText } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { transactionNote, UPI_PREFIX } from '../payments/upi-links.ts'
 import type { Acquirer } from './acquirers.ts'
@@ -157,7 +157,7 @@ export function setuCalls(
     async prepare(intent, merchantId, deadline) {
       const body = {
         merchantVpa: intent.payee.vpa,
-        amount: intent.amount * 100,
+        amount: intent.amount,
         expiryDate: intent.expiresAt.toISOString(),
         referenceId: intent.orderId,
         transactionNote: transactionNote(intent.note),
@@ -197,7 +197,7 @@ export function setuCalls(
       return {
         status: last.status === 'success' ? 'SUCCESS' : 'FAIL',
         utr: rrn.data,
-        amount: paiseToDecimalText(last.amount),
+        amount: toDecimalText(last.amount),
         paidAt: last.txnTs,
       }
     },
@@ -207,7 +207,7 @@ export function setuCalls(
         refId: reference,
         payeeVpa,
         payerVpa: PLAYED_CUSTOMER,
-        amount: amount * 100,
+        amount,
         ...(!succeeds && { payerRespCode: NO_FUNDS }),
       }
       await call({ method: 'POST', path: 'pay', body }, merchantId, deadline, [200])
@@ -355,7 +355,7 @@ const setuNotification = operation({
         orderId: merchantReferenceId,
         status: EVENTS[eventType],
         utr: rrn,
-        amount: paiseToDecimalText(amount),
+        amount: toDecimalText(amount),
         paidAt: txnTs,
         acquirer: { name: NAME, id: productInstanceId },
       })

@@ -109,7 +109,7 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 <main class="pay">
 <div class="order">
 <h1>${fill(texts.paymentTo, { name })}</h1>
-<p class="amount">₹${toIndianText(amount)}</p>
+<p class="amount">${toIndianText(amount)}</p>
 <p class="quiet"><bdi>${note}</bdi></p>
 <dl>
 <div><dt>${texts.upiAddress}</dt><dd><bdi>${payee.vpa}</bdi></dd></div>
@@ -156,7 +156,7 @@ function openSection(checkout: Checkout, { now, platform, texts }: Drawing): Htm
   const { orderId, amount, expiresAt } = checkout
   const links = walletLinks(upiLinkQuery(checkout), platform)
   // With loading=lazy a browser does not load the QR where the style hides it.
-  const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="${fill(texts.qrCode, { amount: `₹${toIndianText(amount)}` })}" width="320" height="320" loading="lazy">`
+  const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="${fill(texts.qrCode, { amount: toIndianText(amount) })}" width="320" height="320" loading="lazy">`
   const link = ({ app, href }: WalletLink, index: number) => {
     const isFirst = app === 'any' && index === 0
     const text = app === 'any' ? (isFirst ? texts.anyApp : texts.anotherApp) : app

@@ -19,6 +19,8 @@ export const Simulation = z.object({
 /** Well beyond the minutes in which the bank may still tell of a payment. */
 const LATE_BY_MINUTES = 60
 
+const ONE_RUPEE_IN_PAISE = 100
+
 /** The control of a sandbox's pay page, which scripts may use too. */
 export function simulation(app: FastifyInstance, { findCheckout, ...dependencies }: Dependencies) {
   app.post<{ Params: { orderId: string }; Body: z.output<typeof Simulation> }>(
@@ -61,20 +63,20 @@ async function simulate(
       await report('SUCCESS')
       return report('SUCCESS')
     case 'OTHER_AMOUNT':
-      return report('SUCCESS', amount + 1)
+      return report('SUCCESS', amount + ONE_RUPEE_IN_PAISE)
     default:
       return report(status)
   }
 
   /** Each simulated payment or attempt has a UTR of its own. Where an acquirer plays along, it is the one that reports. */
-  async function report(outcome: FinalStatus, rupees = amount): Promise<void> {
+  async function report(outcome: FinalStatus, paise = amount): Promise<void> {
     if (maker) {
-      return maker.playCustomer(issued, { payeeVpa: payee.vpa, amount: rupees, succeeds: outcome === 'SUCCESS' })
+      return maker.playCustomer(issued, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
     const utr = String(randomInt(10 ** 11, 10 ** 12))
     await recordReport(
       reports,
-      { orderId, status: outcome, utr, amount: toDecimalText(rupees), paidAt: now() },
+      { orderId, status: outcome, utr, amount: toDecimalText(paise), paidAt: now() },
       { reason: 'sandbox', now },
     )
   }

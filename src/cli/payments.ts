@@ -6,7 +6,7 @@ import { AcquirerFault } from '../acquirer/issuer.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
-import { orderAmountText, toDecimalText } from '../money.ts'
+import { shopAmountText, toDecimalText, toJsonNumber } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
 import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
@@ -44,8 +44,9 @@ export const paymentCommands = [
     usage: '--order-id ID',
     schema: z.object({ orderId }),
     async run({ orderId }, { db }) {
-      const history = await createReports(db).findHistory(orderId)
-      if (!history) throw new CommandFault(REFUSED['unknown order'])
+      const found = await createReports(db).findHistory(orderId)
+      if (!found) throw new CommandFault(REFUSED['unknown order'])
+      const history = { ...found, amount: toJsonNumber(found.amount) }
       return { json: history, text: describe(history) }
     },
   }),
@@ -56,7 +57,7 @@ export const paymentCommands = [
     schema: z.object({
       orderId,
       utr,
-      amount: orderAmountText,
+      amount: shopAmountText,
       paidAt: paidAt.optional(),
       note: text(255).optional(),
       by: text(64).optional(),

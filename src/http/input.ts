@@ -1,7 +1,7 @@
 import formBody from '@fastify/formbody'
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import type * as z from 'zod'
-import { badRequest, bodyEncoded } from '../errors.ts'
+import { badRequest, bodyEncoded, type Failure } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
 import type { Limits } from '../limits.ts'
 
@@ -169,9 +169,12 @@ function canonical(number: string): string {
   return `${digits.slice(0, end)}e${Number(exponent) - decimals.length + digits.length - end}`
 }
 
-const compileBody: FastifySchemaCompiler<z.ZodObject> = ({ schema }) => {
+const compileBody: FastifySchemaCompiler<z.ZodObject> = ({ schema }) => bodyCheck(schema)
+
+/** Returns the check of a parsed body: its fields as `schema` reads them, or the 400 that names every fault. */
+export function bodyCheck(schema: z.ZodObject) {
   const names = Object.keys(schema.shape)
-  return (body: Fields | null | undefined) => {
+  return (body: Fields | null | undefined): { value: Record<string, unknown> } | { error: Failure } => {
     const fields: Fields = {}
     for (const name of names) {
       const value = body?.[name] ?? undefined

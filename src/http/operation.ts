@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptio
 import * as z from 'zod'
 import type { Failure } from '../errors.ts'
 import { ok } from './envelope.ts'
+import { bodyCheck } from './input.ts'
 
 /** What an operation says when it succeeds. `Result` is what its handler returns. */
 export type Answer<Result> = {
@@ -24,6 +25,8 @@ export type Answer<Result> = {
 type Body<Schema extends z.ZodObject> = {
   name: string
   schema: Schema
+  /** Reads the bodies of the requests that it `isFor` into the same. The document has `schema`, and says of this in words. */
+  other?: { schema: z.ZodObject; isFor: (request: FastifyRequest) => boolean }
   example: Record<string, string>
   jsonExample?: Record<string, unknown>
 }
@@ -99,12 +102,27 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
         ...route,
         method,
         url: path,
-        ...(body && { schema: { body: body.schema } }),
+        ...(body && checkedBy(body)),
         async handler(request, reply) {
           const result = await handleRequest(request as OperationRequest<Schema>, reply)
           return result === reply ? reply : answer.toBody(result as Result)
         },
       })
+    },
+  }
+}
+
+/** Fastify checks the bodies of a route by one schema. Where the caller decides, a hook does it, which runs right after that. */
+function checkedBy({ schema, other }: Body<z.ZodObject>): RouteShorthandOptions {
+  if (!other) return { schema: { body: schema } }
+  const check = bodyCheck(schema)
+  const checkOther = bodyCheck(other.schema)
+  return {
+    preHandler: (request, _reply, done) => {
+      const checked = (other.isFor(request) ? checkOther : check)(request.body as Record<string, unknown>)
+      if ('error' in checked) return done(checked.error)
+      request.body = checked.value
+      done()
     },
   }
 }

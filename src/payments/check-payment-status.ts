@@ -3,6 +3,7 @@ import { badRequest, orderNotFound } from '../errors.ts'
 import { text } from '../fields.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
+import { toJsonNumber } from '../money.ts'
 import type { Intents, PaymentStatus } from './intents.ts'
 import { mid } from './new-payment.ts'
 import { FINAL_MESSAGES, FINAL_STATUSES, OPEN_MESSAGES, outcome } from './outcome.ts'
@@ -13,7 +14,11 @@ const PaymentFinal = z.strictObject({
   txnStatus: z.enum(FINAL_STATUSES).meta({ description: 'Only `SUCCESS` is paid.' }),
   msg: z.enum(FINAL_MESSAGES),
   data: z.strictObject({
-    amount: z.int().min(1).max(100_000).meta({ description: 'Whole rupees; here a number.' }),
+    amount: z
+      .number()
+      .min(1)
+      .max(100_000)
+      .meta({ description: 'Rupees; here a number. Whole, or with paise for a merchant set to `shop`.' }),
     UTR: z.string().meta({ description: 'Unique transaction reference; empty without a successful payment.' }),
     order_id: z.string().meta({ description: 'As you asked for it.' }),
   }),
@@ -60,7 +65,7 @@ export function toPaymentStatus(
 ): z.output<typeof PaymentStatusAnswer> {
   const { txnStatus, msg } = outcome(payment, now)
   if (txnStatus === 'PENDING') return { status: false, statusCode: 200, txnStatus, msg }
-  const data = { amount: payment.amount, UTR: payment.utr ?? '', order_id: orderId }
+  const data = { amount: toJsonNumber(payment.amount), UTR: payment.utr ?? '', order_id: orderId }
   return { status: true, statusCode: 200, txnStatus, msg, data }
 }
 

@@ -34,9 +34,18 @@ const PaymentIntent = z.strictObject({
     .meta({ description: 'When the intent expires, in Indian Standard Time. From then on its QR answers 410.' }),
   amount: z
     .string()
-    .regex(/^[1-9]\d{0,5}$/)
-    .meta({ description: 'Whole rupees.' }),
+    .regex(/^[1-9]\d{0,5}(\.\d{2})?$/)
+    .meta({ description: 'Rupees: `200`, or `588.82` for a merchant set to `shop`.' }),
   orderId,
+  cred: link('upi:\\/\\/pay', 'any UPI app')
+    .meta({
+      description: 'The same as `intent`. Only where `dynamicQR` is a `data:` URL: the public Android client reads it.',
+    })
+    .optional(),
+  merchantName: z
+    .string()
+    .meta({ description: 'The name that the customer pays. Only where `dynamicQR` is a `data:` URL.' })
+    .optional(),
 })
 
 const UPI_QUERY =
@@ -72,12 +81,14 @@ export const createPaymentIntent = operation({
   handle: ({ dynamicQr, ...dependencies }: Dependencies) => {
     return async (request) => {
       const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, dependencies)
+      const links = upiLinks(intent)
       return {
-        ...upiLinks(intent),
+        ...links,
         dynamicQR: await dynamicQr(intent, merchant),
         expiry: toIstText(intent.expiresAt),
         amount: toPlainText(intent.amount),
         orderId: intent.orderId,
+        ...(merchant.dynamicQr === 'image' && { cred: links.intent, merchantName: intent.payee.name }),
       }
     }
   },

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { badRequest } from '../errors.ts'
+import { toJsonNumber } from '../money.ts'
 import type { Idempotency } from './intent.ts'
+import type { NewPayment } from './new-payment.ts'
 
 /** 1 to 64 printable ASCII characters. */
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
@@ -21,14 +23,16 @@ export const IDEMPOTENCY_KEY_HEADER = {
 export function readIdempotency(
   header: string | string[] | undefined,
   operation: string,
-  fields: Record<string, unknown>,
+  fields: NewPayment,
 ): Idempotency | undefined {
   if (header === undefined) return undefined
   if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) {
     throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
   }
+  // In rupees, in the field's own place: so instances that know no paise write it too, and a retry may come to another one.
+  const inRupees = { ...fields, amount: toJsonNumber(fields.amount) }
   const fingerprint = createHash('sha256')
-    .update(JSON.stringify([operation, fields]))
+    .update(JSON.stringify([operation, inRupees]))
     .digest()
   return { key: header, fingerprint }
 }

@@ -117,11 +117,15 @@ async function insertRows(db: Queryable, intents: Intent[], retries: number): Pr
 
 const INSERT = `
   insert into payment_intents
-    (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+    (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, customer_name, customer_email, customer_mobile,
      payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, idempotency_fingerprint)
-  select * from unnest(
-    $1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-    $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::bytea[])
+  select mid, order_id, merchant_order_id, amount / 100, amount % 100, redirect_url, note, customer_name, customer_email,
+         customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, fingerprint
+    from unnest(
+           $1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+           $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::bytea[])
+           as i (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+                 customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, fingerprint)
   on conflict do nothing
   returning order_id`
 

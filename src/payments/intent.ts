@@ -17,13 +17,14 @@ import type { NewPayment } from './new-payment.ts'
 /** The account that is paid, as UPI names it: address (pa), name (pn) and category code (mc). */
 export type Payee = { vpa: string; name: string; mcc: string }
 
-/** A request to be paid once. Amounts are whole rupees. */
+/** A request to be paid once. */
 export type Intent = {
   mid: string
   /** Ours: unguessable, time-ordered, 32 hex digits. In our links it is the UPI parameter `tr`, which holds 35. */
   orderId: string
   /** The merchant's order_id, or our orderId where none was sent. */
   merchantOrderId: string
+  /** In paise. */
   amount: number
   redirectUrl: string
   note: string
@@ -43,7 +44,7 @@ export type IssuedLink = { acquirer: string; merchantId: string; id: string; ref
 /** `fingerprint` is the SHA-256 of the operation and its checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }
 
-/** Makes the intent of a checked request. Only its orderId is random. */
+/** Makes the intent of a checked request. `expiryMinutes` is for merchants without a setting of their own. Only its orderId is random. */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
@@ -62,7 +63,7 @@ export function buildIntent(
     customer: { name: request.customer_name, email: request.customer_email, mobile: request.customer_mobile },
     payee: { vpa: merchant.vpa, name: merchant.name, mcc: merchant.mcc },
     createdAt: now,
-    expiresAt: new Date(now.getTime() + expiryMinutes * 60_000),
+    expiresAt: new Date(now.getTime() + (merchant.expiryMinutes ?? expiryMinutes) * 60_000),
     idempotency,
   }
 }

@@ -160,7 +160,7 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
     async findStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
       const { rows } = await db.query<PaymentStatus>(
-        `select amount, status, utr, expires_at as "expiresAt"
+        `select amount * 100 + paise as amount, status, utr, expires_at as "expiresAt"
            from payment_intents
           where mid = $1 and (merchant_order_id = $2 or order_id = $2)
           order by merchant_order_id = $2 desc
@@ -177,7 +177,7 @@ export type Intents = ReturnType<typeof createIntents>
 const ISSUED = 'a.acquirer, a.acquirer_merchant_id, a.acquirer_id, a.reference, a.link'
 
 const INTENT = `
-  i.order_id, i.merchant_order_id, i.amount, i.redirect_url, i.note, i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at,
+  i.order_id, i.merchant_order_id, i.amount * 100 + i.paise as amount, i.redirect_url, i.note, i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at,
   i.expires_at, ${ISSUED}`
 
 type IssuedRow = {

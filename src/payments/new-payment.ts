@@ -1,9 +1,12 @@
+import type { FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { badRequest } from '../errors.ts'
 import { CONTROLS, errorText, identifier, text, textRule } from '../fields.ts'
-import { orderAmount } from '../money.ts'
+import { orderAmount, shopAmount } from '../money.ts'
 
 const MOBILE_RULE = 'must be 10 digits'
+const SHOP_MOBILE_RULE =
+  'must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
 
 /** The DNS allows 253 characters, and a name never has more characters in its own script than in the DNS. Then a colon and a port. */
@@ -59,7 +62,11 @@ export const mid = identifier.meta({ description: 'Your merchant identifier, as 
 /** What a merchant sends to be paid, in the order in which faults are named. */
 export const NewPayment = z.object({
   mid,
-  amount: orderAmount.meta({ description: 'Whole rupees, 1 to 100000. `200.00` is 200; `200.50` is refused.' }),
+  amount: orderAmount.meta({
+    description:
+      'Whole rupees, 1 to 100000. `200.00` is 200; `200.50` is refused, unless the operator has set your input to `shop`: ' +
+      'then paise are taken, as in `588.82`.',
+  }),
   order_id: text(64)
     .meta({
       description: 'Your own order identifier, compared exactly. It may be used once; a repeat is refused with 409.',
@@ -75,10 +82,25 @@ export const NewPayment = z.object({
   customer_mobile: z
     .string(errorText(MOBILE_RULE))
     .regex(/^[0-9]{10}$/, MOBILE_RULE)
-    .meta({ description: '10 digits.' }),
+    .meta({ description: '10 digits. With input `shop` also as people write them, such as `+91 98765-43210`.' }),
 })
 
 export type NewPayment = z.output<typeof NewPayment>
+
+/** What people write into and before a telephone number of India. */
+const MOBILE_AS_WRITTEN = /^(?:\+?91|0)?([0-9]{10})$/
+
+/** Telephone numbers as customers type them at a checkout; becomes the 10 digits. */
+const shopMobile = z
+  .string(errorText(SHOP_MOBILE_RULE))
+  .transform((text) => text.replace(/[\p{Zs}\p{Pd}.()[\]]/gu, ''))
+  .refine((text) => MOBILE_AS_WRITTEN.test(text), SHOP_MOBILE_RULE)
+  .transform((text) => text.slice(-10))
+
+/** The same from merchants whose input is `shop`. */
+const ShopPayment = NewPayment.extend({ amount: shopAmount, customer_mobile: shopMobile })
+
+const isOfShop = ({ caller }: FastifyRequest) => caller.kind === 'merchant' && caller.merchant.input === 'shop'
 
 const EXAMPLE = {
   mid: 'DEMO_MERCHANT',
@@ -94,6 +116,7 @@ const EXAMPLE = {
 export const NEW_PAYMENT = {
   name: 'NewPayment',
   schema: NewPayment,
+  other: { schema: ShopPayment, isFor: isOfShop },
   example: EXAMPLE,
   jsonExample: { ...EXAMPLE, amount: 200 },
 }

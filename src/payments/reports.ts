@@ -128,7 +128,7 @@ function reportsIn(
                   with ordinality as r (order_id, status, utr, attempt, acquirer, acquirer_id, place)
                   -- Limited to one, which it is anyway, so that each report is one look-up in the indexes.
             cross join lateral (
-              select p.mid, p.order_id, p.amount, p.status, p.utr, p.expires_at
+              select p.mid, p.order_id, p.amount * 100 + p.paise as amount, p.status, p.utr, p.expires_at
                 from payment_intents p
                 left join acquirer_intents q on q.mid = p.mid and q.order_id = p.order_id
                where p.order_id = r.order_id
@@ -322,7 +322,8 @@ function reportsIn(
     /** All that is known of one intent, without its customer; undefined when there is none. */
     async findHistory(orderId: string): Promise<PaymentHistory | undefined> {
       const { rows } = await db.query<Omit<PaymentHistory, 'changes' | 'exceptions'>>(
-        `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount, i.note, i.status, i.utr,
+        `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
+                i.amount * 100 + i.paise as amount, i.note, i.status, i.utr,
                 i.created_at as "createdAt", i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer,
                 a.acquirer_id as "acquirerId", a.reference as "acquirerReference", a.enquiries
            from payment_intents i

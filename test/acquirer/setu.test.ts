@@ -446,7 +446,7 @@ describe('a notification of Setu', () => {
     expect(kept[0]).not.toContain('customer')
   })
 
-  it('may hold whole paise that are not whole rupees: no order has that amount, so it is an exception', async () => {
+  it('may hold paise that are not whole rupees: an order of whole rupees does not have that amount, so it is an exception', async () => {
     const orderId = await newOrder()
     expect(await bank.sendEvent(event(orderId, 'payment.success', { amount: 20_001, rrn: '623504800001' }))).toBe(409)
     expect((await recorded(orderId)).exceptions).toEqual([['amount differs', '623504800001', '200.01']])

@@ -60,7 +60,7 @@ async function createOrders(): Promise<string[]> {
   if (merchant === undefined) throw new Error('the merchant exists in a new database')
   const request = {
     mid: merchant.mid,
-    amount: 200,
+    amount: 20_000,
     order_id: undefined,
     redirect_url: 'https://shop.example.in/thanks',
     note: 'Order 1001',

@@ -64,7 +64,7 @@ let service: TestService
 async function newOrders(count: number): Promise<string[]> {
   const { mid } = await newMerchant(service.db)
   const merchant = (await createMerchants(service.db).list()).find((listed) => listed.mid === mid)
-  const fields = { ...intentFields(mid), amount: 200 } as never
+  const fields = { ...intentFields(mid), amount: 20_000 } as never
   const intents = createIntents(service.db, () => undefined)
   const made = Array.from({ length: count }, () =>
     buildIntent(fields, merchant as Merchant, service.clock.now(), EXPIRY_MINUTES),

@@ -17,7 +17,7 @@ const checkoutOf = (orderId: string): Checkout => ({
   mid: 'CHAI_POINT',
   orderId,
   merchantOrderId: '1001',
-  amount: 200,
+  amount: 20_000,
   note: 'Order 1001',
   payee: { vpa: 'chaipoint@examplebank', name: 'Chai Point', mcc: '5814' },
   redirectUrl: 'https://shop.example.in/thanks',

@@ -4,6 +4,8 @@ import { notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
+const AMOUNT = '--amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
+
 let service: TestService
 beforeAll(async () => {
   service = await startService()
@@ -135,12 +137,12 @@ describe('payments confirm', () => {
     [['--order-id', 'x', '--utr', 'U', '--amount', '1'], '--order-id must be our orderId, 32 hex digits'],
     [['--utr', 'U', '--amount', '1'], '--order-id is required'],
     [
-      ['--order-id', '0'.repeat(32), '--utr', 'U 1', '--amount', '1.5'],
-      '--utr must be 1 to 35 letters and digits; --amount must be a whole number from 1 to 100000',
+      ['--order-id', '0'.repeat(32), '--utr', 'U 1', '--amount', '1.505'],
+      `--utr must be 1 to 35 letters and digits; ${AMOUNT}`,
     ],
     ...['999999', '100001', '0', '1e3'].map((amount): [string[], string] => [
       ['--order-id', '0'.repeat(32), '--utr', 'U', '--amount', amount],
-      '--amount must be a whole number from 1 to 100000',
+      AMOUNT,
     ]),
     [
       ['--order-id', '0'.repeat(32), '--utr', 'U', '--amount', '1', '--paid-at', '2026-03-31'],

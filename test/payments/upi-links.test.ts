@@ -11,7 +11,7 @@ import {
 
 const payment: Payment = {
   orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
-  amount: 200,
+  amount: 20_000,
   note: 'Order 1001',
   payee: { vpa: 'chai.point-1@examplebank', name: 'Chai & Point (Pune)', mcc: '5814' },
 }
@@ -55,7 +55,7 @@ describe('UPI links', () => {
     const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 99 })
     const note = fc.string({ unit: 'grapheme', maxLength: 255 })
     fc.assert(
-      fc.property(vpa, name, note, fc.integer({ min: 1, max: 100_000 }), (pa, pn, tn, amount) => {
+      fc.property(vpa, name, note, fc.integer({ min: 100, max: 10_000_000 }), (pa, pn, tn, amount) => {
         const link = upiLinks({ ...payment, amount, note: tn, payee: { vpa: pa, name: pn, mcc: '0000' } }).intent
         expect(link).toMatch(/^upi:\/\/pay\?[A-Za-z0-9=&%@._~-]+$/)
         const parameters = link
@@ -64,7 +64,14 @@ describe('UPI links', () => {
           .map((pair) => pair.split('='))
         expect(parameters.map(([key]) => key).join()).toBe('ver,mode,pa,pn,mc,tr,tn,am,cu,qrMedium')
         const values = Object.fromEntries(parameters.map(([key = '', value = '']) => [key, decodeURIComponent(value)]))
-        expect(values).toMatchObject({ pa, pn, am: `${amount}.00`, tr: payment.orderId, cu: 'INR', mc: '0000' })
+        expect(values).toMatchObject({
+          pa,
+          pn,
+          am: (amount / 100).toFixed(2),
+          tr: payment.orderId,
+          cu: 'INR',
+          mc: '0000',
+        })
         expect([...(values.tn ?? '')].length).toBeLessThanOrEqual(50)
       }),
       { numRuns: 2_000 },

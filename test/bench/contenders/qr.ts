@@ -11,7 +11,7 @@ const payee = { vpa: 'chaipoint@examplebank', name: 'Chai Point', mcc: '5814' }
 const links = Array.from({ length: 100 }, (_, i) =>
   upiQrLink({
     orderId: `019aa0b1c2d3e4f5a6b7c8d9e0f1a${100 + i}`,
-    amount: 200,
+    amount: 20_000,
     note: 'Order 1001',
     payee,
     createdAt,
