@@ -1,0 +1,278 @@
+import { createHash } from 'node:crypto'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createMerchants } from '../../src/merchants/merchants.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import { decodePng } from '../support/decode-png.ts'
+import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
+import { runOps } from '../support/ops.ts'
+import { STATUS } from '../support/requests.ts'
+import {
+  CREATE,
+  intentFields,
+  newMerchant,
+  PUBLIC_URL,
+  post,
+  postJson,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+
+const ORDER = '/v1/payments/createOrderRequest'
+const AMOUNT = 'amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
+const MOBILE =
+  'customer_mobile must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'
+
+let service: TestService
+let shop: NewMerchant
+let strict: NewMerchant
+beforeAll(async () => {
+  service = await startService({ sandbox: true })
+  shop = await newMerchant(service.db, { input: 'shop' })
+  strict = await newMerchant(service.db)
+})
+
+const create = (changes: Record<string, string>, of = shop, headers: Record<string, string> = {}, url = CREATE) =>
+  post(service.app, url, intentFields(of.mid, changes), of.key, headers)
+const createJson = (changes: Record<string, unknown>, of = shop, url = CREATE) =>
+  postJson(service.app, url, { ...intentFields(of.mid), ...changes }, of.key)
+const statusOf = async (orderId: string, of = shop) =>
+  (await post(service.app, STATUS, { mid: of.mid, order_id: orderId }, of.key)).text
+
+async function rowOf(orderId: string) {
+  const { rows } = await service.db.query('select * from payment_intents where order_id = $1', [orderId])
+  return rows[0]
+}
+
+describe('a shop merchant', () => {
+  it.each([
+    ['588.82', '588.82'],
+    [' 588.8 ', '588.80'],
+    ['1.00', '1'],
+    ['200', '200'],
+    ['200.0', '200'],
+    ['200.00', '200'],
+    ['0588.82', '588.82'],
+    ['99999.99', '99999.99'],
+    ['100000.00', '100000'],
+  ])('may send the amount %j, in a form and as JSON text, to both operations', async (amount, expected) => {
+    for (const { status, body } of [await create({ amount }), await createJson({ amount })]) {
+      expect([status, body.data?.amount]).toEqual([200, expected])
+    }
+    const ordered = await create({ amount }, shop, {}, ORDER)
+    const { amount: rupees, paise } = await rowOf(ordered.body.data.orderId)
+    expect(rupees * 100 + paise).toBe(Math.round(Number(expected) * 100))
+  })
+
+  it.each([
+    [588.82, '588.82'],
+    [588.8, '588.80'],
+    [200, '200'],
+    [4.35, '4.35'],
+    [100_000, '100000'],
+  ])('may send the JSON number %d', async (amount, expected) => {
+    expect((await createJson({ amount })).body.data?.amount).toBe(expected)
+  })
+
+  it.each(['0.99', '0', '100000.01', '588.823', '1e3', '0x10', '+5', '-5', '588,82', '5.', '.5', '५८८'])(
+    'may not send the amount %j, and is told the rule of shops',
+    async (amount) => {
+      for (const url of [CREATE, ORDER]) {
+        expect((await create({ amount }, shop, {}, url)).body).toEqual(refusal(400, AMOUNT))
+      }
+    },
+  )
+
+  it.each(['588.823', '0.99', '588.82000000000000001', '100000.001', 'true', 'null', '[588.82]'])(
+    'may not send the JSON value %s',
+    async (amount) => {
+      const body = JSON.stringify({ ...intentFields(shop.mid), amount: 0 }).replace('"amount":0', `"amount":${amount}`)
+      const answer = await post(service.app, CREATE, body, shop.key, { 'content-type': 'application/json' })
+      expect(answer.body).toEqual(refusal(400, amount === 'null' ? 'amount is required' : AMOUNT))
+    },
+  )
+
+  it.each([
+    '9876543210',
+    '0123456789',
+    '98765 43210',
+    '98765-43210',
+    '98765.43210',
+    '+919876543210',
+    '+91 98765 43210',
+    '+91-98765-43210',
+    '+91.9876543210',
+    '+91 (98765) 43210',
+    '(+91) 9876543210',
+    '919876543210',
+    '91 98765 43210',
+    '09876543210',
+    '0 98765 43210',
+    '98765\u00a043210',
+    '98765\u2011432\u201310',
+    // Ten digits that begin as a country code does.
+    '9112345678',
+  ])('may send the telephone number %j', async (customer_mobile) => {
+    for (const url of [CREATE, ORDER]) {
+      const { status, body } = await create({ customer_mobile }, shop, {}, url)
+      expect([status, body.msg]).toEqual([200, expect.stringContaining('successfully')])
+      const digits = customer_mobile.replace(/\D/g, '').slice(-10)
+      expect((await rowOf(body.data.orderId)).customer_mobile).toBe(digits)
+    }
+  })
+
+  it.each([
+    '987654321',
+    '98765432100',
+    '+1 98765 43210',
+    '00919876543210',
+    '+91919876543210',
+    '9876543210 ext 5',
+    '9876543210/9876543211',
+    '९८७६५४३२१०',
+    '+',
+    '()',
+    '98765\n43210',
+  ])('may not send the telephone number %j, and is told the rule of shops', async (customer_mobile) => {
+    expect((await create({ customer_mobile })).body).toEqual(refusal(400, MOBILE))
+  })
+
+  it('is told of every fault at once, in the order of the fields', async () => {
+    const fields = { amount: '588.823', redirect_url: 'javascript:alert(1)', customer_mobile: 'none' }
+    const { body } = await create(fields)
+    expect(body.msg.split('; ').map((fault: string) => fault.split(' ')[0])).toEqual([
+      'amount',
+      'redirect_url',
+      'customer_mobile',
+    ])
+    expect((await post(service.app, CREATE, {}, shop.key)).body.msg).toMatch(/^mid is required; amount is required; /)
+  })
+
+  it('repeats a request under its Idempotency-Key however it spells amount and number', async () => {
+    const headers = { 'idempotency-key': 'spelled' }
+    const first = await create({ amount: '588.80', customer_mobile: '9876543210' }, shop, headers)
+    const again = await create({ amount: '588.8', customer_mobile: '+91 98765-43210' }, shop, headers)
+    expect(again.text).toBe(first.text)
+    expect((await create({ amount: '588.81', customer_mobile: '9876543210' }, shop, headers)).status).toBe(422)
+  })
+
+  it('is whoever owns the key, not the mid that is sent: the rule first, then 403', async () => {
+    const asOther = (amount: string, caller: NewMerchant, mid: string) =>
+      post(service.app, CREATE, intentFields(mid, { amount }), caller.key)
+    expect((await asOther('588.82', shop, strict.mid)).status).toBe(403)
+    expect((await asOther('588.82', strict, shop.mid)).body.msg).toBe('amount must be a whole number from 1 to 100000')
+  })
+
+  it('is one within 5 seconds of the operator’s saying so', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const send = () => post(service.app, CREATE, intentFields(mid, { amount: '588.82' }), key)
+    expect((await send()).status).toBe(400)
+    await createMerchants(service.db).update(mid, { input: 'shop' })
+    await expect.poll(async () => (await send()).status, { timeout: 6_000, interval: 250 }).toBe(200)
+  })
+})
+
+describe('a strict merchant', () => {
+  it('is answered to the byte as it ever was', async () => {
+    const { text, body } = await create({ order_id: 'bytes' }, strict)
+    const { orderId } = body.data
+    const query = `ver=01&mode=04&pa=chaipoint@examplebank&pn=Chai%20Point&mc=5814&tr=${orderId}&tn=Order%201001&am=200.00&cu=INR&qrMedium=02`
+    expect(text).toBe(
+      `{"status":true,"statusCode":200,"msg":"Payment intent created successfully","data":{"intent":"upi://pay?${query}",` +
+        `"phonepe":"phonepe://upi/pay?${query}","paytm":"paytmmp://upi/pay?${query}","gpay":"tez://upi/pay?${query}",` +
+        `"dynamicQR":"${PUBLIC_URL}/pay/${orderId}/qr.png","expiry":"2026-04-01 00:14:59","amount":"200","orderId":"${orderId}"}}`,
+    )
+    await notify(service, notification(orderId, { UTR: '523504870405' }))
+    expect(await statusOf('bytes', strict)).toBe(
+      '{"status":true,"statusCode":200,"txnStatus":"SUCCESS","msg":"Payment successful","data":{"amount":200,"UTR":"523504870405","order_id":"bytes"}}',
+    )
+    expect((await create({ amount: '588.82', customer_mobile: '+91 98765 43210' }, strict)).text).toBe(
+      '{"status":false,"statusCode":400,"msg":"amount must be a whole number from 1 to 100000; customer_mobile must be 10 digits"}',
+    )
+  })
+
+  it('may repeat a request of another version of the service: its fingerprint is of the fields in rupees', async () => {
+    const { body } = await create({ order_id: 'kept' }, strict, { 'idempotency-key': 'kept' })
+    const { idempotency_fingerprint } = await rowOf(body.data.orderId)
+    const { mid, amount: _, ...rest } = intentFields(strict.mid)
+    const fields = { mid, amount: 200, order_id: 'kept', ...rest }
+    const expected = createHash('sha256').update(JSON.stringify(['createPaymentIntent', fields]))
+    expect(idempotency_fingerprint.toString('hex')).toBe(expected.digest('hex'))
+  })
+})
+
+describe('a payment of 588.82', () => {
+  const get = (url: string) => service.app.inject({ method: 'GET', url })
+
+  it('keeps its paise from the field to the books', async () => {
+    const order_id = 'INV-588'
+    const created = await create({ amount: '588.82', order_id })
+    const { orderId, intent, amount } = created.body.data
+    expect([amount, new URL(intent).searchParams.get('am')]).toEqual(['588.82', '588.82'])
+    const qr = decodePng((await get(`/pay/${orderId}/qr.png`)).rawPayload) ?? ''
+    expect(new URL(qr).searchParams.get('am')).toBe('588.82')
+    const page = (await get(`/pay/${orderId}`)).payload
+    expect(page).toContain('<p class="amount">₹588.82</p>')
+    expect(page).toContain('am=588.82&#38;cu=INR')
+
+    // Less, more, and the rupees alone.
+    for (const other of ['588.00', '588.81', 588.83, 589]) {
+      expect((await notify(service, notification(orderId, { amount: other }))).status).toBe(409)
+    }
+    const paid = notification(orderId, { amount: 588.82, UTR: '523504870999' })
+    expect((await notify(service, paid)).status).toBe(200)
+    expect((await notify(service, paid)).status).toBe(200)
+    expect(await statusOf(order_id)).toBe(
+      `{"status":true,"statusCode":200,"txnStatus":"SUCCESS","msg":"Payment successful","data":{"amount":588.82,"UTR":"523504870999","order_id":"${order_id}"}}`,
+    )
+
+    const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', ...args])
+    const shown = JSON.parse((await ops('show', '--order-id', orderId, '--json')).stdout)
+    expect(shown).toMatchObject({ amount: 588.82, status: 'SUCCESS', utr: '523504870999' })
+    expect(shown.exceptions.map(({ kind, amount }: Record<string, string>) => [kind, amount])).toEqual(
+      ['588.00', '588.81', '588.83', '589.00'].map((amount) => ['amount differs', amount]),
+    )
+    expect((await ops('show', '--order-id', orderId)).stdout).toMatch(/^amount +588\.82$/m)
+  })
+
+  it('is confirmed by the operator, and read from a day file', async () => {
+    const [confirmed, listed] = await Promise.all(
+      [1, 2].map(async () => (await create({ amount: '588.82' })).body.data),
+    )
+    const ops = (args: string[], input?: string) => runOps(service.databaseUrl, ['payments', ...args], input)
+    const confirm = (amount: string) =>
+      ops(['confirm', '--order-id', confirmed.orderId, '--utr', 'PAISE1', '--amount', amount])
+    expect((await confirm('588')).stderr).toContain('the amount differs')
+    expect((await confirm('588.82')).code).toBe(0)
+    const file = `order_id,status,utr,amount,paid_at
+${listed.orderId},SUCCESS,PAISE2,588.28,2026-03-31 23:55:00
+${listed.orderId},SUCCESS,PAISE2,588.82,2026-03-31 23:55:00
+`
+    expect(JSON.parse((await ops(['import', '-', '--json'], file)).stdout)).toMatchObject({
+      recorded: 1,
+      exceptions: { 'amount differs': 1 },
+    })
+  })
+
+  it('is simulated in a sandbox: the very amount, and one rupee more', async () => {
+    const { orderId } = (await create({ amount: '588.82' })).body.data
+    const simulate = (status: string) => post(service.app, `/pay/${orderId}/simulate`, { status })
+    await simulate('OTHER_AMOUNT')
+    const { rows } = await service.db.query('select amount from payment_exceptions where order_id = $1', [orderId])
+    expect(rows).toEqual([{ amount: '589.82' }])
+    await simulate('SUCCESS')
+    expect(await statusOf(orderId)).toContain('"txnStatus":"SUCCESS"')
+  })
+
+  it('is asked of an acquirer, whose link has to be for the same paise', async () => {
+    const { service: withBank, bank } = await startServiceWithBank()
+    const { mid, key } = await newSetuMerchant(withBank, { input: 'shop' })
+    const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '588.82' }), key)
+    expect(bank.find(body.data.orderId)?.amount).toBe(58_882)
+    expect(new URL(body.data.intent).searchParams.get('am')).toBe('588.82')
+    await bank.pay(bank.find(body.data.orderId)?.id ?? '')
+    const { body: paid } = await post(withBank.app, STATUS, { mid, order_id: body.data.orderId }, key)
+    expect(paid).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 588.82 } })
+  })
+})
