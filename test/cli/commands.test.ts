@@ -119,6 +119,31 @@ describe('merchants', () => {
     })
   })
 
+  it('has input and an expiry of its own, and `default` returns to the service’s', async () => {
+    const mid = unique('M')
+    const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
+    const settings = ['--input', 'shop', '--expiry-minutes', '5']
+    expect(await json(...add, ...settings)).toMatchObject({ input: 'shop', expiryMinutes: 5 })
+    const update = (...args: string[]) => json('merchants', 'update', '--mid', mid, ...args)
+    expect(await update('--name', 'New')).toMatchObject({ input: 'shop', expiryMinutes: 5 })
+    expect(await update('--expiry-minutes', '1440')).toMatchObject({ input: 'shop', expiryMinutes: 1440 })
+    const cleared = await update('--expiry-minutes', 'default')
+    expect(cleared).toMatchObject({ input: 'shop', expiryMinutes: null })
+    expect(await json('merchants', 'list')).toContainEqual(cleared)
+    expect(await update('--input', 'strict')).toMatchObject({ input: 'strict', expiryMinutes: null })
+  })
+
+  it.each([
+    [['--input', 'loose'], '--input must be strict or shop'],
+    ...['0', '1441', '05', '5.5', 'none', '-1'].map((minutes): [string[], string] => [
+      [`--expiry-minutes=${minutes}`],
+      '--expiry-minutes must be a whole number of minutes, 1 to 1440, or default',
+    ]),
+  ])('is not updated with %j: usage, exit 2', async (args, message) => {
+    const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...args)
+    expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
+  })
+
   it('add and update warn of a payee that wallets take for a private person, and say what mends it', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', '9876543210@ybl']

@@ -1,0 +1,177 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { notification, notify } from '../support/acquirer.ts'
+import { decodePng } from '../support/decode-png.ts'
+import { STATUS } from '../support/requests.ts'
+import { type Answer, CREATE, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+
+/*
+ * Requests as the public clients of this interface send them, written from what was read in their sources, and what those
+ * clients read of the answers.
+ */
+
+const ORDER = '/v1/payments/createOrderRequest'
+const JSON_TYPE = { 'content-type': 'application/json' }
+const PAID_AMOUNT = 588.82
+
+let service: TestService
+let shop: NewMerchant
+beforeAll(async () => {
+  service = await startService()
+  shop = await newMerchant(service.db, { input: 'shop' })
+})
+
+/** PHP's json_encode: a slash and everything that is not ASCII is escaped. */
+function phpJson(fields: Record<string, unknown>): string {
+  return JSON.stringify(fields)
+    .replaceAll('/', '\\/')
+    .replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+const sendPhp = (url: string, fields: Record<string, unknown>) =>
+  post(service.app, url, phpJson(fields), shop.key, JSON_TYPE)
+
+async function pay({ body }: Answer): Promise<void> {
+  const answer = await notify(service, notification(body.data.orderId, { amount: PAID_AMOUNT }))
+  expect(answer.status).toBe(200)
+}
+
+const uniqid = () => Math.random().toString(16).slice(2, 15).padEnd(13, '0')
+
+it('the PHP sample: JSON, a telephone number as it was typed, status and data.payment_url', async () => {
+  const order_id = uniqid()
+  const created = await sendPhp(ORDER, {
+    mid: shop.mid,
+    amount: '588.82',
+    order_id,
+    redirect_url: `http://shop.example.in/Sample-php-UPITranzact/check_status.php?order_id=${order_id}`,
+    note: 'Add money',
+    customer_name: 'John',
+    customer_email: 'john@example.in',
+    customer_mobile: '098765-43210',
+  })
+  expect(created.body).toMatchObject({ status: true, data: { payment_url: expect.stringContaining('/pay/') } })
+  await pay(created)
+  const asked = await sendPhp(STATUS, { mid: shop.mid, order_id })
+  expect(asked.body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: PAID_AMOUNT, order_id } })
+})
+
+describe('the WHMCS module', () => {
+  it.each([
+    ['588.82', '+91.9876543210'],
+    [588.82, '98765 43210'],
+  ])(
+    'pays an invoice of %j of a client with the number %s, and credits what its callback reads',
+    async (amount, phone) => {
+      const order_id = `utz_${uniqid()}`
+      const callback = 'https://billing.example.in/modules/gateways/callback/upitranzact_callback.php'
+      const created = await sendPhp(ORDER, {
+        mid: shop.mid,
+        amount,
+        order_id,
+        redirect_url: `${callback}?order_id=${order_id}&invoice_id=42`,
+        note: 'Payment for Invoice #42',
+        customer_name: 'आशा Rao',
+        customer_email: 'asha@example.in',
+        customer_mobile: phone,
+      })
+      expect(created.body).toMatchObject({ status: true, data: { payment_url: expect.stringContaining('/pay/') } })
+      // Asked too early, its callback stops at a status that is not true.
+      expect((await sendPhp(STATUS, { mid: shop.mid, order_id })).body.status).toBe(false)
+      await pay(created)
+      const { body } = await sendPhp(STATUS, { mid: shop.mid, order_id })
+      expect([body.status, body.txnStatus, body.data.order_id, body.data.amount]).toEqual([
+        true,
+        'SUCCESS',
+        order_id,
+        PAID_AMOUNT,
+      ])
+    },
+  )
+})
+
+describe('the WooCommerce plugin', () => {
+  const fields = (order_id: string, changes: Record<string, unknown> = {}) => ({
+    mid: shop.mid,
+    amount: '588.82',
+    order_id,
+    redirect_url: `https://shop.example.in/wc-api/WC_Gateway_UPITranzact/?wc-api=WC_Gateway_UPITranzact&txn_id=${order_id}&order_id=1234`,
+    note: 'Payment for order 1234',
+    customer_name: 'Asha Rao',
+    customer_email: 'asha@example.in',
+    customer_mobile: '+91 98765 43210',
+    woo_order_id: 1234,
+    ...changes,
+  })
+
+  it('pays a total with paise, with a field of its own, and finds the total in the answer', async () => {
+    const order_id = `utz_${uniqid()}`
+    const created = await sendPhp(ORDER, fields(order_id))
+    expect(created.body).toMatchObject({ status: true, data: { payment_url: expect.stringContaining('/pay/') } })
+    await pay(created)
+    const { body } = await sendPhp(STATUS, { mid: shop.mid, order_id })
+    expect(body).toMatchObject({ status: true, statusCode: 200, txnStatus: 'SUCCESS', data: { order_id } })
+    // It takes a difference of more than 0.01 for a failed payment.
+    expect(Math.abs(Number.parseFloat(body.data.amount) - 588.82)).toBe(0)
+  })
+
+  it('is told in msg, which it shows at the checkout, what it cannot be paid for', async () => {
+    const { body } = await sendPhp(ORDER, fields(`utz_${uniqid()}`, { amount: '0.00', customer_mobile: '' }))
+    expect(body).toEqual({
+      status: false,
+      statusCode: 400,
+      msg: 'amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82; customer_mobile is required',
+    })
+  })
+})
+
+describe('the Android client', () => {
+  const AGENT = { 'user-agent': 'Mozilla/5.0 (Linux; Android 10; Mobile)' }
+  const FORM_OF_VOLLEY = { ...AGENT, 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' }
+  let app: NewMerchant
+  beforeAll(async () => {
+    app = await newMerchant(service.db, { input: 'shop', dynamicQr: 'image', expiryMinutes: 5, name: 'Chai & Co' })
+  })
+
+  const bodyOf = (fields: Record<string, string>) =>
+    Object.entries(fields)
+      // As URLEncoder of Java writes it, with the & that Volley leaves at the end.
+      .map((pair) => `${pair.map((part) => encodeURIComponent(part).replaceAll('%20', '+')).join('=')}&`)
+      .join('')
+
+  const send = (url: string, fields: Record<string, string>) =>
+    post(service.app, url, bodyOf({ mid: app.mid, ...fields }), app.key, FORM_OF_VOLLEY)
+
+  it('gets the QR as a picture, cred and merchantName, within the 5 minutes that it waits', async () => {
+    const order_id = uniqid()
+    const { body } = await send(CREATE, {
+      amount: '588',
+      order_id,
+      redirect_url: 'https://shop.example.in',
+      note: 'Add money',
+      customer_name: 'Asha Rao',
+      customer_email: 'asha@example.in',
+      customer_mobile: '+91 98765 43210',
+    })
+    const { data } = body
+    expect(Object.keys(data)).toEqual([
+      ...['intent', 'phonepe', 'paytm', 'gpay', 'dynamicQR', 'expiry', 'amount', 'orderId', 'cred', 'merchantName'],
+    ])
+    expect(data).toMatchObject({ amount: '588', merchantName: 'Chai & Co', cred: data.intent })
+    expect(data.cred).toMatch(/^upi:\/\/pay\?.*&pn=Chai%20%26%20Co&.*&am=588\.00&/)
+    expect(data.expiry).toBe('2026-04-01 00:04:59')
+    // It cuts the text at the comma and decodes the rest.
+    const picture = Buffer.from(data.dynamicQR.split(',')[1], 'base64')
+    expect(new URL(decodePng(picture) ?? '').searchParams.get('am')).toBe('588.00')
+
+    const ask = async () => (await send(STATUS, { order_id })).body
+    expect(await ask()).toMatchObject({ status: false, txnStatus: 'PENDING' })
+    await notify(service, notification(data.orderId, { amount: 588 }))
+    expect(await ask()).toMatchObject({ status: true, txnStatus: 'SUCCESS', data: { amount: 588 } })
+  })
+
+  it('is refused a payment by UPI ID, which no bank offers any more', async () => {
+    const { body } = await send('/v1/payments/paymentRequestForOrder', { order_id: 'any', vpa: 'asha@examplebank' })
+    expect(body).toEqual({ status: false, statusCode: 404, msg: 'There is nothing at this address' })
+  })
+})
