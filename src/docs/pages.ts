@@ -13,6 +13,10 @@ export type PageOptions = {
 /** The public guides, by the last part of their address. The operator's guide is not public. */
 const GUIDES = {
   merchant: { title: 'For the merchant’s developer', does: 'Take payments: from the first one to every refusal.' },
+  shops: {
+    title: 'Shops that exist already',
+    does: 'WooCommerce, WHMCS, PHP and Android: what is set, what works, and their own faults.',
+  },
   partner: {
     title: 'For the partner’s developer',
     does: 'Read what was paid out to a merchant, and reconcile a month.',

@@ -100,6 +100,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
   const PAGES = [
     'docs',
     'docs/merchant',
+    'docs/shops',
     'docs/partner',
     'docs/acquirer',
     'docs/thanks?order_id=1001',

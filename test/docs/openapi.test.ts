@@ -150,6 +150,7 @@ describe('the pages below /docs', () => {
   it.each([
     ['/docs', HTML, 60],
     ['/docs/merchant', HTML, 60],
+    ['/docs/shops', HTML, 60],
     ['/docs/partner', HTML, 60],
     ['/docs/acquirer', HTML, 60],
     ['/docs/reference', HTML, 60],
@@ -177,7 +178,7 @@ describe('the pages below /docs', () => {
     expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', plain.headers['content-length']])
   })
 
-  it.each(['/docs', '/docs/merchant', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
+  it.each(['/docs', '/docs/merchant', '/docs/shops', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
     'run nothing inline and nothing from elsewhere, send to nobody else, and stand in no frame: %s',
     async (url) => {
       const { headers, text } = await request('GET', url)

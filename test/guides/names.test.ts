@@ -7,6 +7,9 @@ import { renderGuide } from '../../src/docs/render-guide.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { GUIDES, guideText, ROOT } from './guides.ts'
 
+/** Those that lie beside one another below /docs. */
+const PUBLIC_GUIDES = GUIDES.filter((guide) => guide !== 'operator' && guide !== 'setu')
+
 const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
 const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 /** Without what stands in fenced blocks, where a # begins a comment and brackets are code. */
@@ -15,7 +18,7 @@ const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!
 
 describe.each(GUIDES)('what the guide of the %s names is there', (guide) => {
   const text = guideText(guide)
-  const anchors = unique(renderGuide(text).matchAll(/ id="([^"]+)"/g))
+  const anchorsOf = (markdown: string) => ['', ...unique(renderGuide(markdown).matchAll(/ id="([^"]+)"/g))]
   const document = openApiDocument({ publicUrl: 'https://pay.example', operations: Object.values(OPERATIONS).flat() })
   const operations = Object.values(document.paths as Record<string, Record<string, unknown>>)
     .flatMap((methods) => Object.values(methods) as { operationId?: string; tags?: string[] }[])
@@ -25,7 +28,10 @@ describe.each(GUIDES)('what the guide of the %s names is there', (guide) => {
   it.each(['#', ...linksOf(text)].slice(linksOf(text).length > 0 ? 1 : 0))('link %s', (target) => {
     const [page = '', anchor = ''] = target.split('#')
     if (page === 'reference') return expect([...operations, ...tags]).toContain(anchor)
-    if (page === '') return expect(['', ...anchors]).toContain(anchor)
+    if (page === '') return expect(anchorsOf(text)).toContain(anchor)
+    // One public page from another.
+    const beside = PUBLIC_GUIDES.find((name) => name === page)
+    if (beside) return expect(anchorsOf(guideText(beside))).toContain(anchor)
     // From the operator's port to the public one.
     if (guide === 'operator' && page === 'docs/setu') return
     return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))

@@ -170,7 +170,7 @@ describe('the Android client', () => {
     expect(await ask()).toMatchObject({ status: true, txnStatus: 'SUCCESS', data: { amount: 588 } })
   })
 
-  it('is refused a payment by UPI ID, which no bank offers any more', async () => {
+  it('is refused a payment by UPI ID, which this service does not offer', async () => {
     const { body } = await send('/v1/payments/paymentRequestForOrder', { order_id: 'any', vpa: 'asha@examplebank' })
     expect(body).toEqual({ status: false, statusCode: 404, msg: 'There is nothing at this address' })
   })
