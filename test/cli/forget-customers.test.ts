@@ -57,7 +57,8 @@ async function guessMobile(orderId: string): Promise<string | undefined> {
   const kept = Object.values(row).filter(Buffer.isBuffer)
   const candidates = Array.from({ length: 1_000 }, (_, i) => String(123_456_000 + i).padStart(10, '0'))
   return candidates.find((mobile) => {
-    const { mid, amount, merchant_order_id: own, redirect_url, note } = row
+    const { mid, merchant_order_id: own, redirect_url, note } = row
+    const amount = row.amount * 100 + row.paise
     const fields = { mid, amount, ...(own !== orderId && { order_id: own }), redirect_url, note }
     const customer = { customer_name: 'Asha Rao', customer_email: 'asha@example.in', customer_mobile: mobile }
     const guess = readIdempotency(row.idempotency_key, 'createPaymentIntent', { ...fields, ...customer })
