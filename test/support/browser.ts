@@ -45,7 +45,7 @@ export type Checkout = {
   shopUrl: string
   /** Every address at which the merchant's shop was visited, as it arrived. */
   visits: string[]
-  newOrder: (fields?: Record<string, string>, merchant?: { name?: string }) => Promise<Order>
+  newOrder: (fields?: Record<string, string>, merchant?: Parameters<typeof newMerchant>[1]) => Promise<Order>
   /** Ends every connection between customers and the service, as a proxy that restarts would. */
   cutConnections: () => void
   /** Lets every connection between them stay open and delivers nothing more over it, as a mobile network may. */
