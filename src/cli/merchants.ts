@@ -1,25 +1,31 @@
 import * as z from 'zod'
 import { acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
+import { type Database, inTransaction } from '../db/pool.ts'
 import { createMerchants, type Merchant } from '../merchants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../merchants/schema.ts'
 import { type MerchantWarning, merchantWarnings } from '../merchants/warnings.ts'
+import { createEndpoints } from '../webhooks/endpoints.ts'
 import { CommandFault, command, type Output } from './command.ts'
 import { record, table } from './output.ts'
 
 const OPTIONAL =
-  '[--dynamic-qr link|image] [--acquirer direct|setu] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default]'
+  '[--dynamic-qr link|image] [--acquirer direct|setu] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off]'
 
 export const merchantCommands = [
   command({
     name: 'merchants add',
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
-    async run(merchant, { config, db, now }) {
+    async run({ returnCall, ...merchant }, { config, db, now }) {
       refuseFaultyAcquirer(merchant, config)
-      const added = await createMerchants(db).add(merchant, now)
+      const added = await inTransaction(db, async (client) => {
+        const added = await createMerchants(client).add(merchant, now)
+        if (added && returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
+        return added
+      })
       if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
-      return showWithAdvice(added)
+      return showWithAdvice(added, db)
     },
   }),
 
@@ -28,7 +34,8 @@ export const merchantCommands = [
     usage: '',
     schema: z.object({}),
     async run(_, { db }) {
-      const merchants = (await createMerchants(db).list()).map(withWarnings)
+      const returnCalls = await createEndpoints(db).returnCalls()
+      const merchants = (await createMerchants(db).list()).map((merchant) => withWarnings(merchant, returnCalls))
       const columns = [
         'mid',
         'name',
@@ -38,6 +45,7 @@ export const merchantCommands = [
         'acquirer',
         'input',
         'expiryMinutes',
+        'returnCall',
         'createdAt',
         'disabledAt',
         'warnings',
@@ -52,14 +60,17 @@ export const merchantCommands = [
     usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes, --return-call',
     ),
-    async run({ mid, ...changes }, { config, db }) {
-      const merchants = createMerchants(db)
-      const merchant = known(mid, await merchants.find(mid))
+    async run({ mid, returnCall, ...changes }, { config, db, now }) {
+      const merchant = known(mid, await createMerchants(db).find(mid))
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
       refuseFaultyAcquirer({ ...merchant, ...given }, config)
-      return showWithAdvice(known(mid, await merchants.update(mid, changes)))
+      const updated = await inTransaction(db, async (client) => {
+        if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
+        return createMerchants(client).update(mid, changes)
+      })
+      return showWithAdvice(known(mid, updated), db)
     },
   }),
 
@@ -68,7 +79,7 @@ export const merchantCommands = [
     usage: '--mid M1',
     schema: OneMerchant,
     async run({ mid }, { db, now }) {
-      return show(known(mid, await createMerchants(db).disable(mid, now)))
+      return show(known(mid, await createMerchants(db).disable(mid, now)), db)
     },
   }),
 
@@ -77,7 +88,7 @@ export const merchantCommands = [
     usage: '--mid M1',
     schema: OneMerchant,
     async run({ mid }, { db }) {
-      return show(known(mid, await createMerchants(db).enable(mid)))
+      return show(known(mid, await createMerchants(db).enable(mid)), db)
     },
   }),
 ]
@@ -96,15 +107,23 @@ function known(mid: string, merchant: Merchant | undefined): Merchant {
   return merchant
 }
 
-const withWarnings = (merchant: Merchant) => ({ ...merchant, warnings: merchantWarnings(merchant) })
+const withWarnings = (merchant: Merchant, returnCalls: ReadonlySet<string>) => ({
+  ...merchant,
+  returnCall: returnCalls.has(merchant.mid) ? 'on' : 'off',
+  warnings: merchantWarnings(merchant),
+})
 
-const show = (merchant: Merchant): Output => ({ json: withWarnings(merchant), text: record(merchant) })
+async function show(merchant: Merchant, db: Database): Promise<Output> {
+  const shown = withWarnings(merchant, await createEndpoints(db).returnCalls())
+  const { warnings: _, ...fields } = shown
+  return { json: shown, text: record(fields) }
+}
 
 /** For commands that can cause a warning: they say what mends it. */
-const showWithAdvice = (merchant: Merchant): Output => ({
-  ...show(merchant),
-  warnings: merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant)),
-})
+async function showWithAdvice(merchant: Merchant, db: Database): Promise<Output> {
+  const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
+  return { ...(await show(merchant, db)), warnings }
+}
 
 const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {
   'no category': ({ mid, mcc }) =>

@@ -34,6 +34,9 @@ const expiryMinutes = z
   .transform((text) => (text === 'default' ? null : Number(text)))
   .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
 
+/** Whether the service itself calls the redirect_url of an order once it is paid. */
+const returnCall = z.enum(['on', 'off'], errorText('must be on or off'))
+
 /** The category of merchants for whom the operator named none. UPI gives it to payments between private persons. */
 export const UNCLASSIFIED_MCC = '0000'
 
@@ -47,6 +50,7 @@ export const NewMerchant = z.object({
   acquirerMerchantId: acquirerMerchantId.optional(),
   input: input.default('strict'),
   expiryMinutes: expiryMinutes.optional(),
+  returnCall: returnCall.optional(),
 })
 
 export const ChangedMerchant = z.object({
@@ -59,6 +63,7 @@ export const ChangedMerchant = z.object({
   acquirerMerchantId: acquirerMerchantId.optional(),
   input: input.optional(),
   expiryMinutes: expiryMinutes.optional(),
+  returnCall: returnCall.optional(),
 })
 
 export const NewPartner = z.object({ pid: identifier, name })

@@ -151,4 +151,4 @@ const REASON = `
 
 const EVENT = `
   d.mid, d.order_id as "orderId", i.merchant_order_id as "merchantOrderId", d.sequence, d.type, d.txn_status as "txnStatus",
-  i.amount, d.utr, d.occurred_at as "occurredAt"`
+  i.amount * 100 + i.paise as amount, d.utr, d.occurred_at as "occurredAt"`

@@ -127,6 +127,14 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
+    /** The merchants whose return call is on. */
+    async returnCalls(): Promise<Set<string>> {
+      const { rows } = await db.query<{ mid: string }>(
+        `select mid from webhook_endpoints where kind = 'return call' and disabled_at is null`,
+      )
+      return new Set(rows.map(({ mid }) => mid))
+    },
+
     /** Deliveries of events since a moment, oldest first: all, or only those that have not arrived. */
     async deliveries(mid: string, { failed, since }: { failed: boolean; since: Date }): Promise<DeliveryRecord[]> {
       const { rows } = await db.query<DeliveryRecord>(

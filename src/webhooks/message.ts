@@ -1,3 +1,4 @@
+import { toPlainText } from '../money.ts'
 import type { EventType } from '../payments/events.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 
@@ -11,6 +12,7 @@ export type PaymentEvent = {
   type: EventType
   /** What checkPaymentStatus tells from then on. */
   txnStatus: 'PENDING' | FinalStatus
+  /** In paise. */
   amount: number
   utr: string | null
   occurredAt: Date
@@ -22,7 +24,7 @@ export type PaymentEvent = {
  */
 export function toMessage(event: PaymentEvent): { id: string; body: string } {
   const { type, occurredAt, mid, orderId, merchantOrderId, txnStatus, amount, utr, sequence } = event
-  const data = { mid, orderId, order_id: merchantOrderId, txnStatus, amount: String(amount), UTR: utr, sequence }
+  const data = { mid, orderId, order_id: merchantOrderId, txnStatus, amount: toPlainText(amount), UTR: utr, sequence }
   return {
     id: `msg_${orderId}_${sequence}`,
     body: JSON.stringify({ type, timestamp: occurredAt.toISOString(), data }),

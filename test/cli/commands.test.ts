@@ -70,6 +70,7 @@ describe('merchants', () => {
       acquirerMerchantId: null,
       input: 'strict',
       expiryMinutes: null,
+      returnCall: 'off',
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       disabledAt: null,
       warnings: [],
@@ -130,6 +131,11 @@ describe('merchants', () => {
     const cleared = await update('--expiry-minutes', 'default')
     expect(cleared).toMatchObject({ input: 'shop', expiryMinutes: null })
     expect(await json('merchants', 'list')).toContainEqual(cleared)
+    expect(await update('--return-call', 'on')).toMatchObject({ input: 'shop', returnCall: 'on' })
+    expect((await json('merchants', 'list')).find((one: { mid: string }) => one.mid === cleared.mid)).toMatchObject({
+      returnCall: 'on',
+    })
+    expect(await update('--return-call', 'off')).toMatchObject({ returnCall: 'off' })
     expect(await update('--input', 'strict')).toMatchObject({ input: 'strict', expiryMinutes: null })
   })
 

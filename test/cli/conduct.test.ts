@@ -58,6 +58,8 @@ describe('exit 0: help', () => {
       'settlements import',
       ...['payments show', 'payments confirm', 'payments enquire', 'payments exceptions', 'payments import'],
       'payments forget-customers',
+      ...['webhooks add', 'webhooks list', 'webhooks disable', 'webhooks enable', 'webhooks rotate-secret'],
+      ...['webhooks ping', 'webhooks deliveries', 'webhooks resend'],
     ])
   })
 

@@ -1,6 +1,7 @@
 import { createSecretKey } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createMerchants } from '../../src/merchants/merchants.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
@@ -72,7 +73,7 @@ async function deliveryOf(orderId: string) {
 }
 
 const settled = (orderId: string, attempts = 1) =>
-  expect.poll(async () => (await deliveryOf(orderId)).attempts, { timeout: 5_000, interval: 20 }).toBe(attempts)
+  expect.poll(async () => (await deliveryOf(orderId)).attempts, { timeout: 20_000, interval: 20 }).toBe(attempts)
 
 async function stateOf(endpointId: string) {
   const [endpoint] = await createEndpoints(service.db).list({ endpointId })
@@ -265,6 +266,15 @@ describe('a webhook', () => {
     await until('it was received', () => receiver.to(path).length === 3)
     expect(new Set(receiver.to(path).map(({ headers, body }) => `${headers['webhook-id']} ${body}`)).size).toBe(1)
   })
+})
+
+it('tells an amount with paise as createPaymentIntent does', async () => {
+  await addWebhook()
+  await createMerchants(service.db).update(mid, { input: 'shop' })
+  const orderId = await newOrder({ amount: '588.82' })
+  await pay(orderId, { amount: '588.82' })
+  await until('it was received', () => receiver.to(path).length === 1)
+  expect(JSON.parse(receiver.to(path)[0]?.body ?? '').data).toMatchObject({ orderId, amount: '588.82' })
 })
 
 describe('a return call', () => {
