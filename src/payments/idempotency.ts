@@ -29,7 +29,7 @@ export function readIdempotency(
   if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) {
     throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
   }
-  // In rupees, in the field's own place: so instances that know no paise write it too, and a retry may come to another one.
+  // In rupees, in the field's own place: an instance that knows no paise makes the same fingerprint, and a retry may reach one.
   const inRupees = { ...fields, amount: toJsonNumber(fields.amount) }
   const fingerprint = createHash('sha256')
     .update(JSON.stringify([operation, inRupees]))
