@@ -226,7 +226,7 @@ async function readAtMost(answer: IncomingMessage, bytes: number): Promise<Buffe
 function secondsUntil(retryAfter: string | undefined, now: Date, most: number): number | undefined {
   const text = retryAfter?.trim() ?? ''
   // Date.parse takes -5 for a date as well.
-  const isDate = /^\p{L}.* GMT$/u.test(text)
+  const isDate = /^[A-Z].* GMT$/.test(text)
   const seconds = isDate ? Math.ceil((Date.parse(text) - now.getTime()) / 1000) : Number(/^\d+$/.exec(text)?.[0])
   return Number.isNaN(seconds) ? undefined : Math.min(Math.max(seconds, 0), most)
 }

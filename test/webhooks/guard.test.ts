@@ -168,21 +168,6 @@ describe('no connection is made to', () => {
     const outcome = await callUrl('http://127.0.0.2:PORT/', outside.port, { allowedNetworks: ['127.0.0.0/8'] })
     expect([outcome, inside.connections]).toEqual([{ status, retryAfterSeconds: undefined, text: '' }, 0])
   })
-
-  it('a proxy that the environment names', async () => {
-    const proxy = await listen(answerOk, '127.0.0.2')
-    const receiver = await listen(answerOk)
-    const before = { ...process.env }
-    onTestFinished(() => {
-      process.env = before
-    })
-    for (const name of ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'ALL_PROXY']) {
-      process.env[name] = `http://127.0.0.2:${proxy.port}`
-    }
-    process.env.NODE_USE_ENV_PROXY = '1'
-    await callUrl('http://127.0.0.1:PORT/', receiver.port, { allowedNetworks: ['127.0.0.1/32'] })
-    expect([proxy.connections, receiver.connections]).toEqual([0, 1])
-  })
 })
 
 describe('the same listeners are reached', () => {

@@ -63,6 +63,14 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
       { status: 200, text: 'ok' },
       { failure: 'connection failed', text: 'The connection failed or broke off (ERR_TLS_CERT_ALTNAME_INVALID)' },
     ])
-    expect(requests.sort()).toEqual([false, 'shop.example'])
+    expect(requests.splice(0).sort()).toEqual([false, 'shop.example'])
+  })
+
+  it('is called directly where the environment names a proxy, which would resolve the name by itself', async () => {
+    const nobody = 'http://127.0.0.1:1'
+    const proxies = { HTTPS_PROXY: nobody, https_proxy: nobody, ALL_PROXY: nobody, NO_PROXY: '', no_proxy: '' }
+    const environment = { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_USE_ENV_PROXY: '1', ...proxies }
+    expect(await callAll(environment, 'shop.example')).toEqual([{ status: 200, text: 'ok' }])
+    expect(requests).toEqual(['shop.example'])
   })
 })
