@@ -30,7 +30,7 @@ describe('exit 2: typed wrongly, with short help, nothing on stdout', () => {
     [
       'no change',
       ['merchants', 'update', '--mid', 'M1'],
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes, --return-call',
     ],
     [
       'every wrong value',

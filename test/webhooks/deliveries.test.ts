@@ -186,8 +186,8 @@ describe('a webhook', () => {
     service.clock.advance(2 * DAY_SECONDS)
     await attempt()
     expect(await stateOf(endpointId)).toMatchObject({ disabledReason: null })
+    // The third order is attempted again.
     service.clock.advance(5 * DAY_SECONDS)
-    await attempt()
     await expect.poll(async () => (await stateOf(endpointId))?.disabledReason).toBe('failed for 5 days')
   })
 
