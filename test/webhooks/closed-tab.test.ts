@@ -1,0 +1,106 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { createEndpoints } from '../../src/webhooks/endpoints.ts'
+import { ACQUIRER_SECRETS, NOTIFY, newUtr, notification, sign } from '../support/acquirer.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { basic, form, intentFields, newMerchant } from '../support/service.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
+
+const ORDER_REQUEST = '/v1/payments/createOrderRequest'
+const FORM = 'application/x-www-form-urlencoded'
+const STATUS = '/v1/payments/checkPaymentStatus'
+const ENVIRONMENT = {
+  ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(','),
+  WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
+}
+/** A return call comes 10 s after the payment, and one that came twice would come 5 s later. */
+const TWO_CALLS_MS = 7_000
+
+/**
+ * A shop as the public plugins make it: the address to which its customer returns asks what became of the order, without a
+ * session, and completes it. That the order is complete already does not keep it from completing it again.
+ */
+async function startShop({ mid, key }: NewMerchant) {
+  const completed: string[] = []
+  const returned: string[] = []
+  let serviceUrl = ''
+  const server = createServer(async (request, response) => {
+    const order = new URL(request.url ?? '', 'http://shop').searchParams.get('order_id') ?? ''
+    returned.push(order)
+    const headers = { authorization: basic(key), 'content-type': FORM }
+    const body = form({ mid, order_id: order })
+    const told = await fetch(`${serviceUrl}${STATUS}`, { method: 'POST', headers, body })
+    const { txnStatus, data } = (await told.json()) as { txnStatus: string; data?: { amount: number } }
+    if (txnStatus === 'SUCCESS' && data?.amount === 200) completed.push(order)
+    response.writeHead(302, { location: '/checkout/order-received/' }).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    completed,
+    returned,
+    returnUrl: (order: string) =>
+      `http://127.0.0.1:${(server.address() as AddressInfo).port}/?wc-api=gateway&order_id=${order}`,
+    asks: ({ url }: ServerProcess) => {
+      serviceUrl = url
+    },
+    close: () => server.close(),
+  }
+}
+
+let db: Database
+let databaseUrl: string
+let drop: () => Promise<void>
+let shop: Awaited<ReturnType<typeof startShop>>
+let merchant: NewMerchant
+beforeAll(async () => {
+  const database = await createTestDatabase()
+  ;({ url: databaseUrl, drop } = database)
+  db = testPool(databaseUrl, 2)
+  merchant = await newMerchant(db)
+  await createEndpoints(db).setReturnCall(merchant.mid, true, new Date())
+  shop = await startShop(merchant)
+})
+afterAll(async () => {
+  shop.close()
+  await db.end()
+  await drop()
+})
+
+async function start(): Promise<ServerProcess> {
+  const service = await startServerProcess(databaseUrl, ENVIRONMENT)
+  shop.asks(service)
+  return service
+}
+
+/** An order that is paid, and whose customer has closed the tab. */
+async function pay(service: ServerProcess, order_id: string) {
+  const headers = { authorization: basic(merchant.key), 'content-type': FORM }
+  const fields = intentFields(merchant.mid, { order_id, redirect_url: shop.returnUrl(order_id) })
+  const created = await fetch(`${service.url}${ORDER_REQUEST}`, { method: 'POST', headers, body: form(fields) })
+  const { data } = (await created.json()) as { data: { orderId: string } }
+  const body = notification(data.orderId, { UTR: newUtr() })
+  const signed = { 'content-type': 'application/json', 'x-signature': sign(body, new Date()) }
+  expect((await fetch(`${service.url}${NOTIFY}`, { method: 'POST', headers: signed, body })).status).toBe(200)
+}
+
+describe('an order whose tab was closed after the payment', () => {
+  it('is completed by the shop’s own return address, once, and also when the service was killed in between', async () => {
+    const first = await start()
+    await pay(first, '1001')
+    await pay(first, '1002')
+    await first.killHard()
+    const second = await start()
+    try {
+      await until('both are complete', () => shop.completed.length >= 2)
+      await new Promise((resolve) => setTimeout(resolve, TWO_CALLS_MS))
+      expect(shop.completed.toSorted()).toEqual(['1001', '1002'])
+      expect(shop.returned).toHaveLength(2)
+    } finally {
+      await second.stop()
+    }
+  }, 90_000)
+})
