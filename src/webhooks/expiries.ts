@@ -25,21 +25,23 @@ export function createExpiries(db: Queryable) {
              from webhook_expiry_sweep
             where swept_until < $2
               for update skip locked
+         ), open as materialized (
+           -- By the index of orderIds, which lie in it by time: each order is read once, whatever the planner expects.
+           select mid, order_id, expires_at
+             from payment_intents i
+            where order_id >= ${orderIdsFrom('(select since from sweep)')}
+              and order_id < ${orderIdsFrom('(select until from sweep)')}
+              and ${IS_OPEN}
+              and exists (select from webhook_endpoints where kind = 'webhook' and disabled_at is null)
          ), found as (
            insert into webhook_expiries (mid, order_id, final_at)
            select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
-             from sweep s
-            cross join (select mid, min(created_at) as since
-                          from webhook_endpoints
-                         where kind = 'webhook' and disabled_at is null
-                         group by mid) e
-            -- Kept apart by "offset 0", so that each merchant is one look-up in the index, whatever the planner expects.
-            cross join lateral (
-              select mid, order_id, status, expires_at
-                from payment_intents
-               where mid = e.mid and order_id >= ${orderIdsFrom('s.since')} and order_id < ${orderIdsFrom('s.until')}
-              offset 0) i
-            where ${IS_OPEN} and i.expires_at + $4 * interval '1 minute' > e.since
+             from open i
+             join (select mid, min(created_at) as since
+                     from webhook_endpoints
+                    where kind = 'webhook' and disabled_at is null
+                    group by mid) e on e.mid = i.mid
+            where i.expires_at + $4 * interval '1 minute' > e.since
            on conflict do nothing
          )
          update webhook_expiry_sweep w
@@ -54,20 +56,23 @@ export function createExpiries(db: Queryable) {
     /** Writes the events of up to `limit` orders that are final by now. Returns how many were looked at. */
     async tell(limit: number, now: Date): Promise<number> {
       const { rows } = await db.query<{ looked: number }>(
+        // By arrays, so that rows are looked up one by one, whatever the planner expects. A row that is never updated keeps its
+        // ctid while it is locked.
         `with due as (
            delete from webhook_expiries
-            where (mid, order_id) in (select mid, order_id
-                                        from webhook_expiries
-                                       where final_at <= $1
-                                       order by final_at
-                                       limit $2
-                                         for update skip locked)
+            where ctid = any (array(select ctid
+                                      from webhook_expiries
+                                     where final_at <= $1
+                                     order by final_at
+                                     limit $2
+                                       for update skip locked))
            returning mid, order_id, final_at
          ), expired as (
            update payment_intents i
               set event_sequence = i.event_sequence + 1
              from due d
-            where i.mid = d.mid and i.order_id = d.order_id and ${IS_OPEN}
+            where i.mid = d.mid and i.order_id = d.order_id and i.order_id = any (array(select order_id from due))
+              and ${IS_OPEN}
            returning i.mid, i.order_id, i.event_sequence, null as utr, d.final_at as occurred_at,
                      case when i.status = 'REJECT' then 'REJECT' else 'FAIL' end as txn_status
          ), told as (${deliveriesOf('expired', 'payment.expired')}

@@ -1,0 +1,123 @@
+import type { Database } from '../../src/db/pool.ts'
+import { EXPIRY_GRACE_MINUTES, STORING_LIMIT_MS } from '../../src/payments/outcome.ts'
+import type { Receiver } from './receivers.ts'
+
+/** Who was to be told of the orders of `mid`: of all that happened if `isWhole`, else of a part. */
+export type Told = { mid: string; receiver: Receiver; isWhole: boolean }
+
+type Order = {
+  mid: string
+  order_id: string
+  status: string
+  utr: string | null
+  event_sequence: number
+  /** What happened, without the expiry, which is stored nowhere. */
+  changes: string[]
+  late: boolean
+  is_final: boolean
+}
+
+type Event = {
+  type: string
+  data: { mid: string; orderId: string; txnStatus: string; UTR: string | null; sequence: number }
+}
+
+/** Compares what every receiver was told with what is stored of the payments, and returns what does not fit. */
+export async function untold(db: Database, told: Told[]): Promise<{ broken: string[]; events: number }> {
+  const { rows } = await db.query<Order>(ORDERS, [
+    told.map(({ mid }) => mid),
+    `${EXPIRY_GRACE_MINUTES} minutes`,
+    `${STORING_LIMIT_MS} milliseconds`,
+  ])
+  const faults = new Map<string, { count: number; first: string }>()
+  const expect = (holds: boolean, promise: string, what: string) => {
+    if (holds) return
+    const fault = faults.get(promise) ?? { count: 0, first: what }
+    fault.count++
+    faults.set(promise, fault)
+  }
+  let events = 0
+  for (const { mid, receiver, isWhole } of told) {
+    const { name } = receiver
+    events += receiver.events.size
+    for (const fault of receiver.faults)
+      expect(false, 'every call is signed and the same as before', `${name}: ${fault}`)
+    const byOrder = new Map<string, Event[]>()
+    for (const [id, { body }] of receiver.events) {
+      const event = JSON.parse(body) as Event
+      const { orderId, sequence } = event.data
+      expect(id === `msg_${orderId}_${sequence}`, 'the id names order and sequence', `${name}: ${id}`)
+      byOrder.set(orderId, [...(byOrder.get(orderId) ?? []), event])
+    }
+    const orders = rows.filter((row) => row.mid === mid)
+    const known = new Set(orders.map(({ order_id }) => order_id))
+    for (const orderId of byOrder.keys())
+      expect(known.has(orderId), 'nobody is told of orders of others', `${name}: ${orderId}`)
+    for (const order of orders) {
+      const got = (byOrder.get(order.order_id) ?? []).toSorted((a, b) => a.data.sequence - b.data.sequence)
+      const types = got.map(({ type }) => type.replace('payment.', ''))
+      const what = `${name}: ${order.order_id} was told [${types}], stored is [${order.changes}] and ${order.status}`
+      const truth = withExpiry(order, types)
+      if (!isWhole) {
+        expect(
+          types.every((type) => truth.includes(type)),
+          'there is no event without a change',
+          what,
+        )
+        continue
+      }
+      expect(
+        truth.every((type) => types.includes(type)),
+        'there is no change without its event',
+        what,
+      )
+      expect(
+        types.every((type) => truth.includes(type)),
+        'there is no event without a change',
+        what,
+      )
+      expect(String(types) === String(truth), 'sequences tell the true order', what)
+      expect(
+        got.every(({ data }, index) => data.sequence === index + 1),
+        'sequences are 1, 2, …',
+        what,
+      )
+      expect(order.event_sequence === got.length, 'the order counts its events', what)
+      const last = got.at(-1)?.data
+      expect(
+        order.status !== 'SUCCESS' || (last?.txnStatus === 'SUCCESS' && last.UTR === order.utr),
+        'the last event tells the end',
+        what,
+      )
+    }
+  }
+  const broken = [...faults].map(([promise, { count, first }]) => `${promise}: ${count} × not, such as ${first}`)
+  return { broken, events }
+}
+
+/** An order that was open at its end has expired. A late success may have come before that was told, or after it. */
+function withExpiry({ status, changes, late, is_final }: Order, told: string[]): string[] {
+  const expired = 'expired'
+  if (['PENDING', 'FAIL', 'REJECT'].includes(status)) return is_final ? [...changes, expired] : changes
+  const mayHave = status === 'SUCCESS' && late && !changes.includes('cancelled') && told.includes(expired)
+  return mayHave ? [...changes.slice(0, -1), expired, ...changes.slice(-1)] : changes
+}
+
+const ORDERS = `
+  select i.mid, i.order_id, i.status, i.utr, i.event_sequence, i.expires_at + $2::interval <= now() as is_final,
+         exists (select from payment_exceptions e
+                  where e.mid = i.mid and e.order_id = i.order_id and e.kind = 'late payment') as late,
+         array(select c.told
+                 from (select case status when 'SUCCESS' then 'succeeded' else 'cancelled' end as told, changed_at as at
+                         from payment_changes
+                        where mid = i.mid and order_id = i.order_id
+                       union all
+                       -- One that was reported when the merchant knew the end is kept, and not told.
+                       select 'attempt_failed', reported_at
+                         from payment_attempts
+                        where mid = i.mid and order_id = i.order_id
+                          and reported_at + $3::interval < i.expires_at + $2::interval) c
+                order by c.at) as changes
+    from payment_intents i
+   where i.mid = any ($1)
+   order by i.mid, i.order_id`

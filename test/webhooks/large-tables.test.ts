@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { type Attempt, createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
+import { createExpiries } from '../../src/webhooks/expiries.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+
+// Orders and deliveries of years, of which few wait. Whatever PostgreSQL knows of the tables, what the worker asks every
+// second has to read what waits and not what is over.
+
+const ORDERS = 1_000_000
+const MERCHANTS = 20
+/** Deliveries that wait for the endpoint of each merchant; M0 was away for long. */
+const WAITING = 20
+const WAITING_FOR_M0 = 20_000
+const EXPIRIES = 50_000
+const NOW = new Date('2026-11-21T10:00:00Z')
+const { readAtOnce, expiriesAtOnce, endpointsAtOnce, callsOfEndpoint } = LIMITS.webhooks
+
+/** A table that is read: how many of its rows, those that are left out included, and by what. */
+type Read = { table: string; by: string; rows: number }
+
+let database: { url: string; drop: () => Promise<void> }
+let db: Database
+beforeAll(async () => {
+  database = await createTestDatabase()
+  db = testPool(database.url, 2)
+  await fill()
+}, 240_000)
+afterAll(async () => {
+  await db.end()
+  await database.drop()
+})
+
+async function fill() {
+  const { rows: parts } = await db.query<{ drop: string; restore: string }>(PARTS)
+  // What PostgreSQL knows of the tables is decided below. What is made anew at the end takes a third of the time.
+  await db.query(
+    `alter table payment_intents set (autovacuum_enabled = off);
+     alter table webhook_deliveries set (autovacuum_enabled = off);
+     alter table webhook_expiries set (autovacuum_enabled = off);
+     alter table webhook_endpoints set (autovacuum_enabled = off)`,
+  )
+  for (const { drop } of parts) await db.query(drop)
+  await db.query(
+    `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
+     select 'M' || i, 'Chai Point', 'chaipoint@examplebank', '5814', 'link', now() from generate_series(0, ${MERCHANTS} - 1) i;
+     insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at)
+     select mid, 'ep_' || mid, 'webhook', 'https://shop.example/hook', 'sealed', '2026-01-01' from merchants`,
+  )
+  // The last one was made at NOW; one every 3 s.
+  await db.query(
+    `insert into payment_intents
+       (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+        payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr, event_sequence)
+     select 'M' || i % ${MERCHANTS}, id, id, 200, 'https://shop.example.in/thanks', 'Order', 'Asha Rao', 'asha@example.in',
+            '0123456789', 'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 minutes',
+            case when i % 10 = 0 then 'PENDING' else 'SUCCESS' end, case when i % 10 > 0 then i::text end, 1
+       from generate_series(1, ${ORDERS}) i,
+            lateral (select $1::timestamptz - interval '3 seconds' * (${ORDERS} - i) as at) moments,
+            lateral (select lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || left(md5(i::text), 20) as id) ids`,
+    [NOW],
+  )
+  await db.query(
+    `insert into webhook_deliveries
+       (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, attempts, delivered_at, attempted_at,
+        outcome, answer)
+     select mid, 'ep_' || mid, order_id, 1, 'payment.succeeded', 'SUCCESS', utr, created_at, 1, created_at, created_at,
+            '200', 'ok'
+       from payment_intents`,
+  )
+  for (const { restore } of parts.toReversed()) await db.query(restore)
+  await db.query(
+    `insert into webhook_expiries (mid, order_id, final_at)
+     select mid, order_id, created_at + interval '25 minutes'
+       from payment_intents where status = 'PENDING' order by order_id desc limit ${EXPIRIES}`,
+  )
+  await db.query('update webhook_expiry_sweep set swept_until = $1', [new Date(NOW.getTime() - 24 * 60_000)])
+}
+
+/** In the order in which they can be dropped. */
+const PARTS = `
+  select format('alter table %s drop constraint %I', conrelid::regclass, conname) as drop,
+         format('alter table %s add constraint %I %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid),
+                case when contype = 'f' then 'not valid' end) as restore,
+         case contype when 'f' then 1 when 'c' then 2 when 'u' then 4 else 5 end as turn
+    from pg_constraint
+   where (conrelid in ('payment_intents'::regclass, 'webhook_deliveries'::regclass)
+          or confrelid in ('payment_intents'::regclass, 'webhook_deliveries'::regclass)) and contype in ('p', 'u', 'f')
+  union all
+  select format('drop index %s', indexrelid::regclass), pg_get_indexdef(indexrelid), 3
+    from pg_index
+   where indrelid in ('payment_intents'::regclass, 'webhook_deliveries'::regclass)
+     and not exists (select from pg_constraint where conindid = indexrelid)
+   order by turn`
+
+/** The latest deliveries of each merchant wait from now on. */
+async function makeWait() {
+  await db.query(
+    `update webhook_deliveries d
+        set due_at = $1::timestamptz - interval '1 second', delivered_at = null
+       from (select 'M' || n as mid, case n when 0 then ${WAITING_FOR_M0} else ${WAITING} end as waiting
+               from generate_series(0, ${MERCHANTS} - 1) n) m
+      cross join lateral (select order_id from webhook_deliveries
+                           where mid = m.mid and endpoint_id = 'ep_' || m.mid
+                           order by order_id desc limit m.waiting) w
+      where d.mid = m.mid and d.endpoint_id = 'ep_' || m.mid and d.order_id = w.order_id`,
+    [NOW],
+  )
+}
+
+type Plan = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Rows Removed by Index Recheck'?: number
+  'Shared Hit Blocks': number
+  'Shared Read Blocks': number
+  Plans?: Plan[]
+}
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+/** Runs `work` and takes it back; returns what its statement has read, and the most blocks that a part of it took. */
+async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads: Read[]; blocks: number }> {
+  const client = await db.connect()
+  let plan: Plan | undefined
+  const query = async (text: string, values: unknown[]) => {
+    if (/^set local /.test(text)) return client.query(text)
+    if (/^(begin|commit)$/.test(text)) return
+    const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, values)
+    plan = rows[0]['QUERY PLAN'][0].Plan
+    return { rows: [] }
+  }
+  const explaining = { query, connect: async () => ({ query, release: () => undefined }) } as unknown as Database
+  try {
+    await client.query('begin')
+    await work(explaining)
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+  if (plan === undefined) throw new Error('nothing was asked')
+  const nodes = nodesOf(plan)
+  const reads = nodes
+    .filter((node) => node['Relation Name'] !== undefined && node['Node Type'] !== 'ModifyTable')
+    .map((node) => {
+      const perLoop = [node['Actual Rows'], node['Rows Removed by Filter'], node['Rows Removed by Index Recheck']]
+      const rows = perLoop.reduce((sum: number, part) => sum + (part ?? 0), 0) * node['Actual Loops']
+      return { table: node['Relation Name'] as string, by: node['Index Name'] ?? node['Node Type'], rows }
+    })
+  return { reads, blocks: Math.max(...nodes.map((node) => node['Shared Hit Blocks'] + node['Shared Read Blocks'])) }
+}
+
+async function dueToM0(): Promise<Delivery[]> {
+  return createDeliveries(db, 'one').findDueTo({ mid: 'M0', endpointId: 'ep_M0' }, callsOfEndpoint, NOW)
+}
+
+const attempt = (delivery: Delivery): Attempt => {
+  return { delivery, delivered: true, outcome: '200', answer: 'ok', at: NOW, next: undefined }
+}
+
+const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<unknown> }> = {
+  'what is due': {
+    rows: MERCHANTS,
+    run: (db) => createDeliveries(db, 'one').findDue(endpointsAtOnce, NOW),
+  },
+  'what is due to an endpoint': {
+    rows: readAtOnce,
+    run: (db) => createDeliveries(db, 'one').findDueTo({ mid: 'M0', endpointId: 'ep_M0' }, readAtOnce, NOW),
+  },
+  'storing what came of attempts': {
+    rows: callsOfEndpoint,
+    run: async (queryable) => {
+      const due = await dueToM0()
+      expect(due).toHaveLength(callsOfEndpoint)
+      const options = { leasedUntil: NOW, failingLimit: NOW, gone: false, now: NOW }
+      await createDeliveries(queryable, 'one').settle({ mid: 'M0', endpointId: 'ep_M0' }, due.map(attempt), options)
+    },
+  },
+  'looking at the orders of 15 minutes': {
+    rows: 320,
+    run: (db) => createExpiries(db).sweep(NOW),
+  },
+  'telling of expired orders': {
+    rows: expiriesAtOnce,
+    run: (db) => createExpiries(db).tell(expiriesAtOnce, NOW),
+  },
+}
+
+const LARGE = ['payment_intents', 'webhook_deliveries', 'webhook_expiries']
+/** Of the depth of an index, the row, and what an update writes. */
+const BLOCKS_PER_ROW = 60
+
+async function judge(name: string) {
+  const { rows, run } = STATEMENTS[name] as (typeof STATEMENTS)[string]
+  const { reads, blocks } = await readBy(run)
+  const ofLarge = reads.filter(({ table }) => LARGE.includes(table))
+  expect(ofLarge.length).toBeGreaterThan(0)
+  for (const read of ofLarge) expect(read.rows, JSON.stringify(reads)).toBeLessThanOrEqual(rows)
+  expect(blocks).toBeLessThanOrEqual(rows * BLOCKS_PER_ROW)
+}
+
+describe('of 1,000,000 orders, what the worker asks reads what waits', () => {
+  describe('before PostgreSQL knows anything of the tables', () => {
+    beforeAll(makeWait, 120_000)
+    it.each(Object.keys(STATEMENTS))('%s', judge)
+  })
+
+  describe('when it has looked at them while nothing waited', () => {
+    beforeAll(async () => {
+      await db.query('update webhook_deliveries set due_at = null, delivered_at = occurred_at where due_at is not null')
+      await db.query('analyze')
+      await makeWait()
+    }, 120_000)
+    it.each(Object.keys(STATEMENTS))('%s', judge)
+  })
+
+  describe('when it has looked at them since', () => {
+    beforeAll(async () => void (await db.query('analyze')), 120_000)
+    it.each(Object.keys(STATEMENTS))('%s', judge)
+  })
+})
