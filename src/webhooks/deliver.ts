@@ -98,6 +98,7 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
         // Its outcome is stored before another one takes its place, together with others of that moment.
         const done = attemptOf(callee, delivery)
           .then(settle)
+          // Nor is another one begun: what cannot be stored would be delivered again, and the lease is not prolonged.
           .catch((fault) => faults.push(fault))
           .then((ends) => {
             isOver ||= Boolean(ends)
