@@ -13,6 +13,7 @@ import { leaveLists } from './faults/leave-lists.ts'
 import { loseNotifications } from './faults/lose-notifications.ts'
 import { slowAcquirer } from './faults/slow-acquirer.ts'
 import { slowClients } from './faults/slow-clients.ts'
+import { tellShops } from './faults/tell-shops.ts'
 import type { Stage } from './stage.ts'
 import { printTable } from './table.ts'
 import type { Finding } from './verdict.ts'
@@ -28,6 +29,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   slow: slowClients,
   acquirer: loseNotifications,
   'slow-acquirer': slowAcquirer,
+  webhooks: tellShops,
 }
 
 /** Twice what the longest fault takes; after that the run goes on without it. */
