@@ -1,0 +1,243 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { ACQUIRER_SECRETS, newUtr, notificationRequest } from '../support/acquirer.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { createHttpClient, type HttpClient } from '../support/http-client.ts'
+import { runProgram } from '../support/ops.ts'
+import type { Outcome } from '../support/processes.ts'
+import { createdOrderId, createRequest } from '../support/requests.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { type NewMerchant, newMerchant } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
+
+const newKey = () => randomBytes(32).toString('base64')
+const SEALING_KEY = newKey()
+const ANOTHER_KEY = newKey()
+const SETTINGS = { WEBHOOK_SEALING_KEY: SEALING_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }
+
+let database: { url: string; drop: () => Promise<void> }
+let db: Database
+let merchant: NewMerchant
+let client: HttpClient
+/** Every secret that was ever shown to the operator. */
+const secrets: string[] = []
+/** All that commands and services have written, but for the secrets where they are shown once. */
+const written: string[] = []
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  db = testPool(database.url, 2)
+  merchant = await newMerchant(db)
+  client = createHttpClient()
+})
+afterAll(async () => {
+  client.close()
+  await db.end()
+  await database.drop()
+})
+
+async function ops(args: string[], settings: Record<string, string> = SETTINGS): Promise<Outcome> {
+  const env = { PATH: process.env.PATH, DATABASE_URL: database.url, ...settings }
+  const outcome = await runProgram('src/cli/ops.ts', args, { env })
+  const shown = /whsec_[A-Za-z0-9+/=]+/.exec(outcome.stdout)?.[0]
+  const showsOne = ['add', 'rotate-secret'].includes(args[1] ?? '') && outcome.code === 0
+  if (showsOne && shown) secrets.push(shown)
+  written.push(showsOne && shown ? outcome.stdout.replace(shown, '') : outcome.stdout, outcome.stderr)
+  return outcome
+}
+
+async function addWebhook(url: string, ...args: string[]): Promise<{ id: string; secret: string }> {
+  const { code, stdout, stderr } = await ops([
+    'webhooks',
+    'add',
+    '--mid',
+    merchant.mid,
+    '--url',
+    url,
+    ...args,
+    '--json',
+  ])
+  expect([code, stderr]).toEqual([0, expect.anything()])
+  return JSON.parse(stdout)
+}
+
+/** The service as a process that logs all it can. */
+const startTalkative = (settings: Record<string, string> = SETTINGS) =>
+  startServerProcess(database.url, { LOG_LEVEL: 'trace', ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), ...settings })
+
+async function payOne(service: ServerProcess): Promise<string> {
+  const orderId = createdOrderId(await client.send(service.url, createRequest(merchant)))
+  expect(orderId).toBeDefined()
+  expect((await client.send(service.url, notificationRequest(orderId as string, newUtr()))).status).toBe(200)
+  return orderId as string
+}
+
+async function endOf(service: ServerProcess) {
+  written.push(await (await fetch(`${service.opsUrl}/metrics`)).text())
+  await service.stop()
+  written.push(...service.log, ...service.errors)
+}
+
+type Hook = { headers: IncomingHttpHeaders; body: string }
+
+async function startReceiver(answer: (response: ServerResponse, hook: Hook) => void) {
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (text) => {
+      body += text
+    })
+    request.on('end', () => answer(response, { headers: request.headers, body }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const close = () => {
+    server.closeAllConnections()
+    server.close()
+  }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, close }
+}
+
+/** A secret in each way in which it could be written, by us or by PostgreSQL. */
+function spellingsOf(secret: string): string[] {
+  const base64 = secret.replace('whsec_', '')
+  const bytes = Buffer.from(base64, 'base64')
+  const texts = [base64, bytes.toString('base64url'), bytes.toString('hex')]
+  return [...texts, ...texts.map((text) => Buffer.from(text).toString('hex')), JSON.stringify([...bytes]).slice(1, -1)]
+}
+
+const leaks = (text: string) =>
+  [...secrets, SEALING_KEY, ANOTHER_KEY]
+    .flatMap(spellingsOf)
+    .filter((spelling) => text.toLowerCase().includes(spelling.toLowerCase()))
+
+/** Every row of every table, as a dump would write it. */
+async function dump(): Promise<string> {
+  const { rows } = await db.query<{ table: string }>(
+    `select format('%I', tablename) as table from pg_tables where schemaname = 'public'`,
+  )
+  const parts: string[] = []
+  for (const { table } of rows) {
+    const { rows: lines } = await db.query<{ line: string }>(`select t::text as line from ${table} t`)
+    parts.push(table, ...lines.map(({ line }) => line))
+  }
+  return parts.join('\n')
+}
+
+async function outcomesOf(endpointId: string): Promise<(string | null)[]> {
+  const { rows } = await db.query<{ outcome: string | null }>(
+    'select outcome from webhook_deliveries where endpoint_id = $1',
+    [endpointId],
+  )
+  return rows.map(({ outcome }) => outcome)
+}
+
+describe('what signs webhooks', () => {
+  it('is shown once, and is in no log, metric, list, dump or error, whatever goes wrong', async () => {
+    const taking = await startReceiver((response) => void response.end('ok'))
+    const broken = await startReceiver((response, { headers }) => {
+      response.writeHead(500).end(`cannot verify ${headers['webhook-signature']}`)
+    })
+    const good = await addWebhook(taking.url, '--label', 'the shop')
+    const failing = await addWebhook(broken.url)
+    // Taken when it is added, and refused when it is called.
+    const inward = await addWebhook('https://10.0.0.1/hook')
+    const service = await startTalkative()
+    await payOne(service)
+    const ended = async () => (await Promise.all([good, failing, inward].map(({ id }) => outcomesOf(id)))).flat()
+    await until('all three were called', async () => (await ended()).every((outcome) => outcome !== null))
+    expect(await ended()).toEqual(['200', '500', 'not allowed'])
+
+    expect((await ops(['webhooks', 'rotate-secret', '--endpoint', good.id])).code).toBe(0)
+    expect((await ops(['webhooks', 'rotate-secret', '--endpoint', failing.id, '--json'])).code).toBe(0)
+    expect((await ops(['webhooks', 'ping', '--endpoint', good.id])).code).toBe(0)
+    expect((await ops(['webhooks', 'ping', '--endpoint', failing.id])).code).toBe(1)
+    expect((await ops(['webhooks', 'ping', '--endpoint', inward.id])).code).toBe(1)
+    for (const json of [[], ['--json']]) {
+      await ops(['webhooks', 'list', ...json])
+      await ops(['webhooks', 'deliveries', '--mid', merchant.mid, ...json])
+      await ops(['webhooks', 'disable', '--endpoint', failing.id, ...json])
+      await ops(['webhooks', 'enable', '--endpoint', failing.id, ...json])
+    }
+    await ops(['webhooks', 'resend', '--mid', merchant.mid, '--since', '2026-01-01T00:00:00Z'])
+    for (const url of ['http://user:password@127.0.0.1/', 'ftp://shop.example/', 'no url']) {
+      expect((await ops(['webhooks', 'add', '--mid', merchant.mid, '--url', url])).code).not.toBe(0)
+    }
+    expect((await ops(['webhooks', 'add', '--mid', 'M-unknown', '--url', taking.url])).code).toBe(1)
+    await endOf(service)
+
+    // Another key, none, and one that is cut.
+    const withAnotherKey = { ...SETTINGS, WEBHOOK_SEALING_KEY: ANOTHER_KEY }
+    expect((await ops(['webhooks', 'ping', '--endpoint', good.id], withAnotherKey)).code).toBe(1)
+    const wrong = await startTalkative(withAnotherKey)
+    await payOne(wrong)
+    await until('it was said that the secret cannot be unsealed', () =>
+      wrong.log.some((line) => line.includes(good.id) && line.includes('WEBHOOK_SEALING_KEY')),
+    )
+    await endOf(wrong)
+    expect((await ops(['webhooks', 'ping', '--endpoint', good.id], {})).code).toBe(1)
+    for (const cut of [SEALING_KEY.slice(0, -8), `${SEALING_KEY}AAAA`]) {
+      const { code, stderr } = await ops(['webhooks', 'list'], { ...SETTINGS, WEBHOOK_SEALING_KEY: cut })
+      expect(code).toBe(1)
+      expect(stderr).toContain('WEBHOOK_SEALING_KEY')
+      expect(stderr).not.toContain(cut)
+    }
+    taking.close()
+    broken.close()
+
+    const all = written.join('\n')
+    // What was looked at is what is meant to be there.
+    expect(secrets).toHaveLength(5)
+    expect(all).toContain('webhook_deliveries_total')
+    expect(all).toContain('cannot verify v1,')
+    expect(all).toContain('the shop')
+    expect(leaks(all)).toEqual([])
+    const dumped = await dump()
+    expect(dumped).toContain(good.id)
+    expect(leaks(dumped)).toEqual([])
+    // A canary that is not found anywhere may be one that nobody looks for rightly.
+    expect(leaks(`x${good.secret}x`)).not.toEqual([])
+    expect(leaks(Buffer.from(good.secret.replace('whsec_', '')).toString('hex'))).not.toEqual([])
+  }, 120_000)
+
+  it('is changed while events are delivered, and none is lost: a shop that takes the new secret at once verifies each', async () => {
+    await db.query(`update webhook_endpoints set disabled_at = now(), disabled_reason = 'operator'`)
+    let held = ''
+    let refused = 0
+    const verified = new Set<string>()
+    const shop = await startReceiver((response, { headers, body }) => {
+      try {
+        new Webhook(held).verify(body, headers as Record<string, string>)
+        verified.add(JSON.parse(body).data.orderId)
+        response.end('ok')
+      } catch {
+        refused++
+        response.writeHead(401).end()
+      }
+    })
+    const { id, secret } = await addWebhook(shop.url)
+    held = secret
+    const service = await startTalkative()
+    const paid: string[] = []
+    let isOver = false
+    const paying = (async () => {
+      while (!isOver) paid.push(await payOne(service))
+    })()
+    for (let rotation = 0; rotation < 3; rotation++) {
+      const { stdout } = await ops(['webhooks', 'rotate-secret', '--endpoint', id, '--json'])
+      held = JSON.parse(stdout).secret
+    }
+    isOver = true
+    await paying
+    await until('every event was verified', () => paid.every((orderId) => verified.has(orderId)))
+    expect(paid.length).toBeGreaterThan(20)
+    // What was signed in the moment of a change is sent again.
+    expect(refused).toBeLessThan(paid.length)
+    await endOf(service)
+    shop.close()
+    expect(leaks(written.join('\n'))).toEqual([])
+    expect(leaks(await dump())).toEqual([])
+  }, 120_000)
+})
