@@ -1,10 +1,15 @@
 import { type Demo, SETTLED_MONTH } from './demo.ts'
+import type { DemoWebhook } from './demo-webhook.ts'
 
 /**
  * What `npm start` prints: commands to paste into a second terminal, in lines that fit it. `now` names the order, so that
  * each start prints a new one.
  */
-export function demoCommands(demo: Demo, now: Date, acquirer: 'direct' | 'setu' = 'direct'): string {
+export function demoCommands(
+  demo: Demo & { webhook: DemoWebhook },
+  now: Date,
+  acquirer: 'direct' | 'setu' = 'direct',
+): string {
   const base = (process.env.PUBLIC_URL || `http://localhost:${process.env.PORT || 3000}`).replace(/\/+$/, '')
   const orderId = `demo-${Math.floor(now.getTime() / 1000)}`
   const order = {
@@ -33,7 +38,11 @@ export function demoCommands(demo: Demo, now: Date, acquirer: 'direct' | 'setu' 
     '',
     curl('/v1/payments/createOrderRequest', order),
     '',
-    '   Press "Simulate payment" there. Then ask what became of it:',
+    '   To see the webhook that tells the merchant of the payment, start a receiver in a terminal in this folder:',
+    '',
+    `WEBHOOK_SECRET=${demo.webhook.secret} PORT=${demo.webhook.port} node src/dev/receive-webhooks.mjs`,
+    '',
+    '   Press "Simulate payment" on the page. Then ask what became of it:',
     '',
     curl('/v1/payments/checkPaymentStatus', { mid: demo.mid, order_id: orderId }),
     '',

@@ -9,7 +9,7 @@ type KeyPair = { publicKey: string; secretKey: string }
 /** Somebody to try the service as. */
 export type Demo = { mid: string; pid: string; merchantKey: KeyPair; partnerKey: KeyPair }
 
-const MID = 'DEMO_MERCHANT'
+export const MID = 'DEMO_MERCHANT'
 const PID = 'DEMO_PARTNER'
 /** Handles of banks have neither dot nor hyphen, and .invalid is reserved for ever: no money can go there. */
 const VPA = 'demo@not-a-bank.invalid'

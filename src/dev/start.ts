@@ -4,6 +4,7 @@ import { exitIfPortsAreBusy } from './busy-ports.ts'
 import { needsCheckoutDatabase, useCheckoutDatabase } from './checkout-database.ts'
 import { ensureDemo } from './demo.ts'
 import { demoCommands } from './demo-commands.ts'
+import { ensureDemoWebhook, useWebhookSettings } from './demo-webhook.ts'
 import { readEnvFile } from './env-file.ts'
 import { demoAcquirer, useSetuSandbox } from './setu-sandbox.ts'
 
@@ -15,6 +16,8 @@ if (needsCheckoutDatabase()) {
   const acquirer = demoAcquirer()
   const { directory, databaseUrl } = await useCheckoutDatabase()
   const demo = await ensureDemo({ databaseUrl, directory, now: new Date(), acquirer })
+  useWebhookSettings(directory)
+  const webhook = await ensureDemoWebhook(databaseUrl, new Date())
   if (acquirer === 'setu') await useSetuSandbox()
   // Its pay pages carry a control that pays without money, because no bank stands behind the demo.
   process.env.SANDBOX = 'on'
@@ -23,7 +26,7 @@ if (needsCheckoutDatabase()) {
   // No balancer has to notice that the demo stops, so Ctrl-C ends it at once.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
-  console.log(demoCommands(demo, new Date(), acquirer))
+  console.log(demoCommands({ ...demo, webhook }, new Date(), acquirer))
 } else {
   await import('../server.ts')
 }

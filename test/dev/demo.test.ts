@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Demo, ensureDemo } from '../../src/dev/demo.ts'
 import { demoCommands } from '../../src/dev/demo-commands.ts'
+import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { has, run } from '../guides/interpreters.ts'
 import { POSTS } from '../support/openapi.ts'
 import { post, startService, type TestService } from '../support/service.ts'
@@ -15,6 +16,7 @@ let service: TestService
 let url: string
 let folder: string
 let demo: Demo
+const webhook = { port: 65_002, secret: newSigningSecret() }
 const ensure = () => ensureDemo({ databaseUrl: service.databaseUrl, directory: folder, now: new Date() })
 beforeAll(async () => {
   service = await startService({ sandbox: true })
@@ -38,7 +40,7 @@ it('lets the example of checkPaymentStatus work in the demo, to the letter', asy
 
 it('prints lines that fit a terminal, for Setu too', () => {
   for (const acquirer of ['direct', 'setu'] as const) {
-    const lines = demoCommands(demo, new Date(), acquirer).split('\n')
+    const lines = demoCommands({ ...demo, webhook }, new Date(), acquirer).split('\n')
     expect(lines.filter((line) => line.length > 110)).toEqual([])
   }
 })
@@ -48,7 +50,7 @@ it.runIf(has('curl', { mustHave: true }))(
   async () => {
     const { PUBLIC_URL } = process.env
     process.env.PUBLIC_URL = url
-    const text = demoCommands(demo, new Date())
+    const text = demoCommands({ ...demo, webhook }, new Date())
     process.env.PUBLIC_URL = PUBLIC_URL ?? ''
     // Commands begin at the margin, and go on where a line ends in a backslash; the rest is prose.
     const commands = text.match(/^(?:export|curl) (?:.*\\\n)*.*$/gm) ?? []

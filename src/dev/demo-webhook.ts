@@ -1,0 +1,79 @@
+import { type KeyObject, randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { readDatabaseConfig } from '../config.ts'
+import { ownerOf, seal, unseal } from '../webhooks/sealing.ts'
+import { newSigningSecret } from '../webhooks/signature.ts'
+import { MID } from './demo.ts'
+
+/** Where the demo merchant is told, on this machine. */
+export type DemoWebhook = { port: number; secret: string }
+
+const ENDPOINT = 'ep_demo'
+
+/**
+ * Sets what webhooks need in a checkout, where it is not set: a sealing key of its own, kept in `directory` for the next
+ * start, and this machine as a place that may be called. For the service and for `npm run ops`, so that both have the same.
+ */
+export function useWebhookSettings(directory: string): void {
+  if (!process.env.WEBHOOK_SEALING_KEY_FILE) process.env.WEBHOOK_SEALING_KEY ||= keptKey(directory)
+  process.env.WEBHOOK_ALLOWED_NETWORKS ||= '127.0.0.1/32'
+}
+
+function keptKey(directory: string): string {
+  const file = join(directory, 'webhook-sealing-key')
+  try {
+    // Of two programs that start at the same moment the second finds the key of the first.
+    writeFileSync(file, randomBytes(32).toString('base64'), { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  return readFileSync(file, 'utf8')
+}
+
+/**
+ * The webhook of the demo merchant: made where it is missing, and switched on again unless somebody disabled it by hand. It
+ * keeps its secret as long as the sealing key opens it. Its port follows from that of the service, so that two demos on one
+ * machine do not get each other's webhooks.
+ */
+export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise<DemoWebhook> {
+  // Set by useWebhookSettings.
+  const sealingKey = readDatabaseConfig(process.env).webhooks.sealingKey as KeyObject
+  const port = (Number(process.env.PORT) || 3000) + 2
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  try {
+    await client.query('begin')
+    await client.query("select pg_advisory_xact_lock(hashtext('demo'))")
+    const secret = (await findSecret(client, sealingKey)) ?? newSigningSecret()
+    await client.query(
+      `insert into webhook_endpoints as e (mid, endpoint_id, kind, url, label, secret, created_at)
+       values ($1, $2, 'webhook', $3, 'demo', $4, $5)
+       on conflict (mid, endpoint_id) do update
+         set url = excluded.url, secret = excluded.secret, failing_since = null,
+             disabled_at = case when e.disabled_reason = 'operator' then e.disabled_at end,
+             disabled_reason = case when e.disabled_reason = 'operator' then e.disabled_reason end`,
+      [MID, ENDPOINT, `http://127.0.0.1:${port}/webhooks`, seal(sealingKey, secret, OWNER), now],
+    )
+    await client.query('commit')
+    return { port, secret }
+  } finally {
+    await client.end()
+  }
+}
+
+const OWNER = ownerOf({ mid: MID, endpointId: ENDPOINT })
+
+async function findSecret(client: pg.Client, sealingKey: KeyObject): Promise<string | undefined> {
+  const { rows } = await client.query<{ secret: Buffer }>(
+    'select secret from webhook_endpoints where mid = $1 and endpoint_id = $2',
+    [MID, ENDPOINT],
+  )
+  try {
+    return rows[0] && unseal(sealingKey, rows[0].secret, OWNER)
+  } catch {
+    // Sealed by another key, such as one that was set in .env meanwhile.
+    return undefined
+  }
+}

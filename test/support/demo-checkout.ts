@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { cpSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { end, freePort, hasEnded, ROOT, runToEnd } from './processes.ts'
+import { CREATE, form, intentFields, STATUS } from './requests.ts'
+import { basic, type Key } from './tenants.ts'
+import { until } from './wait.ts'
+
+const WITH_INSTALL = 'src/dev/with-install.mjs'
+
+export type DemoCheckout = ReturnType<typeof createDemoCheckout>
+export type Demo = Awaited<ReturnType<DemoCheckout['start']>>
+
+/** A checkout of its own, because `npm start` keeps its data beside its files. */
+export function createDemoCheckout() {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'upi-payments-demo-')))
+  for (const copied of ['src', 'migrations']) cpSync(join(ROOT, copied), join(folder, copied), { recursive: true })
+  for (const linked of ['package.json', 'package-lock.json', 'tsconfig.json', 'node_modules']) {
+    symlinkSync(join(ROOT, linked), join(folder, linked))
+  }
+  const children: ChildProcess[] = []
+
+  return {
+    folder,
+
+    /** `npm start`, until it has printed what to paste. */
+    async start(environment: Record<string, string> = {}) {
+      const port = await freePort()
+      const child = spawn(process.execPath, [WITH_INSTALL, 'src/dev/start.ts'], {
+        cwd: folder,
+        env: { ...withoutSettings(), PORT: String(port), OPS_PORT: '0', ...environment },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      children.push(child)
+      let said = ''
+      for (const output of [child.stdout, child.stderr]) {
+        output.setEncoding('utf8').on('data', (text: string) => {
+          said += text
+        })
+      }
+      await until('the demo is ready', () => said.includes('Read on in a browser') || hasEnded(child), {
+        timeoutMs: 90_000,
+      })
+      const value = (name: string) => new RegExp(`export ${name}=(\\S+)`).exec(said)?.[1] ?? ''
+      const key: Key = { publicKey: value('PUBLIC_KEY'), secretKey: value('SECRET_KEY') }
+      const mid = value('MID')
+      const url = `http://127.0.0.1:${port}`
+      const post = (path: string, fields: Record<string, string>) =>
+        fetch(url + path, {
+          method: 'POST',
+          headers: { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' },
+          body: form(fields),
+          redirect: 'manual',
+        })
+      return {
+        child,
+        url,
+        mid,
+        key,
+        said: () => said,
+        async create(fields: Record<string, string> = {}) {
+          const answer = await post(CREATE, { ...intentFields(mid), ...fields })
+          if (answer.status !== 200) throw new Error(`${await answer.text()}\n${said}`)
+          return ((await answer.json()) as { data: { orderId: string; intent: string } }).data
+        },
+        /** Presses the control of the pay page. */
+        simulate: async (orderId: string, status = 'SUCCESS') =>
+          (await post(`/pay/${orderId}/simulate`, { status })).status,
+        async isPaid(orderId: string) {
+          const answer = await post(STATUS, { mid, order_id: orderId })
+          return ((await answer.json()) as { txnStatus: string }).txnStatus === 'SUCCESS'
+        },
+      }
+    },
+
+    /** `npm run ops -- …` */
+    ops: (...args: string[]) =>
+      runToEnd(process.execPath, [WITH_INSTALL, 'src/dev/ops.ts', ...args], { cwd: folder, env: withoutSettings() }),
+
+    async remove() {
+      await Promise.all(children.map((child) => end(child)))
+      // Where the data of root's checkouts are.
+      const name = createHash('sha256').update(folder).digest('hex').slice(0, 12)
+      rmSync(join('/var/lib/upi-payments', name), { recursive: true, force: true })
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** They may be set where the tests are run. */
+function withoutSettings(): NodeJS.ProcessEnv {
+  const {
+    DATABASE_URL: _,
+    DATABASE_URL_FILE: __,
+    PUBLIC_URL: ___,
+    HOST: ____,
+    NODE_ENV: _____,
+    ...environment
+  } = process.env
+  return environment
+}
