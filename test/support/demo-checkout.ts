@@ -1,9 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { end, freePort, hasEnded, ROOT, runToEnd } from './processes.ts'
+import { end, freePort, hasEnded, ROOT, runToEnd, startReading } from './processes.ts'
 import { CREATE, form, intentFields, STATUS } from './requests.ts'
 import { basic, type Key } from './tenants.ts'
 import { until } from './wait.ts'
@@ -28,22 +28,15 @@ export function createDemoCheckout() {
     /** `npm start`, until it has printed what to paste. */
     async start(environment: Record<string, string> = {}) {
       const port = await freePort()
-      const child = spawn(process.execPath, [WITH_INSTALL, 'src/dev/start.ts'], {
+      const { child, said } = startReading(process.execPath, [WITH_INSTALL, 'src/dev/start.ts'], {
         cwd: folder,
         env: { ...withoutSettings(), PORT: String(port), OPS_PORT: '0', ...environment },
-        stdio: ['ignore', 'pipe', 'pipe'],
       })
       children.push(child)
-      let said = ''
-      for (const output of [child.stdout, child.stderr]) {
-        output.setEncoding('utf8').on('data', (text: string) => {
-          said += text
-        })
-      }
-      await until('the demo is ready', () => said.includes('Read on in a browser') || hasEnded(child), {
+      await until('the demo is ready', () => said().includes('Read on in a browser') || hasEnded(child), {
         timeoutMs: 90_000,
       })
-      const value = (name: string) => new RegExp(`export ${name}=(\\S+)`).exec(said)?.[1] ?? ''
+      const value = (name: string) => new RegExp(`export ${name}=(\\S+)`).exec(said())?.[1] ?? ''
       const key: Key = { publicKey: value('PUBLIC_KEY'), secretKey: value('SECRET_KEY') }
       const mid = value('MID')
       const url = `http://127.0.0.1:${port}`
@@ -59,10 +52,10 @@ export function createDemoCheckout() {
         url,
         mid,
         key,
-        said: () => said,
+        said,
         async create(fields: Record<string, string> = {}) {
           const answer = await post(CREATE, { ...intentFields(mid), ...fields })
-          if (answer.status !== 200) throw new Error(`${await answer.text()}\n${said}`)
+          if (answer.status !== 200) throw new Error(`${await answer.text()}\n${said()}`)
           return ((await answer.json()) as { data: { orderId: string; intent: string } }).data
         },
         /** Presses the control of the pay page. */

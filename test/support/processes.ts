@@ -30,6 +30,18 @@ export function killStarted(): void {
   for (const child of living) child.kill('SIGKILL')
 }
 
+/** Starts a program and collects what it says. */
+export function startReading(command: string, args: string[], options: Pick<SpawnOptions, 'cwd' | 'env'>) {
+  const child = start(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  for (const output of [child.stdout, child.stderr]) {
+    output?.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+  }
+  return { child, said: () => said }
+}
+
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 
 type RunOptions = { env?: NodeJS.ProcessEnv; cwd?: string; input?: string; discardOutput?: boolean }

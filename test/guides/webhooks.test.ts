@@ -1,0 +1,251 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { newSigningSecret } from '../../src/webhooks/signature.ts'
+import { createDemoCheckout, type Demo, type DemoCheckout } from '../support/demo-checkout.ts'
+import { end, freePort, ROOT, startReading } from '../support/processes.ts'
+import { basic } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
+import { blockWith, filledIn } from './guides.ts'
+import { has } from './interpreters.ts'
+
+const TIMEOUT_MS = 180_000
+const PAST_TOLERANCE_MS = 301_000
+
+type Sample = {
+  name: string
+  files: Record<string, string>
+  command: (port: number) => [string, ...string[]]
+  there: boolean
+}
+
+const NODE_SHOP: Sample = {
+  name: 'Node.js',
+  files: { 'shop.mjs': blockWith('merchant', 'js', "from 'standardwebhooks'") },
+  command: () => [process.execPath, 'shop.mjs'],
+  there: true,
+}
+
+const PHP_SHOP: Sample = {
+  name: 'PHP',
+  files: {
+    'shop.php': blockWith('merchant', 'php', "require 'verify.php'"),
+    'verify.php': blockWith('merchant', 'php', 'function isGenuine'),
+  },
+  command: (port) => ['php', '-S', `127.0.0.1:${port}`, 'shop.php'],
+  there: has('php', { mustHave: true }),
+}
+
+const PYTHON: Sample = {
+  name: 'Python',
+  files: { 'receive.py': blockWith('merchant', 'python', 'def is_genuine') },
+  command: () => ['python3', 'receive.py'],
+  there: has('python3', { mustHave: true }),
+}
+
+const JAVA: Sample = {
+  name: 'Java',
+  files: { 'Receive.java': blockWith('merchant', 'java', 'class Receive') },
+  command: () => ['java', 'Receive.java'],
+  // Too large to be installed for two samples.
+  there: has('java', { mustHave: false }),
+}
+
+/** The folder of a reader who has saved the files, and has installed what they need. */
+function saved({ files }: Sample, demoUrl = 'http://127.0.0.1:9'): string {
+  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), filledIn(text, demoUrl))
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  return folder
+}
+
+/** Starts a sample on `port`, until something listens there. */
+async function startSample({ command }: Sample, folder: string, port: number, environment: Record<string, string>) {
+  const [file, ...args] = command(port)
+  const { child, said } = startReading(file, args, {
+    cwd: folder,
+    env: { ...process.env, PORT: String(port), NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1', ...environment },
+  })
+  onTestFinished(() => void end(child, 'SIGKILL'))
+  const listens = () =>
+    fetch(`http://127.0.0.1:${port}/webhooks`, { method: 'POST', body: '' }).then(
+      () => true,
+      () => false,
+    )
+  await until(`the sample listens: ${said()}`, listens, { timeoutMs: 60_000 })
+  return { child, said }
+}
+
+describe.concurrent.each([NODE_SHOP, PYTHON, PHP_SHOP, JAVA])(
+  'the receiver in $name',
+  { timeout: TIMEOUT_MS },
+  (it_) => {
+    it.runIf(it_.there)('takes a webhook that is genuine, and no other', async ({ expect }) => {
+      const secret = newSigningSecret()
+      const port = await freePort()
+      const { said } = await startSample(it_, saved(it_), port, { WEBHOOK_SECRET: secret })
+      const body = JSON.stringify({
+        type: 'payment.succeeded',
+        timestamp: new Date().toISOString(),
+        data: {
+          mid: 'M1',
+          orderId: '0',
+          order_id: 'चाय ☕',
+          txnStatus: 'SUCCESS',
+          amount: '588.82',
+          UTR: '1',
+          sequence: 1,
+        },
+      })
+      const headersOf = (signedBy: string, at = new Date(), signed = body): Record<string, string> => ({
+        'webhook-id': 'msg_1',
+        'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+        'webhook-signature': new Webhook(signedBy).sign('msg_1', at, signed),
+      })
+      const send = async (headers: Record<string, string>, sent = body) => {
+        const answer = await fetch(`http://127.0.0.1:${port}/webhooks`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: sent,
+        })
+        return answer.status
+      }
+      const good = headersOf(secret)
+      const signature = good['webhook-signature'] as string
+      const other = headersOf(newSigningSecret())['webhook-signature'] as string
+      const ping = JSON.stringify({ type: 'ping', timestamp: new Date().toISOString(), data: { mid: 'M1' } })
+      expect({
+        genuine: await send(good),
+        again: await send(good),
+        'while the secret is changed': await send({ ...good, 'webhook-signature': `${other} ${signature}` }),
+        ping: await send(headersOf(secret, new Date(), ping), ping),
+      }).toEqual({ genuine: 204, again: 204, 'while the secret is changed': 204, ping: 204 })
+
+      const ago = new Date(Date.now() - PAST_TOLERANCE_MS)
+      // The machine may be busy for a second between here and there.
+      const ahead = new Date(Date.now() + PAST_TOLERANCE_MS + 30_000)
+      const refused: [string, Record<string, string>, string?][] = [
+        ['another secret', headersOf(newSigningSecret())],
+        ['another body', good, body.replace('588', '5888')],
+        ['the same body, written anew', good, JSON.stringify(JSON.parse(body), null, 1)],
+        ['another id', { ...good, 'webhook-id': 'msg_2' }],
+        ['a copy of long ago', headersOf(secret, ago)],
+        [
+          'a copy of long ago with a new time',
+          { ...headersOf(secret, ago), 'webhook-timestamp': good['webhook-timestamp'] as string },
+        ],
+        ['a time ahead of ours', headersOf(secret, ahead)],
+        ['no time', { ...good, 'webhook-timestamp': 'now' }],
+        ['another scheme', { ...good, 'webhook-signature': signature.replace('v1,', 'v1a,') }],
+        ['half a signature', { ...good, 'webhook-signature': signature.slice(0, 20) }],
+        ['no signature', { 'webhook-id': 'msg_1', 'webhook-timestamp': good['webhook-timestamp'] as string }],
+        ['no header', {}],
+      ]
+      for (const [name, headers, sent] of refused) expect([name, await send(headers, sent)]).toEqual([name, 401])
+      expect(said()).not.toContain('Ship')
+    })
+  },
+)
+
+describe('a shop of the guide, of a real npm start', () => {
+  let checkout: DemoCheckout
+  let demo: Demo
+  beforeAll(async () => {
+    checkout = createDemoCheckout()
+    demo = await checkout.start()
+  }, TIMEOUT_MS)
+  afterAll(() => checkout.remove())
+
+  async function ops(...args: string[]) {
+    const { code, stdout, stderr } = await checkout.ops(...args, '--json')
+    if (code !== 0) throw new Error(stderr)
+    return JSON.parse(stdout)
+  }
+
+  it.each([NODE_SHOP, PHP_SHOP].filter(({ there }) => there))(
+    'in $name hears of the payment with the tab closed, and ships once although webhooks come twice and late',
+    { timeout: TIMEOUT_MS },
+    async (sample) => {
+      const port = await freePort()
+      const url = `http://127.0.0.1:${port}/webhooks`
+      const { id, secret } = await ops('webhooks', 'add', '--mid', demo.mid, '--url', url)
+      const folder = saved(sample, demo.url)
+      const environment = {
+        BASE_URL: demo.url,
+        MID: demo.mid,
+        PUBLIC_KEY: demo.key.publicKey,
+        SECRET_KEY: demo.key.secretKey,
+        WEBHOOK_SECRET: secret,
+      }
+      const shop = await startSample(sample, folder, port, environment)
+
+      const bought = await fetch(`http://127.0.0.1:${port}/buy`, { redirect: 'manual' })
+      expect(bought.status, await bought.text()).toBe(303)
+      const orderId = bought.headers.get('location')?.split('/pay/')[1] as string
+      // The customer pays on the phone at the second attempt. No browser is open, nobody comes back.
+      expect(await demo.simulate(orderId, 'FAIL')).toBe(303)
+      expect(await demo.simulate(orderId, 'SUCCESS')).toBe(303)
+      await until('the shop ships', () => /Ship shop-\d+/.test(shop.said()))
+      expect(recordOf(folder)).toMatch(/"sequence":2,"shipped":true/)
+
+      await end(shop.child, 'SIGKILL')
+      const restarted = await startSample(sample, folder, port, environment)
+      const resent = new Date()
+      for (const sequence of [2, 1]) await ops('webhooks', 'resend', '--delivery', `${id}.${orderId}.${sequence}`)
+      await until('both have come again', async () => {
+        const deliveries: { id: string; deliveredAt: string | null }[] = await ops(
+          'webhooks',
+          'deliveries',
+          '--mid',
+          demo.mid,
+        )
+        const again = deliveries.filter((one) => one.id.startsWith(`${id}.`) && new Date(one.deliveredAt ?? 0) > resent)
+        return again.length === 2
+      })
+      expect((shop.said() + restarted.said()).match(/Ship shop-\d+/g)).toHaveLength(1)
+      expect(recordOf(folder)).toMatch(/"sequence":2,"shipped":true/)
+      await ops('webhooks', 'disable', '--endpoint', id)
+    },
+  )
+
+  it('gets the body that the guide shows, field by field', { timeout: TIMEOUT_MS }, async () => {
+    const port = await freePort()
+    const { id, secret } = await ops('webhooks', 'add', '--mid', demo.mid, '--url', `http://127.0.0.1:${port}/`)
+    const receiver = startReading(process.execPath, ['src/dev/receive-webhooks.mjs'], {
+      cwd: ROOT,
+      env: { ...process.env, PORT: String(port), WEBHOOK_SECRET: secret },
+    })
+    onTestFinished(() => void end(receiver.child))
+    const { orderId } = await demo.create({ order_id: 'shown-1' })
+    expect(await demo.simulate(orderId)).toBe(303)
+    const printed = () => /is genuine:\n([\s\S]*?\n)\}/.exec(receiver.said())
+    await until('it has come', () => printed() !== null)
+    const shown = JSON.parse(blockWith('merchant', 'json', 'payment.succeeded'))
+    const real = JSON.parse(`${printed()?.[1]}}`)
+    expect(shapeOf(real)).toEqual(shapeOf(shown))
+    expect(real.data).toMatchObject({ amount: '200', order_id: 'shown-1', orderId, txnStatus: 'SUCCESS', sequence: 1 })
+    // checkPaymentStatus remains, and says the same.
+    const asked = await fetch(`${demo.url}/v1/payments/checkPaymentStatus`, {
+      method: 'POST',
+      headers: { authorization: basic(demo.key) },
+      body: new URLSearchParams({ mid: demo.mid, order_id: 'shown-1' }),
+    })
+    expect(await asked.json()).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: real.data.UTR } })
+    await ops('webhooks', 'disable', '--endpoint', id)
+  })
+})
+
+/** The shop's own books. */
+const recordOf = (folder: string) =>
+  readdirSync(folder)
+    .filter((name) => /^order.*\.json$/.test(name))
+    .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join('\n')
+
+/** Names, kinds and order of the fields. */
+function shapeOf(value: object): unknown {
+  return Object.entries(value).map(([name, field]) => [name, typeof field === 'object' ? shapeOf(field) : typeof field])
+}
