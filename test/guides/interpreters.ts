@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import type { Key } from '../support/service.ts'
 
-/** Whether `command` is there; CI must not pass without what it `mustHave`, elsewhere its samples are left out and say so. */
+/** Whether `command` is there; CI must not pass without what it `mustHave`, elsewhere what needs it is left out and says so. */
 export function has(command: string, { mustHave }: { mustHave: boolean }): boolean {
   const folders = (process.env.PATH ?? '').split(delimiter)
   if (folders.some((folder) => isExecutable(join(folder, command)))) return true
-  const missing = `No ${command}: install it to try the samples of the guides that need it`
+  const missing = `No ${command}: install it for the tests that need it`
   if (mustHave && process.env.CI === 'true') throw new Error(missing)
   console.warn(`${missing}. Skipped`)
   return false

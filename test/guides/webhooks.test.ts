@@ -189,7 +189,7 @@ describe('a shop of the guide, of a real npm start', () => {
       expect(await demo.simulate(orderId, 'FAIL')).toBe(303)
       expect(await demo.simulate(orderId, 'SUCCESS')).toBe(303)
       await until('the shop ships', () => /Ship shop-\d+/.test(shop.said()))
-      expect(recordOf(folder)).toMatch(/"sequence":2,"shipped":true/)
+      await expect.poll(() => recordOf(folder)).toMatch(/"sequence":2,"shipped":true/)
 
       await end(shop.child, 'SIGKILL')
       const restarted = await startSample(sample, folder, port, environment)

@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest'
+import { has } from '../guides/interpreters.ts'
+import { ROOT, runToEnd } from '../support/processes.ts'
+
+// Debian's package `prometheus` has promtool.
+describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
+  const promtool = (...args: string[]) => runToEnd('promtool', args, { cwd: ROOT })
+
+  it('are rules that Prometheus takes, in a configuration that it takes', async () => {
+    const rules = await promtool('check', 'rules', 'src/monitoring/alerts.yml')
+    const config = await promtool('check', 'config', 'src/monitoring/prometheus.yml')
+    expect([rules.code, config.code], rules.stderr + config.stderr).toEqual([0, 0])
+  })
+
+  it('tell of webhooks that wait, that were switched off and that lead inward, and of no others', async () => {
+    const { code, stdout, stderr } = await promtool('test', 'rules', 'test/monitoring/webhook-alerts.yml')
+    expect(code, stdout + stderr).toBe(0)
+  })
+})
