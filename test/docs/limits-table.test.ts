@@ -7,6 +7,8 @@ import { LIMITS } from '../../src/limits.ts'
 const GUIDE = readFileSync(new URL('../../src/docs/guides/operator.md', import.meta.url), 'utf8')
 const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
 
+const DAY_SECONDS = 24 * 60 * 60
+
 const count = (number: number) => number.toLocaleString('en-US')
 const seconds = (ms: number) => `${ms / 1000} s`
 const kib = (bytes: number) => `${bytes / 1024} KiB`
@@ -39,8 +41,14 @@ const ROWS = [
   `unknown public keys of an address | ${rates.unknownKeys} a minute, then 429; all of them share ${1000 / lookUps.gatherMs} queries a second`,
   `cancellations: with a connection / of one merchant, under way or waiting | ${cancellations.atOnce} / ${cancellations.ofMerchant}, then 503`,
   `reports of payments: with a connection / under way or waiting / time | ${reports.atOnce} / ${reports.waiting} / ${seconds(reports.waitingMs)}, then 503`,
-  `webhook or return call: all of it / read of the answer: headers, body / shown of the body / longest Retry-After | ${seconds(webhooks.answerMs)} / ${kib(webhooks.answerHeadersBytes)}, ${kib(webhooks.answerBytes)} / ${webhooks.shownCharacters} characters / ${webhooks.retryAfterSeconds / 3600} h`,
   `unreadable notifications kept: number / of each | ${count(unreadable.kept)} / ${kib(unreadable.bytes)}`,
+  `webhook: time for an answer / read of its headers / of its body / interim answers | ${seconds(webhooks.answerMs)} / ${kib(webhooks.answerHeadersBytes)} / ${kib(webhooks.answerBytes)} / ${webhooks.interimAnswers}`,
+  `webhook: first try of a name server / until the next address of a name is tried | ${seconds(webhooks.resolveTryMs)} / ${seconds(webhooks.connectAttemptMs)}`,
+  `webhook: longest \`Retry-After\` that counts / failing until it is switched off | ${webhooks.retryAfterSeconds / DAY_SECONDS} day / ${webhooks.failingMs / 1000 / DAY_SECONDS} days`,
+  `webhooks at once: to an address / addresses of an instance / read together | ${webhooks.callsOfEndpoint} / ${webhooks.endpointsAtOnce} / ${webhooks.readAtOnce}`,
+  `webhooks that are due are looked for / a killed instance keeps an address / wait at shutdown | every ${seconds(webhooks.lookIntervalMs)} / ${seconds(webhooks.leaseMs)} / ${seconds(webhooks.stopMs)}`,
+  `expired orders of merchants with webhooks: looked for / told by one statement | every ${seconds(webhooks.sweepIntervalMs)} / ${webhooks.expiriesAtOnce}`,
+  `answer of a webhook, as the operator sees it | ${webhooks.shownCharacters} characters`,
   `shutdown: drain / what is under way | ${DEFAULTS.shutdownDrainSeconds} s / ${seconds(shutdown.closeMs)}`,
 ].map((row) => `| ${row} |`)
 

@@ -1,8 +1,12 @@
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { blocks, blocksOf, blockWith, ROOT } from './guides.ts'
 import { run } from './interpreters.ts'
@@ -11,6 +15,9 @@ const TIMEOUT_MS = 180_000
 
 /** A command as it is typed, and what it prints where the guide shows that. */
 type Step = { command: string; prints?: string }
+
+/** The order of the guide's samples. */
+const ORDER_ID = '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3'
 
 /** Every `ops` of the operator's guide, in its order: the later ones speak of what the earlier ones made. */
 const steps: Step[] = blocks
@@ -32,6 +39,19 @@ function isOps(line: string): boolean {
 const OPS = blockWith('operator', 'sh', 'ops() {')
   .split('\n')
   .find((line) => line.includes('npm run -s ops'))
+
+/** A merchant's server that takes what it gets. */
+async function startReceiver() {
+  const types: string[] = []
+  const server = createServer(async (request, response) => {
+    types.push(((await json(request)) as { type: string }).type)
+    response.writeHead(204).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return { types, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+}
 
 describe("the commands of the operator's guide", () => {
   let folder: string
@@ -61,31 +81,55 @@ describe("the commands of the operator's guide", () => {
   it('do in a new database, in this order, what they are said to do', { timeout: TIMEOUT_MS }, async () => {
     expect(steps.length).toBeGreaterThan(12)
     let oldKey = ''
+    let endpoint = ''
+    const receiver = await startReceiver()
     for (const { command, prints } of steps) {
-      if (command.includes('payments show')) await makeIntent(/--order-id (\w+)/.exec(command)?.[1])
-      const environment = { DATABASE_URL: database.url, OLD_PUBLIC_KEY: oldKey }
+      if (command.includes('payments show')) await makeIntent()
+      if (command.includes('webhooks ping')) await client.query('update webhook_endpoints set url = $1', [receiver.url])
+      if (command.includes('--delivery')) await makeDelivery(endpoint)
+      const environment = {
+        DATABASE_URL: database.url,
+        OLD_PUBLIC_KEY: oldKey,
+        WEBHOOK_SEALING_KEY: Buffer.alloc(32, 7).toString('base64'),
+        WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
+        ENDPOINT: endpoint,
+        DELIVERY: `${endpoint}.${ORDER_ID}.1`,
+      }
       const { code, stdout, stderr } = await run(['sh', '-c', `${OPS}\n${command}`], folder, environment)
       const isFault = prints?.startsWith('ops: ') ?? false
       expect(code, `${command}\n${stderr}`).toBe(isFault ? 1 : 0)
       // On a terminal every bad line has a line of its own.
       if (prints !== undefined) expect((isFault ? stderr : stdout).replaceAll('; line', '\n  line')).toContain(prints)
+      endpoint ||= /\bid +(ep_\w+)/.exec(stdout)?.[1] ?? ''
       if (oldKey === '') oldKey = /publicKey +(pk_\w+)/.exec(stdout)?.[1] ?? ''
     }
     const { rows } = await client.query('select public_key, revoked_at is not null as revoked from access_keys')
     expect(rows.filter(({ revoked }) => revoked)).toEqual([{ public_key: oldKey, revoked: true }])
     expect(rows).toHaveLength(3)
+    // By ping.
+    expect(receiver.types).toEqual(['ping'])
+    const told = await client.query('select due_at is not null as "isSentAgain" from webhook_deliveries')
+    expect(told.rows).toEqual([{ isSentAgain: true }])
     expect((await client.query('select utr, status from payment_intents')).rows).toEqual([
       { utr: '523504870405', status: 'SUCCESS' },
     ])
   })
 
-  async function makeIntent(orderId: string | undefined) {
+  async function makeDelivery(endpoint: string) {
+    await client.query(
+      `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, delivered_at)
+       values ('M1', $1, $2, 1, 'payment.succeeded', 'SUCCESS', '523504870405', now(), now())`,
+      [endpoint, ORDER_ID],
+    )
+  }
+
+  async function makeIntent() {
     await client.query(
       `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
          customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
        values ('M1', $1, '1001', 200, 'https://shop.example/', 'Order 1001', 'Asha Rao',
          'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', now(), now() + '15 min')`,
-      [orderId],
+      [ORDER_ID],
     )
   }
 })
