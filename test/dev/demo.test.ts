@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { type Demo, ensureDemo } from '../../src/dev/demo.ts'
 import { demoCommands } from '../../src/dev/demo-commands.ts'
+import { ensureDemoWebhook } from '../../src/dev/demo-webhook.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { has, run } from '../guides/interpreters.ts'
 import { POSTS } from '../support/openapi.ts'
@@ -30,6 +32,22 @@ it('makes the demo once: a second start keeps its keys, and what it finds', asyn
   expect(await ensure()).toEqual(demo)
   const { rows } = await service.db.query('select count(*)::int as keys from access_keys')
   expect(rows).toEqual([{ keys: 2 }])
+})
+
+it('switches its webhook on again, with the same secret, until the sealing key is another one', async () => {
+  vi.stubEnv('DATABASE_URL', service.databaseUrl)
+  vi.stubEnv('WEBHOOK_SEALING_KEY', randomBytes(32).toString('base64'))
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const first = await ensureDemoWebhook(service.databaseUrl, new Date())
+  await service.db.query(
+    "update webhook_endpoints set failing_since = now(), disabled_at = now(), disabled_reason = 'failed for 5 days'",
+  )
+  expect(await ensureDemoWebhook(service.databaseUrl, new Date())).toEqual(first)
+  const { rows } = await service.db.query('select endpoint_id, disabled_at, failing_since from webhook_endpoints')
+  expect(rows).toEqual([{ endpoint_id: 'ep_demo', disabled_at: null, failing_since: null }])
+
+  vi.stubEnv('WEBHOOK_SEALING_KEY', randomBytes(32).toString('base64'))
+  expect((await ensureDemoWebhook(service.databaseUrl, new Date())).secret).not.toBe(first.secret)
 })
 
 it('lets the example of checkPaymentStatus work in the demo, to the letter', async () => {

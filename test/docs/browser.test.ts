@@ -181,7 +181,8 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     // Near the top, but not hidden by the header, which stays in place.
     await expect.poll(top, SOON).toBeLessThan(200)
     expect(await top()).toBeGreaterThan(40)
-    await tab.getByText('PHP 8.1').click()
-    expect(await tab.getByText('stream_context_create').isVisible()).toBe(true)
+    await tab.getByText('php first.php').click()
+    const sample = tab.locator('details', { hasText: 'php first.php' })
+    expect(await sample.getByText('stream_context_create').isVisible()).toBe(true)
   })
 })
