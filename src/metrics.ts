@@ -83,7 +83,7 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
   })
   const deliveries = new Counter({
     name: 'webhook_deliveries_total',
-    help: 'Calls of merchants: webhooks and return calls by outcome; a refused address is one inside a network of ours',
+    help: 'Webhooks and return calls by outcome; a refused address is not public, or its URL must be https',
     labelNames: ['kind', 'outcome'],
     registers,
   })

@@ -7,7 +7,7 @@ import { isOrderId } from '../payments/intent.ts'
 import { createCaller, faultOfUrl } from '../webhooks/call.ts'
 import { createEndpoints, type DeliveryName, type DeliveryRecord, type Endpoint } from '../webhooks/endpoints.ts'
 import { createExpiries } from '../webhooks/expiries.ts'
-import { ownerOf, seal, unseal } from '../webhooks/sealing.ts'
+import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret, signatureHeaders } from '../webhooks/signature.ts'
 import { CommandFault, type Context, command, type Output } from './command.ts'
 import { record, table } from './output.ts'
@@ -119,7 +119,7 @@ export const webhookCommands = [
       const { sealingKey, allowedNetworks } = config.webhooks
       const key = keyOrFault(sealingKey)
       const sealed = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
-      const secrets = sealed.map((one) => unseal(key, one, ownerOf({ mid, endpointId })))
+      const secrets = unsealAll(key, sealed, ownerOf({ mid, endpointId }))
       const id = `msg_ping_${randomBytes(8).toString('hex')}`
       const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
       const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, sentAt: now, body, secrets }) }

@@ -7,7 +7,7 @@ import type { Attempt, Deliveries, Delivery, EndpointName, LeasedEndpoint, Switc
 import type { Expiries } from './expiries.ts'
 import { toMessage } from './message.ts'
 import { nextAttempt } from './schedule.ts'
-import { ownerOf, unseal } from './sealing.ts'
+import { ownerOf, unsealAll } from './sealing.ts'
 import { signatureHeaders } from './signature.ts'
 
 /** What is counted: why an attempt has ended. */
@@ -121,7 +121,7 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
     const { mid, endpointId, secrets } = endpoint
     try {
       if (!sealingKey) throw new Error('WEBHOOK_SEALING_KEY is not set')
-      return { endpoint, secrets: secrets.map((sealed) => unseal(sealingKey, sealed, ownerOf(endpoint))) }
+      return { endpoint, secrets: unsealAll(sealingKey, secrets, ownerOf(endpoint)) }
     } catch (error) {
       log.error(
         { mid, endpoint: endpointId, error: (error as Error).message },

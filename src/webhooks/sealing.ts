@@ -42,3 +42,20 @@ export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): strin
     throw new SealBroken()
   }
 }
+
+/**
+ * Opens the secrets of an endpoint, the current one first. An earlier one that does not open is left out: after the key was
+ * lost, the endpoint works again as soon as it has a new secret. Throws SealBroken when the current one does not open.
+ */
+export function unsealAll(key: KeyObject, [current, ...earlier]: readonly Uint8Array[], owner: string): string[] {
+  if (!current) return []
+  const opened = [unseal(key, current, owner)]
+  for (const sealed of earlier) {
+    try {
+      opened.push(unseal(key, sealed, owner))
+    } catch (error) {
+      if (!(error instanceof SealBroken)) throw error
+    }
+  }
+  return opened
+}

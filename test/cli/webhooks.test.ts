@@ -140,7 +140,7 @@ describe('an operator whose merchant says "I got nothing"', () => {
     await received(5)
     await until('all have arrived', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 0)
     expect((await ops(['deliveries', '--mid', mid])).stdout).toContain(id)
-  })
+  }, 120_000)
 
   it('switches a webhook off and on again', async () => {
     const { id } = await add()
