@@ -36,6 +36,8 @@ type Callee = { endpoint: LeasedEndpoint; secrets: string[] }
 export function startDeliveries({ deliveries, expiries, call, sealingKey, log, metrics, now, limits }: Dependencies) {
   /** Endpoints that this instance delivers to, by name. */
   const serving = new Map<string, Promise<void>>()
+  /** Endpoints whose webhooks this instance cannot sign, and the moment of performance.now() from which it tries again. */
+  const unsigned = new Map<string, number>()
   let sweptAt = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
   let looking = Promise.resolve()
@@ -65,8 +67,10 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
   }
 
   function serve(endpoint: EndpointName) {
-    const name = `${endpoint.mid} ${endpoint.endpointId}`
+    const name = keyOf(endpoint)
     if (stopped || serving.has(name) || serving.size >= limits.endpointsAtOnce) return
+    if (performance.now() < (unsigned.get(name) ?? 0)) return
+    unsigned.delete(name)
     const served = deliverAll(endpoint)
       .catch((error) =>
         log.warn({ ...endpoint, error: error.message }, 'webhooks were not delivered, or not counted as such'),
@@ -85,8 +89,11 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
       const endpoint = await deliveries.lease(name, leasedUntil(), now())
       if (!endpoint) break
       const callee = calleeOf(endpoint)
-      // The lease stays, so that the next try comes when it ends.
-      if (!callee) return
+      // Another instance may have the key: while they are changed one after the other, only some can sign.
+      if (!callee) {
+        unsigned.set(keyOf(name), performance.now() + limits.leaseMs)
+        break
+      }
       // Those that end while this is read may still be read as due.
       const begun = new Set(underWay.keys())
       const due = await deliveries.findDueTo(name, limits.readAtOnce, now())
@@ -218,6 +225,8 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
     },
   }
 }
+
+const keyOf = ({ mid, endpointId }: EndpointName) => `${mid} ${endpointId}`
 
 const nameOf = ({ orderId, sequence }: Delivery) => `${orderId} ${sequence}`
 

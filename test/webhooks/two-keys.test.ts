@@ -1,0 +1,68 @@
+import { createSecretKey } from 'node:crypto'
+import { beforeAll, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
+import { createCaller } from '../../src/webhooks/call.ts'
+import { startDeliveries } from '../../src/webhooks/deliver.ts'
+import { createDeliveries } from '../../src/webhooks/deliveries.ts'
+import { createEndpoints } from '../../src/webhooks/endpoints.ts'
+import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
+import { newSigningSecret } from '../../src/webhooks/signature.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import {
+  CREATE,
+  form,
+  intentFields,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+import { until } from '../support/wait.ts'
+import { answerOk, listen } from './listener.ts'
+
+const KEY = createSecretKey(Buffer.alloc(32, 7))
+const EARLIER_KEY = createSecretKey(Buffer.alloc(32, 8))
+const allowedNetworks = ['127.0.0.1/32']
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({
+    webhooks: { sealingKey: KEY, allowedNetworks },
+    limits: { webhooks: { lookIntervalMs: 20 } },
+  })
+})
+
+it('an instance that cannot sign leaves the endpoint to one that can, and says so once in a while', async () => {
+  const { db, app, clock } = service
+  const { mid, key } = await newMerchant(db)
+  const receiver = await listen(answerOk)
+  const name = { mid, endpointId: unique('ep') }
+  const secret = seal(KEY, newSigningSecret(), ownerOf(name))
+  await createEndpoints(db).add({ ...name, url: `http://127.0.0.1:${receiver.port}/`, secret }, clock.now())
+  // It is the first to take the endpoint.
+  const deliveries = createDeliveries(db, 'with the earlier key')
+  await deliveries.lease(name, new Date(clock.now().getTime() + LIMITS.webhooks.leaseMs), clock.now())
+  const created = await post(app, CREATE, form(intentFields(mid)), key)
+  await notify(service, notification(created.body.data.orderId))
+  const errors: unknown[] = []
+  let looks = 0
+  const limits = { ...LIMITS.webhooks, lookIntervalMs: 20 }
+  const earlier = startDeliveries({
+    deliveries,
+    expiries: { sweep: async () => false, tell: async () => looks++ * 0, watch: async () => undefined },
+    call: createCaller({ allowedNetworks, limits, now: clock.now }),
+    sealingKey: EARLIER_KEY,
+    log: { warn: () => undefined, error: (fault: unknown) => void errors.push(fault) },
+    metrics: { delivery: () => undefined, oldestDue: () => undefined, endpointSwitchedOff: () => undefined },
+    now: clock.now,
+    limits,
+  })
+  try {
+    await until('it was delivered by the other one', () => receiver.connections === 1)
+    await until('it has looked often', () => looks > 20)
+    expect(errors).toHaveLength(1)
+  } finally {
+    await earlier.stop()
+  }
+})
