@@ -85,39 +85,42 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
     const settle = settleTogether(name)
     const faults: unknown[] = []
     let isOver = false
-    while (!stopped && !isOver) {
-      const endpoint = await deliveries.lease(name, leasedUntil(), now())
-      if (!endpoint) break
-      const callee = calleeOf(endpoint)
-      // Another instance may have the key: while they are changed one after the other, only some can sign.
-      if (!callee) {
-        unsigned.set(keyOf(name), performance.now() + limits.leaseMs)
-        break
+    try {
+      while (!stopped && !isOver) {
+        const endpoint = await deliveries.lease(name, leasedUntil(), now())
+        if (!endpoint) break
+        const callee = calleeOf(endpoint)
+        // Another instance may have the key: while they are changed one after the other, only some can sign.
+        if (!callee) {
+          unsigned.set(keyOf(name), performance.now() + limits.leaseMs)
+          break
+        }
+        // Those that end while this is read may still be read as due.
+        const begun = new Set(underWay.keys())
+        const due = await deliveries.findDueTo(name, limits.readAtOnce, now())
+        const rest = due.filter((delivery) => !begun.has(nameOf(delivery)))
+        if (rest.length === 0 && underWay.size === 0) break
+        for (const delivery of rest) {
+          while (underWay.size >= limits.callsOfEndpoint) await Promise.race(underWay.values())
+          if (stopped || isOver) break
+          // Its outcome is stored before another one takes its place, together with others of that moment.
+          const done = attemptOf(callee, delivery)
+            .then(settle)
+            // Nor is another one begun: what cannot be stored would be delivered again, and the lease is not prolonged.
+            .catch((fault) => faults.push(fault))
+            .then((ends) => {
+              isOver ||= Boolean(ends)
+            })
+            .finally(() => underWay.delete(nameOf(delivery)))
+          underWay.set(nameOf(delivery), done)
+        }
+        // What has become due meanwhile takes the places that are free beside a slow call.
+        await Promise.race([...underWay.values(), sleep(limits.lookIntervalMs, undefined, { ref: false })])
       }
-      // Those that end while this is read may still be read as due.
-      const begun = new Set(underWay.keys())
-      const due = await deliveries.findDueTo(name, limits.readAtOnce, now())
-      const rest = due.filter((delivery) => !begun.has(nameOf(delivery)))
-      if (rest.length === 0 && underWay.size === 0) break
-      for (const delivery of rest) {
-        while (underWay.size >= limits.callsOfEndpoint) await Promise.race(underWay.values())
-        if (stopped || isOver) break
-        // Its outcome is stored before another one takes its place, together with others of that moment.
-        const done = attemptOf(callee, delivery)
-          .then(settle)
-          // Nor is another one begun: what cannot be stored would be delivered again, and the lease is not prolonged.
-          .catch((fault) => faults.push(fault))
-          .then((ends) => {
-            isOver ||= Boolean(ends)
-          })
-          .finally(() => underWay.delete(nameOf(delivery)))
-        underWay.set(nameOf(delivery), done)
-      }
-      // What has become due meanwhile takes the places that are free beside a slow call.
-      await Promise.race([...underWay.values(), sleep(limits.lookIntervalMs, undefined, { ref: false })])
+    } finally {
+      // No call may be under way when the endpoint is served again, which it is soon after the database has failed.
+      await Promise.all(underWay.values())
     }
-    // No call may be under way when the endpoint is served again.
-    await Promise.all(underWay.values())
     if (faults.length > 0) throw faults[0]
     await deliveries.release(name)
   }
