@@ -48,7 +48,8 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
       await tellExpired()
       const moment = now()
       const due = await deliveries.findDue(limits.endpointsAtOnce, moment)
-      metrics.oldestDue(due[0] ? (moment.getTime() - due[0].dueAt.getTime()) / 1000 : 0)
+      const oldest = Math.min(moment.getTime(), ...due.map(({ dueAt }) => dueAt.getTime()))
+      metrics.oldestDue((moment.getTime() - oldest) / 1000)
       for (const { elsewhere, ...endpoint } of due) if (!elsewhere) serve(endpoint)
     } catch (error) {
       log.warn({ error: (error as Error).message }, 'webhooks that are due were not looked up')

@@ -35,7 +35,10 @@ export type SwitchedOff = 'answered 410' | 'failed for 5 days'
  */
 export function createDeliveries(db: Database, instance: string) {
   return {
-    /** The endpoints with a delivery that is due, the longest due first, and since when; `elsewhere` when leased by another. */
+    /**
+     * The endpoints with a delivery that is due, and since when, the longest due first; after them those that are leased
+     * `elsewhere`, by another instance.
+     */
     async findDue(limit: number, now: Date): Promise<(EndpointName & { dueAt: Date; elsewhere: boolean })[]> {
       const { rows } = await db.query(
         `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueAt",
@@ -49,7 +52,8 @@ export function createDeliveries(db: Database, instance: string) {
              order by due_at
              limit 1) d
           where e.disabled_at is null and d.due_at <= $1
-          order by d.due_at
+          -- Those of another instance come last: the long queues that it serves would take all places.
+          order by elsewhere, d.due_at
           limit $2`,
         [now, limit, instance],
       )

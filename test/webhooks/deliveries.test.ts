@@ -186,7 +186,7 @@ describe('a webhook', () => {
     service.clock.advance(2 * DAY_SECONDS)
     await attempt()
     expect(await stateOf(endpointId)).toMatchObject({ disabledReason: null })
-    // The third order is attempted again.
+    // What failed last is repeated then.
     service.clock.advance(5 * DAY_SECONDS)
     await expect.poll(async () => (await stateOf(endpointId))?.disabledReason).toBe('failed for 5 days')
   })
@@ -334,5 +334,25 @@ describe('several instances share the deliveries', () => {
     service.clock.advance(40)
     await settled(orderId)
     expect(receiver.to(path)).toHaveLength(1)
+  })
+
+  it('and those of another take no places from those that nobody serves, however long they are due', async () => {
+    const { endpointId } = await addWebhook()
+    const now = service.clock.now()
+    const hours = (count: number) => new Date(now.getTime() + count * 3_600_000)
+    const other = createDeliveries(service.db, 'other')
+    await other.lease({ mid, endpointId }, hours(3), now)
+    await pay(await newOrder())
+    const free = await newMerchant(service.db)
+    const { endpointId: freeId } = await addWebhook(free.mid)
+    const orderId = await newOrder({}, free)
+    await pay(orderId)
+    await settled(orderId)
+    const makeDue = (id: string, at: Date) =>
+      service.db.query('update webhook_deliveries set due_at = $2 where endpoint_id = $1', [id, at])
+    await makeDue(endpointId, hours(-24 * 365))
+    await makeDue(freeId, hours(1))
+    const [first] = await createDeliveries(service.db, 'another').findDue(1, hours(2))
+    expect(first).toMatchObject({ elsewhere: false })
   })
 })
