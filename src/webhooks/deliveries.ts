@@ -122,6 +122,8 @@ export function createDeliveries(db: Database, instance: string) {
                          $9::text[], $10::text[])
                     as s (order_id, sequence, attempts, due_at, delivered_at, attempted_at, outcome, answer)
             where d.mid = $1 and d.endpoint_id = $2 and d.order_id = s.order_id and d.sequence = s.sequence
+              -- Says it once more, so that they are looked up one by one: all that wait for the endpoint would be read else.
+              and d.order_id = any ($3)
          )
          update webhook_endpoints
             set leased_until = case when leased_by = $11 then $12 else leased_until end,
