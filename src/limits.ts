@@ -224,10 +224,23 @@ export const LIMITS = {
     lookIntervalMs: 1_000,
     /** Calls under way to one endpoint, over all instances. */
     callsOfEndpoint: 4,
+    /** Webhooks of one merchant that are on. Each costs every payment of the merchant a row. */
+    ofMerchant: 20,
     /** Endpoints that one instance delivers to at once: with the calls of each at most 1,000 connections. */
     endpointsAtOnce: 250,
-    /** Deliveries to one endpoint that are read together. */
-    readAtOnce: 100,
+    /** Endpoints with something due that a look returns. */
+    lookedAt: 2_000,
+    /** Statements at once, each with a connection of the pool that requests have too. With 250, creates were refused. */
+    connections: 4,
+    /** Deliveries to one endpoint that are read together, and sent with the secrets that were read with them. */
+    readAtOnce: 64,
+    /**
+     * Outcomes to one endpoint are gathered for this long and stored together: one by one, they took as much of the database
+     * as the payments that they tell of. Those of a killed instance are lost, and their webhooks come again.
+     */
+    gatherMs: 20,
+    /** Calls to one endpoint whose outcomes are not stored yet, those under way among them. */
+    unstored: 32,
     /**
      * How long an endpoint stays with an instance that no longer settles anything, since it was killed: longer than two
      * calls, or a second instance would begin while the first one still waits for answers.

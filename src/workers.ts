@@ -7,6 +7,8 @@ import type { Enquiries } from './payments/enquiries.ts'
 import type { Intents } from './payments/intents.ts'
 import type { Reports } from './payments/reports.ts'
 import { startDeliveries } from './webhooks/deliver.ts'
+import { startExpiries } from './webhooks/expire.ts'
+import type { Expiries } from './webhooks/expiries.ts'
 
 /** What runs without a request, until `stop`. */
 export function startWorkers({
@@ -23,7 +25,9 @@ export function startWorkers({
   enquiries: Enquiries
   reports: Reports
   issuers: ReadonlyMap<string, Issuer>
-  webhooks: Pick<Parameters<typeof startDeliveries>[0], 'deliveries' | 'expiries' | 'call' | 'sealingKey' | 'metrics'>
+  webhooks: Pick<Parameters<typeof startDeliveries>[0], 'deliveries' | 'call' | 'sealingKey' | 'metrics'> & {
+    expiries: Expiries
+  }
   log: Logger
   now: () => Date
   limits: Limits
@@ -36,11 +40,12 @@ export function startWorkers({
   })
   const asking = startEnquiries({ enquiries, issuers, reports, log, now, limits: limits.acquirers })
   const delivering = startDeliveries({ ...webhooks, log, now, limits: limits.webhooks })
+  const expiring = startExpiries({ expiries: webhooks.expiries, log, now, limits: limits.webhooks })
   return {
     watch,
     async stop() {
       watch.close()
-      await Promise.all([asking.stop(), delivering.stop()])
+      await Promise.all([asking.stop(), delivering.stop(), expiring.stop()])
     },
   }
 }

@@ -1,5 +1,6 @@
 import { type KeyObject, randomBytes } from 'node:crypto'
 import * as z from 'zod'
+import { inTransaction } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
@@ -56,9 +57,15 @@ export const webhookCommands = [
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
       const secret = newSigningSecret()
       const sealed = seal(keyOrFault(sealingKey), secret, ownerOf({ mid, endpointId }))
-      const added = await createEndpoints(db).add({ mid, endpointId, url, label, secret: sealed }, now)
-      if (!added) throw new CommandFault(`mid ${mid} is unknown`)
-      await createExpiries(db).watch(mid, now)
+      await inTransaction(db, async (client) => {
+        const endpoints = createEndpoints(client)
+        if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
+          throw new CommandFault(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
+        }
+        const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
+        if (!added) throw new CommandFault(`mid ${mid} is unknown`)
+        await createExpiries(client).watch(mid, now)
+      })
       return shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
     },
   }),
@@ -91,8 +98,10 @@ export const webhookCommands = [
     schema: z.object({ endpoint }),
     async run({ endpoint }, { db, now }) {
       const { mid, endpointId } = await known(endpoint, db)
-      await createEndpoints(db).enable(endpointId)
-      await createExpiries(db).watch(mid, now)
+      await inTransaction(db, async (client) => {
+        await createEndpoints(client).enable(endpointId)
+        await createExpiries(client).watch(mid, now)
+      })
       return show(await known(endpoint, db), now)
     },
   }),
@@ -182,7 +191,7 @@ export const webhookCommands = [
       const resent = delivery
         ? Number(await endpoints.resend(delivery, now))
         : await endpoints.resendAll(mid, since as Date, until ?? now, now)
-      if (delivery && resent === 0) throw new CommandFault('there is no such delivery')
+      if (delivery && resent === 0) throw new CommandFault('there is no such delivery, or its webhook is off')
       return {
         json: { resent },
         text: `${resent} ${resent === 1 ? 'delivery is' : 'deliveries are'} sent again from now on`,

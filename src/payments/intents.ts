@@ -3,7 +3,7 @@ import { LIMITS } from '../limits.ts'
 import { deliveriesOf } from './events.ts'
 import { batchInserts } from './insert-batches.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
-import { givenUpUntil, type Status } from './outcome.ts'
+import { EXPIRY_GRACE_MINUTES, givenUpUntil, type Status } from './outcome.ts'
 
 /** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
 export type InsertOutcome =
@@ -114,10 +114,17 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
 
     /** Ends the time to pay at `moment`, unless it ends before. For sandboxes only. */
     async expire(orderId: string, moment: Date): Promise<void> {
-      await db.query('update payment_intents set expires_at = least(expires_at, $2) where order_id = $1', [
-        orderId,
-        moment,
-      ])
+      await db.query(
+        `with ended as (
+           update payment_intents set expires_at = least(expires_at, $2) where order_id = $1
+           returning mid, order_id, expires_at
+         )
+         update webhook_expiries w
+            set final_at = e.expires_at + $3 * interval '1 minute'
+           from ended e
+          where w.mid = e.mid and w.order_id = e.order_id`,
+        [orderId, moment, EXPIRY_GRACE_MINUTES],
+      )
     },
 
     /**

@@ -1,10 +1,19 @@
 import type { KeyObject } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { fewAtOnce } from '../db/few-at-once.ts'
 import type { Limits } from '../limits.ts'
 import type { Answer, createCaller, Failure } from './call.ts'
-import type { Attempt, Deliveries, Delivery, EndpointName, LeasedEndpoint, SwitchedOff } from './deliveries.ts'
-import type { Expiries } from './expiries.ts'
+import type {
+  Attempt,
+  Deliveries,
+  Delivery,
+  DueEndpoint,
+  EndpointName,
+  LeasedEndpoint,
+  SwitchedOff,
+} from './deliveries.ts'
 import { toMessage } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 import { ownerOf, unsealAll } from './sealing.ts'
@@ -15,7 +24,6 @@ export type DeliveryOutcome = 'delivered' | 'failed' | 'refused address'
 
 type Dependencies = {
   deliveries: Deliveries
-  expiries: Expiries
   call: ReturnType<typeof createCaller>
   /** What the secrets of webhooks are sealed by; without it none can be signed. */
   sealingKey: KeyObject | undefined
@@ -32,89 +40,128 @@ type Dependencies = {
 /** An endpoint, and what it takes to call it. */
 type Callee = { endpoint: LeasedEndpoint; secrets: string[] }
 
-/** Delivers what is due, and writes the events of orders that expire, until `stop`. */
-export function startDeliveries({ deliveries, expiries, call, sealingKey, log, metrics, now, limits }: Dependencies) {
-  /** Endpoints that this instance delivers to, by name. */
-  const serving = new Map<string, Promise<void>>()
-  /** Endpoints whose webhooks this instance cannot sign, and the moment of performance.now() from which it tries again. */
-  const unsigned = new Map<string, number>()
-  let sweptAt = Number.NEGATIVE_INFINITY
+/**
+ * Delivers what is due, until `stop`. An endpoint has a place while it is delivered to. When all places are taken, it gives its
+ * own back after some deliveries, and endpoints that fail get no more than half of them: each of their calls may take 15 s.
+ */
+export function startDeliveries({ deliveries, call, sealingKey, log, metrics, now, limits }: Dependencies) {
+  const inTurn = fewAtOnce(limits.connections)
+  /** Endpoints that have a place, by name. */
+  const serving = new Map<string, { failing: boolean; served: Promise<void> }>()
+  /** Endpoints without a place, as the last look found them: those that fail come last, and who had a place lately. */
+  let waiting: DueEndpoint[] = []
+  /** When an endpoint had a place, by performance.now(). */
+  const servedAt = new Map<string, number>()
+  /** Until when an endpoint is left to other instances, because this one cannot sign for it; by performance.now(). */
+  const unsignableUntil = new Map<string, number>()
+  const giveUp = new AbortController()
+  // Each call listens to it.
+  setMaxListeners(0, giveUp.signal)
+  /** Since when the oldest delivery is due, or what is due is unknown. */
+  let behindSince: Date | undefined
   let timer: NodeJS.Timeout | undefined
   let looking = Promise.resolve()
   let stopped = false
 
   async function look(): Promise<void> {
     try {
-      await tellExpired()
-      const moment = now()
-      const due = await deliveries.findDue(limits.endpointsAtOnce, moment)
-      const oldest = Math.min(moment.getTime(), ...due.map(({ dueAt }) => dueAt.getTime()))
-      metrics.oldestDue((moment.getTime() - oldest) / 1000)
-      for (const { elsewhere, ...endpoint } of due) if (!elsewhere) serve(endpoint)
+      const due = await inTurn(() => deliveries.findDue(limits.lookedAt, now()))
+      behindSince = due.map(({ dueAt }) => dueAt).reduce<Date | undefined>(earlier, undefined)
+      const time = performance.now()
+      waiting = due
+        .filter((one) => !one.elsewhere && !serving.has(endpointKey(one)) && isSignable(one, time))
+        .sort((a, b) => Number(a.failing) - Number(b.failing) || lastServed(a) - lastServed(b))
+      fillPlaces()
     } catch (error) {
+      behindSince ??= now()
       log.warn({ error: (error as Error).message }, 'webhooks that are due were not looked up')
     }
+    metrics.oldestDue(behindSince ? Math.max(0, now().getTime() - behindSince.getTime()) / 1000 : 0)
     schedule()
   }
 
-  async function tellExpired(): Promise<void> {
-    if (performance.now() - sweptAt >= limits.sweepIntervalMs) {
-      const began = performance.now()
-      // An order is written down once: what is final may be told only after the sweep has passed it.
-      while (await expiries.sweep(now())) if (stopped) return
-      sweptAt = began
+  const lastServed = (endpoint: EndpointName) => servedAt.get(endpointKey(endpoint)) ?? 0
+
+  function isSignable(endpoint: EndpointName, time: number): boolean {
+    const key = endpointKey(endpoint)
+    if ((unsignableUntil.get(key) ?? 0) > time) return false
+    unsignableUntil.delete(key)
+    return true
+  }
+
+  function fillPlaces() {
+    while (!stopped && serving.size < limits.endpointsAtOnce) {
+      const failing = [...serving.values()].filter((one) => one.failing).length
+      const place = waiting.findIndex((one) => !one.failing || failing < limits.endpointsAtOnce / 2)
+      const [next] = place === -1 ? [] : waiting.splice(place, 1)
+      if (!next) return
+      serve(next)
     }
-    while ((await expiries.tell(limits.expiriesAtOnce, now())) === limits.expiriesAtOnce) if (stopped) return
   }
 
-  function serve(endpoint: EndpointName) {
-    const name = keyOf(endpoint)
-    if (stopped || serving.has(name) || serving.size >= limits.endpointsAtOnce) return
-    if (performance.now() < (unsigned.get(name) ?? 0)) return
-    unsigned.delete(name)
-    const served = deliverAll(endpoint)
+  function serve(endpoint: DueEndpoint) {
+    const key = endpointKey(endpoint)
+    const { mid, endpointId, failing } = endpoint
+    const served = deliverTo(endpoint)
       .catch((error) =>
-        log.warn({ ...endpoint, error: error.message }, 'webhooks were not delivered, or not counted as such'),
+        log.warn({ mid, endpointId, error: error.message }, 'webhooks were not delivered, or not counted as such'),
       )
-      .finally(() => serving.delete(name))
-    serving.set(name, served)
+      .finally(() => {
+        serving.delete(key)
+        servedAt.delete(key)
+        servedAt.set(key, performance.now())
+        // The first one was set the longest ago.
+        const [oldest] = servedAt.keys()
+        if (oldest !== undefined && servedAt.size > limits.lookedAt) servedAt.delete(oldest)
+        fillPlaces()
+      })
+    serving.set(key, { failing, served })
   }
 
-  /** Delivers what is due to the endpoint, some at a time, until nothing is. */
-  async function deliverAll(name: EndpointName): Promise<void> {
+  /** Delivers what is due to the endpoint, some at a time, until nothing is, or its place is needed. */
+  async function deliverTo(name: DueEndpoint): Promise<void> {
+    const calls = new Set<Promise<Attempt>>()
+    /** Until its outcome is stored, by delivery. */
     const underWay = new Map<string, Promise<void>>()
-    const settle = settleTogether(name)
-    const faults: unknown[] = []
+    const store = storeTogether(name)
     let isOver = false
+    let fault: unknown
+    const isNeeded = () => waiting.some((one) => name.failing || !one.failing)
     try {
       while (!stopped && !isOver) {
-        const endpoint = await deliveries.lease(name, leasedUntil(), now())
+        const endpoint = await inTurn(() => deliveries.lease(name, leasedUntil(), now()))
         if (!endpoint) break
         const callee = calleeOf(endpoint)
         // Another instance may have the key: while they are changed one after the other, only some can sign.
         if (!callee) {
-          unsigned.set(keyOf(name), performance.now() + limits.leaseMs)
+          unsignableUntil.set(endpointKey(name), performance.now() + limits.leaseMs)
           break
         }
         // Those that end while this is read may still be read as due.
         const begun = new Set(underWay.keys())
-        const due = await deliveries.findDueTo(name, limits.readAtOnce, now())
-        const rest = due.filter((delivery) => !begun.has(nameOf(delivery)))
+        const due = await inTurn(() => deliveries.findDueTo(name, limits.readAtOnce, now()))
+        const rest = due.filter((delivery) => !begun.has(deliveryKey(delivery)))
         if (rest.length === 0 && underWay.size === 0) break
         for (const delivery of rest) {
-          while (underWay.size >= limits.callsOfEndpoint) await Promise.race(underWay.values())
+          while (calls.size >= limits.callsOfEndpoint) await Promise.race(calls)
+          while (underWay.size >= limits.unstored) await Promise.race(underWay.values())
           if (stopped || isOver) break
-          // Its outcome is stored before another one takes its place, together with others of that moment.
-          const done = attemptOf(callee, delivery)
-            .then(settle)
-            // Nor is another one begun: what cannot be stored would be delivered again, and the lease is not prolonged.
-            .catch((fault) => faults.push(fault))
+          const call = attemptOf(callee, delivery).finally(() => calls.delete(call))
+          calls.add(call)
+          const stored = call
+            .then(store)
             .then((ends) => {
-              isOver ||= Boolean(ends)
+              isOver ||= ends
             })
-            .finally(() => underWay.delete(nameOf(delivery)))
-          underWay.set(nameOf(delivery), done)
+            .catch((error) => {
+              // No more calls: what cannot be stored would be delivered again, and the lease is not prolonged.
+              isOver = true
+              fault = error
+            })
+            .finally(() => underWay.delete(deliveryKey(delivery)))
+          underWay.set(deliveryKey(delivery), stored)
         }
+        if (isNeeded()) break
         // What has become due meanwhile takes the places that are free beside a slow call.
         await Promise.race([...underWay.values(), sleep(limits.lookIntervalMs, undefined, { ref: false })])
       }
@@ -122,8 +169,8 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
       // No call may be under way when the endpoint is served again, which it is soon after the database has failed.
       await Promise.all(underWay.values())
     }
-    if (faults.length > 0) throw faults[0]
-    await deliveries.release(name)
+    if (fault !== undefined) throw fault
+    await inTurn(() => deliveries.release(name))
   }
 
   /** Undefined, and logged, when its webhooks cannot be signed. */
@@ -143,50 +190,58 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
   }
 
   async function attemptOf({ endpoint, secrets }: Callee, delivery: Delivery): Promise<Attempt> {
-    const result = endpoint.kind === 'webhook' ? await post(endpoint.url, secrets, delivery) : await get(delivery)
+    const { kind } = endpoint
+    const result = kind === 'webhook' ? await post(endpoint.url, secrets, delivery) : await get(delivery)
     const at = now()
     const failed = 'failure' in result
-    const delivered = !failed && isTaken(endpoint.kind, result.status)
+    const delivered = !failed && isTaken(kind, result.status)
     const refused = failed && result.failure === 'not allowed'
-    metrics.delivery(endpoint.kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
+    metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
+    const pauseSeconds =
+      !failed && (result.status === 429 || result.status === 503) ? result.retryAfterSeconds : undefined
+    // A shop does not move out of a private network within three days.
+    const isLast = delivered || (refused && kind === 'return call')
     return {
       delivery,
       delivered,
       outcome: failed ? result.failure : String(result.status),
-      answer: result.text,
+      // The page that thanks a customer may name them.
+      answer: delivered && kind === 'return call' ? '' : result.text,
       at,
-      next: delivered
-        ? undefined
-        : nextAttempt(delivery.attempts + 1, at, failed ? undefined : result.retryAfterSeconds, Math.random()),
+      next: isLast ? undefined : nextAttempt(delivery.attempts + 1, at, pauseSeconds, Math.random()),
     }
   }
 
   function post(url: string, secrets: string[], delivery: Delivery): Promise<Answer | Failure> {
     const { id, body } = toMessage(delivery)
     const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, sentAt: now(), body, secrets }) }
-    return call({ method: 'POST', url, headers, body, plainHttp: false })
+    return call({ method: 'POST', url, headers, body, plainHttp: false, signal: giveUp.signal })
   }
 
   function get({ redirectUrl }: Delivery): Promise<Answer | Failure> {
-    return call({ method: 'GET', url: redirectUrl, plainHttp: true })
+    return call({ method: 'GET', url: redirectUrl, plainHttp: true, signal: giveUp.signal })
   }
 
-  /** Returns a function that stores an attempt, with those that came while the one before was being stored. */
-  function settleTogether(endpoint: EndpointName) {
-    let waiting: Attempt[] = []
-    let following: Promise<SwitchedOff | undefined> | undefined
+  /**
+   * Returns a function that stores an attempt, together with those that end soon after it. It resolves to whether the endpoint
+   * gets nothing more from this instance.
+   */
+  function storeTogether(endpoint: EndpointName) {
+    let gathered: Attempt[] = []
+    let following: Promise<boolean> | undefined
     let last: Promise<unknown> = Promise.resolve()
 
-    return (attempt: Attempt): Promise<SwitchedOff | undefined> => {
-      waiting.push(attempt)
+    return (attempt: Attempt): Promise<boolean> => {
+      gathered.push(attempt)
       if (!following) {
         following = last
           .catch(() => undefined)
+          .then(() => sleep(limits.gatherMs))
           .then(() => {
-            const attempts = waiting
-            waiting = []
+            const attempts = gathered
+            gathered = []
             following = undefined
-            return store(endpoint, attempts)
+            return settle(endpoint, attempts)
           })
         last = following
       }
@@ -194,18 +249,22 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
     }
   }
 
-  async function store(endpoint: EndpointName, attempts: Attempt[]): Promise<SwitchedOff | undefined> {
-    const reason = await deliveries.settle(endpoint, attempts, {
-      leasedUntil: leasedUntil(),
-      failingLimit: new Date(now().getTime() - limits.failingMs),
-      gone: attempts.some(({ outcome }) => outcome === '410'),
-      now: now(),
-    })
-    if (reason) {
-      metrics.endpointSwitchedOff(reason)
-      log.warn({ mid: endpoint.mid, endpoint: endpoint.endpointId, reason }, 'a webhook was switched off')
+  async function settle(endpoint: EndpointName, attempts: Attempt[]): Promise<boolean> {
+    // Whether a call that was given up has arrived is unknown: it is made again.
+    if (giveUp.signal.aborted) return true
+    const { switchedOff, over } = await inTurn(() =>
+      deliveries.settle(endpoint, attempts, {
+        leasedUntil: leasedUntil(),
+        failingLimit: new Date(now().getTime() - limits.failingMs),
+        gone: attempts.some(({ outcome }) => outcome === '410'),
+        now: now(),
+      }),
+    )
+    if (switchedOff) {
+      metrics.endpointSwitchedOff(switchedOff)
+      log.warn({ mid: endpoint.mid, endpoint: endpoint.endpointId, reason: switchedOff }, 'a webhook was switched off')
     }
-    return reason
+    return over
   }
 
   const leasedUntil = () => new Date(now().getTime() + limits.leaseMs)
@@ -219,20 +278,27 @@ export function startDeliveries({ deliveries, expiries, call, sealingKey, log, m
 
   schedule()
   return {
-    /** Begins no more calls, and waits a moment for those that are under way. What they delivered after it is repeated. */
+    /**
+     * Begins no more calls, waits a moment for those that are under way, then gives them up and leaves the endpoints to other
+     * instances, which make these calls again.
+     */
     async stop() {
       stopped = true
       clearTimeout(timer)
       await looking
-      const underWay = [...serving.values()]
-      await Promise.race([Promise.all(underWay), sleep(limits.stopMs, undefined, { ref: false })])
+      const ended = Promise.all([...serving.values()].map(({ served }) => served))
+      await Promise.race([ended, sleep(limits.stopMs, undefined, { ref: false })])
+      giveUp.abort()
+      await ended
     },
   }
 }
 
-const keyOf = ({ mid, endpointId }: EndpointName) => `${mid} ${endpointId}`
+const earlier = (a: Date | undefined, b: Date) => (a === undefined || b < a ? b : a)
 
-const nameOf = ({ orderId, sequence }: Delivery) => `${orderId} ${sequence}`
+const endpointKey = ({ mid, endpointId }: EndpointName) => `${mid} ${endpointId}`
+
+const deliveryKey = ({ orderId, sequence }: Delivery) => `${orderId} ${sequence}`
 
 /** A redirect may be the shop's thanks for a return call. A webhook's receiver has to say 2xx. */
 function isTaken(kind: LeasedEndpoint['kind'], status: number): boolean {

@@ -4,6 +4,9 @@ import type { PaymentEvent } from './message.ts'
 /** An endpoint, named as its deliveries name it. */
 export type EndpointName = { mid: string; endpointId: string }
 
+/** An endpoint to which deliveries are due, and since when; `elsewhere` when another instance delivers to it. */
+export type DueEndpoint = EndpointName & { dueAt: Date; failing: boolean; elsewhere: boolean }
+
 /** An endpoint that this instance delivers to. Secrets are sealed; a return call has none. */
 export type LeasedEndpoint = EndpointName &
   ({ kind: 'webhook'; url: string; secrets: Buffer[] } | { kind: 'return call' })
@@ -11,6 +14,7 @@ export type LeasedEndpoint = EndpointName &
 export type Delivery = PaymentEvent & {
   /** The attempts that have failed. */
   attempts: number
+  dueAt: Date
   redirectUrl: string
 }
 
@@ -35,13 +39,10 @@ export type SwitchedOff = 'answered 410' | 'failed for 5 days'
  */
 export function createDeliveries(db: Database, instance: string) {
   return {
-    /**
-     * The endpoints with a delivery that is due, and since when, the longest due first; after them those that are leased
-     * `elsewhere`, by another instance.
-     */
-    async findDue(limit: number, now: Date): Promise<(EndpointName & { dueAt: Date; elsewhere: boolean })[]> {
+    /** Those that fail come after the others, and those of another instance last: their long queues would take all places. */
+    async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
       const { rows } = await db.query(
-        `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueAt",
+        `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueAt", e.failing_since is not null as failing,
                 coalesce(e.leased_by <> $3 and e.leased_until > $1, false) as elsewhere
            from webhook_endpoints e
           -- Limited to one, so that each endpoint is one look-up in the index, however many deliveries wait for it.
@@ -52,8 +53,7 @@ export function createDeliveries(db: Database, instance: string) {
              order by due_at
              limit 1) d
           where e.disabled_at is null and d.due_at <= $1
-          -- Those of another instance come last: the long queues that it serves would take all places.
-          order by elsewhere, d.due_at
+          order by elsewhere, failing, d.due_at
           limit $2`,
         [now, limit, instance],
       )
@@ -89,7 +89,7 @@ export function createDeliveries(db: Database, instance: string) {
         // read and sort its whole queue for each hundred. Without a bitmap it begins at the queue's end of the index.
         await client.query('set local enable_bitmapscan = off')
         const { rows } = await client.query<Delivery>(
-          `select ${EVENT}, d.attempts, i.redirect_url as "redirectUrl"
+          `select ${EVENT}, d.attempts, d.due_at as "dueAt", i.redirect_url as "redirectUrl"
              -- Limited before anything is joined: the orders of those that have to wait are not read.
              from (select *
                      from webhook_deliveries
@@ -106,24 +106,26 @@ export function createDeliveries(db: Database, instance: string) {
 
     /**
      * Stores what came of attempts, and keeps the endpoint until `leasedUntil`. With `gone`, or when it has failed since
-     * `failingLimit` or longer, a webhook is switched off: returns why.
+     * `failingLimit` or longer, a webhook is switched off: returns why. It is `over` when this instance may not go on.
      */
     async settle(
       { mid, endpointId }: EndpointName,
       attempts: readonly Attempt[],
       { leasedUntil, failingLimit, gone, now }: { leasedUntil: Date; failingLimit: Date; gone: boolean; now: Date },
-    ): Promise<SwitchedOff | undefined> {
-      const { rows } = await db.query<{ reason: SwitchedOff | null }>(
+    ): Promise<{ switchedOff: SwitchedOff | null; over: boolean }> {
+      const { rows } = await db.query<{ switchedOff: SwitchedOff | null; over: boolean }>(
         `with settled as (
            update webhook_deliveries d
               set attempts = s.attempts, due_at = s.due_at, delivered_at = s.delivered_at, attempted_at = s.attempted_at,
                   outcome = s.outcome, answer = s.answer
              from unnest($3::text[], $4::smallint[], $5::smallint[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[],
-                         $9::text[], $10::text[])
-                    as s (order_id, sequence, attempts, due_at, delivered_at, attempted_at, outcome, answer)
+                         $9::text[], $10::text[], $17::timestamptz[])
+                    as s (order_id, sequence, attempts, due_at, delivered_at, attempted_at, outcome, answer, was_due_at)
             where d.mid = $1 and d.endpoint_id = $2 and d.order_id = s.order_id and d.sequence = s.sequence
               -- Says it once more, so that they are looked up one by one: all that wait for the endpoint would be read else.
               and d.order_id = any ($3)
+              -- Else it was sent again, or settled by another instance, while this call was under way.
+              and d.due_at is not distinct from s.was_due_at
          )
          update webhook_endpoints
             set leased_until = case when leased_by = $11 then $12 else leased_until end,
@@ -131,7 +133,7 @@ export function createDeliveries(db: Database, instance: string) {
                 disabled_at = case when ${REASON} is null then disabled_at else coalesce(disabled_at, $14) end,
                 disabled_reason = coalesce(disabled_reason, ${REASON})
           where mid = $1 and endpoint_id = $2
-         returning ${REASON} as reason`,
+         returning ${REASON} as "switchedOff", disabled_at is not null or leased_by is distinct from $11 as over`,
         [
           mid,
           endpointId,
@@ -149,9 +151,10 @@ export function createDeliveries(db: Database, instance: string) {
           now,
           gone,
           failingLimit,
+          attempts.map(({ delivery }) => delivery.dueAt),
         ],
       )
-      return rows[0]?.reason ?? undefined
+      return rows[0] ?? { switchedOff: null, over: true }
     },
   }
 }

@@ -35,6 +35,16 @@ const RETURN_CALL = 'return-call'
 /** What the operator does with endpoints and deliveries. Secrets come and go sealed. */
 export function createEndpoints(db: Queryable) {
   return {
+    /** How many webhooks of the merchant are on. */
+    async countOf(mid: string): Promise<number> {
+      const { rows } = await db.query<{ count: number }>(
+        `select count(*)::integer as count from webhook_endpoints
+          where mid = $1 and kind = 'webhook' and disabled_at is null`,
+        [mid],
+      )
+      return rows[0]?.count ?? 0
+    },
+
     /** False when the mid is unknown. */
     async add(
       {
@@ -95,7 +105,7 @@ export function createEndpoints(db: Queryable) {
       return rows[0]
     },
 
-    /** Signs with `secret` from now on, and with the one before until `earlierUntil`. Undefined when unknown. */
+    /** Signs with `secret` from now on, and with the one before until `earlierUntil`. */
     async rotateSecret({ mid, endpointId }: EndpointName, secret: Buffer, earlierUntil: Date): Promise<void> {
       await db.query(
         `update webhook_endpoints
@@ -150,27 +160,30 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /** Delivers one again, from the beginning of the schedule. False when there is none of this name. */
+    /** Delivers one again, from the beginning of the schedule. False when there is none of this name, or its endpoint is off. */
     async resend({ endpointId, orderId, sequence }: DeliveryName, now: Date): Promise<boolean> {
       const { rows } = await db.query(
-        `update webhook_deliveries
+        `update webhook_deliveries d
             set attempts = 0, due_at = $4, delivered_at = null
-          where mid = (select mid from webhook_endpoints where endpoint_id = $1 limit 1)
-            and endpoint_id = $1 and order_id = $2 and sequence = $3
-         returning order_id`,
+           from webhook_endpoints e
+          -- The return calls of all merchants have one name.
+          where d.mid = (select mid from payment_intents where order_id = $2)
+            and d.endpoint_id = $1 and d.order_id = $2 and d.sequence = $3
+            and e.mid = d.mid and e.endpoint_id = d.endpoint_id and e.disabled_at is null
+         returning d.order_id`,
         [endpointId, orderId, sequence, now],
       )
       return rows.length === 1
     },
 
-    /** Delivers again all webhooks of events from `since` until before `until`. Returns how many. */
+    /** Delivers again all webhooks, of endpoints that are on, of events from `since` until before `until`. Returns how many. */
     async resendAll(mid: string, since: Date, until: Date, now: Date): Promise<number> {
       const { rows } = await db.query<{ resent: number }>(
         `with resent as (
            update webhook_deliveries d
               set attempts = 0, due_at = $4, delivered_at = null
              from webhook_endpoints e
-            where d.mid = $1 and e.mid = $1 and e.endpoint_id = d.endpoint_id and e.kind = 'webhook'
+            where d.mid = $1 and e.mid = $1 and e.endpoint_id = d.endpoint_id and e.kind = 'webhook' and e.disabled_at is null
               and d.occurred_at >= $2 and d.occurred_at < $3
            returning 1
          )

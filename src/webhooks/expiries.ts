@@ -57,27 +57,34 @@ export function createExpiries(db: Queryable) {
     async tell(limit: number, now: Date): Promise<number> {
       const { rows } = await db.query<{ looked: number }>(
         // By arrays, so that rows are looked up one by one, whatever the planner expects. A row that is never updated keeps its
-        // ctid while it is locked.
-        `with due as (
-           delete from webhook_expiries
-            where ctid = any (array(select ctid
-                                      from webhook_expiries
-                                     where final_at <= $1
-                                     order by final_at
-                                     limit $2
-                                       for update skip locked))
-           returning mid, order_id, final_at
+        // ctid while it is locked. An order that somebody else holds is told later: the others do not wait for it.
+        `with due as materialized (
+           select ctid as place, mid, order_id, final_at
+             from webhook_expiries
+            where final_at <= $1
+            order by final_at
+            limit $2
+              for update skip locked
+         ), locked as materialized (
+           select d.*
+             from payment_intents i
+             join due d on d.mid = i.mid and d.order_id = i.order_id
+            where i.order_id = any (array(select order_id from due))
+            order by i.mid, i.order_id
+              for no key update of i skip locked
+         ), looked as (
+           delete from webhook_expiries where ctid = any (array(select place from locked))
          ), expired as (
            update payment_intents i
               set event_sequence = i.event_sequence + 1
-             from due d
-            where i.mid = d.mid and i.order_id = d.order_id and i.order_id = any (array(select order_id from due))
+             from locked d
+            where i.mid = d.mid and i.order_id = d.order_id and i.order_id = any (array(select order_id from locked))
               and ${IS_OPEN}
            returning i.mid, i.order_id, i.event_sequence, null as utr, d.final_at as occurred_at,
                      case when i.status = 'REJECT' then 'REJECT' else 'FAIL' end as txn_status
          ), told as (${deliveriesOf('expired', 'payment.expired')}
          )
-         select count(*)::integer as looked from due`,
+         select count(*)::integer as looked from locked`,
         [now, limit],
       )
       return rows[0]?.looked ?? 0
@@ -90,6 +97,11 @@ export function createExpiries(db: Queryable) {
          select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
            from payment_intents i
           where i.mid = $1 and i.order_id >= ${orderIdsFrom('$2::timestamptz')} and ${IS_OPEN} and i.expires_at > $3
+            -- The clock of this machine may be behind that of the one that told it.
+            and not exists (
+              select from webhook_endpoints e
+                join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = i.order_id
+               where e.mid = i.mid and d.type = 'payment.expired')
          on conflict do nothing`,
         [
           mid,

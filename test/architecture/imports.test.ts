@@ -19,7 +19,7 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
-  webhooks: /^npm:ipaddr\.js$|^money\.ts$|^payments\/(events|outcome)\.ts$|^webhooks\//,
+  webhooks: /^npm:ipaddr\.js$|^money\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */

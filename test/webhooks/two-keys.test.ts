@@ -49,8 +49,13 @@ it('an instance that cannot sign leaves the endpoint to one that can, and says s
   let looks = 0
   const limits = { ...LIMITS.webhooks, lookIntervalMs: 20 }
   const earlier = startDeliveries({
-    deliveries,
-    expiries: { sweep: async () => false, tell: async () => looks++ * 0, watch: async () => undefined },
+    deliveries: {
+      ...deliveries,
+      findDue: (...args) => {
+        looks++
+        return deliveries.findDue(...args)
+      },
+    },
     call: createCaller({ allowedNetworks, limits, now: clock.now }),
     sealingKey: EARLIER_KEY,
     log: { warn: () => undefined, error: (fault: unknown) => void errors.push(fault) },

@@ -1,0 +1,216 @@
+import { createSecretKey } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
+import { createEndpoints } from '../../src/webhooks/endpoints.ts'
+import { createExpiries } from '../../src/webhooks/expiries.ts'
+import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
+import { newSigningSecret } from '../../src/webhooks/signature.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import {
+  CREATE,
+  form,
+  intentFields,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
+import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+
+const KEY = createSecretKey(Buffer.alloc(32, 7))
+const PLACES = 4
+/** Longer than the test waits for the neighbour. */
+const ANSWER_MS = 8_000
+
+let receiver: Receiver
+let service: TestService
+beforeAll(async () => {
+  receiver = await startReceiver()
+  service = await startService({
+    webhooks: { sealingKey: KEY, allowedNetworks: ['127.0.0.1/32'] },
+    limits: { webhooks: { lookIntervalMs: 50, sweepIntervalMs: 50, answerMs: ANSWER_MS, endpointsAtOnce: PLACES } },
+  })
+})
+afterAll(() => receiver.close())
+
+async function addWebhook(mid: string, path: string): Promise<string> {
+  const endpointId = unique('ep')
+  const secret = seal(KEY, newSigningSecret(), ownerOf({ mid, endpointId }))
+  await createEndpoints(service.db).add({ mid, endpointId, url: `${receiver.url}${path}`, secret }, service.clock.now())
+  return endpointId
+}
+
+async function newOrder({ mid, key }: NewMerchant, fields: Record<string, string> = {}): Promise<string> {
+  const created = await post(service.app, CREATE, form({ ...intentFields(mid), ...fields }), key)
+  expect(created.status).toBe(200)
+  return created.body.data.orderId
+}
+
+async function pay(orderId: string) {
+  expect((await notify(service, notification(orderId))).status).toBe(200)
+}
+
+async function paidOrder(merchant: NewMerchant): Promise<string> {
+  const orderId = await newOrder(merchant)
+  await pay(orderId)
+  return orderId
+}
+
+async function deliveryOf(orderId: string) {
+  return (await service.db.query('select * from webhook_deliveries where order_id = $1', [orderId])).rows[0]
+}
+
+const later = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1000)
+
+describe('endpoints that never answer', () => {
+  it('and are known to fail leave half of the places to the others', async () => {
+    const dead = await newMerchant(service.db)
+    receiver.answers.set('/dead', () => undefined)
+    for (let i = 0; i < PLACES; i++) await addWebhook(dead.mid, '/dead')
+    await service.db.query('update webhook_endpoints set failing_since = $2 where mid = $1', [dead.mid, later(-60)])
+    for (let i = 0; i < 5; i++) await paidOrder(dead)
+    await until('the dead ones are called', () => receiver.to('/dead').length === (PLACES / 2) * 4)
+    const good = await newMerchant(service.db)
+    await addWebhook(good.mid, '/good')
+    const began = performance.now()
+    await paidOrder(good)
+    await until('the other was called', () => receiver.to('/good').length === 1)
+    expect(performance.now() - began).toBeLessThan(ANSWER_MS / 2)
+    await service.db.query(
+      "update webhook_endpoints set disabled_at = created_at, disabled_reason = 'operator' where mid = $1",
+      [dead.mid],
+    )
+  })
+
+  it('keep no place for the rest of their queue when another endpoint needs it', async () => {
+    const slow = await newMerchant(service.db)
+    receiver.answers.set('/slow', (response) => void setTimeout(() => response.end(), 1_000))
+    for (let i = 0; i < PLACES; i++) await addWebhook(slow.mid, '/slow')
+    // More than are read together, of which four are called at once: about 16 s for each read.
+    for (let i = 0; i < 100; i++) await paidOrder(slow)
+    const good = await newMerchant(service.db)
+    await addWebhook(good.mid, '/other')
+    await paidOrder(good)
+    await until('the other was called', () => receiver.to('/other').length === 1)
+    expect(receiver.to('/slow').length).toBeLessThan(PLACES * 100)
+    await service.db.query(
+      "update webhook_endpoints set disabled_at = created_at, disabled_reason = 'operator' where mid = $1",
+      [slow.mid],
+    )
+  }, 60_000)
+})
+
+it('a place that becomes free is taken at once: 60 endpoints are called within a second look or two', async () => {
+  const many = await Promise.all(Array.from({ length: 6 }, () => newMerchant(service.db)))
+  for (const { mid } of many) for (let i = 0; i < 10; i++) await addWebhook(mid, '/many')
+  await Promise.all(many.map(paidOrder))
+  await until('all were called', () => receiver.to('/many').length === 60)
+})
+
+it('what is sent again while a call is under way is sent again', async () => {
+  const merchant = await newMerchant(service.db)
+  const endpointId = await addWebhook(merchant.mid, '/resent')
+  const ends: (() => void)[] = []
+  receiver.answers.set('/resent', (response) => void ends.push(() => response.writeHead(500).end()))
+  const orderId = await paidOrder(merchant)
+  await until('it is under way', () => ends.length === 1)
+  expect(await createEndpoints(service.db).resend({ endpointId, orderId, sequence: 1 }, later(-1))).toBe(true)
+  ends[0]?.()
+  await until('it came again', () => receiver.to('/resent').length === 2)
+  ends[1]?.()
+})
+
+it('a failure that is told after another instance has delivered does not undo it', async () => {
+  const merchant = await newMerchant(service.db)
+  const name = { mid: merchant.mid, endpointId: await addWebhook(merchant.mid, '/undone') }
+  const now = service.clock.now()
+  const [first, second] = [createDeliveries(service.db, 'first'), createDeliveries(service.db, 'second')]
+  await first.lease(name, later(40), now)
+  const orderId = await paidOrder(merchant)
+  const [delivery] = (await first.findDueTo(name, 100, now)) as [Delivery]
+  expect(await second.lease(name, later(100), later(41))).toBeDefined()
+  const settled = { leasedUntil: later(100), failingLimit: new Date(0), gone: false, now: later(42) }
+  const attempt = { delivery, answer: '', at: later(42) }
+  expect(
+    await second.settle(name, [{ ...attempt, delivered: true, outcome: '200', next: undefined }], settled),
+  ).toEqual({
+    switchedOff: null,
+    over: false,
+  })
+  const failed = { ...attempt, delivered: false, outcome: 'timed out', next: later(47) }
+  expect(await first.settle(name, [failed], settled)).toEqual({ switchedOff: null, over: true })
+  expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200' })
+  await second.release(name)
+})
+
+it('a return call is sent again by its name, of whichever merchant', async () => {
+  const orders: string[] = []
+  for (let i = 0; i < 2; i++) {
+    const merchant = await newMerchant(service.db)
+    await createEndpoints(service.db).setReturnCall(merchant.mid, true, service.clock.now())
+    orders.push(await newOrder(merchant, { redirect_url: `${receiver.url}/return` }))
+  }
+  for (const orderId of orders) await pay(orderId)
+  for (const orderId of orders) {
+    const name = { endpointId: 'return-call', orderId, sequence: 1 }
+    expect(await createEndpoints(service.db).resend(name, service.clock.now())).toBe(true)
+  }
+})
+
+it('an endpoint that is disabled gets nothing more but what is under way', async () => {
+  const merchant = await newMerchant(service.db)
+  const endpointId = await addWebhook(merchant.mid, '/off')
+  receiver.answers.set('/off', (response) => void setTimeout(() => response.end(), 100))
+  const elsewhere = createDeliveries(service.db, 'another')
+  const name = { mid: merchant.mid, endpointId }
+  await elsewhere.lease(name, later(40), service.clock.now())
+  for (let i = 0; i < 60; i++) await paidOrder(merchant)
+  await elsewhere.release(name)
+  await until('it is served', () => receiver.to('/off').length > 3)
+  await createEndpoints(service.db).disable(endpointId, service.clock.now())
+  const before = receiver.to('/off').length
+  await sleep(2_000)
+  expect(receiver.to('/off').length - before).toBeLessThanOrEqual(8)
+})
+
+it('Retry-After counts with 429 and 503 only', async () => {
+  const merchant = await newMerchant(service.db)
+  await addWebhook(merchant.mid, '/later')
+  receiver.answers.set('/later', (response) => response.writeHead(404, { 'retry-after': '86400' }).end())
+  const orderId = await paidOrder(merchant)
+  await until('it was attempted', async () => (await deliveryOf(orderId)).attempts === 1)
+  expect((await deliveryOf(orderId)).due_at.getTime()).toBeLessThan(later(6).getTime())
+})
+
+it('an order that somebody holds keeps no other one from expiring', async () => {
+  const merchant = await newMerchant(service.db)
+  await addWebhook(merchant.mid, '/expired')
+  const [held, free] = [await newOrder(merchant), await newOrder(merchant)]
+  const holder = await service.db.connect()
+  try {
+    await holder.query('begin')
+    await holder.query('select from payment_intents where order_id = $1 for no key update', [held])
+    service.clock.advance(25 * 60)
+    await until('the free one is told', () => receiver.to('/expired').some(({ body }) => body.includes(free)))
+  } finally {
+    await holder.query('rollback')
+    holder.release()
+  }
+  await until('the other one is told', () => receiver.to('/expired').some(({ body }) => body.includes(held)))
+})
+
+it('an expiry is told once, though the clock of the operator’s machine is behind', async () => {
+  const merchant = await newMerchant(service.db)
+  await addWebhook(merchant.mid, '/once')
+  const orderId = await newOrder(merchant)
+  service.clock.advance(25 * 60)
+  await until('it is told', () => receiver.to('/once').length === 1)
+  await createExpiries(service.db).watch(merchant.mid, later(-10))
+  await sleep(500)
+  const { rows } = await service.db.query('select type from webhook_deliveries where order_id = $1', [orderId])
+  expect(rows).toEqual([{ type: 'payment.expired' }])
+})
