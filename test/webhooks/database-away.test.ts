@@ -16,7 +16,7 @@ const delivery = (number: number): Delivery => ({
   sequence: 1,
   type: 'payment.succeeded',
   txnStatus: 'SUCCESS',
-  amount: 200,
+  amount: 20_000,
   utr: '523504870405',
   occurredAt: NOW,
   attempts: 0,

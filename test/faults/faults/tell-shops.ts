@@ -303,7 +303,7 @@ const isUrgent = ({ story }: Payment) => story.length > 1 && story.at(-1) === 'W
 
 const NEW_PAYMENT = (mid: string) => ({
   mid,
-  amount: 200,
+  amount: 20_000,
   order_id: undefined,
   redirect_url: 'https://shop.example.in/thanks',
   note: 'Order 1001',
