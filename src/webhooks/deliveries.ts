@@ -14,7 +14,8 @@ export type LeasedEndpoint = EndpointName &
 export type Delivery = PaymentEvent & {
   /** The attempts that have failed. */
   attempts: number
-  dueAt: Date
+  /** To the microsecond, as PostgreSQL spells it. A Date would cut it, and its outcome would find no row. */
+  dueAt: string
   redirectUrl: string
 }
 
@@ -89,7 +90,7 @@ export function createDeliveries(db: Database, instance: string) {
         // read and sort its whole queue for each hundred. Without a bitmap it begins at the queue's end of the index.
         await client.query('set local enable_bitmapscan = off')
         const { rows } = await client.query<Delivery>(
-          `select ${EVENT}, d.attempts, d.due_at as "dueAt", i.redirect_url as "redirectUrl"
+          `select ${EVENT}, d.attempts, d.due_at::text as "dueAt", i.redirect_url as "redirectUrl"
              -- Limited before anything is joined: the orders of those that have to wait are not read.
              from (select *
                      from webhook_deliveries

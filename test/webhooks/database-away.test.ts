@@ -20,7 +20,7 @@ const delivery = (number: number): Delivery => ({
   utr: '523504870405',
   occurredAt: NOW,
   attempts: 0,
-  dueAt: NOW,
+  dueAt: '2026-11-21 10:00:00+00',
   redirectUrl: 'https://shop.example/thanks',
 })
 

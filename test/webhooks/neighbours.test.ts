@@ -73,7 +73,7 @@ describe('endpoints that never answer', () => {
     for (let i = 0; i < PLACES; i++) await addWebhook(dead.mid, '/dead')
     await service.db.query('update webhook_endpoints set failing_since = $2 where mid = $1', [dead.mid, later(-60)])
     for (let i = 0; i < 5; i++) await paidOrder(dead)
-    await until('the dead ones are called', () => receiver.to('/dead').length === (PLACES / 2) * 4)
+    await until('the dead ones are called', () => receiver.to('/dead').length >= PLACES / 2)
     const good = await newMerchant(service.db)
     await addWebhook(good.mid, '/good')
     const began = performance.now()
@@ -145,6 +145,22 @@ it('a failure that is told after another instance has delivered does not undo it
   expect(await first.settle(name, [failed], settled)).toEqual({ switchedOff: null, over: true })
   expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200' })
   await second.release(name)
+})
+
+it('is delivered once, also when its time is finer than a Date, such as one that was set by hand', async () => {
+  const merchant = await newMerchant(service.db)
+  await addWebhook(merchant.mid, '/fine')
+  let hold = true
+  receiver.answers.set('/fine', (response) => response.writeHead(hold ? 500 : 200).end())
+  const orderId = await paidOrder(merchant)
+  await until('it has failed', async () => (await deliveryOf(orderId)).attempts === 1)
+  hold = false
+  await service.db.query(
+    `update webhook_deliveries set due_at = $2::timestamptz - interval '1.000001 seconds' where order_id = $1`,
+    [orderId, service.clock.now()],
+  )
+  await until('it is delivered', async () => (await deliveryOf(orderId)).delivered_at !== null)
+  expect(receiver.to('/fine')).toHaveLength(2)
 })
 
 it('a return call is sent again by its name, of whichever merchant', async () => {
