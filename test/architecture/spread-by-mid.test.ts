@@ -33,6 +33,11 @@ const SMALL_TABLES = [
   'access_keys',
   'schema_migrations',
   'webhook_expiry_sweep',
+  'settlement_imports',
+  'settlement_import_bases',
+  'audit_commands',
+  'audit_outcomes',
+  'service_instances',
 ]
 /** Of an import's own connection. */
 const TEMPORARY_TABLES = ['incoming', 'day_file']
@@ -336,6 +341,8 @@ describe('the schema', () => {
         'payment_changes',
         'payment_exceptions',
         'payment_intents',
+        'payment_resolutions',
+        'settlement_updates',
         'settlements',
         'webhook_deliveries',
         'webhook_endpoints',
@@ -360,6 +367,7 @@ describe('the schema', () => {
         'acquirer_intents_intent_fkey',
         'payment_attempts_intent_fkey',
         'payment_changes_intent_fkey',
+        'settlement_updates_settlement_fkey',
         'webhook_deliveries_endpoint_fkey',
         'webhook_deliveries_intent_fkey',
         'webhook_expiries_intent_fkey',
