@@ -3,6 +3,7 @@ import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import { type Recorded, recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/reports.ts'
+import { startRepeating } from '../repeat.ts'
 import { AcquirerFault, type Issuer } from './issuer.ts'
 
 /**
@@ -36,11 +37,10 @@ export function startEnquiries({
   limits: Limits['acquirers']
 }) {
   const names = [...issuers.keys()]
-  let timer: NodeJS.Timeout | undefined
-  let looking = Promise.resolve()
-  let stopped = false
+  if (names.length === 0) return { stop: async () => undefined }
+  const { stop } = startRepeating(look, MIN_PAUSE_MS)
 
-  async function look(): Promise<void> {
+  async function look(): Promise<number> {
     let pauseMs = enquiryPauseMs
     try {
       const due = await enquiries.takeDue(names, enquiriesAtOnce, now())
@@ -50,7 +50,7 @@ export function startEnquiries({
     } catch (error) {
       log.warn({ error: (error as Error).message }, 'acquirers were not asked about open payments')
     }
-    schedule(pauseMs)
+    return pauseMs
   }
 
   /** Never rejects: `stop` waits for all questions, also when one of them fails. */
@@ -67,21 +67,7 @@ export function startEnquiries({
     }
   }
 
-  function schedule(ms: number) {
-    if (stopped) return
-    timer = setTimeout(() => {
-      looking = look()
-    }, ms)
-  }
-
-  if (names.length > 0) schedule(MIN_PAUSE_MS)
-  return {
-    async stop() {
-      stopped = true
-      clearTimeout(timer)
-      await looking
-    },
-  }
+  return { stop }
 }
 
 /** Between two looks, also when more is due: acquirers ask not to be asked in batches. */

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { fewAtOnce } from '../db/few-at-once.ts'
 import type { Limits } from '../limits.ts'
+import { startRepeating } from '../repeat.ts'
 import type { Answer, createCaller, Failure } from './call.ts'
 import type {
   Attempt,
@@ -59,11 +60,10 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
   setMaxListeners(0, giveUp.signal)
   /** Since when the oldest delivery is due, or what is due is unknown. */
   let behindSince: Date | undefined
-  let timer: NodeJS.Timeout | undefined
-  let looking = Promise.resolve()
-  let stopped = false
+  const { isStopped, stop: stopLooking } = startRepeating(look, limits.lookIntervalMs)
 
-  async function look(): Promise<void> {
+  /** Resolves to the pause until the next one. */
+  async function look(): Promise<number> {
     try {
       const due = await inTurn(() => deliveries.findDue(limits.lookedAt, now()))
       behindSince = due.map(({ dueAt }) => dueAt).reduce<Date | undefined>(earlier, undefined)
@@ -77,7 +77,7 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
       log.warn({ error: (error as Error).message }, 'webhooks that are due were not looked up')
     }
     metrics.oldestDue(behindSince ? Math.max(0, now().getTime() - behindSince.getTime()) / 1000 : 0)
-    schedule()
+    return limits.lookIntervalMs
   }
 
   const lastServed = (endpoint: EndpointName) => servedAt.get(endpointKey(endpoint)) ?? 0
@@ -90,7 +90,7 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
   }
 
   function fillPlaces() {
-    while (!stopped && serving.size < limits.endpointsAtOnce) {
+    while (!isStopped() && serving.size < limits.endpointsAtOnce) {
       const failing = [...serving.values()].filter((one) => one.failing).length
       const place = waiting.findIndex((one) => !one.failing || failing < limits.endpointsAtOnce / 2)
       const [next] = place === -1 ? [] : waiting.splice(place, 1)
@@ -128,7 +128,7 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
     let fault: unknown
     const isNeeded = () => waiting.some((one) => name.failing || !one.failing)
     try {
-      while (!stopped && !isOver) {
+      while (!isStopped() && !isOver) {
         const endpoint = await inTurn(() => deliveries.lease(name, leasedUntil(), now()))
         if (!endpoint) break
         const callee = calleeOf(endpoint)
@@ -145,7 +145,7 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
         for (const delivery of rest) {
           while (calls.size >= limits.callsOfEndpoint) await Promise.race(calls)
           while (underWay.size >= limits.unstored) await Promise.race(underWay.values())
-          if (stopped || isOver) break
+          if (isStopped() || isOver) break
           const call = attemptOf(callee, delivery).finally(() => calls.delete(call))
           calls.add(call)
           const stored = call
@@ -269,23 +269,13 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
 
   const leasedUntil = () => new Date(now().getTime() + limits.leaseMs)
 
-  function schedule() {
-    if (stopped) return
-    timer = setTimeout(() => {
-      looking = look()
-    }, limits.lookIntervalMs)
-  }
-
-  schedule()
   return {
     /**
      * Begins no more calls, waits a moment for those that are under way, then gives them up and leaves the endpoints to other
      * instances, which make these calls again.
      */
     async stop() {
-      stopped = true
-      clearTimeout(timer)
-      await looking
+      await stopLooking()
       const ended = Promise.all([...serving.values()].map(({ served }) => served))
       await Promise.race([ended, sleep(limits.stopMs, undefined, { ref: false })])
       giveUp.abort()

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Limits } from '../limits.ts'
+import { startRepeating } from '../repeat.ts'
 import type { Expiries } from './expiries.ts'
 
 /** Writes the events of orders whose answer becomes final unpaid, until `stop`. */
@@ -15,38 +16,22 @@ export function startExpiries({
   limits: Limits['webhooks']
 }) {
   let sweptAt = Number.NEGATIVE_INFINITY
-  let timer: NodeJS.Timeout | undefined
-  let looking = Promise.resolve()
-  let stopped = false
+  const { isStopped, stop } = startRepeating(look, limits.lookIntervalMs)
 
-  async function look(): Promise<void> {
+  async function look(): Promise<number> {
     try {
       if (performance.now() - sweptAt >= limits.sweepIntervalMs) {
         const began = performance.now()
         // An order is written down once: what is final may be told only after the sweep has passed it.
-        while (await expiries.sweep(now())) if (stopped) return
+        while (await expiries.sweep(now())) if (isStopped()) return limits.lookIntervalMs
         sweptAt = began
       }
-      while ((await expiries.tell(limits.expiriesAtOnce, now())) === limits.expiriesAtOnce) if (stopped) return
+      while ((await expiries.tell(limits.expiriesAtOnce, now())) === limits.expiriesAtOnce) if (isStopped()) break
     } catch (error) {
       log.warn({ error: (error as Error).message }, 'orders that have expired were not looked up')
     }
-    schedule()
+    return limits.lookIntervalMs
   }
 
-  function schedule() {
-    if (stopped) return
-    timer = setTimeout(() => {
-      looking = look()
-    }, limits.lookIntervalMs)
-  }
-
-  schedule()
-  return {
-    async stop() {
-      stopped = true
-      clearTimeout(timer)
-      await looking
-    },
-  }
+  return { stop }
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 
 /** What a file of a folder may import at run time: paths below src, `node:` for the platform, `npm:` for libraries. */
 const FOLDERS: Record<string, RegExp> = {
-  acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
+  acquirer: /^npm:zod$|^(errors|fields|ist|money|repeat)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   checkout:
     /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
@@ -19,7 +19,7 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
-  webhooks: /^npm:ipaddr\.js$|^money\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
+  webhooks: /^npm:ipaddr\.js$|^(money|repeat)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */
@@ -37,6 +37,7 @@ const FILES: Record<string, RegExp> = {
   'log.ts': /^npm:pino$/,
   'metrics.ts': /^npm:prom-client$/,
   'money.ts': /^npm:zod$|^fields\.ts$/,
+  'repeat.ts': /^(?!.)/,
   'shutdown.ts': /^(?!.)/,
 }
 
