@@ -1,4 +1,4 @@
-import { regexes } from 'zod'
+import * as z from 'zod'
 
 /**
  * Indian Standard Time, UTC+05:30 all year. Plain arithmetic: India has no daylight saving, and Intl costs 100 times as
@@ -27,7 +27,7 @@ export function startOfIstDay(text: string): Date | undefined {
   const [, day, month, year] = /^(\d\d)-(\d\d)-(\d{4})$/.exec(text) ?? []
   const date = `${year}-${month}-${day}`
   // The calendar has no year 0, which the pattern takes.
-  if (year === '0000' || !regexes.date.test(date)) return undefined
+  if (year === '0000' || !z.regexes.date.test(date)) return undefined
   return new Date(`${date}T00:00:00${OFFSET}`)
 }
 
@@ -50,7 +50,14 @@ const IST_MOMENT = new RegExp(`^20\\d\\d-\\d\\d-\\d\\d ${CLOCK}:[0-5]\\d$`)
  */
 export function readMoment(text: string): string | undefined {
   const day = text.slice(0, 10)
-  if (ISO_MOMENT.test(text)) return regexes.date.test(day) ? text : undefined
-  if (IST_MOMENT.test(text)) return regexes.date.test(day) ? `${day}T${text.slice(11)}${OFFSET}` : undefined
+  if (ISO_MOMENT.test(text)) return z.regexes.date.test(day) ? text : undefined
+  if (IST_MOMENT.test(text)) return z.regexes.date.test(day) ? `${day}T${text.slice(11)}${OFFSET}` : undefined
   return undefined
 }
+
+/** A moment by MOMENT_RULE, which becomes a Date. */
+export const momentText = z
+  .string()
+  .transform(readMoment)
+  .refine((moment) => moment !== undefined, MOMENT_RULE)
+  .transform((moment) => new Date(moment as string))

@@ -4,7 +4,7 @@ import { createAcquirers } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
 import { AcquirerFault } from '../acquirer/issuer.ts'
 import { errorText, text, utr } from '../fields.ts'
-import { MOMENT_RULE, readMoment } from '../ist.ts'
+import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { shopAmountText, toDecimalText, toJsonNumber } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
@@ -23,12 +23,6 @@ const orderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RU
 /** INTENT_EXPIRY_MINUTES is at most one day, so an intent that is older than one day can no longer be paid. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
-
-const paidAt = z
-  .string()
-  .transform(readMoment)
-  .refine((moment) => moment !== undefined, MOMENT_RULE)
-  .transform((moment) => new Date(moment as string))
 
 const REFUSED: Record<Contradiction, string> = {
   'unknown order': 'there is no such order',
@@ -58,7 +52,7 @@ export const paymentCommands = [
       orderId,
       utr,
       amount: shopAmountText,
-      paidAt: paidAt.optional(),
+      paidAt: momentText.optional(),
       note: text(255).optional(),
       by: text(64).optional(),
       double: z.boolean().default(false),

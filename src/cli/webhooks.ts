@@ -2,7 +2,7 @@ import { type KeyObject, randomBytes } from 'node:crypto'
 import * as z from 'zod'
 import { inTransaction } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
-import { MOMENT_RULE, readMoment } from '../ist.ts'
+import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { createCaller, faultOfUrl } from '../webhooks/call.ts'
@@ -29,12 +29,6 @@ const url = z
   })
 
 const endpoint = z.string(errorText('must be the id of a webhook, ep_…'))
-
-const moment = z
-  .string()
-  .transform(readMoment)
-  .refine((text) => text !== undefined, MOMENT_RULE)
-  .transform((text) => new Date(text as string))
 
 const DELIVERY_RULE = 'must be the id of a delivery, as ops webhooks deliveries shows it'
 const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
@@ -145,7 +139,7 @@ export const webhookCommands = [
   command({
     name: 'webhooks deliveries',
     usage: '--mid M1 [--failed] [--since TIME]',
-    schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: moment.optional() }),
+    schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: momentText.optional() }),
     async run({ mid, failed, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
@@ -178,8 +172,8 @@ export const webhookCommands = [
       .object({
         delivery: delivery.optional(),
         mid: identifier.optional(),
-        since: moment.optional(),
-        until: moment.optional(),
+        since: momentText.optional(),
+        until: momentText.optional(),
       })
       .refine(
         ({ delivery, mid, since, until }) =>

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { type ColumnPositions, type CsvFormat, findColumns } from '../csv.ts'
 import { errorText, text, utr } from '../fields.ts'
-import { MOMENT_RULE, readMoment } from '../ist.ts'
+import { momentText } from '../ist.ts'
 import { bankAmount } from '../money.ts'
 import { FINAL_STATUSES } from './outcome.ts'
 
@@ -19,13 +19,8 @@ const Line = z
     status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
     utr: utr.optional(),
     amount: bankAmount,
-    paid_at: z
-      .string()
-      .transform(readMoment)
-      .refine((moment) => moment !== undefined, MOMENT_RULE)
-      // In whole milliseconds, as a notification is kept: a failed attempt is known again by its time.
-      .transform((moment) => new Date(moment as string).toISOString())
-      .optional(),
+    // In whole milliseconds, as a notification is kept: a failed attempt is known again by its time.
+    paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
   })
   .superRefine((line, context) => {
     const require = (path: keyof typeof line, message: string) => {
