@@ -68,8 +68,7 @@ export function createDeliveries(db: Database, instance: string) {
             set leased_by = $3, leased_until = $4
           where mid = $1 and endpoint_id = $2 and disabled_at is null
             and (leased_by is null or leased_by = $3 or leased_until <= $5)
-         returning mid, endpoint_id as "endpointId", kind, url,
-                   array_remove(array[secret, case when earlier_secret_until > $5 then earlier_secret end], null) as secrets`,
+         returning mid, endpoint_id as "endpointId", kind, url, ${secretsAt('$5')} as secrets`,
         [mid, endpointId, instance, until, now],
       )
       return rows[0]
@@ -161,6 +160,10 @@ export function createDeliveries(db: Database, instance: string) {
 }
 
 export type Deliveries = ReturnType<typeof createDeliveries>
+
+/** The sealed secrets of an endpoint that sign at `moment`, the current one first; none of a return call. In SQL. */
+export const secretsAt = (moment: string) =>
+  `array_remove(array[secret, case when earlier_secret_until > ${moment} then earlier_secret end], null)`
 
 /** Why the endpoint is switched off by what has just come of it; a return call never is, because its addresses differ. */
 const REASON = `

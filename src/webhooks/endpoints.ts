@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
-import type { EndpointName } from './deliveries.ts'
+import { type EndpointName, secretsAt } from './deliveries.ts'
 import type { PaymentEvent } from './message.ts'
 
 /** Where a merchant is told, as the operator sees it: without its secrets. */
@@ -118,9 +118,7 @@ export function createEndpoints(db: Queryable) {
     /** The sealed secrets that sign at `now`. */
     async secretsOf({ mid, endpointId }: EndpointName, now: Date): Promise<Buffer[]> {
       const { rows } = await db.query<{ secrets: Buffer[] }>(
-        `select array_remove(array[secret, case when earlier_secret_until > $3 then earlier_secret end], null) as secrets
-           from webhook_endpoints
-          where mid = $1 and endpoint_id = $2`,
+        `select ${secretsAt('$3')} as secrets from webhook_endpoints where mid = $1 and endpoint_id = $2`,
         [mid, endpointId, now],
       )
       return rows[0]?.secrets ?? []
