@@ -8,8 +8,9 @@ import { isOrderId } from '../payments/intent.ts'
 import { createCaller, faultOfUrl } from '../webhooks/call.ts'
 import { createEndpoints, type DeliveryName, type DeliveryRecord, type Endpoint } from '../webhooks/endpoints.ts'
 import { createExpiries } from '../webhooks/expiries.ts'
+import { isTaken, toCall } from '../webhooks/message.ts'
 import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
-import { newSigningSecret, signatureHeaders } from '../webhooks/signature.ts'
+import { newSigningSecret } from '../webhooks/signature.ts'
 import { CommandFault, type Context, command, type Output } from './command.ts'
 import { record, table } from './output.ts'
 
@@ -125,11 +126,10 @@ export const webhookCommands = [
       const secrets = unsealAll(key, sealed, ownerOf({ mid, endpointId }))
       const id = `msg_ping_${randomBytes(8).toString('hex')}`
       const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
-      const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, sentAt: now, body, secrets }) }
       const call = createCaller({ allowedNetworks, limits: LIMITS.webhooks, now: () => new Date() })
-      const result = await call({ method: 'POST', url, headers, body, plainHttp: false })
+      const result = await call(toCall({ id, body }, { url, secrets, sentAt: now }))
       const outcome = 'failure' in result ? result.failure : String(result.status)
-      if ('failure' in result || result.status < 200 || result.status > 299) {
+      if ('failure' in result || !isTaken(result.status)) {
         throw new CommandFault(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)
       }
       return { json: { id: endpointId, outcome, answer: result.text }, text: `${url} took it: ${outcome}` }

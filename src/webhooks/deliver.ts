@@ -15,10 +15,9 @@ import type {
   LeasedEndpoint,
   SwitchedOff,
 } from './deliveries.ts'
-import { toMessage } from './message.ts'
+import { isTaken, toCall, toMessage } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 import { ownerOf, unsealAll } from './sealing.ts'
-import { signatureHeaders } from './signature.ts'
 
 /** What is counted: why an attempt has ended. */
 export type DeliveryOutcome = 'delivered' | 'failed' | 'refused address'
@@ -194,7 +193,7 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
     const result = kind === 'webhook' ? await post(endpoint.url, secrets, delivery) : await get(delivery)
     const at = now()
     const failed = 'failure' in result
-    const delivered = !failed && isTaken(kind, result.status)
+    const delivered = !failed && (kind === 'webhook' ? isTaken(result.status) : isThanked(result.status))
     const refused = failed && result.failure === 'not allowed'
     metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
     const pauseSeconds =
@@ -213,9 +212,7 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
   }
 
   function post(url: string, secrets: string[], delivery: Delivery): Promise<Answer | Failure> {
-    const { id, body } = toMessage(delivery)
-    const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, sentAt: now(), body, secrets }) }
-    return call({ method: 'POST', url, headers, body, plainHttp: false, signal: giveUp.signal })
+    return call({ ...toCall(toMessage(delivery), { url, secrets, sentAt: now() }), signal: giveUp.signal })
   }
 
   function get({ redirectUrl }: Delivery): Promise<Answer | Failure> {
@@ -290,7 +287,5 @@ const endpointKey = ({ mid, endpointId }: EndpointName) => `${mid} ${endpointId}
 
 const deliveryKey = ({ orderId, sequence }: Delivery) => `${orderId} ${sequence}`
 
-/** A redirect may be the shop's thanks for a return call. A webhook's receiver has to say 2xx. */
-function isTaken(kind: LeasedEndpoint['kind'], status: number): boolean {
-  return status >= 200 && status < (kind === 'webhook' ? 300 : 400)
-}
+/** Whether a shop has answered a return call as it answers its customer's browser, which it may redirect. */
+const isThanked = (status: number) => status >= 200 && status < 400

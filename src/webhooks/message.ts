@@ -1,6 +1,8 @@
 import { toPlainText } from '../money.ts'
 import type { EventType } from '../payments/events.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
+import type { Call } from './call.ts'
+import { signatureHeaders } from './signature.ts'
 
 /** A change of a payment, as a webhook tells it. */
 export type PaymentEvent = {
@@ -18,15 +20,32 @@ export type PaymentEvent = {
   occurredAt: Date
 }
 
+/** What a webhook is told. A receiver knows a repeat by its `id`. */
+type Message = { id: string; body: string }
+
 /**
  * What is sent, the same bytes in every attempt: a receiver may compare them. Nothing of the customer. The amount is text
  * as in the answer of createPaymentIntent, because JSON readers turn numbers into floats.
  */
-export function toMessage(event: PaymentEvent): { id: string; body: string } {
+export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, merchantOrderId, txnStatus, amount, utr, sequence } = event
   const data = { mid, orderId, order_id: merchantOrderId, txnStatus, amount: toPlainText(amount), UTR: utr, sequence }
   return {
     id: `msg_${orderId}_${sequence}`,
     body: JSON.stringify({ type, timestamp: occurredAt.toISOString(), data }),
   }
+}
+
+/** The call that brings a message to a webhook, signed with each of `secrets`. */
+export function toCall(
+  { id, body }: Message,
+  { url, secrets, sentAt }: { url: string; secrets: readonly string[]; sentAt: Date },
+): Call {
+  const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, sentAt, body, secrets }) }
+  return { method: 'POST', url, headers, body, plainHttp: false }
+}
+
+/** Whether a webhook's receiver has said by this HTTP status that it has the message. */
+export function isTaken(status: number): boolean {
+  return status >= 200 && status < 300
 }
