@@ -82,27 +82,23 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /** Tells the endpoint nothing more until it is enabled. A repeat keeps the first moment. Undefined when unknown. */
-    async disable(endpointId: string, now: Date): Promise<EndpointName | undefined> {
-      const { rows } = await db.query<EndpointName>(
+    /** Tells the endpoint nothing more until it is enabled. A repeat keeps the first moment. */
+    async disable(endpointId: string, now: Date): Promise<void> {
+      await db.query(
         `update webhook_endpoints
             set disabled_at = coalesce(disabled_at, $2), disabled_reason = coalesce(disabled_reason, 'operator')
-          where endpoint_id = $1 and kind = 'webhook'
-         returning ${NAME}`,
+          where endpoint_id = $1 and kind = 'webhook'`,
         [endpointId, now],
       )
-      return rows[0]
     },
 
-    /** What waited for it is delivered from now on. Undefined when unknown. */
-    async enable(endpointId: string): Promise<EndpointName | undefined> {
-      const { rows } = await db.query<EndpointName>(
+    /** What waited for it is delivered from now on. */
+    async enable(endpointId: string): Promise<void> {
+      await db.query(
         `update webhook_endpoints set disabled_at = null, disabled_reason = null, failing_since = null
-          where endpoint_id = $1 and kind = 'webhook'
-         returning ${NAME}`,
+          where endpoint_id = $1 and kind = 'webhook'`,
         [endpointId],
       )
-      return rows[0]
     },
 
     /** Signs with `secret` from now on, and with the one before until `earlierUntil`. */
@@ -194,5 +190,3 @@ export function createEndpoints(db: Queryable) {
 }
 
 export type Endpoints = ReturnType<typeof createEndpoints>
-
-const NAME = 'mid, endpoint_id as "endpointId"'
