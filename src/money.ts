@@ -45,7 +45,7 @@ export const shopAmount = z.union(
   errorText(SHOP_RULE),
 )
 
-/** Rupees as text with at most two decimals, in paise. */
+/** Rupees as text with at most two decimals, in paise. A number holds 15 digits exactly, and a bank's amount has 14. */
 function toPaise(rupees: string): number {
   const [whole = '', decimals = ''] = rupees.split('.')
   return Number(whole) * 100 + Number(decimals.padEnd(2, '0'))
@@ -69,10 +69,7 @@ export const bankAmount = z
     ],
     errorText(BANK_RULE),
   )
-  .transform((amount) => {
-    const [whole = '', decimals = ''] = amount.split('.')
-    return `${whole.replace(/^0+(?=\d)/, '')}.${decimals.padEnd(2, '0')}`
-  })
+  .transform((amount) => toDecimalText(toPaise(amount)))
 
 /** For banks and UPI apps: 58882 paise are `588.82`, 20000 are `200.00`. */
 export function toDecimalText(paise: number): string {
