@@ -3,7 +3,7 @@ import { LIMITS } from '../limits.ts'
 import { deliveriesOf } from './events.ts'
 import { batchInserts } from './insert-batches.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
-import { EXPIRY_GRACE_MINUTES, givenUpUntil, type Status } from './outcome.ts'
+import { EXPIRY_GRACE_MINUTES, givenUpUntil, OPEN_STATUSES, type Status } from './outcome.ts'
 
 /** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
 export type InsertOutcome =
@@ -146,7 +146,7 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
                                where mid = $1 and (merchant_order_id = $2 or order_id = $2)
                                order by merchant_order_id = $2 desc
                                limit 1)
-              and status in ('PENDING', 'FAIL', 'REJECT')
+              and status in ${OPEN_STATUSES}
               and expires_at > $3
            returning mid, order_id, event_sequence, 'FAIL' as txn_status, null as utr, $4::timestamptz as occurred_at
          ), told as (${deliveriesOf('cancelled', 'payment.cancelled')}

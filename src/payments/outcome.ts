@@ -9,6 +9,9 @@ export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
  */
 export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 
+/** The statuses of an intent that may still be paid, until it is given up. In SQL. */
+export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
+
 /** What the bank reports of an order, or the operator for the bank. `amount` is decimal text with two decimals. */
 export type Report = {
   orderId: string

@@ -1,6 +1,6 @@
 import type { Queryable } from '../db/pool.ts'
 import { deliveriesOf } from '../payments/events.ts'
-import { EXPIRY_GRACE_MINUTES, givenUpUntil } from '../payments/outcome.ts'
+import { EXPIRY_GRACE_MINUTES, givenUpUntil, OPEN_STATUSES } from '../payments/outcome.ts'
 
 /** The longest time to pay that an operator can set. */
 const LONGEST_EXPIRY_MINUTES = 24 * 60
@@ -31,7 +31,7 @@ export function createExpiries(db: Queryable) {
              from payment_intents i
             where order_id >= ${orderIdsFrom('(select since from sweep)')}
               and order_id < ${orderIdsFrom('(select until from sweep)')}
-              and ${IS_OPEN}
+              and i.status in ${OPEN_STATUSES}
               and exists (select from webhook_endpoints where kind = 'webhook' and disabled_at is null)
          ), found as (
            insert into webhook_expiries (mid, order_id, final_at)
@@ -79,7 +79,7 @@ export function createExpiries(db: Queryable) {
               set event_sequence = i.event_sequence + 1
              from locked d
             where i.mid = d.mid and i.order_id = d.order_id and i.order_id = any (array(select order_id from locked))
-              and ${IS_OPEN}
+              and i.status in ${OPEN_STATUSES}
            returning i.mid, i.order_id, i.event_sequence, null as utr, d.final_at as occurred_at,
                      case when i.status = 'REJECT' then 'REJECT' else 'FAIL' end as txn_status
          ), told as (${deliveriesOf('expired', 'payment.expired')}
@@ -96,7 +96,7 @@ export function createExpiries(db: Queryable) {
         `insert into webhook_expiries (mid, order_id, final_at)
          select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
            from payment_intents i
-          where i.mid = $1 and i.order_id >= ${orderIdsFrom('$2::timestamptz')} and ${IS_OPEN} and i.expires_at > $3
+          where i.mid = $1 and i.order_id >= ${orderIdsFrom('$2::timestamptz')} and i.status in ${OPEN_STATUSES} and i.expires_at > $3
             -- The clock of this machine may be behind that of the one that told it.
             and not exists (
               select from webhook_endpoints e
@@ -115,8 +115,6 @@ export function createExpiries(db: Queryable) {
 }
 
 export type Expiries = ReturnType<typeof createExpiries>
-
-const IS_OPEN = `i.status in ('PENDING', 'FAIL', 'REJECT')`
 
 /** orderIdsBegin of payments/intent.ts, in SQL. */
 const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
