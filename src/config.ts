@@ -104,6 +104,7 @@ const DatabaseVariables = z.object({
   SETU_NOTIFICATION_SECRETS: setuSecrets.optional(),
   WEBHOOK_SEALING_KEY: sealingKey.optional(),
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
+  OPS_BY: z.string().max(64, 'must be at most 64 characters').optional(),
 })
 
 const ServiceVariables = DatabaseVariables.extend({
@@ -195,6 +196,7 @@ function databaseConfig(variables: z.output<typeof DatabaseVariables>) {
       sealingKey: variables.WEBHOOK_SEALING_KEY,
       allowedNetworks: variables.WEBHOOK_ALLOWED_NETWORKS,
     },
+    operator: variables.OPS_BY,
   })
 }
 

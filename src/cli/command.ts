@@ -1,68 +1,126 @@
 import { parseArgs } from 'node:util'
+import type pg from 'pg'
 import type * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
+import { text } from '../fields.ts'
+import { type Audited, inOneTransaction, inSteps } from './audited.ts'
+import { UsageError } from './faults.ts'
 
 /**
  * What a command returns: one JSON document for `--json`, and the same as text for people. `warnings` are for people too, a line
- * each on stderr; a script reads of them in the document.
+ * each on stderr; a script reads of them in the document. What is too long to hold comes in `chunks`, in the form that was
+ * asked for. `made` names what was made and no argument names, for the audit.
  */
-export type Output = { json: unknown; text: string; warnings?: readonly string[] }
+export type Output = (
+  | { json: unknown; text: string; chunks?: never }
+  | { chunks: AsyncIterable<string>; json?: never; text?: never }
+) & { warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
 
-/** What a command works with. The pool connects at its first query. */
-export type Context = { config: DatabaseConfig; db: Database; now: Date }
+/** What a command works with. The pool connects at its first query. `person` is who runs it. */
+export type Context<Db = Database> = { config: DatabaseConfig; db: Db; now: Date; person: string; asJson: boolean }
 
 export type Command = {
   /** As it is typed: `merchants add`. */
   name: string
   /** The flags and arguments that follow the name. */
   usage: string
-  /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
-  prepare: (args: string[]) => { asJson: boolean; run: (context: Context) => Promise<Output> }
+  /** Whether it changes something, and takes `--by`. */
+  changes: boolean
+  /**
+   * Checks the arguments and returns the function that runs the command. `by` is who runs it, if they said so. Throws a
+   * UsageError.
+   */
+  prepare: (args: string[]) => {
+    asJson: boolean
+    by: string | undefined
+    run: (context: Context) => Promise<Output>
+  }
 }
 
-/** The command was typed wrongly: exit 2, with help. */
-export class UsageError extends Error {}
-
-/** The command is typed correctly but cannot be done; the message is one line for the operator: exit 1. */
-export class CommandFault extends Error {}
-
-/**
- * A command whose flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A flag that its schema takes
- * as `true` stands for itself, any other has a value. The key that `argument` names is not a flag but the one word that
- * follows.
- */
-export function command<S extends z.ZodObject>(definition: {
+type Definition<S extends z.ZodObject, Db> = {
   name: string
   usage: string
   schema: S
   argument?: keyof S['shape'] & string
-  run: (input: z.output<S>, context: Context) => Promise<Output>
-}): Command {
-  const { name, usage, schema, argument, run } = definition
+  run: (input: z.output<S>, context: Context<Db>) => Promise<Output>
+}
+
+/** `withheld` are the flags whose values the audit must not repeat. */
+type ChangeDefinition<S extends z.ZodObject, Db> = Definition<S, Db> & { withheld?: readonly (keyof S['shape'])[] }
+
+/**
+ * A command that changes nothing. Its flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A flag that
+ * its schema takes as `true` stands for itself, any other has a value. The key that `argument` names is not a flag but the one
+ * word that follows.
+ */
+export function command<S extends z.ZodObject>(definition: Definition<S, Database>): Command {
+  return define(definition, false, ({ run }) => run)
+}
+
+/** The same for a command that makes its change in one transaction, which `db` is in and which holds its outcome too. */
+export function changingCommand<S extends z.ZodObject>(definition: ChangeDefinition<S, pg.PoolClient>): Command {
+  return define(definition, true, ({ run, audited }) => inOneTransaction(audited, run))
+}
+
+/**
+ * The same for a command that makes several transactions itself. One that is killed may leave a part of its change, and no
+ * outcome. With `makesAudit` there may be nowhere to write before it has run.
+ */
+export function steppingCommand<S extends z.ZodObject>(
+  definition: ChangeDefinition<S, Database> & { makesAudit?: boolean },
+): Command {
+  return define(definition, true, ({ run, audited }) => inSteps({ ...audited, makesAudit: definition.makesAudit }, run))
+}
+
+type Run<Db> = (context: Context<Db>) => Promise<Output>
+
+function define<S extends z.ZodObject, Db>(
+  { name, usage, schema, argument, run, withheld = [] }: ChangeDefinition<S, Db>,
+  changes: boolean,
+  toRun: (command: { run: Run<Db>; audited: Audited }) => Run<Database>,
+): Command {
   const spell = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
+  const flags = Object.keys(schema.shape).filter((key) => key !== argument)
+  const types: Record<string, Flag> = Object.fromEntries(
+    flags.map((key) => [kebabCase(key), { type: typeOf(schema.shape[key]) }]),
+  )
+  if (changes) types.by = { type: 'string' }
   return {
     name,
     usage,
+    changes,
     prepare(args) {
-      const flags = Object.keys(schema.shape).filter((key) => key !== argument)
-      const { values, words } = readArguments(
-        args,
-        Object.fromEntries(flags.map((key) => [kebabCase(key), { type: typeOf(schema.shape[key]) }])),
-      )
+      const { values, words } = readArguments(args, types)
       if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('there are too many arguments')
-      const typed = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
-      const result = schema.safeParse(argument === undefined ? typed : { ...typed, [argument]: words[0] })
-      if (!result.success) {
-        const faults = result.error.issues.map(({ path: [key], message }) =>
+      const typed: Record<string, unknown> = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
+      if (argument !== undefined) typed[argument] = words[0]
+      const result = schema.safeParse(typed)
+      const by = PERSON.optional().safeParse(values.by)
+      if (!result.success || !by.success) {
+        const faults = (result.error?.issues ?? []).map(({ path: [key], message }) =>
           key === undefined ? message : `${spell(String(key))} ${message}`,
         )
-        throw new UsageError(faults.join('; '))
+        throw new UsageError(
+          [...faults, ...(by.error?.issues ?? []).map(({ message }) => `--by ${message}`)].join('; '),
+        )
       }
-      return { asJson: values.json === true, run: (context) => run(result.data, context) }
+      const given = Object.entries(typed).filter(([, value]) => value !== undefined)
+      const kept = given.map(([key, value]) => [key, withheld.includes(key) ? 'withheld' : value])
+      return {
+        asJson: values.json === true,
+        by: by.data,
+        run: toRun({
+          run: (context) => run(result.data, context),
+          audited: { command: name, arguments: Object.fromEntries(kept) },
+        }),
+      }
     },
   }
 }
+
+/** Who runs a command. */
+const PERSON = text(64)
 
 const typeOf = (schema: z.ZodType) => (schema.safeParse(true).success ? 'boolean' : 'string')
 

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import * as z from 'zod'
 import { CsvFileError } from '../csv.ts'
 import { errorText } from '../fields.ts'
-import { CommandFault } from './command.ts'
+import { CommandFault } from './faults.ts'
 
 /** The argument of a command that reads a CSV file: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path'))

@@ -1,15 +1,16 @@
 import * as z from 'zod'
-import { createAccessKeys } from '../auth/access-keys.ts'
+import { type AccessKeyListing, createAccessKeys } from '../auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
 import { FOREIGN_KEY_VIOLATION, hasState } from '../db/sqlstates.ts'
 import { errorText, identifier, text } from '../fields.ts'
-import { CommandFault, command } from './command.ts'
+import { changingCommand, command } from './command.ts'
+import { CommandFault } from './faults.ts'
 import { record, table } from './output.ts'
 
 const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() })
 
 export const keyCommands = [
-  command({
+  changingCommand({
     name: 'keys create',
     usage: '(--mid M1 | --pid P1) [--label text]',
     schema: Owner.extend({ label: text(100).optional() }).refine(
@@ -30,6 +31,7 @@ export const keyCommands = [
       return {
         json: { publicKey, secretKey, mid: added.mid, pid: added.pid, label, createdAt },
         text: `${record({ publicKey, secretKey, ...owner, label, createdAt })}\n${SHOWN_ONCE}`,
+        made: { publicKey },
       }
     },
   }),
@@ -45,16 +47,18 @@ export const keyCommands = [
     },
   }),
 
-  command({
+  changingCommand({
     name: 'keys revoke',
     usage: '--public-key pk_…',
     schema: z.object({ publicKey: z.string(errorText('must be the public key')) }),
     async run({ publicKey }, { db, now }) {
       const revoked = await createAccessKeys(db).revoke(publicKey, now)
       if (revoked === undefined) throw new CommandFault('that public key is unknown')
-      return { json: revoked, text: record(revoked) }
+      return { json: revoked, text: record(revoked), made: ownerOf(revoked) }
     },
   }),
 ]
+
+const ownerOf = ({ mid, pid }: AccessKeyListing) => (mid === null ? { pid } : { mid })
 
 const SHOWN_ONCE = 'Keep the secret key now: it is shown this once, and only its hash is stored.'

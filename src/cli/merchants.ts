@@ -1,31 +1,29 @@
 import * as z from 'zod'
 import { acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
-import { type Database, inTransaction } from '../db/pool.ts'
+import type { Queryable } from '../db/pool.ts'
 import { createMerchants, type Merchant } from '../merchants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../merchants/schema.ts'
 import { type MerchantWarning, merchantWarnings } from '../merchants/warnings.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
-import { CommandFault, command, type Output } from './command.ts'
+import { changingCommand, command, type Output } from './command.ts'
+import { CommandFault } from './faults.ts'
 import { record, table } from './output.ts'
 
 const OPTIONAL =
   '[--dynamic-qr link|image] [--acquirer direct|setu] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off]'
 
 export const merchantCommands = [
-  command({
+  changingCommand({
     name: 'merchants add',
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
     async run({ returnCall, ...merchant }, { config, db, now }) {
       refuseFaultyAcquirer(merchant, config)
-      const added = await inTransaction(db, async (client) => {
-        const added = await createMerchants(client).add(merchant, now)
-        if (added && returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
-        return added
-      })
+      const added = await createMerchants(db).add(merchant, now)
       if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
-      return showWithAdvice(added, db)
+      if (returnCall) await createEndpoints(db).setReturnCall(merchant.mid, returnCall === 'on', now)
+      return { ...(await showWithAdvice(added, db)), made: { mid: merchant.mid } }
     },
   }),
 
@@ -55,7 +53,7 @@ export const merchantCommands = [
     },
   }),
 
-  command({
+  changingCommand({
     name: 'merchants update',
     usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
@@ -66,15 +64,13 @@ export const merchantCommands = [
       const merchant = known(mid, await createMerchants(db).find(mid))
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
       refuseFaultyAcquirer({ ...merchant, ...given }, config)
-      const updated = await inTransaction(db, async (client) => {
-        if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
-        return createMerchants(client).update(mid, changes)
-      })
+      if (returnCall) await createEndpoints(db).setReturnCall(mid, returnCall === 'on', now)
+      const updated = await createMerchants(db).update(mid, changes)
       return showWithAdvice(known(mid, updated), db)
     },
   }),
 
-  command({
+  changingCommand({
     name: 'merchants disable',
     usage: '--mid M1',
     schema: OneMerchant,
@@ -83,7 +79,7 @@ export const merchantCommands = [
     },
   }),
 
-  command({
+  changingCommand({
     name: 'merchants enable',
     usage: '--mid M1',
     schema: OneMerchant,
@@ -113,14 +109,14 @@ const withWarnings = (merchant: Merchant, returnCalls: ReadonlySet<string>) => (
   warnings: merchantWarnings(merchant),
 })
 
-async function show(merchant: Merchant, db: Database): Promise<Output> {
+async function show(merchant: Merchant, db: Queryable): Promise<Output> {
   const shown = withWarnings(merchant, await createEndpoints(db).returnCalls())
   const { warnings: _, ...fields } = shown
   return { json: shown, text: record(fields) }
 }
 
 /** For commands that can cause a warning: they say what mends it. */
-async function showWithAdvice(merchant: Merchant, db: Database): Promise<Output> {
+async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   return { ...(await show(merchant, db)), warnings }
 }

@@ -1,11 +1,12 @@
 import * as z from 'zod'
 import { applyGrants } from '../db/grants.ts'
 import { migrate } from '../db/migrate.ts'
-import { command } from './command.ts'
+import { steppingCommand } from './command.ts'
 
 export const migrateCommands = [
-  command({
+  steppingCommand({
     name: 'migrate',
+    makesAudit: true,
     usage: '',
     schema: z.object({}),
     async run(_, { config }) {
@@ -15,6 +16,7 @@ export const migrateCommands = [
       await applyGrants(config.databaseMigrateUrl)
       return {
         json: { applied },
+        made: { applied },
         text: applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`,
       }
     },

@@ -1,10 +1,14 @@
+import { userInfo } from 'node:os'
+import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { readDatabaseConfig } from '../config.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
 import { isOutage } from '../db/outage.ts'
 import { createPool } from '../db/pool.ts'
 import { hasState, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/sqlstates.ts'
-import { type Command, CommandFault, type Context, type Output, UsageError } from './command.ts'
+import { auditCommands } from './audit.ts'
+import type { Command, Output } from './command.ts'
+import { CommandFault, UsageError } from './faults.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
 import { migrateCommands } from './migrate.ts'
@@ -21,10 +25,15 @@ const COMMANDS: readonly Command[] = [
   ...settlementCommands,
   ...paymentCommands,
   ...webhookCommands,
+  ...auditCommands,
 ]
 
 /** A busy database may take seconds to accept a connection. A payment cannot wait that long; an operator can. */
 const CONNECT_TIMEOUT_MS = 10_000
+
+/** The help of a command that changes something. */
+const WHO =
+  'A command that changes something takes --by NAME: who runs it, for the audit; else OPS_BY, else the login name.\n'
 
 const EXIT_FAULT = 1
 const EXIT_USAGE = 2
@@ -49,10 +58,7 @@ async function main(args: string[]): Promise<number> {
     if (command === undefined) {
       throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
     }
-    const { asJson, run } = command.prepare(args.slice(command.name.split(' ').length))
-    const { json, text, warnings = [] } = await withDatabase(run)
-    process.stdout.write(`${asJson ? JSON.stringify(json) : text}\n`)
-    if (!asJson) for (const warning of warnings) process.stderr.write(`ops: warning: ${warning}\n`)
+    await withDatabase(command.prepare(args.slice(command.name.split(' ').length)))
     return 0
   } catch (error) {
     if (error instanceof UsageError) {
@@ -64,7 +70,7 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-async function withDatabase(run: (context: Context) => Promise<Output>): Promise<Output> {
+async function withDatabase({ asJson, by, run }: ReturnType<Command['prepare']>): Promise<void> {
   const config = readDatabaseConfig(process.env)
   const url = config.databaseMigrateUrl
   process.stderr.write(`ops: works on ${nameDatabase(url)}\n`)
@@ -74,9 +80,25 @@ async function withDatabase(run: (context: Context) => Promise<Output>): Promise
   // All commands need one, but the import of a day file: it keeps the file in one and records by two.
   const db = createPool({ url, size: 3, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
   try {
-    return await run({ config, db, now: new Date() })
+    const person = by ?? config.operator ?? loginName()
+    await print(await run({ config, db, now: new Date(), person, asJson }), asJson)
   } finally {
     await db.end()
+  }
+}
+
+async function print({ json, text, chunks, warnings = [] }: Output, asJson: boolean): Promise<void> {
+  if (chunks) await pipeline(chunks, process.stdout, { end: false })
+  else process.stdout.write(`${asJson ? JSON.stringify(json) : text}\n`)
+  if (!asJson) for (const warning of warnings) process.stderr.write(`ops: warning: ${warning}\n`)
+}
+
+/** In a container the user may have no name. */
+function loginName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
   }
 }
 
@@ -97,7 +119,8 @@ function help(command: Command | undefined, [group = '']: string[]): string {
   const inGroup = COMMANDS.filter(({ name }) => name.split(' ')[0] === group)
   const commands = command ? [command] : inGroup.length > 0 ? inGroup : COMMANDS
   const lines = commands.map(({ name, usage }) => `  ops ${name} ${usage}`.trimEnd())
-  return `usage:\n${lines.join('\n')}\nEvery command takes --json for scripts, and --help.\n`
+  const taken = commands.some(({ changes }) => changes) ? WHO : ''
+  return `usage:\n${lines.join('\n')}\n${taken}Every command takes --json for scripts, and --help.\n`
 }
 
 /** A failure in one line, for the operator. */

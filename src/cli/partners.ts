@@ -1,13 +1,14 @@
 import * as z from 'zod'
 import { createPartners, type LinkOutcome } from '../merchants/partners.ts'
 import { NewPartner, OneLink } from '../merchants/schema.ts'
-import { CommandFault, command, type Output } from './command.ts'
+import { changingCommand, command, type Output } from './command.ts'
+import { CommandFault } from './faults.ts'
 import { record, table } from './output.ts'
 
 type Link = z.output<typeof OneLink>
 
 export const partnerCommands = [
-  command({
+  changingCommand({
     name: 'partners add',
     usage: '--pid P1 --name "Acme"',
     schema: NewPartner,
@@ -28,7 +29,7 @@ export const partnerCommands = [
     },
   }),
 
-  command({
+  changingCommand({
     name: 'partners link',
     usage: '--pid P1 --mid M1',
     schema: OneLink,
@@ -37,7 +38,7 @@ export const partnerCommands = [
     },
   }),
 
-  command({
+  changingCommand({
     name: 'partners unlink',
     usage: '--pid P1 --mid M1',
     schema: OneLink,

@@ -1,4 +1,3 @@
-import { userInfo } from 'node:os'
 import * as z from 'zod'
 import { createAcquirers } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
@@ -14,7 +13,8 @@ import { isOrderId } from '../payments/intent.ts'
 import type { Contradiction } from '../payments/outcome.ts'
 import { type Recorded, recordReport } from '../payments/record-report.ts'
 import { createReports, type PaymentException, type PaymentHistory } from '../payments/reports.ts'
-import { CommandFault, command } from './command.ts'
+import { command, steppingCommand } from './command.ts'
+import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
 import { progressLine, record, table } from './output.ts'
 
@@ -45,23 +45,22 @@ export const paymentCommands = [
     },
   }),
 
-  command({
+  steppingCommand({
     name: 'payments confirm',
-    usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--by NAME] [--double]',
+    usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
     schema: z.object({
       orderId,
       utr,
       amount: shopAmountText,
       paidAt: momentText.optional(),
       note: text(255).optional(),
-      by: text(64).optional(),
       double: z.boolean().default(false),
     }),
-    async run({ orderId, utr, amount, paidAt, note, by = loginName(), double }, { db, now }) {
+    async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
       // A mistyped order or UTR is not a report of the bank, and a stored exception can never be deleted.
       const keeps = (kind: Contradiction) => kind !== 'unknown order' && (kind !== 'double payment' || double)
-      const source = { reason: 'operator' as const, now: () => now, toldBy: by, note, keeps }
+      const source = { reason: 'operator' as const, now: () => now, toldBy: person, note, keeps }
       const recorded = await recordReport(createReports(db), report, source)
       if ('exception' in recorded) {
         const { exception } = recorded
@@ -82,7 +81,7 @@ export const paymentCommands = [
     },
   }),
 
-  command({
+  steppingCommand({
     name: 'payments enquire',
     usage: '--order-id ID',
     schema: z.object({ orderId }),
@@ -115,7 +114,7 @@ export const paymentCommands = [
     },
   }),
 
-  command({
+  steppingCommand({
     name: 'payments import',
     usage: 'FILE|-   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at)',
     schema: z.object({ file: FILE }),
@@ -135,7 +134,7 @@ export const paymentCommands = [
     },
   }),
 
-  command({
+  steppingCommand({
     name: 'payments forget-customers',
     usage: '--older-than-days N',
     schema: z.object({
@@ -177,15 +176,6 @@ function describeRecorded(recorded: Recorded | undefined): string {
   if (recorded === undefined) return 'the acquirer knows of no payment that has ended'
   if ('exception' in recorded) return `kept as an exception: ${REFUSED[recorded.exception]}`
   return recorded.changed ? 'recorded what the acquirer told' : 'the acquirer told nothing new'
-}
-
-/** The login name of the operator; in a container the user may have none. */
-function loginName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return `uid ${process.getuid?.()}`
-  }
 }
 
 function describeImport({ recorded, unchanged, exceptions }: DayFileResult): string {

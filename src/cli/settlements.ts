@@ -1,11 +1,11 @@
 import * as z from 'zod'
 import { importSettlements } from '../settlements/import.ts'
-import { command } from './command.ts'
+import { changingCommand } from './command.ts'
 import { FILE, readFile } from './file.ts'
 import { progressLine } from './output.ts'
 
 export const settlementCommands = [
-  command({
+  changingCommand({
     name: 'settlements import',
     usage: 'FILE|-   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at])',
     schema: z.object({ file: FILE }),

@@ -1,6 +1,6 @@
 import { type KeyObject, randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import { inTransaction } from '../db/pool.ts'
+import type { Queryable } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
@@ -11,7 +11,8 @@ import { createExpiries } from '../webhooks/expiries.ts'
 import { isTaken, toCall } from '../webhooks/message.ts'
 import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
-import { CommandFault, type Context, command, type Output } from './command.ts'
+import { changingCommand, command, type Output } from './command.ts'
+import { CommandFault } from './faults.ts'
 import { record, table } from './output.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -42,7 +43,7 @@ const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): Del
 })
 
 export const webhookCommands = [
-  command({
+  changingCommand({
     name: 'webhooks add',
     usage: '--mid M1 --url https://shop.example/hook [--label text]',
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
@@ -52,16 +53,17 @@ export const webhookCommands = [
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
       const secret = newSigningSecret()
       const sealed = seal(keyOrFault(sealingKey), secret, ownerOf({ mid, endpointId }))
-      await inTransaction(db, async (client) => {
-        const endpoints = createEndpoints(client)
-        if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
-          throw new CommandFault(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
-        }
-        const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
-        if (!added) throw new CommandFault(`mid ${mid} is unknown`)
-        await createExpiries(client).watch(mid, now)
-      })
-      return shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
+      const endpoints = createEndpoints(db)
+      if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
+        throw new CommandFault(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
+      }
+      const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
+      if (!added) throw new CommandFault(`mid ${mid} is unknown`)
+      await createExpiries(db).watch(mid, now)
+      return {
+        ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
+        made: { endpoint: endpointId },
+      }
     },
   }),
 
@@ -76,32 +78,31 @@ export const webhookCommands = [
     },
   }),
 
-  command({
+  changingCommand({
     name: 'webhooks disable',
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
     async run({ endpoint }, { db, now }) {
       const endpoints = createEndpoints(db)
-      await endpoints.disable((await known(endpoint, db)).endpointId, now)
-      return show(await known(endpoint, db), now)
+      const { mid } = await known(endpoint, db)
+      await endpoints.disable(endpoint, now)
+      return { ...show(await known(endpoint, db), now), made: { mid } }
     },
   }),
 
-  command({
+  changingCommand({
     name: 'webhooks enable',
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
     async run({ endpoint }, { db, now }) {
       const { mid, endpointId } = await known(endpoint, db)
-      await inTransaction(db, async (client) => {
-        await createEndpoints(client).enable(endpointId)
-        await createExpiries(client).watch(mid, now)
-      })
-      return show(await known(endpoint, db), now)
+      await createEndpoints(db).enable(endpointId)
+      await createExpiries(db).watch(mid, now)
+      return { ...show(await known(endpoint, db), now), made: { mid } }
     },
   }),
 
-  command({
+  changingCommand({
     name: 'webhooks rotate-secret',
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
@@ -110,7 +111,7 @@ export const webhookCommands = [
       const secret = newSigningSecret()
       const sealed = seal(keyOrFault(config.webhooks.sealingKey), secret, ownerOf({ mid, endpointId }))
       await createEndpoints(db).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
-      return shownOnce({ id: endpointId, mid, url, label, secret })
+      return { ...shownOnce({ id: endpointId, mid, url, label, secret }), made: { mid } }
     },
   }),
 
@@ -165,7 +166,7 @@ export const webhookCommands = [
     },
   }),
 
-  command({
+  changingCommand({
     name: 'webhooks resend',
     usage: '(--delivery ID | --mid M1 --since TIME [--until TIME])',
     schema: z
@@ -201,7 +202,7 @@ function keyOrFault(key: KeyObject | undefined): KeyObject {
   )
 }
 
-async function known(endpointId: string, db: Context['db']): Promise<Endpoint> {
+async function known(endpointId: string, db: Queryable): Promise<Endpoint> {
   const [found] = await createEndpoints(db).list({ endpointId })
   if (!found) throw new CommandFault(`there is no webhook ${endpointId}: see ops webhooks list`)
   return found

@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, type LineFault, storeBatches } from '../csv.ts'
-import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import type { Queryable } from '../db/pool.ts'
 import { SETTLEMENT_FILE, type SettlementStatus } from './csv.ts'
 
 /** Numbers of rows: new ones, ones that were there already, and ones whose status moved on. */
@@ -14,30 +15,29 @@ const FILE_TIMEOUT = '10min'
 /**
  * Stores the settlements of a CSV file, all of them or none, and streams it: the size of the file does not matter.
  * A repeated import changes nothing. Rows that repeat one another, in the file or from an earlier one, are taken in
- * the order of the file. `onProgress` is told how many lines have been read. `db` must not limit the time of a query.
+ * the order of the file. `onProgress` is told how many lines have been read. `client` is
+ * in a transaction, which must not be committed when this throws, and limits the time of no query.
  *
  * Throws a CsvFileError when a line is wrong.
  */
-export function importSettlements(
-  db: Database,
+export async function importSettlements(
+  client: CopyClient,
   csv: Readable,
   { now, onProgress }: { now: Date; onProgress?: ((linesRead: number) => void) | undefined },
 ): Promise<ImportResult> {
-  return inTransaction(db, async (client) => {
-    await prepare(client)
-    const result: ImportResult = { inserted: 0, unchanged: 0, updated: 0 }
-    let linesRead = 0
-    await storeBatches(csv, SETTLEMENT_FILE, async (batch) => {
-      const { inserted, updated, faults } = await storeBatch(client, batch, now)
-      result.inserted += inserted
-      result.updated += updated
-      result.unchanged += batch.rowCount - inserted - updated - faults.length
-      linesRead += batch.lineCount
-      onProgress?.(linesRead)
-      return faults
-    })
-    return result
+  await prepare(client)
+  const result: ImportResult = { inserted: 0, unchanged: 0, updated: 0 }
+  let linesRead = 0
+  await storeBatches(csv, SETTLEMENT_FILE, async (batch) => {
+    const { inserted, updated, faults } = await storeBatch(client, batch, now)
+    result.inserted += inserted
+    result.updated += updated
+    result.unchanged += batch.rowCount - inserted - updated - faults.length
+    linesRead += batch.lineCount
+    onProgress?.(linesRead)
+    return faults
   })
+  return result
 }
 
 async function prepare(client: Queryable): Promise<void> {
@@ -77,7 +77,7 @@ async function storeBatch(client: CopyClient, batch: Batch, now: Date): Promise<
   return { inserted, updated, faults }
 }
 
-type CopyClient = Parameters<Parameters<typeof inTransaction>[1]>[0]
+type CopyClient = pg.PoolClient
 
 async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
   const incoming = client.query(

@@ -6,9 +6,10 @@ import { describe, expect, it } from 'vitest'
 const FOLDERS: Record<string, RegExp> = {
   acquirer: /^npm:zod$|^(errors|fields|ist|money|repeat)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
+  books: /^npm:zod$|^(fields|ist|limits|money)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
     /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|cli|db|merchants|payments|settlements|webhooks)\//,
+  cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|books|cli|db|merchants|payments|settlements|webhooks)\//,
   db: /^npm:|^limits\.ts$|^db\//,
   dev: /./,
   docs: /^npm:(zod|marked)$|^(errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
@@ -26,7 +27,7 @@ const FOLDERS: Record<string, RegExp> = {
 const FILES: Record<string, RegExp> = {
   'app.ts': /^(?!cli\/|dev\/)/,
   'server.ts': /^(?!cli\/|dev\/)/,
-  'workers.ts': /^(acquirer|payments|checkout|db|webhooks)\//,
+  'workers.ts': /^(acquirer|books|payments|checkout|db|webhooks)\//,
   'config.ts': /^npm:(zod|ipaddr\.js)$/,
   'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,

@@ -6,7 +6,6 @@ import { OPERATIONS } from '../../src/app.ts'
 import { forgetCustomers } from '../../src/payments/forget-customers.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
 import { createReports } from '../../src/payments/reports.ts'
-import { importSettlements } from '../../src/settlements/import.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
@@ -22,6 +21,7 @@ import {
   startService,
   type TestService,
 } from '../support/service.ts'
+import { importFile } from '../support/settlements.ts'
 
 // What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
 
@@ -122,9 +122,9 @@ async function driveEveryOperation() {
     expect((await notify(service, '{')).status).toBe(400)
   })
   await as('settlements import', async () => {
-    await importSettlements(service.listDb, file(), { now: clock.now() })
+    await importFile(service.listDb, file(), { now: clock.now() })
     csv.splice(0, csv.length, ...csv.map((line) => line.replace('PENDING', 'SUCCESS')))
-    expect(await importSettlements(service.listDb, file(), { now: clock.now() })).toMatchObject({
+    expect(await importFile(service.listDb, file(), { now: clock.now() })).toMatchObject({
       updated: LONG_LIST_ROWS,
     })
   })

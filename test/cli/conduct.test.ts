@@ -60,6 +60,7 @@ describe('exit 0: help', () => {
       'payments forget-customers',
       ...['webhooks add', 'webhooks list', 'webhooks disable', 'webhooks enable', 'webhooks rotate-secret'],
       ...['webhooks ping', 'webhooks deliveries', 'webhooks resend'],
+      'audit',
     ])
   })
 

@@ -6,10 +6,10 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
-import { importSettlements } from '../../src/settlements/import.ts'
 import { createSettlements } from '../../src/settlements/settlements.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
+import { importFile } from '../support/settlements.ts'
 
 /** What the operator has set for everybody; shorter than anybody would, so that a test need not wait for long. */
 const OPERATOR_LIMIT_MS = 300
@@ -58,9 +58,9 @@ describe('limits that the operator has set by the role or the database', () => {
     slow.write(HEADER)
     // A whole batch, so that something is stored while the rest of the file is still to come.
     for (let i = 0; i < 10_000; i++) slow.write(line(i))
-    const first = importSettlements(db, slow, { now: new Date('2026-02-01') })
+    const first = importFile(db, slow, { now: new Date('2026-02-01') })
     await sleep(OPERATOR_LIMIT_MS / 2)
-    const second = importSettlements(db, Readable.from([HEADER, line(0)]), { now: new Date('2026-02-01') })
+    const second = importFile(db, Readable.from([HEADER, line(0)]), { now: new Date('2026-02-01') })
     await sleep(BEYOND_LIMIT_MS)
     slow.end(line(10_000))
     expect(await first).toEqual({ inserted: 10_001, unchanged: 0, updated: 0 })

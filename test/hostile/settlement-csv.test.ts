@@ -5,9 +5,9 @@ import { CsvFileError, readBatches } from '../../src/csv.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
 import { SETTLEMENT_FILE } from '../../src/settlements/csv.ts'
-import { importSettlements } from '../../src/settlements/import.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { unique } from '../support/service.ts'
+import { importFile } from '../support/settlements.ts'
 
 const COLUMNS = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date', 'created_at'] as const
 const NOW = new Date('2026-02-01T00:00:00Z')
@@ -219,7 +219,7 @@ describe('a generated settlement file on PostgreSQL', () => {
         const mine = rows.map((row) => ({ ...row, mid: mids[row.mid] as string }))
         const records = mine.map((row, i) => (i === badAt ? fieldsOf(row).with(1, BAD) : fieldsOf(row)))
         const { file, lines } = write([COLUMNS, ...records], style)
-        const outcome = await importSettlements(db, file, { now: NOW }).catch((error: unknown) => error)
+        const outcome = await importFile(db, file, { now: NOW }).catch((error: unknown) => error)
         if (badAt !== null && badAt < rows.length) {
           expect(outcome).toMatchObject({ count: 1, faults: [{ line: lines[badAt + 1] }] })
           expect(outcome).toBeInstanceOf(CsvFileError)
@@ -241,7 +241,7 @@ describe('a generated settlement file on PostgreSQL', () => {
           })),
         )
         const { file: again } = write([COLUMNS, ...records], { ...style, bom: !style.bom, quoted: [true] })
-        expect(await importSettlements(db, again, { now: NOW })).toEqual({
+        expect(await importFile(db, again, { now: NOW })).toEqual({
           inserted: 0,
           unchanged: rows.length,
           updated: 0,
@@ -262,9 +262,7 @@ describe('a generated settlement file on PostgreSQL', () => {
         const mids = await newMids()
         const mine = fieldsOf({ ...row, mid: mids[row.mid] as string }).join()
         const file = Buffer.concat([Buffer.from(`${COLUMNS.join()}\n${mine}\n`), garbage])
-        const outcome = await importSettlements(db, Readable.from([file]), { now: NOW }).catch(
-          (error: unknown) => error,
-        )
+        const outcome = await importFile(db, Readable.from([file]), { now: NOW }).catch((error: unknown) => error)
         const isRefused = outcome instanceof CsvFileError
         outcomes.add(isRefused ? 'refused' : 'stored')
         if (!isRefused) expect(outcome).toEqual({ inserted: 1, unchanged: 0, updated: 0 })

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CsvFileError } from '../../src/csv.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
-import { importSettlements } from '../../src/settlements/import.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { unique } from '../support/service.ts'
+import { importFile } from '../support/settlements.ts'
 
 const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date'
 const NOW = new Date('2026-02-01T00:00:00Z')
@@ -30,7 +30,7 @@ async function newMid(): Promise<string> {
   return mid
 }
 
-const load = (csv: string | Buffer, now = NOW) => importSettlements(db, Readable.from([Buffer.from(csv)]), { now })
+const load = (csv: string | Buffer, now = NOW) => importFile(db, Readable.from([Buffer.from(csv)]), { now })
 
 const file = (...lines: string[]) => [HEADER, ...lines, ''].join('\n')
 
@@ -100,7 +100,7 @@ describe('a good file', () => {
     const rows = Array.from({ length: 25_000 }, (_, index) => line(mid, `U${index}`))
     const progress: number[] = []
     const csv = Readable.from(rows.map((row, index) => (index === 0 ? `${HEADER}\n${row}\n` : `${row}\n`)))
-    const result = await importSettlements(db, csv, { now: NOW, onProgress: (linesRead) => progress.push(linesRead) })
+    const result = await importFile(db, csv, { now: NOW, onProgress: (linesRead) => progress.push(linesRead) })
     expect(result).toEqual({ inserted: 25_000, unchanged: 0, updated: 0 })
     expect(progress).toEqual([10_000, 20_000, 25_001])
   })
@@ -234,7 +234,7 @@ describe('a bad file', () => {
       yield file(...Array.from({ length: 15_000 }, (_, index) => line(mid, `U${index}`)))
       throw new Error('the disk is gone')
     }
-    await expect(importSettlements(db, Readable.from(breakingOff()), { now: NOW })).rejects.toThrow('the disk is gone')
+    await expect(importFile(db, Readable.from(breakingOff()), { now: NOW })).rejects.toThrow('the disk is gone')
     expect(await stored(mid)).toEqual([])
     expect(await load(file(line(mid, 'U1')))).toMatchObject({ inserted: 1 })
   })

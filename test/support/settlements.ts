@@ -1,4 +1,6 @@
-import type { Database } from '../../src/db/pool.ts'
+import type { Readable } from 'node:stream'
+import { type Database, inTransaction } from '../../src/db/pool.ts'
+import { type ImportResult, importSettlements } from '../../src/settlements/import.ts'
 import { type FormRequest, listRequest } from './requests.ts'
 import type { NewPartner } from './tenants.ts'
 
@@ -9,6 +11,15 @@ export const LONG_LIST_DAYS = ['01-02-2026', '31-12-2026'] as const
 
 /** More than the service reads in one piece, so that the list has to be streamed. */
 const LONG_LIST_ROWS = 3_000
+
+/** Imports a file in a transaction of its own, as the operator's command does. */
+export function importFile(
+  db: Database,
+  csv: Readable,
+  options: Parameters<typeof importSettlements>[2],
+): Promise<ImportResult> {
+  return inTransaction(db, (client) => importSettlements(client, csv, options))
+}
 
 /** Stores settlements of `mid`: a short list of them in January, `longListRows` after it. */
 export async function addSettlements(db: Database, mid: string, longListRows = LONG_LIST_ROWS): Promise<void> {
