@@ -48,3 +48,15 @@ export const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
 
 /** A merchant's or partner's identifier, as the operator assigned it. */
 export const identifier = z.string(errorText(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)
+
+const MOBILE_AS_WRITTEN_RULE =
+  'must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'
+/** What people write into and before a telephone number of India. */
+const MOBILE_AS_WRITTEN = /^(?:\+?91|0)?([0-9]{10})$/
+
+/** Telephone numbers as customers type them at a checkout; becomes the 10 digits. */
+export const mobileAsWritten = z
+  .string(errorText(MOBILE_AS_WRITTEN_RULE))
+  .transform((text) => text.replace(/[\p{Zs}\p{Pd}.()[\]]/gu, ''))
+  .refine((text) => MOBILE_AS_WRITTEN.test(text), MOBILE_AS_WRITTEN_RULE)
+  .transform((text) => text.slice(-10))

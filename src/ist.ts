@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { errorText } from './fields.ts'
 
 /**
  * Indian Standard Time, UTC+05:30 all year. Plain arithmetic: India has no daylight saving, and Intl costs 100 times as
@@ -34,6 +35,14 @@ export function startOfIstDay(text: string): Date | undefined {
 export function nextDay(day: Date): Date {
   return new Date(day.getTime() + DAY_MS)
 }
+
+const DAY_RULE = 'must be a day that exists, from 2000 to 2099, such as 2026-01-31'
+
+/** `YYYY-MM-DD`, which becomes the first moment of that day in IST. */
+export const istDayText = z
+  .string(errorText(DAY_RULE))
+  .refine((text) => /^20\d\d-/.test(text) && z.regexes.date.test(text), DAY_RULE)
+  .transform((day) => new Date(`${day}T00:00:00${OFFSET}`))
 
 export const MOMENT_RULE =
   'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'

@@ -8,7 +8,9 @@ import { createPool } from '../db/pool.ts'
 import { hasState, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/sqlstates.ts'
 import { auditCommands } from './audit.ts'
 import type { Command, Output } from './command.ts'
+import { exceptionCommands } from './exceptions.ts'
 import { CommandFault, UsageError } from './faults.ts'
+import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
 import { migrateCommands } from './migrate.ts'
@@ -23,7 +25,9 @@ const COMMANDS: readonly Command[] = [
   ...partnerCommands,
   ...keyCommands,
   ...settlementCommands,
+  ...findPaymentCommands,
   ...paymentCommands,
+  ...exceptionCommands,
   ...webhookCommands,
   ...auditCommands,
 ]

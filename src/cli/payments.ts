@@ -2,24 +2,23 @@ import * as z from 'zod'
 import { createAcquirers } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
 import { AcquirerFault } from '../acquirer/issuer.ts'
-import { errorText, text, utr } from '../fields.ts'
+import { createPaymentHistory } from '../books/payment-history.ts'
+import { errorText, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
-import { shopAmountText, toDecimalText, toJsonNumber } from '../money.ts'
+import { shopAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
-import { forgetCustomers } from '../payments/forget-customers.ts'
+import { type Forgotten, forgetCustomers } from '../payments/forget-customers.ts'
 import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
-import { isOrderId } from '../payments/intent.ts'
 import type { Contradiction } from '../payments/outcome.ts'
 import { type Recorded, recordReport } from '../payments/record-report.ts'
-import { createReports, type PaymentException, type PaymentHistory } from '../payments/reports.ts'
-import { command, steppingCommand } from './command.ts'
+import { createReports } from '../payments/reports.ts'
+import { steppingCommand } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
-import { progressLine, record, table } from './output.ts'
+import { orderId } from './find-payments.ts'
+import { progressLine } from './output.ts'
 
-const ORDER_ID_RULE = 'must be our orderId, 32 hex digits'
-const orderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
 /** INTENT_EXPIRY_MINUTES is at most one day, so an intent that is older than one day can no longer be paid. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
@@ -33,18 +32,6 @@ const REFUSED: Record<Contradiction, string> = {
 }
 
 export const paymentCommands = [
-  command({
-    name: 'payments show',
-    usage: '--order-id ID',
-    schema: z.object({ orderId }),
-    async run({ orderId }, { db }) {
-      const found = await createReports(db).findHistory(orderId)
-      if (!found) throw new CommandFault(REFUSED['unknown order'])
-      const history = { ...found, amount: toJsonNumber(found.amount) }
-      return { json: history, text: describe(history) }
-    },
-  }),
-
   steppingCommand({
     name: 'payments confirm',
     usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
@@ -62,12 +49,14 @@ export const paymentCommands = [
       const keeps = (kind: Contradiction) => kind !== 'unknown order' && (kind !== 'double payment' || double)
       const source = { reason: 'operator' as const, now: () => now, toldBy: person, note, keeps }
       const recorded = await recordReport(createReports(db), report, source)
+      const made = { mid: (await createPaymentHistory(db).find(orderId))?.mid }
       if ('exception' in recorded) {
         const { exception } = recorded
         if (exception === 'double payment' && double) {
           return {
             json: { orderId, status: 'SUCCESS', changed: false, exception },
             text: `${orderId} is paid twice: kept as a double payment, to be refunded`,
+            made,
           }
         }
         throw new CommandFault(`${REFUSED[exception]}${keeps(exception) ? '; kept, see ops payments exceptions' : ''}`)
@@ -77,6 +66,7 @@ export const paymentCommands = [
       return {
         json: { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) },
         text: late ? `${isPaid}; its shop had already been told that it is not: kept as a late payment` : isPaid,
+        made,
       }
     },
   }),
@@ -88,7 +78,7 @@ export const paymentCommands = [
     async run({ orderId }, { config, db, now }) {
       const { issuers } = createAcquirers({ direct: [], setu: config.setu }, ACQUIRER_OPTIONS)
       const reports = createReports(db)
-      const history = await reports.findHistory(orderId)
+      const history = await createPaymentHistory(db).find(orderId)
       if (!history) throw new CommandFault(REFUSED['unknown order'])
       const issuer = issuers.get(history.acquirer)
       if (!issuer) throw new CommandFault(`its acquirer, ${history.acquirer}, cannot be asked here: is it set up?`)
@@ -101,16 +91,6 @@ export const paymentCommands = [
         json: { orderId, enquiries, ...(recorded ?? { changed: false, late: false }) },
         text: `${describeRecorded(recorded)} (question ${enquiries} of 3)`,
       }
-    },
-  }),
-
-  command({
-    name: 'payments exceptions',
-    usage: '',
-    schema: z.object({}),
-    async run(_input, { db }) {
-      const exceptions = await createReports(db).listExceptions()
-      return { json: exceptions, text: exceptionTable(exceptions) }
     },
   }),
 
@@ -127,7 +107,7 @@ export const paymentCommands = [
           // The clock itself: a payment may become late while the file is imported.
           importDayFile(db, csv, { now: () => new Date(), onChecked: checked.show, onRecorded: recorded.show }),
         )
-        return { json: result, text: describeImport(result) }
+        return { json: result, text: describeImport(result), made: result }
       } finally {
         recorded.clear()
       }
@@ -136,19 +116,33 @@ export const paymentCommands = [
 
   steppingCommand({
     name: 'payments forget-customers',
-    usage: '--older-than-days N',
-    schema: z.object({
-      olderThanDays: z
-        .string(errorText(DAYS_RULE))
-        .regex(/^\d{1,5}$/, DAYS_RULE)
-        .transform(Number)
-        .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE),
-    }),
-    async run({ olderThanDays }, { db, now }) {
+    usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER)',
+    schema: z
+      .object({
+        olderThanDays: z
+          .string(errorText(DAYS_RULE))
+          .regex(/^\d{1,5}$/, DAYS_RULE)
+          .transform(Number)
+          .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE)
+          .optional(),
+        email: text(254).optional(),
+        mobile: mobileAsWritten.optional(),
+      })
+      .refine(
+        (input) => Object.values(input).filter((given) => given !== undefined).length === 1,
+        'give one of --older-than-days, --email and --mobile',
+      ),
+    // The audit would keep what is erased.
+    withheld: ['email', 'mobile'],
+    async run(input, { db, now }) {
       const progress = progressLine('forgotten')
       try {
-        const forgotten = await forgetCustomers(db, new Date(now.getTime() - olderThanDays * DAY_MS), progress.show)
-        return { json: { forgotten }, text: `the customers of ${forgotten} intents are forgotten` }
+        const forgotten = await forgetCustomers(db, toForgotten(input, now), progress.show)
+        return {
+          json: { forgotten },
+          text: `the customers of ${forgotten} intents are forgotten`,
+          made: { forgotten },
+        }
       } finally {
         progress.clear()
       }
@@ -178,38 +172,16 @@ function describeRecorded(recorded: Recorded | undefined): string {
   return recorded.changed ? 'recorded what the acquirer told' : 'the acquirer told nothing new'
 }
 
+type ForgetInput = { olderThanDays?: number | undefined; email?: string | undefined; mobile?: string | undefined }
+
+function toForgotten({ olderThanDays = 0, email, mobile }: ForgetInput, now: Date): Forgotten {
+  if (email !== undefined) return { email }
+  if (mobile !== undefined) return { mobile }
+  return { before: new Date(now.getTime() - olderThanDays * DAY_MS) }
+}
+
 function describeImport({ recorded, unchanged, exceptions }: DayFileResult): string {
   const kinds = Object.entries(exceptions).filter(([, lines]) => lines > 0)
   const found = kinds.map(([kind, lines]) => `${lines} ${kind}`).join(', ')
   return `${recorded} recorded, ${unchanged} unchanged, exceptions: ${found || 'none'}`
-}
-
-function describe({ changes, exceptions, ...intent }: PaymentHistory): string {
-  const changeColumns = ['status', 'utr', 'paidAt', 'reason', 'toldBy', 'changedAt', 'note'] as const
-  return [record(intent), '', table(changeColumns, changes, 'no changes'), '', exceptionTable(exceptions)].join('\n')
-}
-
-function exceptionTable(exceptions: PaymentException[]): string {
-  const columns = [
-    'receivedAt',
-    'kind',
-    'mid',
-    'orderId',
-    'status',
-    'utr',
-    'amount',
-    'paidAt',
-    'toldBy',
-    'note',
-  ] as const
-  const noted = exceptions.map((exception) => ({ ...exception, note: exception.note ?? bodyLine(exception.body) }))
-  return table([...columns], noted, 'no exceptions')
-}
-
-/** Characters of an unreadable body that a line of the table shows; `--json` shows all that is kept. */
-const BODY_SHOWN = 60
-
-/** A body from outside may contain control characters, which a terminal would obey. */
-function bodyLine(body: string | null): string | null {
-  return body === null ? null : [...body].slice(0, BODY_SHOWN).join('').replace(/\p{C}/gu, '\ufffd')
 }

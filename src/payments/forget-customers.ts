@@ -7,30 +7,34 @@ import { orderIdsBegin } from './intent.ts'
  */
 const STEP_INTENTS = 1_000
 
+/** Whose intents: those created before a moment, or those of any age with this e-mail address or mobile number. */
+export type Forgotten = { before: Date } | { email: string } | { mobile: string }
+
 /**
- * Empties name, e-mail address and mobile number of the intents created before `moment`, and returns how many it emptied.
- * No request can send empty text, so empty means forgotten. `onProgress` receives the number so far.
+ * Empties name, e-mail address and mobile number of intents, and returns how many it emptied. No request can send empty
+ * text, so empty means forgotten. E-mail addresses are compared without regard to case. `onProgress` receives the number so
+ * far.
  *
  * The fingerprint of an Idempotency-Key is emptied too: it is a hash over the customer's data, and an attacker who has the
  * row can try every mobile number against it. An empty fingerprint equals that of no request, so a repeat of the key is 422.
  * The order guard and the history stay, and the key stays taken.
  *
- * Reads one merchant after the other in the order of the primary key, and stops at `moment`, because orderIds begin with
+ * Reads one merchant after the other in the order of the primary key, and stops at a moment, because orderIds begin with
  * their time. There is no index of rows still to be emptied, since every createPaymentIntent would pay for it. Without one,
  * 1,000,000 intents take 28 s to empty, and 3 s to read again once they are empty.
  */
 export async function forgetCustomers(
   db: Queryable,
-  moment: Date,
+  whose: Forgotten,
   onProgress?: (forgotten: number) => void,
 ): Promise<number> {
-  const until = orderIdsBegin(moment)
+  const until = 'before' in whose ? orderIdsBegin(whose.before) : AFTER_ALL
   let forgotten = 0
   const merchants = await db.query<{ mid: string }>('select mid from merchants order by mid')
   for (const { mid } of merchants.rows) {
     let after: string | null = ''
     while (after !== null) {
-      const step: Step = await forgetStep(db, { mid, after, until })
+      const step: Step = await forgetStep(db, { mid, after, until }, whose)
       after = step.last
       forgotten += step.forgotten
       if (step.forgotten > 0) onProgress?.(forgotten)
@@ -43,9 +47,19 @@ export async function forgetCustomers(
 type Step = { last: string | null; forgotten: number }
 
 /** The fingerprint alone is enough, because version 1.0.0 kept it when it emptied the rest. */
-const REMEMBERED = `(customer_mobile <> '' or idempotency_fingerprint <> '')`
+const REMEMBERED = `(
+  (customer_mobile <> '' or idempotency_fingerprint <> '')
+  and ($4::text is null or lower(customer_email) = lower($4))
+  and ($5::text is null or customer_mobile = $5))`
 
-async function forgetStep(db: Queryable, range: { mid: string; after: string; until: string }): Promise<Step> {
+/** Every orderId, 32 hex digits, sorts before it. */
+const AFTER_ALL = 'g'
+
+async function forgetStep(
+  db: Queryable,
+  range: { mid: string; after: string; until: string },
+  whose: Forgotten,
+): Promise<Step> {
   const { rows } = await db.query<Step>(
     `with step as (
        select order_id, ${REMEMBERED} as remembered
@@ -69,7 +83,13 @@ async function forgetStep(db: Queryable, range: { mid: string; after: string; un
        returning 1
      )
      select (select max(order_id) from step) as last, (select count(*)::integer from forgotten) as forgotten`,
-    [range.mid, range.after, range.until],
+    [
+      range.mid,
+      range.after,
+      range.until,
+      'email' in whose ? whose.email : null,
+      'mobile' in whose ? whose.mobile : null,
+    ],
   )
   return rows[0] as Step
 }

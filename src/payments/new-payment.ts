@@ -1,12 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { badRequest } from '../errors.ts'
-import { CONTROLS, errorText, identifier, text, textRule } from '../fields.ts'
+import { CONTROLS, errorText, identifier, mobileAsWritten, text, textRule } from '../fields.ts'
 import { orderAmount, shopAmount } from '../money.ts'
 
 const MOBILE_RULE = 'must be 10 digits'
-const SHOP_MOBILE_RULE =
-  'must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
 
 /** The DNS allows 253 characters, and a name never has more characters in its own script than in the DNS. Then a colon and a port. */
@@ -87,18 +85,8 @@ export const NewPayment = z.object({
 
 export type NewPayment = z.output<typeof NewPayment>
 
-/** What people write into and before a telephone number of India. */
-const MOBILE_AS_WRITTEN = /^(?:\+?91|0)?([0-9]{10})$/
-
-/** Telephone numbers as customers type them at a checkout; becomes the 10 digits. */
-const shopMobile = z
-  .string(errorText(SHOP_MOBILE_RULE))
-  .transform((text) => text.replace(/[\p{Zs}\p{Pd}.()[\]]/gu, ''))
-  .refine((text) => MOBILE_AS_WRITTEN.test(text), SHOP_MOBILE_RULE)
-  .transform((text) => text.slice(-10))
-
 /** The same from merchants whose input is `shop`. */
-const ShopPayment = NewPayment.extend({ amount: shopAmount, customer_mobile: shopMobile })
+const ShopPayment = NewPayment.extend({ amount: shopAmount, customer_mobile: mobileAsWritten })
 
 const isOfShop = ({ caller }: FastifyRequest) => caller.kind === 'merchant' && caller.merchant.input === 'shop'
 

@@ -4,55 +4,13 @@ import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { deliveriesOf } from './events.ts'
-import type { Intent } from './intent.ts'
-import type { Contradiction, ExceptionKind, FinalStatus, Report, ReportedIntent, Status } from './outcome.ts'
+import type { Contradiction, ExceptionKind, Report, ReportedIntent } from './outcome.ts'
 
 /** Who told us. */
 export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
 
 /** Who told us, and when; of an operator also their name and note. */
 export type Source = { reason: ReportReason; now: Date; toldBy?: string; note?: string | undefined }
-
-export type PaymentHistory = Pick<
-  Intent,
-  'mid' | 'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'createdAt' | 'expiresAt'
-> & {
-  status: Status
-  utr: string | null
-  acquirer: string
-  /** The acquirer's identifier, its link's `tr`, and how often it was asked: of three; null where we make the links. */
-  acquirerId: string | null
-  acquirerReference: string | null
-  enquiries: number | null
-  /** Failed attempts, the success, and that the merchant has cancelled it. */
-  changes: {
-    status: FinalStatus | 'CANCELLED'
-    utr: string | null
-    paidAt: Date | null
-    reason: ReportReason | 'merchant'
-    toldBy: string | null
-    note: string | null
-    changedAt: Date
-  }[]
-  exceptions: PaymentException[]
-}
-
-/** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */
-export type PaymentException = {
-  mid: string
-  orderId: string
-  kind: ExceptionKind
-  /** What was reported; empty where an earlier version of the service did not keep it. */
-  status: FinalStatus | ''
-  utr: string
-  /** Decimal text. */
-  amount: string | null
-  paidAt: Date | null
-  body: string | null
-  toldBy: string | null
-  note: string | null
-  receivedAt: Date
-}
 
 /** Reports and what they were judged by. Those that are stored together are about different orders. */
 type Success = { intent: ReportedIntent; report: Report; late: boolean }
@@ -318,52 +276,8 @@ function reportsIn(
       )
       if (rows[0]?.kept === 1 || rows[0]?.room === false) onException('unreadable')
     },
-
-    /** All that is known of one intent, without its customer; undefined when there is none. */
-    async findHistory(orderId: string): Promise<PaymentHistory | undefined> {
-      const { rows } = await db.query<Omit<PaymentHistory, 'changes' | 'exceptions'>>(
-        `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
-                i.amount * 100 + i.paise as amount, i.note, i.status, i.utr,
-                i.created_at as "createdAt", i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer,
-                a.acquirer_id as "acquirerId", a.reference as "acquirerReference", a.enquiries
-           from payment_intents i
-           left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-          where i.order_id = $1`,
-        [orderId],
-      )
-      const [intent] = rows
-      if (intent === undefined) return undefined
-      const changes = await db.query<PaymentHistory['changes'][number]>(
-        `select status, utr, paid_at as "paidAt", reason, told_by as "toldBy", note, changed_at as "changedAt"
-           from payment_changes
-          where mid = $1 and order_id = $2
-         union all
-         select status, utr, paid_at, reason, null, null, reported_at
-           from payment_attempts
-          where mid = $1 and order_id = $2
-          order by "changedAt"`,
-        [intent.mid, orderId],
-      )
-      const exceptions = await db.query<PaymentException>(
-        `select ${EXCEPTION} from payment_exceptions where mid = $1 and order_id = $2 order by received_at`,
-        [intent.mid, orderId],
-      )
-      return { ...intent, changes: changes.rows, exceptions: exceptions.rows }
-    },
-
-    /** Every exception ever kept, oldest first. */
-    async listExceptions(): Promise<PaymentException[]> {
-      const { rows } = await db.query<PaymentException>(
-        `select ${EXCEPTION} from payment_exceptions order by received_at, mid, order_id`,
-      )
-      return rows
-    },
   }
 }
-
-const EXCEPTION = `
-  mid, order_id as "orderId", kind, status, utr, case when kind <> 'unreadable' then amount end as amount,
-  paid_at as "paidAt", body, told_by as "toldBy", note, received_at as "receivedAt"`
 
 /** Two that change the same intents meet on them in the same order. */
 function byOrder({ intent: a }: Success, { intent: b }: Success): number {

@@ -33,7 +33,7 @@ const FILES: Record<string, RegExp> = {
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,
   'html.ts': /^(?!.)/,
-  'ist.ts': /^npm:zod/,
+  'ist.ts': /^npm:zod$|^fields\.ts$/,
   'limits.ts': /^(?!.)/,
   'log.ts': /^npm:pino$/,
   'metrics.ts': /^npm:prom-client$/,

@@ -3,9 +3,10 @@ import { Readable } from 'node:stream'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { OPERATIONS } from '../../src/app.ts'
+import { createExceptions } from '../../src/books/exceptions.ts'
+import { createPaymentHistory } from '../../src/books/payment-history.ts'
 import { forgetCustomers } from '../../src/payments/forget-customers.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
-import { createReports } from '../../src/payments/reports.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
@@ -156,9 +157,9 @@ nobody,FAIL,,200,
     const { recorded } = await importDayFile(db, Readable.from([day]), { now: clock.now })
     expect(recorded).toBe(2)
   })
-  await as('payments show', () => createReports(db).findHistory(orderId))
-  await as('payments exceptions', () => createReports(db).listExceptions())
-  await as('payments forget-customers', () => forgetCustomers(db, new Date('2100-01-01T00:00:00Z')))
+  await as('payments show', () => createPaymentHistory(db).find(orderId))
+  await as('payments exceptions', () => createExceptions(db).list({ open: true }))
+  await as('payments forget-customers', () => forgetCustomers(db, { before: new Date('2100-01-01T00:00:00Z') }))
 }
 
 /** By a service that looks for what is due all the time. */
@@ -279,7 +280,7 @@ describe('every statement on a tenant’s table', () => {
         'payment_changes',
         'payment_exceptions',
       ]),
-      'payments exceptions': ['payment_exceptions'],
+      'payments exceptions': ['payment_exceptions', 'payment_resolutions'],
       'payments import': expect.arrayContaining([
         'acquirer_intents',
         'payment_intents',

@@ -165,7 +165,9 @@ describe('payments forget-customers', () => {
     async (args) => {
       const { code, stdout, stderr } = await ops(...args)
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toContain('usage:\n  ops payments forget-customers --older-than-days N')
+      expect(stderr).toContain(
+        'usage:\n  ops payments forget-customers (--older-than-days N | --email ADDRESS | --mobile NUMBER)',
+      )
     },
   )
 })

@@ -1,0 +1,74 @@
+import type { Queryable } from '../db/pool.ts'
+import type { ExceptionKind, FinalStatus } from '../payments/outcome.ts'
+
+/** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */
+export type PaymentException = {
+  /** 12 hex digits. */
+  id: string
+  mid: string
+  orderId: string
+  kind: ExceptionKind
+  /** What was reported; empty where an earlier version of the service did not keep it. */
+  status: FinalStatus | ''
+  utr: string
+  /** Decimal text. */
+  amount: string | null
+  paidAt: Date | null
+  body: string | null
+  toldBy: string | null
+  note: string | null
+  receivedAt: Date
+  /** How it ended; null while it is open. */
+  resolution: string | null
+  resolvedBy: string | null
+  resolvedAt: Date | null
+}
+
+/** What the operator has to look into, and how each ended. Nothing of it is ever changed or deleted. */
+export function createExceptions(db: Queryable) {
+  async function select(condition: string, values: unknown[]): Promise<PaymentException[]> {
+    const { rows } = await db.query<PaymentException>(
+      `select e.exception_id as id, e.mid, e.order_id as "orderId", e.kind, e.status, e.utr,
+              case when e.kind <> 'unreadable' then e.amount end as amount, e.paid_at as "paidAt", e.body,
+              e.told_by as "toldBy", e.note, e.received_at as "receivedAt",
+              r.reason as resolution, r.resolved_by as "resolvedBy", r.resolved_at as "resolvedAt"
+         from payment_exceptions e
+         left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+        where ${condition}
+        order by e.received_at, e.mid, e.order_id`,
+      values,
+    )
+    return rows
+  }
+
+  return {
+    /** Every exception, or those that are open, oldest first. */
+    list: (only: { open: boolean }) => select('not $1::boolean or r.mid is null', [only.open]),
+
+    ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
+
+    /** Those that tell of this UTR and of no order that is known. */
+    ofNoOrder: (utr: string) => select(`e.mid = '' and e.utr = $1`, [utr]),
+
+    /** The exception of this id; undefined when there is none. */
+    async find(id: string): Promise<PaymentException | undefined> {
+      const [found] = await select('e.exception_id = $1', [id])
+      return found
+    },
+
+    /** Ends an exception. False when somebody has ended it before. */
+    async resolve(
+      { mid, id }: Pick<PaymentException, 'mid' | 'id'>,
+      { reason, by, now }: { reason: string; by: string; now: Date },
+    ): Promise<boolean> {
+      const { rows } = await db.query(
+        `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+         values ($1, $2, $3, $4, $5)
+         on conflict do nothing
+         returning 1`,
+        [mid, id, reason, by, now],
+      )
+      return rows.length === 1
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import { toIndianText } from '../money.ts'
+import { givenUpUntil } from '../payments/outcome.ts'
+import type { PaymentException } from './exceptions.ts'
+import type { PaymentChange, PaymentHistory, SettledPayment, ToldMerchant } from './payment-history.ts'
+
+/** One thing that happened to a payment; `by` is who told us, or who did it. */
+export type Step = { at: Date; what: string; by: string | null }
+
+/** What happened to a payment, in the order of time, in words to read out on the telephone. */
+export function stepsOf(history: PaymentHistory, now: Date): Step[] {
+  const { amount, createdAt, expiresAt, status, changes, exceptions, webhooks, settlements } = history
+  const isOpen = status !== 'SUCCESS' && status !== 'CANCELLED'
+  const steps: Step[] = [
+    { at: createdAt, what: `order of ${toIndianText(amount)} made`, by: 'merchant' },
+    ...changes.map(ofChange),
+    ...exceptions.flatMap(ofException),
+    ...webhooks.map(ofWebhook),
+    ...settlements.map(ofSettlement),
+  ]
+  if (isOpen && expiresAt <= now) steps.push({ at: expiresAt, what: 'its time to pay ended', by: null })
+  const finalAt = new Date(expiresAt.getTime() + (now.getTime() - givenUpUntil(now).getTime()))
+  if (isOpen && finalAt <= now)
+    steps.push({ at: finalAt, what: 'final from here on for its merchant: not paid', by: null })
+  return steps.sort((a, b) => a.at.getTime() - b.at.getTime())
+}
+
+function ofChange({ status, utr, paidAt, reason, toldBy, note, changedAt }: PaymentChange): Step {
+  const facts = [utr && `UTR ${utr}`, paidAt && `at the bank ${paidAt.toISOString()}`, note].filter((fact) => fact)
+  const by = toldBy ?? reason
+  if (status === 'CANCELLED') return { at: changedAt, what: 'cancelled', by }
+  const what = status === 'SUCCESS' ? 'paid' : `an attempt failed: ${status}`
+  return { at: changedAt, what: [what, ...facts].join(', '), by }
+}
+
+function ofException(exception: PaymentException): Step[] {
+  const { id, kind, status, utr, amount, receivedAt, toldBy, note, resolution, resolvedBy, resolvedAt } = exception
+  const facts = [status, utr && `UTR ${utr}`, amount && `₹${amount}`, note].filter((fact) => fact)
+  const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: toldBy }
+  if (resolvedAt === null) return [{ ...kept, what: `${kept.what}; still open` }]
+  return [kept, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
+}
+
+function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemptedAt, outcome }: ToldMerchant): Step {
+  const to = url === null ? 'the return call' : `${type} to ${url}`
+  if (deliveredAt) return { at: deliveredAt, what: `merchant told: ${to}, answered ${outcome}`, by: 'webhook' }
+  const tried = attempts > 0 ? `${attempts} attempts, the last: ${outcome}` : 'not tried yet'
+  const next = dueAt ? `next at ${dueAt.toISOString()}` : 'given up'
+  return { at: attemptedAt ?? occurredAt, what: `merchant not told yet: ${to}, ${tried}, ${next}`, by: 'webhook' }
+}
+
+function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPayment): Step {
+  const kept = [fee && `fee ₹${fee}`, tax && `tax ₹${tax}`].filter((part) => part)
+  return { at: initiatedAt, what: [`settled: ${status}, UTR ${utr}, ₹${amount}`, ...kept].join(', '), by: 'bank' }
+}

@@ -1,0 +1,133 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { runOps } from '../support/ops.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+
+const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', 'find', ...args])
+
+async function find(...args: string[]) {
+  const { code, stdout, stderr } = await ops(...args, '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+async function newOrder(fields: Record<string, string> = {}) {
+  const { mid, key } = await newMerchant(service.db)
+  const { orderId } = (await post(service.app, CREATE, intentFields(mid, fields), key)).body.data
+  return { mid, key, orderId }
+}
+
+const idsOf = ({ payments }: { payments: { orderId: string }[] }) => payments.map(({ orderId }) => orderId)
+
+describe('payments find', () => {
+  it('by the UTR that paid, in any case, tells what happened, step by step', async () => {
+    const { mid, orderId } = await newOrder({ order_id: 'A-17' })
+    const [failed, utr, again] = [newUtr(), `AXIS${newUtr()}`, newUtr()]
+    await notify(service, notification(orderId, { status: 'FAIL', UTR: failed }))
+    for (const UTR of [utr, again]) {
+      service.clock.advance(1)
+      await notify(service, notification(orderId, { UTR }))
+    }
+    await service.db.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, payment_utr, fee)
+       values ($1, 'PAYOUT1', 198, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now(), $2, 2)`,
+      [mid, utr],
+    )
+    const { payments } = await find('--utr', utr.toLowerCase())
+    expect(payments).toEqual([
+      expect.objectContaining({ mid, orderId, merchantOrderId: 'A-17', amount: 200, status: 'SUCCESS', utr }),
+    ])
+    expect(payments[0].steps.map(({ what, by }: { what: string; by: string }) => [what, by])).toEqual([
+      ['order of ₹200 made', 'merchant'],
+      [`an attempt failed: FAIL, UTR ${failed}, at the bank 2026-03-31T18:25:00.000Z`, 'notification'],
+      [`paid, UTR ${utr}, at the bank 2026-03-31T18:25:00.000Z`, 'notification'],
+      [
+        expect.stringMatching(`^exception [0-9a-f]{12}: double payment, SUCCESS, UTR ${again}, ₹200.00; still open$`),
+        null,
+      ],
+      ['settled: SUCCESS, UTR PAYOUT1, ₹198.00, fee ₹2.00', 'bank'],
+    ])
+    const { stdout } = await ops('--utr', utr)
+    expect(stdout).toMatch(/merchantOrderId +A-17\n/)
+    expect(stdout).toMatch(new RegExp(`paid, UTR ${utr}`))
+    // The same payment by what else the customer or the bank may tell.
+    for (const one of [failed, again]) expect(idsOf(await find('--utr', one))).toEqual([orderId])
+    expect(idsOf(await find('--order-id', orderId))).toEqual([orderId])
+  })
+
+  it('by the shop’s own order identifier shows every merchant’s, and with --mid one', async () => {
+    const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
+    expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())
+    expect(idsOf(await find('--merchant-order-id', 'SAME-1', '--mid', one.mid))).toEqual([one.orderId])
+    const { stdout } = await ops('--merchant-order-id', 'SAME-1')
+    expect(stdout.split('\n')[0]).toMatch(/^createdAt +mid +orderId +merchantOrderId +amount +status +utr$/)
+  })
+
+  it('by amount and day finds those of that Indian day and amount only', async () => {
+    service.clock.set('2026-05-01T18:29:59.999Z')
+    const before = await newOrder({ amount: '777' })
+    service.clock.set('2026-05-01T18:30:00.000Z')
+    const first = await newOrder({ amount: '777' })
+    await newOrder({ amount: '778' })
+    service.clock.set('2026-05-02T18:29:59.999Z')
+    const last = await newOrder({ amount: '777' })
+    service.clock.set('2026-05-02T18:30:00.000Z')
+    await newOrder({ amount: '777' })
+    expect(idsOf(await find('--amount', '777', '--on', '2026-05-02'))).toEqual([last.orderId, first.orderId])
+    expect(idsOf(await find('--amount', '777.00', '--on', '2026-05-01'))).toEqual([before.orderId])
+  })
+
+  it('says that an open order has ended unpaid, when the shop was told so', async () => {
+    service.clock.set('2026-03-01T06:00:00Z')
+    const { orderId } = await newOrder()
+    const [{ steps }] = (await find('--order-id', orderId)).payments
+    expect(steps.map(({ at, what }: { at: string; what: string }) => [at, what])).toEqual([
+      ['2026-03-01T06:00:00.000Z', 'order of ₹200 made'],
+      ['2026-03-01T06:15:00.000Z', 'its time to pay ended'],
+      ['2026-03-01T06:25:00.000Z', 'final from here on for its merchant: not paid'],
+    ])
+  })
+
+  it('of a UTR without an order shows the exception and the settlement that tell of it', async () => {
+    const { mid } = await newOrder()
+    const utr = newUtr()
+    expect((await notify(service, notification('0'.repeat(32), { UTR: utr }))).status).toBe(404)
+    await service.db.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+       values ($1, $2, 200, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now())`,
+      [mid, utr],
+    )
+    const found = await find('--utr', utr)
+    expect(found).toEqual({
+      payments: [],
+      exceptions: [expect.objectContaining({ kind: 'unknown order', utr })],
+      settlements: [expect.objectContaining({ mid, utr, amount: '200.00' })],
+    })
+    expect((await ops('--utr', utr)).stdout).toMatch(/^no order of ours; but it is told of in\n/)
+    expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'no payment found\n', stderr: '' })
+  })
+
+  it.each([
+    [[], 'give one of --utr, --order-id, --merchant-order-id and --amount'],
+    [['--utr', 'A', '--order-id', '0'.repeat(32)], 'give one of --utr, --order-id, --merchant-order-id and --amount'],
+    [['--amount', '200'], 'give --amount and --on together'],
+    [
+      ['--amount', '200', '--on', '2026-02-30'],
+      '--on must be a day that exists, from 2000 to 2099, such as 2026-01-31',
+    ],
+  ])('is usage, exit 2, for %j', async (args, message) => {
+    const { code, stderr } = await ops(...args)
+    expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
+  })
+
+  it('shows nothing of the customer', async () => {
+    const { orderId } = await newOrder()
+    const { stdout } = await ops('--order-id', orderId, '--json')
+    expect(stdout).not.toMatch(/Asha|asha@|0123456789/)
+  })
+})
