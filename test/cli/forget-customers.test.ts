@@ -160,14 +160,52 @@ describe('payments forget-customers', () => {
     expect(rowCount).toBe(0)
   })
 
-  it.each([[[]], [['--older-than-days', '0']], [['--older-than-days', '1.5']], [['--older-than-days', '-1']]])(
-    'is usage, exit 2, for %j',
-    async (args) => {
-      const { code, stdout, stderr } = await ops(...args)
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toContain(
-        'usage:\n  ops payments forget-customers (--older-than-days N | --email ADDRESS | --mobile NUMBER)',
-      )
-    },
-  )
+  it('forgets one person in all of their intents, of any age and merchant, and nobody else', async () => {
+    const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
+    const of = async (owner: typeof merchant, ageMs: number, email: string, mobile: string) =>
+      (await create(owner, ageMs, { customer_email: email, customer_mobile: mobile })).body.data.orderId as string
+    const theirs = [
+      await of(merchant, 0, 'Ravi.K@example.in', '9812345670'),
+      await of(other, 400 * DAY_MS, 'ravi.k@EXAMPLE.in', '9812345671'),
+    ]
+    const neighbour = await of(merchant, 0, 'ravi.kk@example.in', '9812345672')
+    expect((await ops('--email', 'ravi.k@example.in')).stdout).toBe('the customers of 2 intents are forgotten\n')
+    expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(FORGOTTEN)))
+    expect(await rowOf(neighbour)).toMatchObject({ customer_email: 'ravi.kk@example.in' })
+    // Of nobody: what was forgotten is not found again.
+    expect((await ops('--email', 'ravi.k@example.in')).stdout).toBe('the customers of 0 intents are forgotten\n')
+
+    expect((await ops('--mobile', '+91 98123 45672')).stdout).toBe('the customers of 1 intents are forgotten\n')
+    expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
+  })
+
+  it('leaves nothing of the person in the audit', async () => {
+    expect((await ops('--email', 'canary@example.in')).code).toBe(0)
+    expect((await ops('--mobile', '9898989898')).code).toBe(0)
+    const { stdout } = await runOps(service.databaseUrl, ['audit', '--json'])
+    const { rows } = await service.db.query(
+      'select c::text, o::text from audit_commands c left join audit_outcomes o using (audit_id)',
+    )
+    const kept = JSON.stringify([JSON.parse(stdout), rows])
+    expect(kept).not.toMatch(/canary|9898989898/)
+    expect(JSON.parse(stdout).slice(-2)).toEqual([
+      expect.objectContaining({ arguments: { email: 'withheld' }, outcome: 'done', detail: { forgotten: 0 } }),
+      expect.objectContaining({ arguments: { mobile: 'withheld' }, outcome: 'done', detail: { forgotten: 0 } }),
+    ])
+  })
+
+  it.each([
+    [[]],
+    [['--older-than-days', '1', '--email', 'a@b.in']],
+    [['--mobile', '12']],
+    [['--older-than-days', '0']],
+    [['--older-than-days', '1.5']],
+    [['--older-than-days', '-1']],
+  ])('is usage, exit 2, for %j', async (args) => {
+    const { code, stdout, stderr } = await ops(...args)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain(
+      'usage:\n  ops payments forget-customers (--older-than-days N | --email ADDRESS | --mobile NUMBER)',
+    )
+  })
 })
