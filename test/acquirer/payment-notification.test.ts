@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
+import { createOrder } from '../support/orders.ts'
 import {
   ACQUIRER_SECRETS,
   CREATE,
@@ -24,9 +25,7 @@ beforeAll(async () => {
   ;({ mid, key } = await newMerchant(service.db))
 })
 
-async function newOrder(of = { mid, key }): Promise<string> {
-  return (await post(service.app, CREATE, intentFields(of.mid), of.key)).body.data.orderId
-}
+const newOrder = (of = { mid, key }) => createOrder(service, of)
 
 async function stored(orderId: string) {
   const intent = await service.db.query('select status, utr from payment_intents where order_id = $1', [orderId])

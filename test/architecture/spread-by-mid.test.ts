@@ -1,4 +1,3 @@
-import { createSecretKey } from 'node:crypto'
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -7,9 +6,6 @@ import { createExceptions } from '../../src/books/exceptions.ts'
 import { createPaymentHistory } from '../../src/books/payment-history.ts'
 import { forgetCustomers } from '../../src/payments/forget-customers.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
-import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
-import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
   CREATE,
@@ -23,6 +19,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
+import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 
 // What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
 
@@ -42,7 +39,6 @@ const SMALL_TABLES = [
 ]
 /** Of an import's own connection. */
 const TEMPORARY_TABLES = ['incoming', 'day_file']
-const SEALING_KEY = createSecretKey(Buffer.alloc(32, 7))
 /** More than a list that is read in one piece. */
 const LONG_LIST_ROWS = 1_500
 /** Statements that neither read nor write rows. */
@@ -170,9 +166,7 @@ async function driveWebhooks() {
     limits: { webhooks: { lookIntervalMs: 20, sweepIntervalMs: 20 } },
   })
   const { mid, key } = await newMerchant(db)
-  const secret = seal(SEALING_KEY, newSigningSecret(), ownerOf({ mid, endpointId: 'ep_1' }))
-  const endpoint = { mid, endpointId: 'ep_1', url: 'https://127.0.0.1/', secret }
-  await createEndpoints(db).add(endpoint, clock.now())
+  await newWebhook(db, { mid, url: 'https://127.0.0.1/' }, clock.now())
   expect((await post(app, CREATE, intentFields(mid), key)).status).toBe(200)
   await as('webhooks', async () => {
     clock.advance(25 * 60)

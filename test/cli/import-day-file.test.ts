@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
+import { createOrder } from '../support/orders.ts'
 import { openPool } from '../support/postgres-server.ts'
 import { ROOT, TYPESCRIPT } from '../support/processes.ts'
-import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { newMerchant, startService, type TestService } from '../support/service.ts'
 
 const HEADER = 'order_id,status,utr,amount,paid_at\n'
 const PAID_AT = '2026-03-31 23:55:00'
@@ -22,10 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-async function newOrder(): Promise<string> {
-  const { mid, key } = await newMerchant(service.db)
-  return (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
-}
+const newOrder = async () => createOrder(service, await newMerchant(service.db))
 
 const importFrom = (csv: string, ...args: string[]) =>
   runOps(service.databaseUrl, ['payments', 'import', '-', ...args], csv)

@@ -1,17 +1,8 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
-import {
-  CREATE,
-  intentFields,
-  type Key,
-  newMerchant,
-  post,
-  startService,
-  type TestService,
-  unique,
-} from '../support/service.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
+import { type Key, newMerchant, startService, type TestService, unique } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
@@ -53,8 +44,8 @@ const url = () => `${receiver.url}${path}`
 const add = (...more: string[]) => json('add', '--mid', mid, '--url', url(), ...more)
 
 async function paidOrder(): Promise<string> {
-  const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
-  expect((await notify(service, notification(orderId))).status).toBe(200)
+  const orderId = await createOrder(service, { mid, key })
+  await reportPayment(service, orderId)
   return orderId
 }
 

@@ -6,22 +6,12 @@ import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
-import { notification, notify } from '../support/acquirer.ts'
-import {
-  CREATE,
-  form,
-  intentFields,
-  type Key,
-  newMerchant,
-  post,
-  startService,
-  type TestService,
-  unique,
-} from '../support/service.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
+import { type Key, newMerchant, startService, type TestService, unique } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 
-const SEALING_KEY = createSecretKey(Buffer.alloc(32, 7))
 const SCHEDULE_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 const DAY_SECONDS = 86_400
 
@@ -42,27 +32,12 @@ beforeEach(async () => {
   path = `/${unique('hook')}`
 })
 
-async function addWebhook(of = mid, at = path): Promise<{ endpointId: string; secret: string }> {
-  const endpointId = unique('ep')
-  const secret = newSigningSecret()
-  const sealed = seal(SEALING_KEY, secret, ownerOf({ mid: of, endpointId }))
-  const added = await createEndpoints(service.db).add(
-    { mid: of, endpointId, url: `${receiver.url}${at}`, secret: sealed },
-    service.clock.now(),
-  )
-  expect(added).toBe(true)
-  return { endpointId, secret }
-}
+const addWebhook = (of = mid, at = path) =>
+  newWebhook(service.db, { mid: of, url: `${receiver.url}${at}` }, service.clock.now())
 
-async function newOrder(fields: Record<string, string> = {}, of = { mid, key }): Promise<string> {
-  const created = await post(service.app, CREATE, form({ ...intentFields(of.mid), ...fields }), of.key)
-  expect(created.status).toBe(200)
-  return created.body.data.orderId
-}
+const newOrder = (fields = {}, of = { mid, key }) => createOrder(service, of, fields)
 
-async function pay(orderId: string, changes = {}) {
-  expect((await notify(service, notification(orderId, changes))).status).toBe(200)
-}
+const pay = (orderId: string, changes = {}) => reportPayment(service, orderId, changes)
 
 async function deliveryOf(orderId: string) {
   const { rows } = await service.db.query(
@@ -234,13 +209,8 @@ describe('a webhook', () => {
   })
 
   it('waits, with a line in the log, while its secret cannot be unsealed, and loses no attempt by it', async () => {
-    const endpointId = unique('ep')
-    const name = { mid, endpointId }
-    const sealed = seal(createSecretKey(Buffer.alloc(32, 8)), newSigningSecret(), ownerOf(name))
-    await createEndpoints(service.db).add(
-      { ...name, url: `${receiver.url}${path}`, secret: sealed },
-      service.clock.now(),
-    )
+    const webhook = { mid, url: `${receiver.url}${path}`, sealingKey: createSecretKey(Buffer.alloc(32, 8)) }
+    const { endpointId } = await newWebhook(service.db, webhook, service.clock.now())
     const orderId = await newOrder()
     await pay(orderId)
     await until('it was received', () =>

@@ -2,17 +2,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { createExpiries } from '../../src/webhooks/expiries.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import {
-  CREATE,
-  form,
-  intentFields,
-  type Key,
-  newMerchant,
-  post,
-  startService,
-  type TestService,
-  unique,
-} from '../support/service.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
+import { form, type Key, newMerchant, post, startService, type TestService, unique } from '../support/service.ts'
+import { newWebhook } from '../support/webhooks.ts'
 
 const CANCEL = '/v1/payments/cancelPayment'
 const FINAL_AFTER_SECONDS = 25 * 60
@@ -28,17 +20,10 @@ beforeAll(async () => {
 })
 
 async function addWebhook(mid: string): Promise<string> {
-  const endpointId = unique('ep')
-  const endpoint = { mid, endpointId, url: 'https://shop.example/hook', secret: Buffer.from('sealed') }
-  expect(await createEndpoints(service.db).add(endpoint, service.clock.now())).toBe(true)
-  return endpointId
+  return (await newWebhook(service.db, { mid, url: 'https://shop.example/hook' }, service.clock.now())).endpointId
 }
 
-async function newOrder(of = { mid, key }, order_id = unique('O')): Promise<string> {
-  const created = await post(service.app, CREATE, form({ ...intentFields(of.mid), order_id }), of.key)
-  expect(created.status).toBe(200)
-  return created.body.data.orderId
-}
+const newOrder = (of = { mid, key }, order_id = unique('O')) => createOrder(service, of, { order_id })
 
 async function eventsOf(orderId: string) {
   const { rows } = await service.db.query(
@@ -48,8 +33,7 @@ async function eventsOf(orderId: string) {
   return rows.map(({ occurred_at, ...event }) => ({ ...event, occurred_at: occurred_at.toISOString() }))
 }
 
-const isTold = async (orderId: string, changes = {}) =>
-  expect((await notify(service, notification(orderId, changes))).status).toBe(200)
+const isTold = (orderId: string, changes = {}) => reportPayment(service, orderId, changes)
 
 /** What an instance does every second. */
 async function look() {

@@ -1,27 +1,15 @@
-import { createSecretKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { createExpiries } from '../../src/webhooks/expiries.ts'
-import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
-import { newSigningSecret } from '../../src/webhooks/signature.ts'
-import { notification, notify } from '../support/acquirer.ts'
-import {
-  CREATE,
-  form,
-  intentFields,
-  newMerchant,
-  post,
-  startService,
-  type TestService,
-  unique,
-} from '../support/service.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
+import { newMerchant, startService, type TestService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 
-const KEY = createSecretKey(Buffer.alloc(32, 7))
 const PLACES = 4
 /** Longer than the test waits for the neighbour. */
 const ANSWER_MS = 8_000
@@ -31,28 +19,19 @@ let service: TestService
 beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
-    webhooks: { sealingKey: KEY, allowedNetworks: ['127.0.0.1/32'] },
+    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: ['127.0.0.1/32'] },
     limits: { webhooks: { lookIntervalMs: 50, sweepIntervalMs: 50, answerMs: ANSWER_MS, endpointsAtOnce: PLACES } },
   })
 })
 afterAll(() => receiver.close())
 
 async function addWebhook(mid: string, path: string): Promise<string> {
-  const endpointId = unique('ep')
-  const secret = seal(KEY, newSigningSecret(), ownerOf({ mid, endpointId }))
-  await createEndpoints(service.db).add({ mid, endpointId, url: `${receiver.url}${path}`, secret }, service.clock.now())
-  return endpointId
+  return (await newWebhook(service.db, { mid, url: `${receiver.url}${path}` }, service.clock.now())).endpointId
 }
 
-async function newOrder({ mid, key }: NewMerchant, fields: Record<string, string> = {}): Promise<string> {
-  const created = await post(service.app, CREATE, form({ ...intentFields(mid), ...fields }), key)
-  expect(created.status).toBe(200)
-  return created.body.data.orderId
-}
+const newOrder = (merchant: NewMerchant, fields = {}) => createOrder(service, merchant, fields)
 
-async function pay(orderId: string) {
-  expect((await notify(service, notification(orderId))).status).toBe(200)
-}
+const pay = (orderId: string) => reportPayment(service, orderId)
 
 async function paidOrder(merchant: NewMerchant): Promise<string> {
   const orderId = await newOrder(merchant)

@@ -4,47 +4,33 @@ import { LIMITS } from '../../src/limits.ts'
 import { createCaller } from '../../src/webhooks/call.ts'
 import { startDeliveries } from '../../src/webhooks/deliver.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
-import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
-import { newSigningSecret } from '../../src/webhooks/signature.ts'
-import { notification, notify } from '../support/acquirer.ts'
-import {
-  CREATE,
-  form,
-  intentFields,
-  newMerchant,
-  post,
-  startService,
-  type TestService,
-  unique,
-} from '../support/service.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
+import { newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
+import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 import { answerOk, listen } from './listener.ts'
 
-const KEY = createSecretKey(Buffer.alloc(32, 7))
 const EARLIER_KEY = createSecretKey(Buffer.alloc(32, 8))
 const allowedNetworks = ['127.0.0.1/32']
 
 let service: TestService
 beforeAll(async () => {
   service = await startService({
-    webhooks: { sealingKey: KEY, allowedNetworks },
+    webhooks: { sealingKey: SEALING_KEY, allowedNetworks },
     limits: { webhooks: { lookIntervalMs: 20 } },
   })
 })
 
 it('an instance that cannot sign leaves the endpoint to one that can, and says so once in a while', async () => {
-  const { db, app, clock } = service
-  const { mid, key } = await newMerchant(db)
+  const { db, clock } = service
+  const merchant = await newMerchant(db)
   const receiver = await listen(answerOk)
-  const name = { mid, endpointId: unique('ep') }
-  const secret = seal(KEY, newSigningSecret(), ownerOf(name))
-  await createEndpoints(db).add({ ...name, url: `http://127.0.0.1:${receiver.port}/`, secret }, clock.now())
+  const url = `http://127.0.0.1:${receiver.port}/`
+  const webhook = await newWebhook(db, { mid: merchant.mid, url }, clock.now())
   // It is the first to take the endpoint.
   const deliveries = createDeliveries(db, 'with the earlier key')
-  await deliveries.lease(name, new Date(clock.now().getTime() + LIMITS.webhooks.leaseMs), clock.now())
-  const created = await post(app, CREATE, form(intentFields(mid)), key)
-  await notify(service, notification(created.body.data.orderId))
+  await deliveries.lease(webhook, new Date(clock.now().getTime() + LIMITS.webhooks.leaseMs), clock.now())
+  await reportPayment(service, await createOrder(service, merchant))
   const errors: unknown[] = []
   let looks = 0
   const limits = { ...LIMITS.webhooks, lookIntervalMs: 20 }

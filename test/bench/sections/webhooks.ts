@@ -1,14 +1,13 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/db/pool.ts'
-import { ownerOf, seal } from '../../../src/webhooks/sealing.ts'
-import { newSigningSecret } from '../../../src/webhooks/signature.ts'
 import { ACQUIRER_SECRETS, notificationRequest } from '../../support/acquirer.ts'
 import { createHttpClient } from '../../support/http-client.ts'
 import { cpuSeconds } from '../../support/processes.ts'
 import { createRequest, forEach } from '../../support/requests.ts'
 import { newMerchant } from '../../support/tenants.ts'
 import { until } from '../../support/wait.ts'
+import { newWebhook } from '../../support/webhooks.ts'
 import { progress, type WorkspaceDatabase } from '../../support/workspace.ts'
 import type { Bench, Section } from '../bench.ts'
 import { type Contender, ours, type Service, startContender } from '../contenders.ts'
@@ -75,12 +74,7 @@ export const webhooks: Section = async (bench) => {
 }
 
 async function addEndpoint(db: Database, mid: string, url: string): Promise<void> {
-  const endpointId = `ep_${mid}`
-  const secret = seal(createSecretKey(KEY), newSigningSecret(), ownerOf({ mid, endpointId }))
-  await db.query(
-    `insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at) values ($1, $2, 'webhook', $3, $4, now())`,
-    [mid, endpointId, url, secret],
-  )
+  await newWebhook(db, { mid, url, endpointId: `ep_${mid}`, sealingKey: createSecretKey(KEY) }, new Date())
 }
 
 /** Makes open orders of `mid`; returns their orderIds. */

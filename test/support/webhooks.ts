@@ -1,0 +1,24 @@
+import { createSecretKey } from 'node:crypto'
+import type { Database } from '../../src/db/pool.ts'
+import { createEndpoints } from '../../src/webhooks/endpoints.ts'
+import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
+import { newSigningSecret } from '../../src/webhooks/signature.ts'
+import { unique } from './tenants.ts'
+
+/** What the secrets of webhooks are sealed by, where a test does not say otherwise. */
+export const SEALING_KEY = createSecretKey(Buffer.alloc(32, 7))
+
+/** A webhook of the merchant, which signs with `secret`. */
+export async function newWebhook(
+  db: Database,
+  { mid, url, endpointId = unique('ep'), sealingKey = SEALING_KEY }: NewWebhook,
+  now: Date,
+): Promise<{ mid: string; endpointId: string; secret: string }> {
+  const secret = newSigningSecret()
+  const sealed = seal(sealingKey, secret, ownerOf({ mid, endpointId }))
+  const added = await createEndpoints(db).add({ mid, endpointId, url, secret: sealed }, now)
+  if (!added) throw new Error(`there is no merchant ${mid}`)
+  return { mid, endpointId, secret }
+}
+
+type NewWebhook = { mid: string; url: string; endpointId?: string; sealingKey?: typeof SEALING_KEY }
