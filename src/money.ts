@@ -9,7 +9,10 @@ import { errorText } from './fields.ts'
 const ORDER_RULE = 'must be a whole number from 1 to 100000'
 const SHOP_RULE = 'must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 
-/** In paise: 1 to 100000 rupees as text. Shop plugins send `200.00`, which is 200. Never z.coerce: it takes `1e3`, `0x10` and blanks. */
+/**
+ * In paise: 1 to 100000 rupees as text. Shop plugins send `200.00`, which is 200. Never z.coerce: it takes `1e3`,
+ * `0x10` and blanks.
+ */
 const orderAmountText = z
   .string(errorText(ORDER_RULE))
   .regex(/^0*([1-9][0-9]{0,4}|100000)(\.00?)?$/, ORDER_RULE)
@@ -81,7 +84,10 @@ export function toPlainText(paise: number): string {
   return paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise)
 }
 
-/** For JSON: rupees as a number. A division rounds to the number nearest to the amount, so it is written with the amount's digits. */
+/**
+ * For JSON: rupees as a number. A division rounds to the number nearest to the amount, so it is written with the
+ * amount's digits.
+ */
 export function toJsonNumber(paise: number): number {
   return paise / 100
 }

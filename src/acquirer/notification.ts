@@ -33,7 +33,10 @@ export const NOTIFICATION_REFUSALS = [
   notificationRefused('UTR of another order'),
 ]
 
-/** The route's hook that gives the log line of a refusal the orderId, which `field` holds: it runs before the fields are checked. */
+/**
+ * The route's hook that gives the log line of a refusal the orderId, which `field` holds: it runs before the fields are
+ * checked.
+ */
 export function logOrderOf(field: string): RouteShorthandOptions {
   return {
     preValidation: (request, _reply, done) => {

@@ -177,7 +177,8 @@ export function setuCalls(
     },
 
     async close({ id, merchantId }, deadline) {
-      // A QR that was paid, or has expired, may be refused: there is nothing to close then, and nothing for the operator to mend.
+      // A QR that was paid, or has expired, may be refused: there is nothing to close then, and nothing for the
+      // operator to mend.
       await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, deadline, [200, 400, 404])
     },
 

@@ -7,7 +7,10 @@ import type { Checkout, Intents } from '../payments/intents.ts'
 
 export const noPaymentHere = () => notFound('There is no payment at this address')
 
-/** The intent of an orderId. Rejects with 404 where there is none, 410 for a disabled merchant, 503 when too many are asked for. */
+/**
+ * The intent of an orderId. Rejects with 404 where there is none, 410 for a disabled merchant, 503 when too many are
+ * asked for.
+ */
 export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
 export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>, limits: Limits['pages']): FindCheckout {

@@ -140,8 +140,8 @@ ${isPayable(state) && sandbox ? sandboxForm(orderId, texts) : undefined}
 type Outcome = Exclude<PageState, 'open' | 'attemptFailed'>
 
 /**
- * What a state in which nothing can be paid looks like; `sign` is an SVG path in a square of 24, drawn as a line. Where `moneyMayBeMissing`,
- * it may have left the customer's account all the same.
+ * What a state in which nothing can be paid looks like; `sign` is an SVG path in a square of 24, drawn as a line. Where
+ * `moneyMayBeMissing`, it may have left the customer's account all the same.
  */
 const OUTCOMES: Record<Outcome, { sign: string; moneyMayBeMissing: boolean }> = {
   paid: { sign: 'M6 12.5l4 4 8-9', moneyMayBeMissing: false },

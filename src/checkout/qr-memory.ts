@@ -11,10 +11,10 @@ export type QrMemory = ReturnType<typeof createQrMemory>
 type Waiting = { draw: () => void; refuse: () => void; since: number }
 
 /**
- * Remembers the images that were asked for most recently, because browsers, proxies and attackers ask for the same one again. Drawing
- * one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop. Merchants take turns,
- * so that one with many orders at once delays neither the answers nor the customers of another. Whether an image may still
- * be shown is for the caller to ask.
+ * Remembers the images that were asked for most recently, because browsers, proxies and attackers ask for the same one
+ * again. Drawing one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop.
+ * Merchants take turns, so that one with many orders at once delays neither the answers nor the customers of another.
+ * Whether an image may still be shown is for the caller to ask.
  */
 export function createQrMemory({ qrImages, qrImagesBytes, qrsWaiting, qrWaitingMs }: Limits['pages']) {
   const images = new Map<string, Buffer>()

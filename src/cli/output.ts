@@ -7,7 +7,10 @@ export function table<K extends string>(columns: readonly K[], rows: readonly Re
   return alignColumns(lines)
 }
 
-/** Shows the progress of a long command in one line on stderr, which is removed at the end. Shows nothing unless stderr is a terminal. */
+/**
+ * Shows the progress of a long command in one line on stderr, which is removed at the end. Shows nothing unless stderr
+ * is a terminal.
+ */
 export function progressLine(unit: string): { show: ((count: number) => void) | undefined; clear: () => void } {
   if (!process.stderr.isTTY) return { show: undefined, clear: () => undefined }
   return {

@@ -8,9 +8,9 @@ grant select on schema_migrations, merchants, partner_merchants, access_keys, se
 grant select on payment_resolutions, settlement_imports to upi_service;
 -- Each instance's own row.
 grant select, insert, update, delete on service_instances to upi_service;
--- What becomes of an order, how often its merchant was told, and nothing else of it: neither its amount nor its payee. expires_at is for the sandbox, which
--- can end the time to pay; whoever may set the status gains nothing by it. The right to update a column is also what
--- `for no key update` asks for.
+-- What becomes of an order and how often its merchant was told; neither its amount nor its payee. expires_at is for the
+-- sandbox, which can end the time to pay: whoever may set the status gains nothing by it. The right to update a column
+-- is also what `for no key update` asks for.
 grant select, insert, update (status, utr, expires_at, event_sequence) on payment_intents to upi_service;
 -- The count of enquiries; the link and whose it is stay as the acquirer gave them.
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;

@@ -3,7 +3,10 @@ import type pg from 'pg'
 /** The oldest PostgreSQL that the tests run on, beside the newest. */
 const OLDEST_SERVED = 15
 
-/** What a server reports: `server_version_num`, such as 150018, and `server_version`, such as `15.18 (Debian 15.18-0+deb12u1)`. */
+/**
+ * What a server reports: `server_version_num`, such as 150018, and `server_version`, such as
+ * `15.18 (Debian 15.18-0+deb12u1)`.
+ */
 type ServerVersion = { number: number; text: string }
 
 /** Throws an Error in words for the operator when the server of `client` is older than the oldest supported one. */

@@ -36,7 +36,10 @@ export function isLeased(directory: string): boolean {
   return living.length > 0
 }
 
-/** Waits until nobody holds the lock on `directory`, this process included, and takes it. Returns the function that releases it. */
+/**
+ * Waits until nobody holds the lock on `directory`, this process included, and takes it. Returns the function that
+ * releases it.
+ */
 export async function lock(directory: string): Promise<() => void> {
   const deadline = Date.now() + LOCK_TIMEOUT_MS
   for (;;) {

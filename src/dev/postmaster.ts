@@ -33,7 +33,10 @@ const NO_PROCESS = 2_147_483_647
 export const clusterUrl = ({ password }: Pick<Cluster, 'password'>, port: number) =>
   `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
-/** The port of the server that already runs on `cluster` and answers; undefined when there is none. Waits for one that starts or stops. */
+/**
+ * The port of the server that already runs on `cluster` and answers; undefined when there is none. Waits for one that
+ * starts or stops.
+ */
 export async function findRunning(cluster: Cluster): Promise<number | undefined> {
   const deadline = Date.now() + READY_TIMEOUT_MS
   for (;;) {

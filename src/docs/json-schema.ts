@@ -28,7 +28,10 @@ const address = (name: string) => `#/components/schemas/${name}`
 
 export const refTo = (name: string) => ({ $ref: address(name) })
 
-/** The JSON Schemas of answers and their named parts, which refer to one another. Generated code uses these names for its types. */
+/**
+ * The JSON Schemas of answers and their named parts, which refer to one another. Generated code uses these names for
+ * its types.
+ */
 export function toAnswerSchemas(named: Record<string, z.ZodType>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>()
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })

@@ -17,7 +17,8 @@ export function registerAnswerDeadline(
   moreMs: (request: FastifyRequest) => number,
 ) {
   app.decorateRequest('answerTimer', undefined)
-  // Not in an earlier hook, because the client decides how long its body takes. Hooks with a callback: an async hook costs a promise.
+  // Not in an earlier hook, because the client decides how long its body takes. Hooks with a callback: an async hook
+  // costs a promise.
   app.addHook('preHandler', (request, reply, done) => {
     const patienceMs = (request.patience?.until ?? 0) - performance.now()
     request.answerTimer = setTimeout(refuseLate, Math.max(limitMs + moreMs(request), patienceMs), reply)

@@ -129,7 +129,8 @@ function limitConnections(server: Server, limit: number, crowdedShare: number) {
     sockets.add(socket)
     socket.once('close', () => {
       sockets.delete(socket)
-      // Node.js closes only the response whose turn it is. The handlers of those behind it must learn too that the client has left.
+      // Node.js closes only the response whose turn it is. The handlers of those behind it must learn too that the
+      // client has left.
       for (const response of connectionOf(socket).underWay) {
         if (!response.socket) response.destroy().emit('close')
       }

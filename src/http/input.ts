@@ -201,7 +201,10 @@ function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: bo
   return [...faults.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
 }
 
-/** Not String.trim: that would also swallow line breaks and tabs, which are refused. A loop, since a regular expression would be quadratic. */
+/**
+ * Not String.trim: that would also swallow line breaks and tabs, which are refused. A loop, since a regular expression
+ * would be quadratic.
+ */
 function trimBlanks(text: string): string {
   let start = 0
   let end = text.length

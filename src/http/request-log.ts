@@ -11,7 +11,10 @@ declare module 'fastify' {
   }
 }
 
-/** Addresses that servers of shops, partners and banks call. Other addresses are also opened by customers, whose IP is not logged. */
+/**
+ * Addresses that servers of shops, partners and banks call. Other addresses are also opened by customers, whose IP is
+ * not logged.
+ */
 const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
 /** Containers and balancers ask these all the time: every 10 s is 8,640 lines a day that say nothing. */

@@ -37,7 +37,10 @@ const MERCHANT = `
 /** The merchants. No merchant is ever deleted: its intents and settlements stay, so it is disabled. */
 export function createMerchants(db: Queryable) {
   return {
-    /** The stored merchant, of the acquirer `direct` and with strict input where nothing else is said; undefined when the mid is taken. */
+    /**
+     * Stores a merchant. Its acquirer is `direct` and its input `strict` where nothing else is said. Undefined when the
+     * mid is taken.
+     */
     async add(merchant: MerchantFields & { mid: string }, now: Date): Promise<Merchant | undefined> {
       const { mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input, expiryMinutes } = merchant
       const { rows } = await db.query<Merchant>(

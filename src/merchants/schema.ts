@@ -2,7 +2,10 @@ import { randomInt } from 'node:crypto'
 import * as z from 'zod'
 import { errorText, identifier, text } from '../fields.ts'
 
-/** The UPI parameter pn holds at most 99 characters. Characters that change the writing direction are refused: they could disguise a payee. */
+/**
+ * The UPI parameter pn holds at most 99 characters. Characters that change the writing direction are refused: they
+ * could disguise a payee.
+ */
 const name = z
   .string(errorText('must be text'))
   .trim()

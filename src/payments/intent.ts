@@ -44,7 +44,10 @@ export type IssuedLink = { acquirer: string; merchantId: string; id: string; ref
 /** `fingerprint` is the SHA-256 of the operation and its checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }
 
-/** Makes the intent of a checked request. `expiryMinutes` is for merchants without a setting of their own. Only its orderId is random. */
+/**
+ * Makes the intent of a checked request. `expiryMinutes` is for merchants without a setting of their own. Pure but for
+ * the orderId, which is random.
+ */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,

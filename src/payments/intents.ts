@@ -79,7 +79,8 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
     async insert(intent: Intent): Promise<InsertOutcome> {
       if (!(await isOrderIdOfAnother(intent)) && (await store(intent))) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
-      // `on conflict` does not say which constraint refused the row, and that statement may not see the row in its way: ask again.
+      // `on conflict` does not say which constraint refused the row, and that statement may not see the row in its way:
+      // ask again.
       return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
@@ -184,8 +185,8 @@ export type Intents = ReturnType<typeof createIntents>
 const ISSUED = 'a.acquirer, a.acquirer_merchant_id, a.acquirer_id, a.reference, a.link'
 
 const INTENT = `
-  i.order_id, i.merchant_order_id, i.amount * 100 + i.paise as amount, i.redirect_url, i.note, i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at,
-  i.expires_at, ${ISSUED}`
+  i.order_id, i.merchant_order_id, i.amount * 100 + i.paise as amount, i.redirect_url, i.note,
+  i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at, i.expires_at, ${ISSUED}`
 
 type IssuedRow = {
   acquirer: string

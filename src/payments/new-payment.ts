@@ -7,7 +7,10 @@ import { orderAmount, shopAmount } from '../money.ts'
 const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
 
-/** The DNS allows 253 characters, and a name never has more characters in its own script than in the DNS. Then a colon and a port. */
+/**
+ * The DNS allows 253 characters, and a name never has more characters in its own script than in the DNS. Then a colon
+ * and a port.
+ */
 const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
 
 /**

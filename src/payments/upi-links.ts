@@ -55,8 +55,8 @@ const WALLETS = [
 ] as const
 
 /**
- * The links of a page that is opened on `platform`, in the order in which it shows them. `query` is what follows the `?` of a UPI
- * link, ours or an acquirer's; every link carries it unchanged.
+ * The links of a page that is opened on `platform`, in the order in which it shows them. `query` is what follows the
+ * `?` of a UPI link, ours or an acquirer's; every link carries it unchanged.
  */
 export function walletLinks(query: string, platform: Platform): WalletLink[] {
   const { intent, gpay, phonepe, paytm } = linksOf(query)

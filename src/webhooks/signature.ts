@@ -2,7 +2,10 @@ import { createHmac, randomBytes } from 'node:crypto'
 
 const PREFIX = 'whsec_'
 
-/** A secret to sign with, in the spelling that the libraries of Standard Webhooks take: `whsec_` and 32 random bytes in base64. */
+/**
+ * A secret to sign with, in the spelling that the libraries of Standard Webhooks take: `whsec_` and 32 random bytes in
+ * base64.
+ */
 export function newSigningSecret(): string {
   return PREFIX + randomBytes(32).toString('base64')
 }
