@@ -1,11 +1,11 @@
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import { readDatabaseConfig } from '../config.ts'
 import { ownerOf, seal, unseal } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
-import { MID } from './demo.ts'
+import { MID, makeForDemo } from './demo.ts'
 
 /** Where the demo merchant is told, on this machine. */
 export type DemoWebhook = { port: number; secret: string }
@@ -41,11 +41,7 @@ export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise
   // Set by useWebhookSettings.
   const sealingKey = readDatabaseConfig(process.env).webhooks.sealingKey as KeyObject
   const port = (Number(process.env.PORT) || 3000) + 2
-  const client = new pg.Client({ connectionString: databaseUrl })
-  await client.connect()
-  try {
-    await client.query('begin')
-    await client.query("select pg_advisory_xact_lock(hashtext('demo'))")
+  return makeForDemo(databaseUrl, async (client) => {
     const secret = (await findSecret(client, sealingKey)) ?? newSigningSecret()
     await client.query(
       `insert into webhook_endpoints as e (mid, endpoint_id, kind, url, label, secret, created_at)
@@ -56,11 +52,8 @@ export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise
              disabled_reason = case when e.disabled_reason = 'operator' then e.disabled_reason end`,
       [MID, ENDPOINT, `http://127.0.0.1:${port}/webhooks`, seal(sealingKey, secret, OWNER), now],
     )
-    await client.query('commit')
     return { port, secret }
-  } finally {
-    await client.end()
-  }
+  })
 }
 
 const OWNER = ownerOf({ mid: MID, endpointId: ENDPOINT })

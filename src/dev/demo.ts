@@ -49,12 +49,7 @@ export async function ensureDemo(options: {
 }): Promise<Demo> {
   const { databaseUrl, directory, now, acquirer = 'direct' } = options
   const file = join(directory, 'demo.json')
-  const client = new pg.Client({ connectionString: databaseUrl })
-  await client.connect()
-  try {
-    await client.query('begin')
-    // Two services started at the same moment: the second waits, and finds what the first has made.
-    await client.query("select pg_advisory_xact_lock(hashtext('demo'))")
+  return makeForDemo(databaseUrl, async (client) => {
     await makeTenants(client, now)
     await setAcquirer(client, acquirer)
     await makeSettlements(client)
@@ -62,8 +57,23 @@ export async function ensureDemo(options: {
     const kept = readKept(file)
     const demo = kept && (await hasKeys(client, kept)) ? kept : await makeKeys(client, now)
     if (demo !== kept) writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
-    await client.query('commit')
     return demo
+  })
+}
+
+/**
+ * Runs `work` in a transaction. Of two services started at the same moment, the second waits, and finds what the first
+ * has made.
+ */
+export async function makeForDemo<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  try {
+    await client.query('begin')
+    await client.query("select pg_advisory_xact_lock(hashtext('demo'))")
+    const made = await work(client)
+    await client.query('commit')
+    return made
   } finally {
     await client.end()
   }
