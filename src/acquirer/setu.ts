@@ -17,6 +17,7 @@ import {
   type NotificationDependencies,
   recordNotification,
 } from './notification.ts'
+import { createToken } from './setu-token.ts'
 
 /*
  * Setu UMAP. Source: its published OpenAPI document (dynamic QR, payments) and its guides (log-in, notifications). Built
@@ -32,10 +33,6 @@ export type SetuSettings = {
   clientSecret: string
   notificationSecrets: readonly string[]
 }
-
-/** A token is valid for 300 s; Setu advises a new one in the 4th minute. The rest is for the way of the last call. */
-const TOKEN_FRESH_MS = 240_000
-const TOKEN_VALID_MS = 290_000
 
 /** Setu takes no other UPI address as that of a payee. */
 const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
@@ -212,42 +209,6 @@ export function setuCalls(
         ...(!succeeds && { payerRespCode: NO_FUNDS }),
       }
       await call({ method: 'POST', path: 'pay', body }, merchantId, deadline, [200])
-    },
-  }
-}
-
-/**
- * The log-in token, which all calls share: one log-in serves everybody who waits for it. A token of the 4th minute is still
- * used while a new one is fetched.
- */
-function createToken(logIn: () => Promise<string>) {
-  let current: { value: string; since: number } | undefined
-  let renewing: Promise<string> | undefined
-
-  function renewOnce(): Promise<string> {
-    const since = performance.now()
-    renewing ??= logIn()
-      .then((value) => {
-        current = { value, since }
-        return value
-      })
-      .finally(() => {
-        renewing = undefined
-      })
-    return renewing
-  }
-
-  return {
-    /** `renew` is for a token that was refused: the next `get` fetches another one. */
-    async get(): Promise<{ value: string; renew: () => void }> {
-      const age = current ? performance.now() - current.since : Number.POSITIVE_INFINITY
-      // While the old one is good, a failed log-in harms nobody: the next call tries again.
-      if (current && age < TOKEN_VALID_MS && age >= TOKEN_FRESH_MS) renewOnce().catch(() => undefined)
-      const value = current && age < TOKEN_VALID_MS ? current.value : await renewOnce()
-      const renew = () => {
-        if (current?.value === value) current = undefined
-      }
-      return { value, renew }
     },
   }
 }

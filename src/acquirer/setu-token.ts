@@ -1,0 +1,39 @@
+/** A token is valid for 300 s; Setu advises a new one in the 4th minute. The rest is for the way of the last call. */
+const TOKEN_FRESH_MS = 240_000
+const TOKEN_VALID_MS = 290_000
+
+/**
+ * The log-in token, which all calls share: one log-in serves everybody who waits for it. A token of the 4th minute is still
+ * used while a new one is fetched.
+ */
+export function createToken(logIn: () => Promise<string>) {
+  let current: { value: string; since: number } | undefined
+  let renewing: Promise<string> | undefined
+
+  function renewOnce(): Promise<string> {
+    const since = performance.now()
+    renewing ??= logIn()
+      .then((value) => {
+        current = { value, since }
+        return value
+      })
+      .finally(() => {
+        renewing = undefined
+      })
+    return renewing
+  }
+
+  return {
+    /** `renew` is for a token that was refused: the next `get` fetches another one. */
+    async get(): Promise<{ value: string; renew: () => void }> {
+      const age = current ? performance.now() - current.since : Number.POSITIVE_INFINITY
+      // While the old one is good, a failed log-in harms nobody: the next call tries again.
+      if (current && age < TOKEN_VALID_MS && age >= TOKEN_FRESH_MS) renewOnce().catch(() => undefined)
+      const value = current && age < TOKEN_VALID_MS ? current.value : await renewOnce()
+      const renew = () => {
+        if (current?.value === value) current = undefined
+      }
+      return { value, renew }
+    },
+  }
+}
