@@ -6,14 +6,13 @@ import { operation } from '../http/operation.ts'
 import { bankAmount } from '../money.ts'
 import type { Acquirer } from './acquirers.ts'
 import {
+  isoTime,
   logOrderOf,
   NOTIFICATION_RECORDED,
   NOTIFICATION_REFUSALS,
   type NotificationDependencies,
   recordNotification,
 } from './notification.ts'
-
-const PAID_AT_RULE = 'must be a time in ISO 8601 with its zone'
 
 /** The acquirer's notification. UTR and paidAt are needed with SUCCESS only. */
 export const PaymentNotification = z
@@ -27,9 +26,7 @@ export const PaymentNotification = z
       })
       .optional(),
     amount: bankAmount.meta({ description: 'Rupees with at most two decimals.' }),
-    paidAt: z.iso
-      .datetime({ offset: true, ...errorText(PAID_AT_RULE) })
-      .transform((moment) => new Date(moment))
+    paidAt: isoTime
       .meta({
         description: 'When the money moved, or the attempt failed, in ISO 8601 with its zone; needed with SUCCESS.',
       })

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import * as z from 'zod'
 import { Failure, notificationRefused, orderNotFound } from '../errors.ts'
+import { errorText } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { type Operation, success } from '../http/operation.ts'
 import { isOrderId } from '../payments/intent.ts'
@@ -19,6 +20,11 @@ export type Notifications = {
   /** What may be kept of a signed body that could not be read: nothing of the customer. */
   keep: (body: Buffer) => Buffer
 }
+
+/** When the money moved, or an attempt failed, as acquirers write it. */
+export const isoTime = z.iso
+  .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
+  .transform((time) => new Date(time))
 
 export const NOTIFICATION_RECORDED = success('Notification recorded', {
   description: 'Recorded.',

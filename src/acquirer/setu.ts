@@ -11,6 +11,7 @@ import type { Acquirer } from './acquirers.ts'
 import { callJson, shortText } from './call-json.ts'
 import { type AcquirerCalls, AcquirerFault } from './issuer.ts'
 import {
+  isoTime,
   logOrderOf,
   NOTIFICATION_RECORDED,
   NOTIFICATION_REFUSALS,
@@ -64,9 +65,7 @@ const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAI
 /** RFC 3339, and what the examples in Setu's guides have instead: a zone without its colon, as +0530. */
 const moment = z.preprocess(
   (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
-  z.iso
-    .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
-    .transform((time) => new Date(time)),
+  isoTime,
 )
 
 /** A payment that failed early may have neither reference nor time: null and empty text say so too. */
