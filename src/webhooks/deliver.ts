@@ -1,50 +1,28 @@
-import type { KeyObject } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { fewAtOnce } from '../db/few-at-once.ts'
 import type { Limits } from '../limits.ts'
 import { startRepeating } from '../repeat.ts'
-import type { Answer, createCaller, Failure } from './call.ts'
-import type {
-  Attempt,
-  Deliveries,
-  Delivery,
-  DueEndpoint,
-  EndpointName,
-  LeasedEndpoint,
-  SwitchedOff,
-} from './deliveries.ts'
-import { isTaken, toCall, toMessage } from './message.ts'
-import { nextAttempt } from './schedule.ts'
-import { ownerOf, unsealAll } from './sealing.ts'
+import { type AttemptDependencies, createAttempts } from './attempt.ts'
+import type { Attempt, Deliveries, Delivery, DueEndpoint, EndpointName, SwitchedOff } from './deliveries.ts'
 
-/** What is counted: why an attempt has ended. */
-export type DeliveryOutcome = 'delivered' | 'failed' | 'refused address'
-
-type Dependencies = {
+type Dependencies = AttemptDependencies & {
   deliveries: Deliveries
-  call: ReturnType<typeof createCaller>
-  /** What the secrets of webhooks are sealed by; without it none can be signed. */
-  sealingKey: KeyObject | undefined
-  log: Pick<Logger, 'warn' | 'error'>
+  log: Pick<Logger, 'warn'>
   metrics: {
-    delivery: (kind: LeasedEndpoint['kind'], outcome: DeliveryOutcome) => void
     oldestDue: (seconds: number) => void
     endpointSwitchedOff: (reason: SwitchedOff) => void
   }
-  now: () => Date
   limits: Limits['webhooks']
 }
-
-/** An endpoint, and what it takes to call it. */
-type Callee = { endpoint: LeasedEndpoint; secrets: string[] }
 
 /**
  * Delivers what is due, until `stop`. An endpoint has a place while it is delivered to. When all places are taken, it gives its
  * own back after some deliveries, and endpoints that fail get no more than half of them: each of their calls may take 15 s.
  */
-export function startDeliveries({ deliveries, call, sealingKey, log, metrics, now, limits }: Dependencies) {
+export function startDeliveries(dependencies: Dependencies) {
+  const { deliveries, log, metrics, now, limits } = dependencies
   const inTurn = fewAtOnce(limits.connections)
   /** Endpoints that have a place, by name. */
   const serving = new Map<string, { failing: boolean; served: Promise<void> }>()
@@ -57,6 +35,7 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
   const giveUp = new AbortController()
   // Each call listens to it.
   setMaxListeners(0, giveUp.signal)
+  const { calleeOf, attemptOf } = createAttempts(dependencies, giveUp.signal)
   /** Since when the oldest delivery is due, or what is due is unknown. */
   let behindSince: Date | undefined
   const { isStopped, stop: stopLooking } = startRepeating(look, limits.lookIntervalMs)
@@ -172,53 +151,6 @@ export function startDeliveries({ deliveries, call, sealingKey, log, metrics, no
     await inTurn(() => deliveries.release(name))
   }
 
-  /** Undefined, and logged, when its webhooks cannot be signed. */
-  function calleeOf(endpoint: LeasedEndpoint): Callee | undefined {
-    if (endpoint.kind === 'return call') return { endpoint, secrets: [] }
-    const { mid, endpointId, secrets } = endpoint
-    try {
-      if (!sealingKey) throw new Error('WEBHOOK_SEALING_KEY is not set')
-      return { endpoint, secrets: unsealAll(sealingKey, secrets, ownerOf(endpoint)) }
-    } catch (error) {
-      log.error(
-        { mid, endpoint: endpointId, error: (error as Error).message },
-        'a webhook waits, because its secret cannot be unsealed: set WEBHOOK_SEALING_KEY to the key that it was added with',
-      )
-      return undefined
-    }
-  }
-
-  async function attemptOf({ endpoint, secrets }: Callee, delivery: Delivery): Promise<Attempt> {
-    const { kind } = endpoint
-    const result = kind === 'webhook' ? await post(endpoint.url, secrets, delivery) : await get(delivery)
-    const at = now()
-    const failed = 'failure' in result
-    const delivered = !failed && (kind === 'webhook' ? isTaken(result.status) : isThanked(result.status))
-    const refused = failed && result.failure === 'not allowed'
-    metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
-    const pauseSeconds =
-      !failed && (result.status === 429 || result.status === 503) ? result.retryAfterSeconds : undefined
-    // A shop does not move out of a private network within three days.
-    const isLast = delivered || (refused && kind === 'return call')
-    return {
-      delivery,
-      delivered,
-      outcome: failed ? result.failure : String(result.status),
-      // The page that thanks a customer may name them.
-      answer: delivered && kind === 'return call' ? '' : result.text,
-      at,
-      next: isLast ? undefined : nextAttempt(delivery.attempts + 1, at, pauseSeconds, Math.random()),
-    }
-  }
-
-  function post(url: string, secrets: string[], delivery: Delivery): Promise<Answer | Failure> {
-    return call({ ...toCall(toMessage(delivery), { url, secrets, sentAt: now() }), signal: giveUp.signal })
-  }
-
-  function get({ redirectUrl }: Delivery): Promise<Answer | Failure> {
-    return call({ method: 'GET', url: redirectUrl, plainHttp: true, signal: giveUp.signal })
-  }
-
   /**
    * Returns a function that stores an attempt, together with those that end soon after it. It resolves to whether the endpoint
    * gets nothing more from this instance.
@@ -286,6 +218,3 @@ const earlier = (a: Date | undefined, b: Date) => (a === undefined || b < a ? b 
 const endpointKey = ({ mid, endpointId }: EndpointName) => `${mid} ${endpointId}`
 
 const deliveryKey = ({ orderId, sequence }: Delivery) => `${orderId} ${sequence}`
-
-/** Whether a shop has answered a return call as it answers its customer's browser, which it may redirect. */
-const isThanked = (status: number) => status >= 200 && status < 400
