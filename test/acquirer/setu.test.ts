@@ -8,7 +8,7 @@ import { html } from '../../src/html.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { newSetuMerchant, SETU_SECRETS, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
-import { forEach, STATUS } from '../support/requests.ts'
+import { CANCEL, forEach, STATUS } from '../support/requests.ts'
 import {
   type Answer,
   CREATE,
@@ -21,8 +21,6 @@ import {
 } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
-
-const CANCEL = '/v1/payments/cancelPayment'
 
 /** Long, so that a busy machine does not turn a right answer into a 503. */
 const PATIENT = { callMs: 30_000, requestMs: 30_000 }

@@ -6,6 +6,7 @@ import { createMerchants } from '../../src/merchants/merchants.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents } from '../../src/payments/intents.ts'
 import { cpuSeconds } from '../support/processes.ts'
+import { newPayment } from '../support/requests.ts'
 import { BUILT_SERVER, startServerProcess } from '../support/server-process.ts'
 import { until } from '../support/wait.ts'
 import { build, createDatabase, openWorkspace, progress } from '../support/workspace.ts'
@@ -58,18 +59,8 @@ async function createOrders(): Promise<string[]> {
   }
   const merchant = await createMerchants(db).add(fields, now)
   if (merchant === undefined) throw new Error('the merchant exists in a new database')
-  const request = {
-    mid: merchant.mid,
-    amount: 20_000,
-    order_id: undefined,
-    redirect_url: 'https://shop.example.in/thanks',
-    note: 'Order 1001',
-    customer_name: 'Asha Rao',
-    customer_email: 'asha@example.in',
-    customer_mobile: '0123456789',
-  }
   const intents = createIntents(db, () => undefined)
-  const made = Array.from({ length: PAGES }, () => buildIntent(request, merchant, now, 15))
+  const made = Array.from({ length: PAGES }, () => buildIntent(newPayment(merchant.mid), merchant, now, 15))
   for (const intent of made) await intents.insert(intent)
   return made.map(({ orderId }) => orderId)
 }

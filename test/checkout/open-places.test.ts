@@ -5,7 +5,8 @@ import { LIMITS } from '../../src/limits.ts'
 import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents } from '../../src/payments/intents.ts'
-import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
+import { newPayment } from '../support/requests.ts'
+import { newMerchant, startService, type TestService } from '../support/service.ts'
 
 const {
   open: PLACES,
@@ -64,10 +65,9 @@ let service: TestService
 async function newOrders(count: number): Promise<string[]> {
   const { mid } = await newMerchant(service.db)
   const merchant = (await createMerchants(service.db).list()).find((listed) => listed.mid === mid)
-  const fields = { ...intentFields(mid), amount: 20_000 } as never
   const intents = createIntents(service.db, () => undefined)
   const made = Array.from({ length: count }, () =>
-    buildIntent(fields, merchant as Merchant, service.clock.now(), EXPIRY_MINUTES),
+    buildIntent(newPayment(mid), merchant as Merchant, service.clock.now(), EXPIRY_MINUTES),
   )
   for (const intent of made) await intents.insert(intent)
   return made.map(({ orderId }) => orderId)

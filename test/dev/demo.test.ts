@@ -9,9 +9,8 @@ import { ensureDemoWebhook } from '../../src/dev/demo-webhook.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { has, run } from '../guides/interpreters.ts'
 import { POSTS } from '../support/openapi.ts'
-import { post, startService, type TestService } from '../support/service.ts'
+import { post, STATUS, startService, type TestService } from '../support/service.ts'
 
-const CHECK = '/v1/payments/checkPaymentStatus'
 const FORM = 'application/x-www-form-urlencoded'
 
 let service: TestService
@@ -51,8 +50,8 @@ it('switches its webhook on again, with the same secret, until the sealing key i
 })
 
 it('lets the example of checkPaymentStatus work in the demo, to the letter', async () => {
-  const { requestBody, responses } = POSTS[CHECK] ?? {}
-  const asked = await post(service.app, CHECK, requestBody?.content[FORM]?.example, demo.merchantKey)
+  const { requestBody, responses } = POSTS[STATUS] ?? {}
+  const asked = await post(service.app, STATUS, requestBody?.content[FORM]?.example, demo.merchantKey)
   expect(asked.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
 })
 

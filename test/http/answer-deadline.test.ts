@@ -14,6 +14,7 @@ import {
   newPartner,
   post,
   refusal,
+  STATUS,
   startService,
   type TestService,
   unique,
@@ -25,7 +26,6 @@ const LIMITS_HERE = { lookUps: { ms: 100 }, answer: { ms: 200 }, patience: { ms:
 const ANSWERED_WITHIN_MS = 2_000
 const PATIENCE_MS = LIMITS_HERE.patience.ms
 const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
-const STATUS = '/v1/payments/checkPaymentStatus'
 
 let service: TestService
 let mid: string

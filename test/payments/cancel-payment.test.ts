@@ -1,19 +1,19 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
+  CANCEL,
   CREATE,
   intentFields,
   type Key,
   newMerchant,
   post,
   refusal,
+  STATUS,
   startService,
   type TestService,
   unique,
 } from '../support/service.ts'
 
-const CANCEL = '/v1/payments/cancelPayment'
-const STATUS = '/v1/payments/checkPaymentStatus'
 const EXPIRY_MINUTES = 15
 const GRACE_MINUTES = 10
 

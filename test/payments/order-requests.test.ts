@@ -5,15 +5,14 @@ import {
   intentFields,
   type Key,
   newMerchant,
+  ORDER,
   PUBLIC_URL,
   post,
   refusal,
+  STATUS,
   startService,
   type TestService,
 } from '../support/service.ts'
-
-const ORDER = '/v1/payments/createOrderRequest'
-const STATUS = '/v1/payments/checkPaymentStatus'
 
 let service: TestService
 let mid: string

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import { decodePng } from '../support/decode-png.ts'
-import { STATUS } from '../support/requests.ts'
+import { ORDER, STATUS } from '../support/requests.ts'
 import { type Answer, CREATE, newMerchant, post, startService, type TestService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
@@ -10,7 +10,6 @@ import type { NewMerchant } from '../support/tenants.ts'
  * clients read of the answers.
  */
 
-const ORDER = '/v1/payments/createOrderRequest'
 const JSON_TYPE = { 'content-type': 'application/json' }
 const PAID_AMOUNT = 588.82
 

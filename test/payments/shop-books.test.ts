@@ -6,11 +6,11 @@ import {
   type Key,
   newMerchant,
   post,
+  STATUS,
   startService,
   type TestService,
 } from '../support/service.ts'
 
-const STATUS = '/v1/payments/checkPaymentStatus'
 const EXPIRY_MINUTES = 15
 const GRACE_MINUTES = 10
 

@@ -5,7 +5,7 @@ import { notification, notify } from '../support/acquirer.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
 import { runOps } from '../support/ops.ts'
-import { STATUS } from '../support/requests.ts'
+import { ORDER, STATUS } from '../support/requests.ts'
 import {
   CREATE,
   intentFields,
@@ -19,7 +19,6 @@ import {
 } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
-const ORDER = '/v1/payments/createOrderRequest'
 const AMOUNT = 'amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 const MOBILE =
   'customer_mobile must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'

@@ -8,10 +8,9 @@ import { migrate } from '../../src/db/migrate.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
-import { basic, CREATE, form, intentFields, type Key, newKey, newMerchant, unique } from '../support/service.ts'
+import { basic, CREATE, form, intentFields, type Key, newKey, newMerchant, STATUS, unique } from '../support/service.ts'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 
-const STATUS = '/v1/payments/checkPaymentStatus'
 /** What a status call waits for its database, and what the most patient public plugin waits for the answer. */
 const PATIENCE_MS = 8_000
 const PLUGIN_TIMEOUT_MS = 30_000

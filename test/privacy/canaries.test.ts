@@ -8,10 +8,18 @@ import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
-import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
-
-const CREATE_ORDER = '/v1/payments/createOrderRequest'
-const STATUS = '/v1/payments/checkPaymentStatus'
+import {
+  basic,
+  CREATE,
+  form,
+  intentFields,
+  type Key,
+  LIST,
+  newMerchant,
+  newPartner,
+  ORDER,
+  STATUS,
+} from '../support/service.ts'
 
 /** Unmistakable wherever it turns up, and in the shape that its field wants. */
 const CUSTOMER = {
@@ -164,7 +172,7 @@ describe('what was sent in confidence', () => {
     const created = await expectStatus(200, create({}, retry))
     expect(await expectStatus(200, create({}, retry))).toContain('Payment intent created')
     const orderId = /"orderId":"([^"]+)"/.exec(created)?.[1] as string
-    await expectStatus(200, { ...create({ order_id: 'canaryorder-2' }), path: CREATE_ORDER })
+    await expectStatus(200, { ...create({ order_id: 'canaryorder-2' }), path: ORDER })
     const status = (id: string): Call => ({
       path: STATUS,
       body: form({ mid: merchant.mid, order_id: id }),

@@ -5,9 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { notification, notify } from './acquirer.ts'
-import { intentFields, type Key, newMerchant, post, startService, type TestService } from './service.ts'
+import { intentFields, type Key, newMerchant, ORDER, post, startService, type TestService } from './service.ts'
 
-const CREATE_ORDER = '/v1/payments/createOrderRequest'
 const USUAL_PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const ARGUMENTS = [
   '--headless',
@@ -120,7 +119,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
   checkout.newOrder = async (fields = {}, changes) => {
     const { db, app } = checkout.service
     const { mid, key } = changes ? await newMerchant(db, changes) : merchant
-    const answer = await post(app, CREATE_ORDER, intentFields(mid, { redirect_url: checkout.shopUrl, ...fields }), key)
+    const answer = await post(app, ORDER, intentFields(mid, { redirect_url: checkout.shopUrl, ...fields }), key)
     expect(answer.status).toBe(200)
     return answer.body.data
   }

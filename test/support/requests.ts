@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { NewPayment } from '../../src/payments/new-payment.ts'
 import type { Answer, HttpClient, Request } from './http-client.ts'
 import { readList } from './list-reader.ts'
 import { basic, type Key, type NewMerchant, type NewPartner } from './tenants.ts'
 
 export const CREATE = '/v1/payments/createPaymentIntent'
+export const ORDER = '/v1/payments/createOrderRequest'
 export const STATUS = '/v1/payments/checkPaymentStatus'
+export const CANCEL = '/v1/payments/cancelPayment'
 export const LIST = '/v1/partner/fetchSettlementList'
 
 export const FORM = 'application/x-www-form-urlencoded'
@@ -26,6 +29,12 @@ export function intentFields(mid: string, changes: Record<string, string | undef
     ...changes,
   }
   return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== undefined))
+}
+
+/** The same, as it is when it has been checked: what an intent is built of. */
+export function newPayment(mid: string): NewPayment {
+  const fields = intentFields(mid) as Record<keyof NewPayment, string>
+  return { ...fields, amount: 20_000, order_id: undefined }
 }
 
 export function form(fields: Record<string, string>): string {

@@ -15,7 +15,7 @@ import './openapi.ts'
 // What nearly every test of the service needs too. Programs that vitest does not run import it from where it is.
 export { ACQUIRER_SECRETS } from './acquirer.ts'
 export { type Answer, answerOf, post, postJson } from './inject.ts'
-export { CREATE, form, intentFields, LIST } from './requests.ts'
+export { CANCEL, CREATE, form, intentFields, LIST, ORDER, STATUS } from './requests.ts'
 export { basic, type Key, newKey, newMerchant, newPartner, unique } from './tenants.ts'
 
 /** A clock that stands still until a test moves it. */

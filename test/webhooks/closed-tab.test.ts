@@ -6,13 +6,11 @@ import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { ACQUIRER_SECRETS, NOTIFY, newUtr, notification, sign } from '../support/acquirer.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
-import { basic, form, intentFields, newMerchant } from '../support/service.ts'
+import { basic, form, intentFields, newMerchant, ORDER, STATUS } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 
-const ORDER_REQUEST = '/v1/payments/createOrderRequest'
 const FORM = 'application/x-www-form-urlencoded'
-const STATUS = '/v1/payments/checkPaymentStatus'
 const ENVIRONMENT = {
   ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(','),
   WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
@@ -80,7 +78,7 @@ async function start(): Promise<ServerProcess> {
 async function pay(service: ServerProcess, order_id: string) {
   const headers = { authorization: basic(merchant.key), 'content-type': FORM }
   const fields = intentFields(merchant.mid, { order_id, redirect_url: shop.returnUrl(order_id) })
-  const created = await fetch(`${service.url}${ORDER_REQUEST}`, { method: 'POST', headers, body: form(fields) })
+  const created = await fetch(`${service.url}${ORDER}`, { method: 'POST', headers, body: form(fields) })
   const { data } = (await created.json()) as { data: { orderId: string } }
   const body = notification(data.orderId, { UTR: newUtr() })
   const signed = { 'content-type': 'application/json', 'x-signature': sign(body, new Date()) }

@@ -3,10 +3,18 @@ import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { createExpiries } from '../../src/webhooks/expiries.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
-import { form, type Key, newMerchant, post, startService, type TestService, unique } from '../support/service.ts'
+import {
+  CANCEL,
+  form,
+  type Key,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
-const CANCEL = '/v1/payments/cancelPayment'
 const FINAL_AFTER_SECONDS = 25 * 60
 
 let service: TestService

@@ -9,7 +9,7 @@ import { NOTIFY, newUtr, notification, sign } from '../../support/acquirer.ts'
 import { createHttpClient, type HttpClient, type Request } from '../../support/http-client.ts'
 import { runBuiltOps } from '../../support/ops.ts'
 import { freePort } from '../../support/processes.ts'
-import { forEach, statusRequest } from '../../support/requests.ts'
+import { CANCEL, forEach, newPayment, statusRequest } from '../../support/requests.ts'
 import { BUILT_OPS, type ServerProcess } from '../../support/server-process.ts'
 import { type NewMerchant, newMerchant } from '../../support/tenants.ts'
 import { progress } from '../../support/workspace.ts'
@@ -18,7 +18,6 @@ import { type Stage, setScene, startService } from '../stage.ts'
 import { type Told, untold } from '../told.ts'
 import { type Finding, ms } from '../verdict.ts'
 
-const CANCEL = '/v1/payments/cancelPayment'
 const EXPIRY_MINUTES = 15
 const PAYMENTS_PER_SECOND = 110
 const PAYMENTS_AT_ONCE = 48
@@ -206,7 +205,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
         const minutes = EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES
         const finalAt = startedAt + EXPIRE_FROM_MS + Math.random() * (EXPIRE_UNTIL_MS - EXPIRE_FROM_MS)
         const createdAt = story.includes('WAIT FOR EXPIRY') ? new Date(finalAt - minutes * 60_000) : new Date()
-        const intent = buildIntent(NEW_PAYMENT(merchant.mid), merchant, createdAt, EXPIRY_MINUTES)
+        const intent = buildIntent(newPayment(merchant.mid), merchant, createdAt, EXPIRY_MINUTES)
         const final = createdAt.getTime() + minutes * 60_000
         made.push({ intent, payment: { shop, orderId: intent.orderId, finalAt: final, story } })
       }
@@ -300,17 +299,6 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
 }
 
 const isUrgent = ({ story }: Payment) => story.length > 1 && story.at(-1) === 'WAIT FOR EXPIRY'
-
-const NEW_PAYMENT = (mid: string) => ({
-  mid,
-  amount: 20_000,
-  order_id: undefined,
-  redirect_url: 'https://shop.example.in/thanks',
-  note: 'Order 1001',
-  customer_name: 'Asha Rao',
-  customer_email: 'asha@example.in',
-  customer_mobile: '0123456789',
-})
 
 function reportRequest(orderId: string, changes: { status: string; UTR: string; paidAt: string }): Request {
   const body = notification(orderId, changes)
