@@ -87,12 +87,14 @@ describe("the commands of the operator's guide", () => {
       if (command.includes('payments show')) await makeIntent()
       if (command.includes('webhooks ping')) await client.query('update webhook_endpoints set url = $1', [receiver.url])
       if (command.includes('--delivery')) await makeDelivery(endpoint)
+      const exception = command.includes('--exception') ? await makeException() : ''
       const environment = {
         DATABASE_URL: database.url,
         OLD_PUBLIC_KEY: oldKey,
         WEBHOOK_SEALING_KEY: Buffer.alloc(32, 7).toString('base64'),
         WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
         ENDPOINT: endpoint,
+        EXCEPTION: exception,
         DELIVERY: `${endpoint}.${ORDER_ID}.1`,
       }
       const { code, stdout, stderr } = await run(['sh', '-c', `${OPS}\n${command}`], folder, environment)
@@ -121,6 +123,18 @@ describe("the commands of the operator's guide", () => {
        values ('M1', $1, $2, 1, 'payment.succeeded', 'SUCCESS', '523504870405', now(), now())`,
       [endpoint, ORDER_ID],
     )
+  }
+
+  let exceptions = 0
+
+  async function makeException(): Promise<string> {
+    const { rows } = await client.query<{ id: string }>(
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+       values ('M1', $1, 'double payment', $2, 200, 'SUCCESS', now())
+       returning exception_id as id`,
+      [ORDER_ID, `52350487049${exceptions++}`],
+    )
+    return rows[0]?.id as string
   }
 
   async function makeIntent() {
