@@ -177,7 +177,7 @@ describe('the role of the service', () => {
       code: 1,
       stdout: '',
       stderr:
-        'ops: permission denied for table merchants: run it as the owner of the tables, by DATABASE_MIGRATE_URL; in compose: docker compose run --rm ops …\n',
+        'ops: permission denied for table audit_commands: run it as the owner of the tables, by DATABASE_MIGRATE_URL; in compose: docker compose run --rm ops …\n',
     })
   })
 })
