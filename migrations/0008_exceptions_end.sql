@@ -1,4 +1,4 @@
--- An exception gets a short name and comes to an end. The rows are written anew for the name: 0.2 s for 100,000 exceptions,
+-- An exception gets a short name and comes to an end. The rows are written anew for the name: 0.4 s for 100,000 exceptions,
 -- for which reports of payments wait.
 alter table payment_exceptions
   -- 48 bits of a hash of the key, so the same fact has the same name wherever it is stored, and no row has to be changed.
