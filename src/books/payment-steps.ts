@@ -1,5 +1,5 @@
 import { toIndianText } from '../money.ts'
-import { givenUpUntil } from '../payments/outcome.ts'
+import { EXPIRY_GRACE_MINUTES, isGivenUp } from '../payments/outcome.ts'
 import type { PaymentException } from './exceptions.ts'
 import type { PaymentChange, PaymentHistory, SettledPayment, ToldMerchant } from './payment-history.ts'
 
@@ -18,9 +18,10 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
     ...settlements.map(ofSettlement),
   ]
   if (isOpen && expiresAt <= now) steps.push({ at: expiresAt, what: 'its time to pay ended', by: null })
-  const finalAt = new Date(expiresAt.getTime() + (now.getTime() - givenUpUntil(now).getTime()))
-  if (isOpen && finalAt <= now)
-    steps.push({ at: finalAt, what: 'final from here on for its merchant: not paid', by: null })
+  if (isOpen && isGivenUp(expiresAt, now)) {
+    const at = new Date(expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000)
+    steps.push({ at, what: 'final from here on for its merchant: not paid', by: null })
+  }
   return steps.sort((a, b) => a.at.getTime() - b.at.getTime())
 }
 
