@@ -90,7 +90,7 @@ export const OPERATIONS = {
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false, limits = LIMITS } = dependencies
   const intents = createIntents(db, metrics.insertBatch, limits.inserts)
-  const reports = createReports(db, metrics.paymentException, limits)
+  const reports = createReports(db, { onException: metrics.paymentException, onPayment: metrics.payment }, limits)
   const isLinked = rememberBriefly(createPartners(db).isLinked, limits.lookUps)
   const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db), limits.lookUps), limits.lookUps)
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { ExceptionKind } from './payments/outcome.ts'
+import type { ExceptionKind, FinalStatus } from './payments/outcome.ts'
+import type { ReportReason } from './payments/reports.ts'
 
 /** Seconds; the p99 of a payment on a busy instance lies in the middle. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
@@ -19,6 +20,9 @@ const NO_EXCEPTIONS = {
   'failure after success': 0,
   unreadable: 0,
 } satisfies Record<ExceptionKind, 0>
+
+/** Who tells a running service of payments. The commands of the operator record payments too, which no service counts. */
+const TOLD_BY = ['notification', 'enquiry'] as const satisfies readonly ReportReason[]
 
 const ACQUIRER_CALLS = ['prepare', 'close', 'enquire'].flatMap((call) =>
   ['done', 'crowded', 'refused', 'bad answer', 'unavailable'].map((outcome) => ({ call, outcome })),
@@ -69,6 +73,24 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     registers,
   })
   for (const [kind, start] of Object.entries(NO_EXCEPTIONS)) exceptions.inc({ kind }, start)
+  const payments = new Counter({
+    name: 'payments_total',
+    help: 'Payments that this instance recorded, by status and by who told of them; repeats are not counted',
+    labelNames: ['status', 'reason'],
+    registers,
+  })
+  for (const reason of TOLD_BY) for (const status of ['SUCCESS', 'FAIL', 'REJECT']) payments.inc({ status, reason }, 0)
+  /** A sum of fractions would drift. */
+  let paidPaise = 0
+  new Counter({
+    name: 'payments_rupees_total',
+    help: 'Rupees of the successful payments that this instance recorded',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(paidPaise / 100)
+    },
+  })
   const acquirerCalls = new Counter({
     name: 'acquirer_calls_total',
     help: 'Calls of acquirers that make their own links, by call and outcome; refused is the set-up, which has to be mended',
@@ -135,6 +157,10 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     },
     paymentException(kind: ExceptionKind) {
       exceptions.inc({ kind })
+    },
+    payment(status: FinalStatus, reason: ReportReason, paise: number) {
+      payments.inc({ status, reason })
+      if (status === 'SUCCESS') paidPaise += paise
     },
     acquirerCall(acquirer: string, call: string, outcome: string) {
       acquirerCalls.inc({ acquirer, call, outcome })

@@ -49,7 +49,7 @@ export const shopAmount = z.union(
 )
 
 /** Rupees as text with at most two decimals, in paise. A number holds 15 digits exactly, and a bank's amount has 14. */
-function toPaise(rupees: string): number {
+export function toPaise(rupees: string): number {
   const [whole = '', decimals = ''] = rupees.split('.')
   return Number(whole) * 100 + Number(decimals.padEnd(2, '0'))
 }

@@ -1,4 +1,5 @@
 import { DEADLOCK_DETECTED, hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
+import { toPaise } from '../money.ts'
 import { type Contradiction, judge, type Report, type ReportedIntent, STORING_LIMIT_MS } from './outcome.ts'
 import type { Reports, Source } from './reports.ts'
 
@@ -80,7 +81,7 @@ async function tryToRecord(
   if (batch.length === 0) return []
   const utrs = batch.flatMap(({ utr }) => utr ?? [])
   try {
-    return await reports.alone(utrs, async (alone) => {
+    const recorded: (Recorded | undefined)[] = await reports.alone(utrs, async (alone) => {
       // A try that waited for the database must not be judged by the time before it.
       const source = { ...teller, now: now() }
       const intents = await alone.findReported(batch)
@@ -108,6 +109,12 @@ async function tryToRecord(
         return changed === undefined ? undefined : { changed, late: false }
       })
     })
+    // Not before they are stored: what is rolled back is tried again.
+    for (const [index, { status, amount }] of batch.entries()) {
+      const one = recorded[index]
+      if (one && 'changed' in one && one.changed) reports.onPayment(status, teller.reason, toPaise(amount))
+    }
+    return recorded
   } catch (error) {
     const isLost = error instanceof JudgedTooEarly || hasState(error, UNIQUE_VIOLATION, DEADLOCK_DETECTED)
     if (isLost) return batch.map(() => undefined)

@@ -19,13 +19,18 @@ type Contradicting = { intent: ReportedIntent | undefined; report: Report; kind:
 
 export type Reports = ReturnType<typeof createReports>
 
-/**
- * Stores what the bank and the operator report: it changes intents, and what contradicts them is kept as an exception.
- * `onException` is called once for each exception, not for its repeats.
- */
+/** Who counts. Both are called once for each, not for its repeats; `onPayment` once it is stored. */
+type Listeners = {
+  onException: (kind: ExceptionKind) => void
+  onPayment: (status: FinalStatus, reason: ReportReason, paise: number) => void
+}
+
+const NOBODY: Listeners = { onException: () => undefined, onPayment: () => undefined }
+
+/** Stores what the bank and the operator report: it changes intents, and what contradicts them is kept as an exception. */
 export function createReports(
   db: Database,
-  onException: (kind: ExceptionKind) => void = () => undefined,
+  { onException, onPayment } = NOBODY,
   { reports: { atOnce, waiting, waitingMs }, unreadable }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
 ) {
   const inTurn = fewAtOnce(atOnce)
@@ -33,6 +38,7 @@ export function createReports(
 
   return {
     ...reportsIn(db, onException, unreadable),
+    onPayment,
 
     /** Runs `work` when few others run, in the order of the calls. 503 when too many wait, or this one did for too long. */
     inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -1,0 +1,50 @@
+import { beforeAll, expect, it } from 'vitest'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let newOrder: (amount: string) => Promise<string>
+beforeAll(async () => {
+  service = await startService()
+  const { mid, key } = await newMerchant(service.db, { input: 'shop' })
+  newOrder = async (amount) => (await post(service.app, CREATE, intentFields(mid, { amount }), key)).body.data.orderId
+})
+
+/** The samples of Prometheus whose lines begin with `name`, by their labels. */
+async function samplesOf(name: string): Promise<Record<string, number>> {
+  const lines = (await service.metrics()).split('\n').filter((line) => line.startsWith(name))
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(name.length, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
+  )
+}
+
+it('counts each payment once, by its status and who told of it, and adds rupees up to the paisa', async () => {
+  expect(await samplesOf('payments_total')).toEqual({
+    '{status="SUCCESS",reason="notification"}': 0,
+    '{status="FAIL",reason="notification"}': 0,
+    '{status="REJECT",reason="notification"}': 0,
+    '{status="SUCCESS",reason="enquiry"}': 0,
+    '{status="FAIL",reason="enquiry"}': 0,
+    '{status="REJECT",reason="enquiry"}': 0,
+  })
+  // Ten times 0.1 is not 1 in fractions.
+  for (let i = 0; i < 10; i++) {
+    const orderId = await newOrder('10.10')
+    const failed = notification(orderId, { status: 'FAIL', amount: 10.1, UTR: undefined })
+    const paid = notification(orderId, { amount: 10.1, UTR: newUtr() })
+    for (const told of [failed, failed, paid, paid]) expect((await notify(service, told)).status).toBe(200)
+  }
+  expect(await samplesOf('payments_total')).toMatchObject({
+    '{status="SUCCESS",reason="notification"}': 10,
+    '{status="FAIL",reason="notification"}': 10,
+    '{status="REJECT",reason="notification"}': 0,
+  })
+  expect(await samplesOf('payments_rupees_total')).toEqual({ '': 101 })
+})
+
+it('counts no payment that contradicts its order', async () => {
+  const before = [await samplesOf('payments_total'), await samplesOf('payments_rupees_total')]
+  const orderId = await newOrder('10.10')
+  expect((await notify(service, notification(orderId, { amount: 10, UTR: newUtr() }))).status).toBe(409)
+  expect([await samplesOf('payments_total'), await samplesOf('payments_rupees_total')]).toEqual(before)
+})
