@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -8,6 +9,8 @@ import { takeNotifications } from './acquirer/notification.ts'
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
 import { createKeyFinder } from './auth/find-keys.ts'
+import { createInstances } from './books/instances.ts'
+import { createVitals } from './books/vitals.ts'
 import { createDynamicQr } from './checkout/dynamic-qr.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
@@ -73,6 +76,8 @@ export type Dependencies = {
   log: Logger
   metrics: Metrics
   now: () => Date
+  /** Of the service, for the operator. */
+  version: string
   /** Whether this instance is about to stop: it still serves, and closes each connection after its answer. */
   isDraining?: () => boolean
   limits?: Limits
@@ -88,28 +93,47 @@ export const OPERATIONS = {
 
 /** The service, ready to listen: the table of contents of all that it answers. */
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
-  const { config, db, listDb, replicaDb, log, metrics, now, isDraining = () => false, limits = LIMITS } = dependencies
+  const {
+    config,
+    db,
+    listDb,
+    replicaDb,
+    log,
+    metrics,
+    now,
+    version,
+    isDraining = () => false,
+    limits = LIMITS,
+  } = dependencies
   const intents = createIntents(db, metrics.insertBatch, limits.inserts)
   const reports = createReports(db, { onException: metrics.paymentException, onPayment: metrics.payment }, limits)
   const isLinked = rememberBriefly(createPartners(db).isLinked, limits.lookUps)
   const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db), limits.lookUps), limits.lookUps)
 
+  const vitals = createVitals(metrics, now)
   const acquirers = createAcquirers(
     { direct: config.acquirerSecrets, setu: config.setu },
-    { log, onCall: metrics.acquirerCall, limits: limits.acquirers },
+    { log, onCall: vitals.acquirerCall, limits: limits.acquirers },
   )
   const { issuers } = acquirers
+  const instance = { instanceId: randomUUID(), host: hostname(), version }
   const { sealingKey, allowedNetworks } = config.webhooks
   const webhooks = {
-    deliveries: createDeliveries(db, randomUUID()),
+    deliveries: createDeliveries(db, instance.instanceId),
     expiries: createExpiries(db),
     call: createCaller({ allowedNetworks, limits: limits.webhooks, now }),
     sealingKey,
     metrics: metrics.webhooks,
   }
   const enquiries = createEnquiries(db)
-  const workers = startWorkers({ intents, enquiries, reports, issuers, webhooks, log, now, limits })
-  const requestLog = createRequestLog(log, metrics)
+  const heartbeat = { instances: createInstances(db), instance, readVitals: vitals.read }
+  const workers = startWorkers({ intents, enquiries, reports, issuers, webhooks, heartbeat, log, now, limits })
+  const requestLog = createRequestLog(log, {
+    request(route, status, durationMs) {
+      metrics.request(route, status, durationMs)
+      vitals.answered(route, status)
+    },
+  })
   const errorHandling = {
     log,
     requestLog,

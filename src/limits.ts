@@ -340,6 +340,17 @@ export const LIMITS = {
     qrMaxAgeSeconds: 30,
   },
 
+  /** What each instance writes down of itself, for the operator's overview. */
+  heartbeat: {
+    /** Not at once: a process that ends soon after its start leaves no row. */
+    firstMs: 1_000,
+    intervalMs: 15_000,
+    /** An instance that was not seen for this long has ended without saying so. */
+    silentMs: 60_000,
+    /** Then its row is deleted. */
+    rememberedMs: 2 * 24 * 60 * 60 * 1000,
+  },
+
   /** The listener of OPS_PORT. */
   ops: {
     /** Longest time for a request to arrive, and for its reader to take nothing of the answer. */

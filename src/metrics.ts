@@ -1,14 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { REFUSALS } from './books/vitals.ts'
 import type { ExceptionKind, FinalStatus } from './payments/outcome.ts'
 import type { ReportReason } from './payments/reports.ts'
 
 /** Seconds; the p99 of a payment on a busy instance lies in the middle. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
-
-/** What a notification of the acquirer can be refused with. An outage, and a client that left, refuse nothing. */
-const REFUSALS = new Set([400, 401, 404, 409, 413, 415])
 
 /** Each kind of exception at the start of its counter. */
 const NO_EXCEPTIONS = {
@@ -66,6 +64,11 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
   })
   // Prometheus sees no increase in a counter that first appears as 1, so the counters of alerts begin at 0.
   for (const status of REFUSALS) refused.inc({ status }, 0)
+  const lastNotification = new Gauge({
+    name: 'payment_last_notification_timestamp_seconds',
+    help: 'When this instance accepted a notification of an acquirer for the last time; 0 before the first',
+    registers,
+  })
   const exceptions = new Counter({
     name: 'payment_exceptions_total',
     help: 'Payments that the operator has to look into, by kind; repeats of one are not counted',
@@ -153,7 +156,12 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     registry,
     request(route: string, status: number, durationMs: number) {
       requestsOf(route, status).observe(durationMs / 1000)
-      if (route.startsWith('/acquirer/') && REFUSALS.has(status)) refused.inc({ status })
+    },
+    notificationRefused(status: number) {
+      refused.inc({ status })
+    },
+    notificationTaken(at: Date) {
+      lastNotification.set(at.getTime() / 1000)
     },
     paymentException(kind: ExceptionKind) {
       exceptions.inc({ kind })

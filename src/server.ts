@@ -1,4 +1,5 @@
 import fastify from 'fastify'
+import manifest from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { createPool } from './db/pool.ts'
@@ -35,6 +36,7 @@ const app = await buildApp({
   log,
   metrics,
   now: () => new Date(),
+  version: manifest.version,
   isDraining: shutdown.isDraining,
 })
 const opsApp = fastify({ requestTimeout: LIMITS.ops.requestMs, connectionTimeout: LIMITS.ops.requestMs })

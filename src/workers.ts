@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { startEnquiries } from './acquirer/enquire.ts'
 import type { Issuer } from './acquirer/issuer.ts'
+import { startHeartbeat } from './books/heartbeat.ts'
 import { createPaymentWatch } from './checkout/payment-watch.ts'
 import type { Limits } from './limits.ts'
 import type { Enquiries } from './payments/enquiries.ts'
@@ -17,6 +18,7 @@ export function startWorkers({
   reports,
   issuers,
   webhooks,
+  heartbeat,
   log,
   now,
   limits,
@@ -28,6 +30,7 @@ export function startWorkers({
   webhooks: Pick<Parameters<typeof startDeliveries>[0], 'deliveries' | 'call' | 'sealingKey' | 'metrics'> & {
     expiries: Expiries
   }
+  heartbeat: Pick<Parameters<typeof startHeartbeat>[0], 'instances' | 'instance' | 'readVitals'>
   log: Logger
   now: () => Date
   limits: Limits
@@ -41,11 +44,12 @@ export function startWorkers({
   const asking = startEnquiries({ enquiries, issuers, reports, log, now, limits: limits.acquirers })
   const delivering = startDeliveries({ ...webhooks, log, now, limits: limits.webhooks })
   const expiring = startExpiries({ expiries: webhooks.expiries, log, now, limits: limits.webhooks })
+  const beating = startHeartbeat({ ...heartbeat, log, now, limits: limits.heartbeat })
   return {
     watch,
     async stop() {
       watch.close()
-      await Promise.all([asking.stop(), delivering.stop(), expiring.stop()])
+      await Promise.all([asking.stop(), delivering.stop(), expiring.stop(), beating.stop()])
     },
   }
 }

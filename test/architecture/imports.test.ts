@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 const FOLDERS: Record<string, RegExp> = {
   acquirer: /^npm:zod$|^(errors|fields|ist|money|repeat)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
-  books: /^npm:zod$|^(fields|ist|limits|money)\.ts$|^(db|payments|settlements|books)\//,
+  books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
     /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|books|cli|db|merchants|payments|settlements|webhooks)\//,
@@ -36,7 +36,7 @@ const FILES: Record<string, RegExp> = {
   'ist.ts': /^npm:zod$|^fields\.ts$/,
   'limits.ts': /^(?!.)/,
   'log.ts': /^npm:pino$/,
-  'metrics.ts': /^npm:prom-client$/,
+  'metrics.ts': /^npm:prom-client$|^books\/vitals\.ts$/,
   'money.ts': /^npm:zod$|^fields\.ts$/,
   'repeat.ts': /^(?!.)/,
   'shutdown.ts': /^(?!.)/,

@@ -130,6 +130,7 @@ export async function startService(
     log,
     metrics,
     now: clock.now,
+    version: '1.0.0',
     limits,
   })
   started.push(async () => {
