@@ -32,6 +32,11 @@ export function startOfIstDay(text: string): Date | undefined {
   return new Date(`${date}T00:00:00${OFFSET}`)
 }
 
+/** The first moment of the IST day in which `moment` lies. */
+export function istDayOf(moment: Date): Date {
+  return new Date(Math.floor((moment.getTime() + OFFSET_MS) / DAY_MS) * DAY_MS - OFFSET_MS)
+}
+
 export function nextDay(day: Date): Date {
   return new Date(day.getTime() + DAY_MS)
 }

@@ -9,6 +9,9 @@ export type InstanceName = { instanceId: string; host: string; version: string; 
 export type Instance = InstanceName &
   Pick<Vitals, 'refused' | 'acquirersAway'> & { seenAt: Date; stoppedAt: Date | null; lastNotificationAt: Date | null }
 
+/** One that cannot stay up is started anew every few seconds. */
+const LISTED = 1_000
+
 /** The instances of the service. Each writes its own row. */
 export function createInstances(db: Queryable) {
   return {
@@ -48,16 +51,16 @@ export function createInstances(db: Queryable) {
       await db.query('update service_instances set stopped_at = $2 where instance_id = $1', [instanceId, now])
     },
 
-    /** Those seen since then, with what they refused on the Indian day of `now`; the one that started last comes first. */
-    async list({ since, now }: { since: Date; now: Date }): Promise<Instance[]> {
+    /** With what they refused on the Indian day of `now`; the one that was seen last comes first. */
+    async list(now: Date): Promise<Instance[]> {
       const { rows } = await db.query<Instance>(
         `select instance_id as "instanceId", host, version, started_at as "startedAt", seen_at as "seenAt",
-                stopped_at as "stoppedAt", case when refused_on = $2::date then refused else 0 end as refused,
+                stopped_at as "stoppedAt", case when refused_on = $1::date then refused else 0 end as refused,
                 last_notification_at as "lastNotificationAt", acquirers_away as "acquirersAway"
            from service_instances
-          where seen_at >= $1
-          order by started_at desc, instance_id`,
-        [since, toIstText(now).slice(0, 10)],
+          order by seen_at desc, instance_id
+          limit $2`,
+        [toIstText(now).slice(0, 10), LISTED],
       )
       return rows
     },

@@ -17,9 +17,11 @@ import { migrateCommands } from './migrate.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
 import { settlementCommands } from './settlements.ts'
+import { todayCommands } from './today.ts'
 import { webhookCommands } from './webhooks.ts'
 
 const COMMANDS: readonly Command[] = [
+  ...todayCommands,
   ...migrateCommands,
   ...merchantCommands,
   ...partnerCommands,

@@ -170,7 +170,7 @@ function describe({ table, pid, program, isAutovacuum }: Holder): string {
 /** The names of the migrations that this code expects and the database does not have yet, in order. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   namesInFolder ??= readNames()
-  const [expected, applied] = await Promise.all([namesInFolder, appliedNames(db)])
+  const [expected, applied] = await Promise.all([namesInFolder, appliedMigrations(db)])
   return expected.filter((name) => !applied.has(name))
 }
 
@@ -183,7 +183,8 @@ async function readNames(): Promise<string[]> {
     .sort()
 }
 
-async function appliedNames(db: Queryable): Promise<Set<string>> {
+/** The names of the migrations that were applied; none in an empty database. */
+export async function appliedMigrations(db: Queryable): Promise<Set<string>> {
   try {
     const { rows } = await db.query<{ name: string }>('select name from public.schema_migrations')
     return new Set(rows.map(({ name }) => name))

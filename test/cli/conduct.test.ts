@@ -51,6 +51,7 @@ describe('exit 0: help', () => {
     const { code, stdout } = await runOps(undefined, ['--help'])
     expect(code).toBe(0)
     expect([...stdout.matchAll(/^ {2}ops ((?:[a-z][a-z-]* ?){1,2})/gm)].map(([, name]) => name?.trim())).toEqual([
+      'today',
       'migrate',
       ...['merchants add', 'merchants list', 'merchants update', 'merchants disable', 'merchants enable'],
       ...['partners add', 'partners list', 'partners link', 'partners unlink'],

@@ -1,0 +1,121 @@
+import { appliedMigrations } from '../db/migrate.ts'
+import type { Queryable } from '../db/pool.ts'
+import type { ExceptionKind } from '../payments/outcome.ts'
+import { createInstances, type Instance } from './instances.ts'
+
+/** For how long an exception has been open. */
+export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
+export type Age = (typeof AGES)[number]
+
+/** An exception that nobody has resolved. `mid` and `orderId` are empty where no order is known. */
+export type OpenException = { id: string; kind: ExceptionKind; mid: string; orderId: string; receivedAt: Date }
+
+/** An address that a merchant is to be told at, and is not. */
+export type WebhookBehind = {
+  mid: string
+  endpointId: string
+  /** Since when the oldest delivery is due; null when none is. */
+  dueSince: Date | null
+  /** Since when nothing has arrived; null when the last delivery did. */
+  failingSince: Date | null
+  /** When the service has switched it off. */
+  switchedOffAt: Date | null
+}
+
+/** What needs a person, and what the service knows of itself. Nothing of a customer. */
+export type Overview = {
+  exceptions: { open: Record<Age, number>; oldest: OpenException[] }
+  webhooks: { behind: number; longest: WebhookBehind[] }
+  settlementImport: { importedAt: Date; file: string } | undefined
+  /** The newest migration that was applied. */
+  migration: string | undefined
+  instances: Instance[]
+}
+
+const HOUR_MS = 60 * 60_000
+/** A delivery is attempted within seconds of being due. */
+const BEHIND_MS = 60_000
+/** Of exceptions and of webhooks. Whoever has more has the commands. */
+const LISTED = 20
+
+/** What the operator reads beside the orders. */
+export function createOverview(db: Queryable) {
+  async function openExceptions(now: Date): Promise<Record<Age, number>> {
+    const { rows } = await db.query<{ age: Age; count: number }>(
+      `select case when received_at > $1 then '${AGES[0]}' when received_at > $2 then '${AGES[1]}' else '${AGES[2]}' end as age,
+              count(*)::integer as count
+         from payment_exceptions e
+        where ${OPEN}
+        group by 1`,
+      [hoursBefore(now, 24), hoursBefore(now, 48)],
+    )
+    const counts = { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }
+    for (const { age, count } of rows) counts[age] = count
+    return counts
+  }
+
+  async function oldestExceptions(): Promise<OpenException[]> {
+    const { rows } = await db.query<OpenException>(
+      `select exception_id as id, kind, mid, order_id as "orderId", received_at as "receivedAt"
+         from payment_exceptions e
+        where ${OPEN}
+        order by received_at, mid, exception_id
+        limit $1`,
+      [LISTED],
+    )
+    return rows
+  }
+
+  async function webhooksBehind(now: Date): Promise<Overview['webhooks']> {
+    const { rows } = await db.query<WebhookBehind & { behind: number }>(
+      `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueSince", e.failing_since as "failingSince",
+              e.disabled_at as "switchedOffAt", count(*) over ()::integer as behind
+         from webhook_endpoints e
+         -- Limited to one, so that each endpoint is one look-up in the index, however many deliveries wait for it.
+         left join lateral (
+           select due_at
+             from webhook_deliveries
+            where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
+            order by due_at
+            limit 1) d on true
+        -- What the operator has switched off is no news.
+        where case when e.disabled_at is not null then e.disabled_reason <> 'operator'
+                   else e.failing_since is not null or d.due_at <= $1 end
+        order by least(d.due_at, e.failing_since, e.disabled_at), e.mid, e.endpoint_id
+        limit $2`,
+      [new Date(now.getTime() - BEHIND_MS), LISTED],
+    )
+    return { behind: rows[0]?.behind ?? 0, longest: rows.map(({ behind, ...webhook }) => webhook) }
+  }
+
+  async function lastSettlementImport(): Promise<Overview['settlementImport']> {
+    const { rows } = await db.query<{ importedAt: Date; file: string }>(
+      `select imported_at as "importedAt", file
+         from settlement_imports
+        where undone_at is null
+        order by imported_at desc
+        limit 1`,
+    )
+    return rows[0]
+  }
+
+  return {
+    openExceptions,
+
+    async read(now: Date): Promise<Overview> {
+      const open = await openExceptions(now)
+      return {
+        exceptions: { open, oldest: await oldestExceptions() },
+        webhooks: await webhooksBehind(now),
+        settlementImport: await lastSettlementImport(),
+        migration: [...(await appliedMigrations(db))].sort().at(-1),
+        instances: await createInstances(db).list(now),
+      }
+    },
+  }
+}
+
+const hoursBefore = (moment: Date, hours: number) => new Date(moment.getTime() - hours * HOUR_MS)
+
+const OPEN = `
+  not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)`

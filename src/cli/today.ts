@@ -1,0 +1,245 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import * as z from 'zod'
+import {
+  add,
+  conversionOf,
+  createOrderCounts,
+  NO_ORDERS,
+  type OfHour,
+  type OfMerchant,
+  type OrderCounts,
+} from '../books/day.ts'
+import { AGES, createOverview, type Overview, type WebhookBehind } from '../books/overview.ts'
+import { type Running, summarize } from '../books/running.ts'
+import { ageText, countText, shareText } from '../books/spell.ts'
+import { isOutage } from '../db/outage.ts'
+import type { Database } from '../db/pool.ts'
+import { istDayOf, nextDay, toIstText } from '../ist.ts'
+import { LIMITS } from '../limits.ts'
+import { toIndianText, toJsonNumber } from '../money.ts'
+import { command } from './command.ts'
+import { table } from './output.ts'
+
+const REFRESH_MS = 5_000
+/** Merchants in the text; `--json` has all. */
+const MERCHANTS_SHOWN = 20
+
+export const todayCommands = [
+  command({
+    name: 'today',
+    usage: '[--by-merchant] [--watch]',
+    schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
+    async run({ byMerchant, watch }, { db, now, asJson }) {
+      const show = async (moment: Date) => {
+        const today = await readToday(db, moment)
+        return { json: toJson(today, byMerchant), text: toText(today, byMerchant) }
+      }
+      if (!watch) return show(now)
+      return {
+        chunks: again(async (moment) => {
+          const { json, text } = await show(moment)
+          return asJson ? JSON.stringify(json) : text
+        }),
+      }
+    },
+  }),
+]
+
+/** What `look` returns, every few seconds until Ctrl-C. A database that is away for a while is said, and asked again. */
+async function* again(look: (now: Date) => Promise<string>): AsyncGenerator<string> {
+  const stopped = new AbortController()
+  process.once('SIGINT', () => stopped.abort())
+  while (!stopped.signal.aborted) {
+    try {
+      const screen = await look(new Date())
+      yield `${process.stdout.isTTY ? CLEAR_SCREEN : ''}${screen}\n`
+    } catch (error) {
+      if (!isOutage(error)) throw error
+      const cause = (error as Error).message
+      process.stderr.write(`ops: the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s\n`)
+    }
+    await sleep(REFRESH_MS, undefined, { signal: stopped.signal }).catch(() => undefined)
+  }
+}
+
+const CLEAR_SCREEN = '\u001b[H\u001b[2J'
+
+type Today = {
+  now: Date
+  day: Date
+  all: OrderCounts
+  hours: OfHour[]
+  merchants: OfMerchant[]
+  overview: Overview
+  running: Running
+}
+
+async function readToday(db: Database, now: Date): Promise<Today> {
+  const day = istDayOf(now)
+  const period = { since: day, until: nextDay(day) }
+  const [{ hours, merchants }, overview] = await Promise.all([
+    createOrderCounts(db).countByHourAndMerchant(period, now),
+    createOverview(db).read(now),
+  ])
+  return {
+    now,
+    day,
+    all: hours.reduce<OrderCounts>(add, NO_ORDERS),
+    hours,
+    merchants,
+    overview,
+    running: summarize(overview.instances, now, LIMITS.heartbeat.silentMs),
+  }
+}
+
+function toJson({ now, day, all, hours, merchants, overview, running }: Today, byMerchant: boolean) {
+  const { exceptions, webhooks, settlementImport, migration } = overview
+  return {
+    day: toIstText(day).slice(0, 10),
+    at: now,
+    ...countsToJson(all),
+    hours: hours.sort((a, b) => a.hour - b.hour).map(({ hour, ...counts }) => ({ hour, ...countsToJson(counts) })),
+    ...(byMerchant && { merchants: merchants.map(({ mid, ...counts }) => ({ mid, ...countsToJson(counts) })) }),
+    notifications: { refused: running.refused, lastAcceptedAt: running.lastNotificationAt ?? null },
+    exceptions,
+    webhooks,
+    acquirersAway: running.acquirersAway,
+    settlementImport: settlementImport ?? null,
+    migration: migration ?? null,
+    instances: { running: running.running, silent: running.silent },
+  }
+}
+
+/** Amounts in rupees. */
+function countsToJson(counts: OrderCounts) {
+  const { paise, paidPaise, ...numbers } = counts
+  return {
+    ...numbers,
+    conversion: conversionOf(counts) ?? null,
+    amount: toJsonNumber(paise),
+    paidAmount: toJsonNumber(paidPaise),
+  }
+}
+
+function toText({ now, all, hours, merchants, overview, running }: Today, byMerchant: boolean): string {
+  const ago = (moment: Date) => `${ageText(moment, now)} ago`
+  const { open, oldest } = overview.exceptions
+  const openCount = AGES.reduce((sum, age) => sum + open[age], 0)
+  const openAges = AGES.filter((age) => open[age] > 0).map((age) => `${countText(open[age])} for ${age}`)
+  const { settlementImport, migration } = overview
+  const facts = {
+    notifications: `${countText(running.refused)} refused; ${
+      running.lastNotificationAt ? `the last one was accepted ${ago(running.lastNotificationAt)}` : 'none accepted yet'
+    }`,
+    exceptions:
+      openCount === 0
+        ? 'none open'
+        : `${countText(openCount)} open: ${openAges.join(', ')}; the oldest: ${oldest[0]?.kind}`,
+    webhooks: webhooksText(overview.webhooks, now),
+    acquirers: running.acquirersAway.length === 0 ? 'none is away' : `away: ${running.acquirersAway.join(', ')}`,
+    settlements: settlementImport
+      ? `${settlementImport.file} was imported ${ago(settlementImport.importedAt)}`
+      : 'nothing was imported yet',
+    schema: migration ?? 'none',
+    instances: instancesText(running, now),
+  }
+  return [
+    `${toIstText(now)} in India: orders made today`,
+    '',
+    ...ordersText(all),
+    '',
+    ...hoursText(hours),
+    '',
+    ...Object.entries(facts).map(([name, fact]) => `${name.padEnd(15)}${fact}`),
+    ...(byMerchant ? ['', merchantsText(merchants)] : []),
+  ].join('\n')
+}
+
+const BAR_CELLS = 20
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
+
+/** A bar of at most 20 characters. What is there at all is seen. */
+function bar(share: number): string {
+  const eighths = share > 0 ? Math.max(1, Math.round(share * BAR_CELLS * 8)) : 0
+  return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`
+}
+
+function ordersText(all: OrderCounts): string[] {
+  const conversion = conversionOf(all)
+  const states = ['paid', 'waiting', 'failed', 'expired', 'cancelled'] as const
+  const line = (name: string, count: number, bar: string, rest: string) =>
+    `${name.padEnd(11)}${countText(count).padStart(11)}  ${bar.padEnd(BAR_CELLS)}  ${rest}`.trimEnd()
+  return [
+    line('orders', all.orders, bar(all.orders > 0 ? 1 : 0), toIndianText(all.paise)),
+    ...states.map((state) =>
+      line(
+        state,
+        all[state],
+        bar(all[state] / Math.max(1, all.orders)),
+        state === 'paid' ? toIndianText(all.paidPaise) : '',
+      ),
+    ),
+    `${'conversion'.padEnd(11)}${(conversion === undefined ? '-' : shareText(conversion)).padStart(11)}  of the orders that are no longer waiting`,
+  ]
+}
+
+const LEVELS = '▁▂▃▄▅▆▇█'
+
+function hoursText(hours: readonly OfHour[]): string[] {
+  const most = Math.max(1, ...hours.map(({ orders }) => orders))
+  const level = (hour: number) => {
+    const orders = hours.find((one) => one.hour === hour)?.orders ?? 0
+    return orders === 0 ? ' ' : LEVELS[Math.ceil((orders / most) * LEVELS.length) - 1]
+  }
+  const graph = Array.from({ length: 24 }, (_, hour) => level(hour)).join('')
+  return [
+    `by hour        ${graph}`.trimEnd(),
+    `               0     6     12    18     at most ${countText(hours.length === 0 ? 0 : most)} an hour`,
+  ]
+}
+
+function webhooksText({ behind, longest: [longest] }: Overview['webhooks'], now: Date): string {
+  if (longest === undefined) return 'none behind'
+  return `${countText(behind)} behind; the longest: ${longest.mid} ${longest.endpointId} ${whyBehind(longest, now)}`
+}
+
+function whyBehind({ switchedOffAt, failingSince, dueSince }: WebhookBehind, now: Date): string {
+  if (switchedOffAt) return `was switched off ${ageText(switchedOffAt, now)} ago`
+  if (failingSince) return `takes nothing since ${ageText(failingSince, now)}`
+  return `is due since ${dueSince ? ageText(dueSince, now) : '-'}`
+}
+
+function instancesText({ running, silent }: Running, now: Date): string {
+  const versions = [...new Set(running.map(({ version }) => version))].sort()
+  const hosts = running.map(({ host }) => host).sort()
+  const seen =
+    running.length === 0 ? 'none runs' : `${running.length} of version ${versions.join(', ')}: ${hosts.join(', ')}`
+  const [last] = silent
+  return last ? `${seen}; ${silent.length} silent, the last one, ${last.host}, for ${ageText(last.seenAt, now)}` : seen
+}
+
+function merchantsText(merchants: readonly OfMerchant[]): string {
+  const columns = [
+    'mid',
+    'orders',
+    'paid',
+    'waiting',
+    'failed',
+    'expired',
+    'cancelled',
+    'conversion',
+    'amount',
+    'paidAmount',
+  ] as const
+  const rows = merchants.slice(0, MERCHANTS_SHOWN).map((one) => {
+    const conversion = conversionOf(one)
+    return {
+      ...one,
+      conversion: conversion === undefined ? null : shareText(conversion),
+      amount: toIndianText(one.paise),
+      paidAmount: toIndianText(one.paidPaise),
+    }
+  })
+  const more = merchants.length - rows.length
+  return `${table(columns, rows, 'no merchant has orders today')}${more > 0 ? `\nand ${more} more: --json has all` : ''}`
+}

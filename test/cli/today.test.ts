@@ -1,0 +1,271 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { todayCommands } from '../../src/cli/today.ts'
+import { readDatabaseConfig } from '../../src/config.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { runOps } from '../support/ops.ts'
+import { ROOT, start } from '../support/processes.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
+
+const CANCEL = '/v1/payments/cancelPayment'
+
+let service: TestService
+let chai: { mid: string; key: { publicKey: string; secretKey: string } }
+let books: typeof chai
+
+beforeAll(async () => {
+  service = await startService({ limits: { heartbeat: { firstMs: 10, intervalMs: 20 } } })
+  chai = await newMerchant(service.db, { mid: 'CHAI', input: 'shop' })
+  books = await newMerchant(service.db, { mid: 'BOOKS' })
+})
+
+const order = async ({ mid, key }: typeof chai, amount: string): Promise<string> =>
+  (await post(service.app, CREATE, intentFields(mid, { amount }), key)).body.data.orderId
+
+const tell = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
+  expect((await notify(service, notification(orderId, changes))).status).toBe(200)
+
+/** The command as it is typed, at the service's own time. */
+async function today(...args: string[]) {
+  const [command] = todayCommands
+  const asJson = args.includes('--json')
+  const config = readDatabaseConfig({ DATABASE_URL: service.databaseUrl })
+  const context = { config, db: service.db, now: service.clock.now(), person: 'asha', asJson }
+  const output = await command?.prepare(args).run(context)
+  return asJson ? JSON.parse(JSON.stringify(output?.json)) : output?.text
+}
+
+const NOTHING = { orders: 0, paid: 0, failed: 0, expired: 0, cancelled: 0, waiting: 0, amount: 0, paidAmount: 0 }
+
+describe('ops today', () => {
+  it('before the first order says that there is nothing, and no number that is none', async () => {
+    await until('the instance is known', async () => (await today('--json')).instances.running.length === 1)
+    expect(await today('--json', '--by-merchant')).toEqual({
+      day: '2026-03-31',
+      at: '2026-03-31T18:29:59.000Z',
+      ...NOTHING,
+      conversion: null,
+      hours: [],
+      merchants: [],
+      notifications: { refused: 0, lastAcceptedAt: null },
+      exceptions: { open: { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }, oldest: [] },
+      webhooks: { behind: 0, longest: [] },
+      acquirersAway: [],
+      settlementImport: null,
+      migration: expect.stringMatching(/^\d{4}_/),
+      instances: { running: [expect.objectContaining({ version: '1.0.0', stoppedAt: null })], silent: [] },
+    })
+    expect(await today('--by-merchant')).not.toMatch(/NaN|undefined|null|Infinity/)
+  })
+
+  it('counts the orders of the Indian day, by hour and by merchant, to the paisa', async () => {
+    const { clock } = service
+    clock.set('2026-03-31T18:29:59.999Z')
+    await tell(await order(chai, '1000.00'), { amount: 1000, UTR: newUtr() })
+    // Midnight in India.
+    clock.set('2026-03-31T18:30:00.000Z')
+    await tell(await order(chai, '10.10'), { amount: 10.1, UTR: newUtr() })
+    await tell(await order(chai, '10.20'), { amount: 10.2, UTR: newUtr() })
+    // 09:05.
+    clock.set('2026-04-01T03:35:00.000Z')
+    await order(books, '300')
+    await tell(await order(books, '40'), { status: 'FAIL', amount: 40, UTR: undefined })
+    await tell(await order(books, '5'), { status: 'REJECT', amount: 5, UTR: undefined })
+    const closed = await order(books, '7')
+    expect((await post(service.app, CANCEL, { mid: 'BOOKS', order_id: closed }, books.key)).status).toBe(200)
+    // 10:00, and long after the first have expired.
+    clock.set('2026-04-01T04:30:00.000Z')
+    await order(chai, '2.00')
+    await tell(await order(books, '9'), { status: 'FAIL', amount: 9, UTR: undefined })
+    expect((await notify(service, notification('0'.repeat(32)))).status).toBe(404)
+
+    const shown = await today('--json', '--by-merchant')
+    const chaiMade = { ...NOTHING, orders: 3, paid: 2, waiting: 1, conversion: 1, amount: 22.3, paidAmount: 20.3 }
+    expect(shown).toMatchObject({
+      day: '2026-04-01',
+      orders: 8,
+      paid: 2,
+      failed: 2,
+      expired: 1,
+      cancelled: 1,
+      waiting: 2,
+      conversion: 2 / 6,
+      amount: 383.3,
+      paidAmount: 20.3,
+    })
+    expect(shown.hours).toEqual([
+      { ...NOTHING, hour: 0, orders: 2, paid: 2, conversion: 1, amount: 20.3, paidAmount: 20.3 },
+      { ...NOTHING, hour: 9, orders: 4, failed: 2, expired: 1, cancelled: 1, conversion: 0, amount: 352 },
+      { ...NOTHING, hour: 10, orders: 2, waiting: 2, conversion: null, amount: 11 },
+    ])
+    expect(shown.merchants).toEqual([
+      {
+        ...NOTHING,
+        mid: 'BOOKS',
+        orders: 5,
+        failed: 2,
+        expired: 1,
+        cancelled: 1,
+        waiting: 1,
+        conversion: 0,
+        amount: 361,
+      },
+      { mid: 'CHAI', ...chaiMade },
+    ])
+    const text: string = await today()
+    expect(text.split('\n').slice(0, 11)).toEqual([
+      '2026-04-01 10:00:00 in India: orders made today',
+      '',
+      'orders               8  ████████████████████  ₹383.30',
+      'paid                 2  █████                 ₹20.30',
+      'waiting              2  █████',
+      'failed               2  █████',
+      'expired              1  ██▌',
+      'cancelled            1  ██▌',
+      'conversion      33.3 %  of the orders that are no longer waiting',
+      '',
+      'by hour        ▄        █▄',
+    ])
+  })
+
+  it('tells of what needs a person, and of what the service knows of itself', async () => {
+    const { db, clock } = service
+    const exception = (orderId: string, receivedAt: string) =>
+      db.query(
+        `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+         values ('CHAI', $1, 'double payment', 'U', 1, 'SUCCESS', $2)`,
+        [orderId, receivedAt],
+      )
+    clock.set('2026-04-05T06:00:00.000Z')
+    await exception('a', '2026-04-01T06:00:00Z')
+    await exception('b', '2026-04-03T07:00:00Z')
+    await exception('c', '2026-04-01T05:00:00Z')
+    await db.query(
+      `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+       select mid, exception_id, 'refunded', 'asha', now() from payment_exceptions where order_id = 'c'`,
+    )
+    await db.query(
+      `insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at, failing_since, disabled_at, disabled_reason)
+       values ('CHAI', 'ep_fails', 'webhook', 'https://a.example/', '\\x00', now(), '2026-04-05T03:00:00Z', null, null),
+              ('CHAI', 'ep_off', 'webhook', 'https://a.example/', '\\x00', now(), null, '2026-04-05T04:00:00Z', 'answered 410'),
+              ('CHAI', 'ep_off_by_us', 'webhook', 'https://a.example/', '\\x00', now(), null, '2026-04-05T04:00:00Z', 'operator'),
+              ('CHAI', 'ep_well', 'webhook', 'https://a.example/', '\\x00', now(), null, null, null)`,
+    )
+    await db.query(
+      `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, undone_at, undone_by)
+       values (1, '2026-04-05T02:00:00Z', 'asha', 'bank.csv', '', 1, 0, 0, null, null),
+              (2, '2026-04-05T05:00:00Z', 'asha', 'wrong.csv', '', 1, 0, 0, now(), 'asha')`,
+    )
+    await db.query(
+      `insert into service_instances (instance_id, host, version, started_at, seen_at, refused_on, refused, acquirers_away)
+       values ('killed', 'old-host', '0.9', '2026-04-05T01:00:00Z', '2026-04-05T05:30:00Z', '2026-04-05', 4, '{setu}'),
+              ('away', 'other-host', '1.0.0', '2026-04-05T01:00:00Z', '2026-04-05T05:59:30Z', '2026-04-04', 9, '{setu}')`,
+    )
+    await until('the instance beats', async () => (await today('--json')).instances.running.length === 2)
+    expect(await today('--json')).toMatchObject({
+      ...NOTHING,
+      notifications: { refused: 4, lastAcceptedAt: '2026-04-01T04:30:00.000Z' },
+      exceptions: {
+        open: { 'under 1 day': 0, '1 to 2 days': 1, 'over 2 days': 2 },
+        oldest: [
+          { kind: 'unknown order', mid: '', orderId: '0'.repeat(32), id: expect.stringMatching(/^[0-9a-f]{12}$/) },
+          { kind: 'double payment', mid: 'CHAI', orderId: 'a' },
+          { kind: 'double payment', mid: 'CHAI', orderId: 'b' },
+        ],
+      },
+      webhooks: {
+        behind: 2,
+        longest: [
+          { mid: 'CHAI', endpointId: 'ep_fails', failingSince: '2026-04-05T03:00:00.000Z', switchedOffAt: null },
+          { mid: 'CHAI', endpointId: 'ep_off', switchedOffAt: '2026-04-05T04:00:00.000Z' },
+        ],
+      },
+      acquirersAway: ['setu'],
+      settlementImport: { importedAt: '2026-04-05T02:00:00.000Z', file: 'bank.csv' },
+      instances: { silent: [{ instanceId: 'killed' }] },
+    })
+    const text = await today()
+    for (const line of [
+      'notifications  4 refused; the last one was accepted 4 days ago',
+      'exceptions     3 open: 1 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
+      'webhooks       2 behind; the longest: CHAI ep_fails takes nothing since 3 h',
+      'acquirers      away: setu',
+      'settlements    bank.csv was imported 4 h ago',
+      'silent, the last one, old-host, for 30 min',
+    ]) {
+      expect(text).toContain(line)
+    }
+  })
+
+  it('reads the orders of its day by one pass over the index of orderIds, and nothing older', async () => {
+    const { db, clock } = service
+    clock.set('2026-04-03T18:00:00.000Z')
+    await db.query(
+      `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+         customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
+       select 'CHAI', lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || md5(n::text)::char(20), md5(n::text),
+              1, '', '', '', '', '', '', '', '', at, at
+         from (select n, '2026-03-01T00:00:00Z'::timestamptz + n * interval '1 minute' as at
+                 from generate_series(1, 50000) n) s`,
+    )
+    await db.query('analyze payment_intents')
+    const sent: { text: string; values: unknown[] }[] = []
+    const spied = {
+      query: (text: string, values: unknown[] = []) => {
+        sent.push({ text, values })
+        return db.query(text, values)
+      },
+    }
+    const [command] = todayCommands
+    const config = readDatabaseConfig({ DATABASE_URL: service.databaseUrl })
+    const context = { config, db: spied as never, now: service.clock.now(), person: 'asha', asJson: true }
+    const output = await command?.prepare([]).run(context)
+    expect(output?.json).toMatchObject({ orders: 24 * 60 })
+    const ofOrders = sent.filter(({ text }) => text.includes('payment_intents'))
+    expect(ofOrders).toHaveLength(1)
+    const [{ text = '', values = [] } = {}] = ofOrders
+    const { rows } = await db.query(`explain (analyze, format json) ${text}`, values)
+    const scans: unknown[] = []
+    const walk = (plan: Record<string, unknown> & { Plans?: never[] }) => {
+      const { 'Relation Name': table, 'Index Name': index, 'Actual Rows': read, Plans = [] } = plan
+      if (table !== undefined || index !== undefined) {
+        scans.push({ index, condition: plan['Index Cond'], read, leftOut: plan['Rows Removed by Filter'] ?? 0 })
+      }
+      for (const below of Plans) walk(below)
+    }
+    walk(rows[0]['QUERY PLAN'][0].Plan)
+    expect(scans).toEqual([
+      {
+        index: 'payment_intents_order_id_idx',
+        condition: expect.stringMatching(/^\(\(order_id >= .* AND \(order_id < [^)]*\)\)$/),
+        read: 24 * 60,
+        leftOut: 0,
+      },
+    ])
+  })
+
+  it('is one screen of text, and one document for scripts, as a process too', async () => {
+    const text = await runOps(service.databaseUrl, ['today'])
+    expect([text.code, text.stderr]).toEqual([0, ''])
+    expect(text.stdout.split('\n').length).toBeLessThan(24)
+    expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThan(110)
+    const json = await runOps(service.databaseUrl, ['today', '--json'])
+    expect(JSON.parse(json.stdout)).toMatchObject({ day: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) })
+  })
+
+  it('--watch shows it again every few seconds, until Ctrl-C', async () => {
+    const env = { ...process.env, DATABASE_URL: service.databaseUrl }
+    const args = ['--import', 'tsx', 'src/cli/ops.ts', 'today', '--watch', '--json']
+    const child = start(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
+    let shown = ''
+    child.stdout?.on('data', (chunk) => {
+      shown += chunk
+    })
+    await until('it has shown it twice', () => shown.split('\n').length > 2)
+    const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve([code, signal])))
+    child.kill('SIGINT')
+    expect(await ended).toEqual([0, null])
+    const [first = '', second = ''] = shown.split('\n')
+    expect(JSON.parse(second).at > JSON.parse(first).at).toBe(true)
+  })
+})
