@@ -351,6 +351,36 @@ export const LIMITS = {
     rememberedMs: 2 * 24 * 60 * 60 * 1000,
   },
 
+  /** Connections of the operator's page and of `/metrics`: of their own, so that no request waits behind them. */
+  operatorDatabase: {
+    size: 2,
+    /** An hour of orders is counted by one statement: 14,000 take about 10 ms. */
+    queryTimeoutMs: 5_000,
+    waiting: 50,
+  },
+
+  /** The operator's page. Nothing is counted unless somebody opens it. */
+  operatorPage: {
+    days: 30,
+    /** Longest wait for what is not counted yet; the page says what is missing and asks again. */
+    waitMs: 300,
+    refreshSeconds: 30,
+    refreshCountingSeconds: 3,
+    /** One statement counts as many hours as take about this long, but at least one. */
+    statementMs: 50,
+    /** The pause after a statement is as long as the statement took, so that counting takes half a core at most. */
+    longestPauseMs: 500,
+    /** After 24 hours and a few minutes every order has ended, and only a late payment changes what was counted. */
+    recentMs: 26 * 60 * 60 * 1000,
+    /** How long counts are used: of recent hours, and of older ones. Ten times as long they are shown while they are counted anew. */
+    recentCountsMs: 45_000,
+    olderCountsMs: 6 * 60 * 60 * 1000,
+    shownTimes: 10,
+  },
+
+  /** How often the exceptions that are open are counted for `/metrics`, and how long a scrape waits for it. */
+  openExceptions: { rememberedMs: 15_000, remembered: 1, ms: 900 },
+
   /** The listener of OPS_PORT. */
   ops: {
     /** Longest time for a request to arrive, and for its reader to take nothing of the answer. */

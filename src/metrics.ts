@@ -30,8 +30,14 @@ type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number 
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** What the operator watches, in the format of Prometheus. Labels hold names of ours only, never what a caller sent. */
-export function createMetrics(pools: Record<string, PoolCounts>) {
+/**
+ * What the operator watches, in the format of Prometheus. `countOpenExceptions` is asked at every scrape; while it fails, that
+ * metric has no value. Labels hold names of ours only, never what a caller sent.
+ */
+export function createMetrics(
+  pools: Record<string, PoolCounts>,
+  countOpenExceptions: () => Promise<Record<string, number>>,
+) {
   const registry = new Registry()
   const registers = [registry]
   // Event-loop lag, memory and garbage collection among them.
@@ -76,6 +82,17 @@ export function createMetrics(pools: Record<string, PoolCounts>) {
     registers,
   })
   for (const [kind, start] of Object.entries(NO_EXCEPTIONS)) exceptions.inc({ kind }, start)
+  new Gauge({
+    name: 'payment_exceptions_open',
+    help: 'Exceptions that nobody has resolved, by how long they have been open; in the database, so the same on each instance',
+    labelNames: ['age'],
+    registers,
+    async collect() {
+      const open = await countOpenExceptions().catch(() => ({}))
+      this.reset()
+      for (const [age, count] of Object.entries(open)) this.set({ age }, count)
+    },
+  })
   const payments = new Counter({
     name: 'payments_total',
     help: 'Payments that this instance recorded, by status and by who told of them; repeats are not counted',

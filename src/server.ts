@@ -1,12 +1,15 @@
 import fastify from 'fastify'
 import manifest from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
+import { createOverview } from './books/overview.ts'
 import { readConfig } from './config.ts'
 import { createPool } from './db/pool.ts'
+import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
 import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
 import { createMetrics, metricsRoutes } from './metrics.ts'
+import { operatorPageRoutes } from './operator/routes.ts'
 import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()
@@ -21,8 +24,14 @@ const listPool = (url: string) => createPool({ url, log, ...LIMITS.listDatabase 
 const db = createPool({ url: config.databaseUrl, size: config.databasePoolSize, log })
 const listDb = listPool(config.databaseUrl)
 const replicaDb = config.databaseReadUrl === undefined ? undefined : listPool(config.databaseReadUrl)
-const pools = { requests: db, lists: listDb, ...(replicaDb && { replica: replicaDb }) }
-const metrics = createMetrics(pools)
+const operatorDb = createPool({ url: config.databaseUrl, log, ...LIMITS.operatorDatabase })
+const pools = { requests: db, lists: listDb, operator: operatorDb, ...(replicaDb && { replica: replicaDb }) }
+const now = () => new Date()
+const { openExceptions } = createOverview(operatorDb)
+const metrics = createMetrics(
+  pools,
+  rememberBriefly(() => openExceptions(now()), LIMITS.openExceptions),
+)
 
 const shutdown = createShutdown(
   { drainSeconds: config.shutdownDrainSeconds, log, close, exit: (code) => process.exit(code) },
@@ -35,13 +44,14 @@ const app = await buildApp({
   replicaDb,
   log,
   metrics,
-  now: () => new Date(),
+  now,
   version: manifest.version,
   isDraining: shutdown.isDraining,
 })
 const opsApp = fastify({ requestTimeout: LIMITS.ops.requestMs, connectionTimeout: LIMITS.ops.requestMs })
 opsApp.server.maxConnections = LIMITS.ops.connections
 metricsRoutes(opsApp, metrics)
+operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl: config.publicUrl, limits: LIMITS })
 operatorGuideRoutes(opsApp, config)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))

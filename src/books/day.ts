@@ -41,14 +41,13 @@ type Period = { since: Date; until: Date }
  */
 export function createOrderCounts(db: Queryable) {
   return {
-    /** All orders of the period. */
-    async count({ since, until }: Period, now: Date): Promise<OrderCounts> {
-      const { rows } = await db.query<CountRow>(`select ${COUNTS} from payment_intents where ${IN_PERIOD}`, [
-        orderIdsBegin(since),
-        orderIdsBegin(until),
-        givenUpUntil(now),
-      ])
-      return toCounts(rows[0] as CountRow)
+    /** By hours after `since`, without those that have none. */
+    async countByHour({ since, until }: Period, now: Date): Promise<OfHour[]> {
+      const { rows } = await db.query<CountRow & { hour: number }>(
+        `select ${hourSince('$4')} as hour, ${COUNTS} from payment_intents where ${IN_PERIOD} group by 1`,
+        [orderIdsBegin(since), orderIdsBegin(until), givenUpUntil(now), since],
+      )
+      return rows.map(({ hour, ...row }) => ({ hour, ...toCounts(row) }))
     },
 
     /** The same by hours after `since`, and by merchants: those with the most orders first. Both without zeros. */
@@ -60,7 +59,7 @@ export function createOrderCounts(db: Queryable) {
         // One pass gathers both.
         `select mid, hour, ${COUNTS}
            from (select mid, status, expires_at, amount, paise,
-                        floor(extract(epoch from created_at - $4::timestamptz) / 3600)::integer as hour
+                        ${hourSince('$4')} as hour
                    from payment_intents
                   where ${IN_PERIOD}) i
           group by grouping sets ((mid), (hour))
@@ -92,6 +91,8 @@ export function add(one: OrderCounts, other: OrderCounts): OrderCounts {
 export function conversionOf({ orders, paid, waiting }: OrderCounts): number | undefined {
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
+
+const hourSince = (moment: string) => `floor(extract(epoch from created_at - ${moment}::timestamptz) / 3600)::integer`
 
 const IN_PERIOD = 'order_id >= $1 and order_id < $2'
 

@@ -7,7 +7,7 @@ import { LOOK_UP_TIMEOUT } from './outage.ts'
  */
 export function rememberBriefly<T>(
   lookUp: (...key: string[]) => Promise<T>,
-  limits: Limits['lookUps'],
+  limits: Pick<Limits['lookUps'], 'rememberedMs' | 'remembered' | 'ms'>,
 ): (...key: string[]) => Promise<T> {
   const remembered = new Map<string, { until: number; answer: Promise<T> }>()
   return (...key) => {

@@ -64,7 +64,7 @@ export function operatorGuideRoutes(app: FastifyInstance, options: Pick<PageOpti
   for (const name of OPERATOR_GUIDES) {
     servePage(app, `/docs/${name}`, async () => operatorPage(name, await readGuide(name), options))
   }
-  serveAssets(app, GUIDE_ASSETS)
+  serveAssets(app, [...GUIDE_ASSETS, 'operator.css'])
 }
 
 const GUIDE_ASSETS = ['guide.css', 'guide.js']

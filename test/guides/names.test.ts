@@ -76,14 +76,14 @@ describe("what the operator's guide names is there", () => {
 
   it('every metric', async () => {
     const named = unique(proseOf(text).matchAll(METRIC))
-    const metrics = await createMetrics({}).registry.metrics()
+    const metrics = await createMetrics({}, async () => ({})).registry.metrics()
     expect(named.length).toBeGreaterThan(5)
     expect(named.filter((name) => !metrics.includes(`# TYPE ${name} `))).toEqual([])
   })
 })
 
 const METRIC =
-  /`((?:http_request|payment_intents?|payment_notifications|payment_exceptions|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
+  /`((?:http_request|payments?|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
 
 const READMES = [
   'README.md',

@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import { afterAll, afterEach, expect } from 'vitest'
 import type { SetuSettings } from '../../src/acquirer/setu.ts'
 import { buildApp } from '../../src/app.ts'
+import { createOverview } from '../../src/books/overview.ts'
 import type { Config } from '../../src/config.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { LIMITS, type Limits } from '../../src/limits.ts'
@@ -122,7 +123,9 @@ export async function startService(
     rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,
     warnings: [],
   }
-  const metrics = createMetrics({ requests: own.db, lists: own.listDb })
+  const metrics = createMetrics({ requests: own.db, lists: own.listDb }, () =>
+    createOverview(own.db).openExceptions(clock.now()),
+  )
   const app = await buildApp({
     config,
     ...own,

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { NO_ORDERS, type OfHour, type OrderCounts } from '../books/day.ts'
+import type { Limits } from '../limits.ts'
+
+const HOUR_MS = 60 * 60_000
+
+/** What was counted of an hour, and when, by performance.now(). */
+type Counted = { counts: OrderCounts; at: number; usedForMs: number }
+
+/**
+ * Orders by hour, counted when somebody asks and then remembered. The counting goes on in the background, by one short statement
+ * at a time, the newest hours first: 10,000,000 orders of 30 days take some seconds, and no statement takes longer than its
+ * hours do.
+ */
+export function createHourCounts({
+  countByHour,
+  log,
+  now,
+  limits,
+}: {
+  countByHour: (period: { since: Date; until: Date }, now: Date) => Promise<OfHour[]>
+  log: Pick<Logger, 'warn'>
+  now: () => Date
+  limits: Limits['operatorPage']
+}) {
+  /** By the hour's first moment. */
+  const remembered = new Map<number, Counted>()
+  /** Hours to count, newest first. */
+  let queue: number[] = []
+  let counting: Promise<void> | undefined
+  let hoursAtOnce = 1
+  let stopped = false
+
+  const isOlder = (counted: Counted | undefined, times: number) =>
+    counted === undefined || performance.now() - counted.at >= times * counted.usedForMs
+
+  async function countQueue(): Promise<void> {
+    try {
+      while (queue.length > 0 && !stopped) {
+        const began = performance.now()
+        await countFirst(takeFirst())
+        const tookMs = performance.now() - began
+        if (tookMs < limits.statementMs / 2) hoursAtOnce *= 2
+        if (tookMs > limits.statementMs) hoursAtOnce = Math.max(1, Math.floor(hoursAtOnce / 2))
+        await sleep(Math.min(tookMs, limits.longestPauseMs), undefined, { ref: false })
+      }
+    } catch (error) {
+      queue = []
+      log.warn({ error: (error as Error).message }, 'orders were not counted for the operator’s page')
+    }
+  }
+
+  /** The newest hours of the queue that follow one another. */
+  function takeFirst(): { first: number; last: number } {
+    const last = queue[0] ?? 0
+    let taken = 1
+    while (taken < hoursAtOnce && queue[taken] === last - taken * HOUR_MS) taken++
+    queue = queue.slice(taken)
+    return { first: last - (taken - 1) * HOUR_MS, last }
+  }
+
+  async function countFirst({ first, last }: { first: number; last: number }): Promise<void> {
+    const moment = now()
+    const hours = await countByHour({ since: new Date(first), until: new Date(last + HOUR_MS) }, moment)
+    const counts = new Map(hours.map(({ hour, ...rest }) => [first + hour * HOUR_MS, rest]))
+    for (let hour = first; hour <= last; hour += HOUR_MS) {
+      const isRecent = moment.getTime() - hour < limits.recentMs
+      remembered.set(hour, {
+        counts: counts.get(hour) ?? NO_ORDERS,
+        at: performance.now(),
+        usedForMs: isRecent ? limits.recentCountsMs : limits.olderCountsMs,
+      })
+    }
+  }
+
+  return {
+    /**
+     * The orders of these hours, newest first, each named by its first moment; undefined in the place of those that are not
+     * counted yet. Waits for them a moment.
+     */
+    async read(hours: readonly Date[]): Promise<(OrderCounts | undefined)[]> {
+      const wanted = hours.map((hour) => hour.getTime())
+      const isWanted = new Set(wanted)
+      for (const hour of remembered.keys()) if (!isWanted.has(hour)) remembered.delete(hour)
+      queue = wanted.filter((hour) => isOlder(remembered.get(hour), 1))
+      if (queue.length > 0) {
+        counting ??= countQueue().finally(() => {
+          counting = undefined
+        })
+        await Promise.race([counting, sleep(limits.waitMs)])
+      }
+      return wanted.map((hour) => {
+        const counted = remembered.get(hour)
+        return isOlder(counted, limits.shownTimes) ? undefined : counted?.counts
+      })
+    },
+
+    /** Waits for the statement that is under way. */
+    async stop() {
+      stopped = true
+      await counting
+    },
+  }
+}

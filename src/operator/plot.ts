@@ -1,0 +1,28 @@
+import { type Html, html } from '../html.ts'
+
+/** One bar: all of it, a part of it, and what it says where a mouse rests on it. Undefined counts leave a gap. */
+export type Bar = { name: string; whole: number | undefined; part: number; text: string }
+
+/** Of the picture, which is stretched to its place: only their proportion counts. */
+const BAR_WIDTH = 10
+const GAP = 2
+const HEIGHT = 100
+
+/**
+ * A plot of bars as SVG, without a script and without a style of its own: the classes `whole` and `part` colour it. `label`
+ * says to those who do not see it what it shows; the numbers must stand in a table beside it.
+ */
+export function plot(bars: readonly Bar[], label: string): Html {
+  const most = Math.max(1, ...bars.map(({ whole = 0 }) => whole))
+  const rect = (kind: string, index: number, count: number) => {
+    const height = Math.round((count / most) * HEIGHT * 100) / 100
+    return html`<rect class="${kind}" x="${index * BAR_WIDTH + GAP / 2}" y="${HEIGHT - height}" width="${BAR_WIDTH - GAP}" height="${height}"/>`
+  }
+  const drawn = bars.map(
+    ({ whole = 0, part, text }, index) =>
+      html`<g><title>${text}</title>${rect('whole', index, whole)}${rect('part', index, part)}</g>\n`,
+  )
+  const width = bars.length * BAR_WIDTH
+  return html`<svg class="plot" role="img" aria-label="${label}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none">
+${drawn}</svg>`
+}

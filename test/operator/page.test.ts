@@ -1,0 +1,235 @@
+import fastify, { type FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { operatorGuideRoutes } from '../../src/docs/routes.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { operatorPageRoutes } from '../../src/operator/routes.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { browserPath, useCheckout, violations } from '../support/browser.ts'
+import { testPool } from '../support/database.ts'
+import { asRole } from '../support/database-url.ts'
+import { startServerProcess } from '../support/server-process.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+
+/** For a machine on which much else runs; alone, a test takes some seconds. */
+const SLOW_MS = 240_000
+const PUBLIC_URL = 'https://pay.example.in/upi'
+
+/** What a customer or a merchant wrote. */
+const CANARIES = {
+  customer_name: 'Canaryname Rao',
+  customer_email: 'canarymail@example.in',
+  customer_mobile: '9137460285',
+  note: 'Canarynote 77',
+  redirect_url: 'https://canaryshop.example/',
+}
+
+/** The page of a service, with the rights of an installation, at the service's own time. */
+async function startPage({ databaseUrl, clock, log }: TestService): Promise<FastifyInstance> {
+  const app = fastify()
+  const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
+  const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
+  operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, limits: LIMITS })
+  operatorGuideRoutes(app, { publicUrl: PUBLIC_URL })
+  app.addHook('onClose', () => db.end())
+  return app
+}
+
+/** Two days of orders; today four: one paid, one that failed, one that waits, one that is paid twice. */
+async function makeOrders(service: TestService): Promise<{ mid: string; paidTwice: string }> {
+  const { app, db, clock } = service
+  const { mid, key } = await newMerchant(db)
+  const order = async (amount: string): Promise<string> =>
+    (await post(app, CREATE, intentFields(mid, { ...CANARIES, amount }), key)).body.data.orderId
+  const tell = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
+    expect((await notify(service, notification(orderId, changes))).status).toBe(200)
+  clock.set('2026-03-30T05:00:00.000Z')
+  await tell(await order('1000'), { amount: 1000, UTR: newUtr() })
+  clock.set('2026-03-31T03:35:00.000Z')
+  await tell(await order('250'), { amount: 250, UTR: newUtr() })
+  await tell(await order('40'), { status: 'FAIL', amount: 40, UTR: undefined })
+  clock.set('2026-03-31T05:00:00.000Z')
+  await order('7')
+  const paidTwice = await order('500')
+  for (let i = 0; i < 2; i++) await tell(paidTwice, { amount: 500, UTR: newUtr() })
+  return { mid, paidTwice }
+}
+
+const textOf = (page: string) =>
+  page
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
+    .replace(/\s+/g, ' ')
+
+describe('the operator’s page', () => {
+  let service: TestService
+  let made: Awaited<ReturnType<typeof makeOrders>>
+  let operators: FastifyInstance
+  beforeAll(async () => {
+    service = await startService({ limits: { heartbeat: { firstMs: 10, intervalMs: 20 } } })
+    made = await makeOrders(service)
+    operators = await startPage(service)
+  })
+  afterAll(() => operators.close())
+
+  it('shows the numbers of what was made through the front door: today, by hour, of 30 days, and what is open', async () => {
+    const { statusCode, body } = await operators.inject('/')
+    const text = textOf(body)
+    expect(statusCode).toBe(200)
+    expect(text).toContain('2026-03-31 10:30:00 in India.')
+    expect(text).toContain(
+      'Orders 4 ₹797 Paid 2 ₹750 Conversion 66.6 % of those not waiting Waiting 1 Failed 1 Expired 0 Cancelled 0',
+    )
+    const rowOf = (name: string) => new RegExp(`<tr><th scope="row">${name}</th>(.*)</tr>`).exec(body)?.[1]
+    const cells = (...values: string[]) => values.map((value) => `<td>${value}</td>`).join('')
+    expect(rowOf('09:00')).toBe(cells('2', '1', '50.0 %', '₹250'))
+    expect(rowOf('10:00')).toBe(cells('2', '1', '100.0 %', '₹500'))
+    expect(rowOf('08:00')).toBe(cells('0', '0', '–', '₹0'))
+    expect(rowOf('11:00')).toBeUndefined()
+    expect(rowOf('2026-03-30')).toBe(cells('1', '1', '100.0 %', '₹1,000'))
+    expect(rowOf('2026-03-31')).toBe(cells('4', '2', '66.6 %', '₹750'))
+    expect(rowOf('2026-03-02')).toBe(cells('0', '0', '–', '₹0'))
+    expect(rowOf('2026-03-01')).toBeUndefined()
+    // Of 30 days and of the 11 hours that have begun.
+    expect(body.match(/<g><title>/g)).toHaveLength(30 + 11)
+    expect(text).toContain('Exceptions: 1 open 1 for under 1 day.')
+    expect(text).toContain(`double payment ${made.mid} ${made.paidTwice} 0 s`)
+    expect(text).toContain('0 refused today; the last one was accepted 0 s ago')
+    expect(text).toContain('1 of version 1.0.0: ')
+    expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
+  })
+
+  it('holds nothing of a customer, and nothing that a merchant wrote', async () => {
+    const { body } = await operators.inject('/')
+    for (const canary of Object.values(CANARIES)) expect(body.toLowerCase()).not.toContain(canary.toLowerCase())
+    expect(body.toLowerCase()).not.toContain('canary')
+  })
+
+  it('has no script and no style of its own, takes nothing from elsewhere, and is not kept', async () => {
+    const { headers, body } = await operators.inject('/')
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy':
+        "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+      'x-frame-options': 'DENY',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    })
+    expect(body).not.toMatch(/<script|<style| style=| on\w+=|<form|<iframe|http-equiv/)
+  })
+
+  it('asks again by itself, unless its reader stops that', async () => {
+    expect((await operators.inject('/')).headers.refresh).toBe('30')
+    const still = await operators.inject('/?refresh=off')
+    expect([still.statusCode, still.headers.refresh]).toEqual([200, undefined])
+    expect(still.body).toContain('<a href=".">Keep it up to date</a>')
+  })
+
+  it.each([
+    ['a public proxy', { 'x-forwarded-for': '203.0.113.9' }],
+    ['one that hides who calls', { forwarded: 'for=_hidden' }],
+  ])('refuses itself behind %s, and says what to do', async (_name, headers) => {
+    const refused = await operators.inject({ url: '/', headers })
+    expect(refused.statusCode).toBe(403)
+    expect(textOf(refused.body)).toContain('Take the port for operators (OPS_PORT) out of that proxy')
+    expect(refused.body).not.toContain(made.mid)
+    expect(refused.headers.refresh).toBeUndefined()
+  })
+
+  it('behind a proxy in a private network is shown', async () => {
+    const { statusCode } = await operators.inject({ url: '/', headers: { 'x-forwarded-for': '10.0.0.7' } })
+    expect(statusCode).toBe(200)
+  })
+
+  it('takes no other method than reading', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE'] as const) {
+      expect((await operators.inject({ url: '/', method })).statusCode).toBe(404)
+    }
+  })
+
+  it('says that the database does not answer, and repeats nothing of it', async () => {
+    await service.db.query('alter table payment_resolutions rename to elsewhere')
+    const away = await operators.inject('/')
+    await service.db.query('alter table elsewhere rename to payment_resolutions')
+    expect([away.statusCode, away.headers.refresh]).toEqual([503, '30'])
+    expect(textOf(away.body)).toContain('The database does not answer')
+    expect(away.body).not.toContain('payment_resolutions')
+    expect((await operators.inject('/')).statusCode).toBe(200)
+  })
+
+  it('shows what the database holds as text, whatever it is', async () => {
+    await service.db.query(
+      `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
+       values (1, $1, 'x', '<script>alert(1)</script>.csv', '', 1, 0, 0)`,
+      [service.clock.now()],
+    )
+    const { body } = await operators.inject('/')
+    expect(body).not.toContain('<script')
+    expect(textOf(body)).toContain('.csv was imported 0 s ago')
+  })
+})
+
+it('is at / of the port for operators of a running service, and nowhere on the public one', async () => {
+  const service = await startService()
+  const server = await startServerProcess(service.databaseUrl)
+  try {
+    const answer = await fetch(`${server.opsUrl}/`)
+    expect([answer.status, (await answer.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
+    expect((await fetch(`${server.opsUrl}/docs/operator.css`)).status).toBe(200)
+    expect((await fetch(`${server.url}/`)).status).toBe(404)
+    const metrics = await (await fetch(`${server.opsUrl}/metrics`)).text()
+    expect(metrics).toContain('payment_exceptions_open{age="over 2 days"} 0')
+  } finally {
+    await server.stop()
+  }
+})
+
+const SCREENS = [320, 1280].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+)
+
+describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
+  const origins: string[] = []
+  const checkout = useCheckout({ origins })
+  let operators: FastifyInstance
+  let url: string
+  beforeAll(async () => {
+    await makeOrders(checkout.service)
+    await checkout.service.db.query(
+      `insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at, failing_since)
+       select mid, 'ep_0123456789abcdef', 'webhook', 'https://canaryhook.example/', '\\x00', now(), now() from merchants`,
+    )
+    operators = await startPage(checkout.service)
+    url = await operators.listen({ host: '127.0.0.1', port: 0 })
+    origins.push(url)
+  })
+  afterAll(() => operators.close())
+
+  it.each(SCREENS)(
+    'is not wider than $width pixels and can be used by everybody, in the $colorScheme',
+    { timeout: SLOW_MS },
+    async ({ width, colorScheme }) => {
+      const tab = await checkout.openTab({ viewport: { width, height: 844 }, colorScheme })
+      await tab.goto(`${url}/?refresh=off`)
+      await tab.evaluate('for (const folded of document.querySelectorAll("details")) folded.open = true')
+      expect(await tab.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+      expect(await violations(tab)).toEqual([])
+      const ground = await tab.evaluate('getComputedStyle(document.body).backgroundColor')
+      expect(ground).toBe(colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(255, 255, 255)')
+      const plot = await tab.getByRole('img', { name: /^Orders of the last 30 days/ }).boundingBox()
+      expect([plot?.height, (plot?.width ?? 0) > width / 2]).toEqual([144, true])
+      if (process.env.SCREENSHOTS)
+        await tab.screenshot({ path: `${process.env.SCREENSHOTS}/${width}-${colorScheme}.png`, fullPage: true })
+    },
+  )
+
+  it('works without JavaScript, of which it has none', { timeout: SLOW_MS }, async () => {
+    const tab = await checkout.openTab({ javaScriptEnabled: false })
+    await tab.goto(url)
+    const days = tab.locator('figure', { hasText: 'not paid' }).last()
+    await days.getByText('The same as a table').click()
+    expect(await days.getByRole('row', { name: /^2026-03-31 4 2 66\.6 % ₹750$/ }).isVisible()).toBe(true)
+    await tab.getByRole('link', { name: 'For the operator' }).click()
+    await tab.getByRole('heading', { name: 'For the operator', level: 1 }).waitFor()
+  })
+})
