@@ -67,7 +67,7 @@ describe('what an instance tells its operator', () => {
     const text = await (await fetch(`http://127.0.0.1:${server.opsPort}/metrics`)).text()
     await server.stop()
     const alerts = readFileSync(join(import.meta.dirname, '../../src/monitoring/alerts.yml'), 'utf8')
-    const watched = new Set(alerts.match(/\b(http|payment|acquirer|webhook|database|nodejs|process)_\w+/g))
+    const watched = new Set(alerts.match(/\b(http|payments?|acquirer|webhook|database|nodejs|process)_\w+/g))
     expect(watched.size).toBeGreaterThan(3)
     const measured = new Set(text.match(/^\w+/gm))
     expect([...watched].filter((name) => !measured.has(name))).toEqual([])

@@ -12,8 +12,14 @@ describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
     expect([rules.code, config.code], rules.stderr + config.stderr).toEqual([0, 0])
   })
 
-  it('tell of webhooks that wait, that were switched off and that lead inward, and of no others', async () => {
-    const { code, stdout, stderr } = await promtool('test', 'rules', 'test/monitoring/webhook-alerts.yml')
+  it.each([
+    ['webhooks that wait, that were switched off and that lead inward', 'webhook-alerts.yml'],
+    [
+      'orders that nobody pays, a silent acquirer, exceptions that nobody resolves and slow intents',
+      'payment-alerts.yml',
+    ],
+  ])('tell of %s, and of no others', async (_what, file) => {
+    const { code, stdout, stderr } = await promtool('test', 'rules', `test/monitoring/${file}`)
     expect(code, stdout + stderr).toBe(0)
   })
 })
