@@ -72,7 +72,7 @@ export function demoCommands(
     'Read on in a browser:',
     '',
     `   ${base}/docs   guides with samples, and every operation to try`,
-    `   http://localhost:${OPS_PORT || 3001}/docs   for whoever runs the service`,
+    `   http://localhost:${OPS_PORT || 3001}   today on one page, for whoever runs the service; the guide for it is at /docs`,
     '',
   ].join('\n')
 }

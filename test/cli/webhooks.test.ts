@@ -98,7 +98,7 @@ describe('webhooks add', () => {
   })
 })
 
-describe('an operator whose merchant says "I got nothing"', () => {
+describe('an operator whose merchant hears nothing', () => {
   it('sends a ping, and sees what came back', async () => {
     const { id } = await add()
     expect(await json('ping', '--endpoint', id)).toEqual({ id, outcome: '200', answer: 'thanks' })

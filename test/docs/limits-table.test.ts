@@ -8,6 +8,7 @@ const GUIDE = readFileSync(new URL('../../src/docs/guides/operator.md', import.m
 const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
 
 const DAY_SECONDS = 24 * 60 * 60
+const HOUR_MS = 60 * 60 * 1000
 
 const count = (number: number) => number.toLocaleString('en-US')
 const seconds = (ms: number) => `${ms / 1000} s`
@@ -15,6 +16,7 @@ const kib = (bytes: number) => `${bytes / 1024} KiB`
 const mib = (bytes: number) => `${bytes / 1024 ** 2} MiB`
 
 const { connections, body, answer, patience, lookUps, database, inserts, listDatabase, lateness } = LIMITS
+const { heartbeat, openExceptions, operatorDatabase, operatorPage } = LIMITS
 const { cancellations, lists, pages, rates, reports, unreadable, shutdown, webhooks } = LIMITS
 
 /** The table as it follows from the limits. The last rows are limits of commands and of PostgreSQL, which stand elsewhere. */
@@ -49,6 +51,10 @@ const ROWS = [
   `webhooks at once: to an address / addresses of an instance / read together / outcomes not stored yet | ${webhooks.callsOfEndpoint} / ${webhooks.endpointsAtOnce} / ${webhooks.readAtOnce} / ${webhooks.unstored}`,
   `webhooks: connections of the pool / addresses of one look / outcomes are gathered for | ${webhooks.connections} / ${count(webhooks.lookedAt)} / ${webhooks.gatherMs} ms`,
   `webhooks that are due are looked for / a killed instance keeps an address / wait at shutdown | every ${seconds(webhooks.lookIntervalMs)} / ${seconds(webhooks.leaseMs)} / ${seconds(webhooks.stopMs)}`,
+  `operator's page: connections / wait for what is not counted / one statement counts hours of about | ${operatorDatabase.size} / ${seconds(operatorPage.waitMs)} / ${operatorPage.statementMs} ms`,
+  `operator's page: counts of the last ${operatorPage.recentMs / HOUR_MS} hours are used for / older ones | ${seconds(operatorPage.recentCountsMs)} / ${operatorPage.olderCountsMs / HOUR_MS} h`,
+  `an instance writes down that it runs / counts as silent after / is forgotten after | every ${seconds(heartbeat.intervalMs)} / ${seconds(heartbeat.silentMs)} / ${heartbeat.rememberedMs / 1000 / DAY_SECONDS} days`,
+  `exceptions that are open are counted for \`/metrics\` | every ${seconds(openExceptions.rememberedMs)} at most`,
   `expired orders of merchants with webhooks: looked for / told by one statement | every ${seconds(webhooks.sweepIntervalMs)} / ${webhooks.expiriesAtOnce}`,
   `answer of a webhook, as the operator sees it | ${webhooks.shownCharacters} characters`,
   `shutdown: drain / what is under way | ${DEFAULTS.shutdownDrainSeconds} s / ${seconds(shutdown.closeMs)}`,
