@@ -1,12 +1,19 @@
 import { Readable } from 'node:stream'
+import fastify from 'fastify'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { OPERATIONS } from '../../src/app.ts'
+import { createOrderCounts } from '../../src/books/day.ts'
 import { createExceptions } from '../../src/books/exceptions.ts'
+import { createOverview } from '../../src/books/overview.ts'
 import { createPaymentHistory } from '../../src/books/payment-history.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { operatorPageRoutes } from '../../src/operator/routes.ts'
 import { forgetCustomers } from '../../src/payments/forget-customers.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { testPool } from '../support/database.ts'
+import { asRole } from '../support/database-url.ts'
 import {
   CREATE,
   form,
@@ -153,6 +160,22 @@ nobody,FAIL,,200,
     const { recorded } = await importDayFile(db, Readable.from([day]), { now: clock.now })
     expect(recorded).toBe(2)
   })
+  const { databaseUrl, log } = service
+  await as('operator’s page', async () => {
+    const operators = fastify()
+    const own = testPool(asRole(databaseUrl, 'upi_service'), 1)
+    const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
+    const page = { db: own, log: { warn }, now: clock.now, publicUrl: '', limits: LIMITS }
+    operatorPageRoutes(operators, page as never)
+    expect((await operators.inject('/')).statusCode).toBe(200)
+    await operators.close()
+    await own.end()
+  })
+  await as('today', async () => {
+    const until = clock.now()
+    await createOrderCounts(db).countByHourAndMerchant({ since: new Date(until.getTime() - 86_400_000), until }, until)
+    await createOverview(db).read(until)
+  })
   await as('payments show', () => createPaymentHistory(db).find(orderId))
   await as('payments exceptions', () => createExceptions(db).list({ open: true }))
   await as('payments forget-customers', () => forgetCustomers(db, { before: new Date('2100-01-01T00:00:00Z') }))
@@ -182,7 +205,7 @@ async function as(name: string, work: () => Promise<unknown>) {
 }
 
 /** What the operator does at the command line, as the owner of the tables. */
-const OF_THE_OPERATOR = /^settlements import$|^payments /
+const OF_THE_OPERATOR = /^settlements import$|^payments |^today$/
 
 it('every operation works with the rights that an installation gives the service: src/db/grants.sql', () => {
   const roles = [...sentBy].filter(([name]) => !OF_THE_OPERATOR.test(name)).flatMap(([, users]) => [...users])
@@ -307,10 +330,21 @@ describe('every statement on a tenant’s table', () => {
     ])
     const overAll = withoutMid.filter((access) => !carriesOrderId(access))
     // The acquirer's file knows an intent by its reference alone. The overview of exceptions is meant to cover all merchants.
-    expect(overAll.filter(({ name }) => name !== 'webhooks')).toEqual([
+    const overviews = ['operator’s page', 'today']
+    expect(overAll.filter(({ name }) => name !== 'webhooks' && !overviews.includes(name))).toEqual([
       { name: 'payments import', table: 'acquirer_intents', by: '(reference = l.acquirer_reference)' },
       { name: 'payments exceptions', table: 'payment_exceptions', by: '' },
     ])
+    // The operator's overviews are of all merchants too. Of orders they read the time that they are about, and no others.
+    for (const name of overviews) {
+      const read = overAll.filter((access) => access.name === name).map(({ table, by }) => ({ table, by }))
+      expect(read).toEqual([
+        { table: 'payment_intents', by: '((order_id >= $1) AND (order_id < $2))' },
+        { table: 'payment_exceptions', by: '' },
+        { table: 'payment_exceptions', by: '' },
+        { table: 'webhook_endpoints', by: '' },
+      ])
+    }
     // What is due and which orders expire is looked for over all merchants; deliveries are served merchant by merchant.
     expect(new Set(overAll.filter(({ name }) => name === 'webhooks').map(({ table }) => table))).toEqual(
       new Set(['payment_intents', 'webhook_endpoints', 'webhook_expiries']),
