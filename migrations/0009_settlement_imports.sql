@@ -5,7 +5,7 @@ alter table settlements
   add column tax numeric(14, 2),
   -- The UTR of the payment that was settled, where the file names it apart from the payout's.
   add column payment_utr text collate "C",
-  -- The import that stored it; null for those of earlier versions.
+  -- The import that stored it, or changed it last; null for those of earlier versions.
   add column import_id integer;
 alter table settlements add constraint settlements_fee_check check (fee >= 0) not valid;
 alter table settlements add constraint settlements_tax_check check (tax >= 0) not valid;
@@ -42,7 +42,10 @@ create table settlement_import_bases (
 create table settlement_updates (
   mid text not null,
   utr text collate "C" not null,
+  -- The import that changed it.
   import_id integer not null,
+  -- The import_id that the settlement had until then.
+  stored_import_id integer,
   status text not null,
   fee numeric(14, 2),
   tax numeric(14, 2),

@@ -1,24 +1,84 @@
+import { basename } from 'node:path'
 import * as z from 'zod'
+import { errorText } from '../fields.ts'
 import { importSettlements } from '../settlements/import.ts'
-import { changingCommand } from './command.ts'
+import { listImports, type NotUndone, undoImport } from '../settlements/imports.ts'
+import { changingCommand, command } from './command.ts'
+import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
-import { progressLine } from './output.ts'
+import { progressLine, table } from './output.ts'
+
+const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 
 export const settlementCommands = [
   changingCommand({
     name: 'settlements import',
-    usage: 'FILE|-   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at])',
+    usage:
+      'FILE|-   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr])',
     schema: z.object({ file: FILE }),
     argument: 'file',
-    async run({ file }, { db, now }) {
+    async run({ file }, { db, now, person }) {
       const progress = progressLine('lines')
       try {
-        const result = await readFile(file, (csv) => importSettlements(db, csv, { now, onProgress: progress.show }))
+        const importing = { now, person, file: basename(file), onProgress: progress.show }
+        const result = await readFile(file, (csv) => importSettlements(db, csv, importing))
         const { inserted, unchanged, updated } = result
-        return { json: result, text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated` }
+        return {
+          json: { inserted, unchanged, updated, import: result.import },
+          text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated: import ${result.import}`,
+          made: { import: result.import, inserted, unchanged, updated },
+        }
       } finally {
         progress.clear()
       }
     },
   }),
+
+  command({
+    name: 'settlements imports',
+    usage: '',
+    schema: z.object({}),
+    async run(_, { db }) {
+      const imports = await listImports(db)
+      const columns = ['import', 'at', 'person', 'file', 'rows', 'undone', 'sha256'] as const
+      const rows = imports.map(({ importId, inserted, unchanged, updated, undoneAt, undoneBy, ...one }) => ({
+        ...one,
+        import: importId,
+        rows: inserted + unchanged + updated,
+        undone: undoneAt && `${undoneAt.toISOString()} by ${undoneBy}`,
+      }))
+      return {
+        json: imports.map(({ importId, ...one }) => ({ import: importId, ...one })),
+        text: table(columns, rows, 'nothing was imported yet'),
+      }
+    },
+  }),
+
+  changingCommand({
+    name: 'settlements undo',
+    usage: '--import N',
+    schema: z.object({
+      import: z
+        .string(errorText(NUMBER_RULE))
+        .regex(/^[1-9][0-9]{0,8}$/, NUMBER_RULE)
+        .transform(Number),
+    }),
+    async run({ import: importId }, { db, now, person }) {
+      const undone = await undoImport(db, importId, { now, person })
+      if ('refused' in undone) throw new CommandFault(explain(importId, undone))
+      const { removed, restored } = undone
+      return {
+        json: { import: importId, removed, restored },
+        text: `import ${importId} is undone: ${removed} removed, ${restored} restored`,
+        made: { removed, restored },
+      }
+    },
+  }),
 ]
+
+function explain(importId: number, why: NotUndone): string {
+  if (why.refused === 'unknown') return `there is no import ${importId}: see ops settlements imports`
+  if (why.refused === 'undone') return `import ${importId} was undone already, at ${why.at.toISOString()} by ${why.by}`
+  const later = why.builtOn.length === 1 ? `import ${why.builtOn[0]}` : `imports ${why.builtOn.join(', ')}`
+  return `${later} repeated or changed settlements of import ${importId}: undo first ${why.builtOn.at(-1)}`
+}

@@ -4,7 +4,7 @@ import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { deliveriesOf } from './events.ts'
-import type { Contradiction, ExceptionKind, Report, ReportedIntent } from './outcome.ts'
+import type { Contradiction, ExceptionKind, FinalStatus, Report, ReportedIntent } from './outcome.ts'
 
 /** Who told us. */
 export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'

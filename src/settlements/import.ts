@@ -1,21 +1,31 @@
-import type { Readable } from 'node:stream'
+import { createHash, type Hash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, type LineFault, storeBatches } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { SETTLEMENT_FILE, type SettlementStatus } from './csv.ts'
+import { nextImportId, storeImport, takeTurn } from './imports.ts'
 
-/** Numbers of rows: new ones, ones that were there already, and ones whose status moved on. */
-export type ImportResult = { inserted: number; unchanged: number; updated: number }
+/**
+ * The number of the import, by which it can be undone, and numbers of rows: new ones, ones that were there already, and ones
+ * whose status moved on or of which the file says more than earlier ones did.
+ */
+export type ImportResult = { import: number; inserted: number; unchanged: number; updated: number }
 
-/** Longest wait for more of the file, which may come through a pipe; then PostgreSQL ends the import. */
-const FILE_TIMEOUT = '10min'
+/** `person` imports the file of this name, without its folder; `onProgress` is told how many lines have been read. */
+export type Importing = {
+  now: Date
+  person: string
+  file: string
+  onProgress?: ((linesRead: number) => void) | undefined
+}
 
 /**
  * Stores the settlements of a CSV file, all of them or none, and streams it: the size of the file does not matter.
  * A repeated import changes nothing. Rows that repeat one another, in the file or from an earlier one, are taken in
- * the order of the file. `onProgress` is told how many lines have been read. `client` is
+ * the order of the file. `client` is
  * in a transaction, which must not be committed when this throws, and limits the time of no query.
  *
  * Throws a CsvFileError when a line is wrong.
@@ -23,34 +33,35 @@ const FILE_TIMEOUT = '10min'
 export async function importSettlements(
   client: CopyClient,
   csv: Readable,
-  { now, onProgress }: { now: Date; onProgress?: ((linesRead: number) => void) | undefined },
+  { onProgress, ...importing }: Importing,
 ): Promise<ImportResult> {
+  await takeTurn(client)
+  const importId = await nextImportId(client)
   await prepare(client)
-  const result: ImportResult = { inserted: 0, unchanged: 0, updated: 0 }
+  const sha256 = createHash('sha256')
+  const counts = { inserted: 0, unchanged: 0, updated: 0 }
   let linesRead = 0
-  await storeBatches(csv, SETTLEMENT_FILE, async (batch) => {
-    const { inserted, updated, faults } = await storeBatch(client, batch, now)
-    result.inserted += inserted
-    result.updated += updated
-    result.unchanged += batch.rowCount - inserted - updated - faults.length
+  await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), SETTLEMENT_FILE, async (batch) => {
+    const { inserted, updated, faults } = await storeBatch(client, batch, { importId, now: importing.now })
+    counts.inserted += inserted
+    counts.updated += updated
+    counts.unchanged += batch.rowCount - inserted - updated - faults.length
     linesRead += batch.lineCount
     onProgress?.(linesRead)
     return faults
   })
-  return result
+  await storeImport(client, { importId, ...importing, sha256: sha256.digest('hex'), ...counts })
+  return { import: importId, ...counts }
+}
+
+async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer | string> {
+  for await (const chunk of csv) {
+    hash.update(chunk)
+    yield chunk
+  }
 }
 
 async function prepare(client: Queryable): Promise<void> {
-  // Compiling a batch's statement takes longer than running it. An import may wait for another one, and for its file,
-  // longer than the operator lets others wait; not for ever, since it holds a lock.
-  await client.query(`
-    set local jit = off;
-    set local statement_timeout = 0;
-    set local lock_timeout = 0;
-    set local idle_in_transaction_session_timeout = '${FILE_TIMEOUT}'`)
-  // Imports take turns: two that hold the same rows in another order would otherwise wait for each other for ever.
-  // Whoever reads the list is not held up, and sees the rows when all are there.
-  await client.query('lock table settlements in share row exclusive mode')
   await client.query(`
     create temporary table incoming (
       line bigint not null,
@@ -60,19 +71,23 @@ async function prepare(client: Queryable): Promise<void> {
       bank_reference_number text not null,
       status text not null,
       initiated_at timestamptz not null,
-      created_at timestamptz
+      created_at timestamptz,
+      fee numeric(14, 2),
+      tax numeric(14, 2),
+      payment_utr text collate "C"
     ) on commit drop`)
 }
 
+type Turn = { importId: number; now: Date }
 type Stored = { inserted: number; updated: number; faults: LineFault[] }
 
-async function storeBatch(client: CopyClient, batch: Batch, now: Date): Promise<Stored> {
+async function storeBatch(client: CopyClient, batch: Batch, turn: Turn): Promise<Stored> {
   if (batch.rowCount === 0) return { inserted: 0, updated: 0, faults: [] }
   await copyIncoming(client, batch.rows)
-  const inserted = await insertNew(client, now)
-  const { moved, faults } =
-    inserted === batch.rowCount ? { moved: [], faults: [] } : separateMoves(await findDifferences(client))
-  const updated = await moveOn(client, moved)
+  const inserted = await insertNew(client, turn)
+  const differences = inserted === batch.rowCount ? [] : await findDifferences(client, turn)
+  const { changed, updated, faults } = separateChanges(differences)
+  await change(client, changed, turn)
   await client.query('truncate incoming')
   return { inserted, updated, faults }
 }
@@ -82,7 +97,7 @@ type CopyClient = pg.PoolClient
 async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
   const incoming = client.query(
     copyFrom(`
-      copy incoming (line, mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+      copy incoming (line, mid, utr, amount, bank_reference_number, status, initiated_at, created_at, fee, tax, payment_utr)
       from stdin`),
   )
   await pipeline([rows], incoming)
@@ -93,63 +108,94 @@ async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
  * In the order of the key, because neighbours then share a page: a million rows in no order cost PostgreSQL 26 s of
  * processor time, in the order of the file 31 s. By the bytes of mid, since a locale's order is slow to compare.
  */
-async function insertNew(client: Queryable, now: Date): Promise<number> {
+async function insertNew(client: Queryable, { importId, now }: Turn): Promise<number> {
   const { rowCount } = await client.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-     select i.mid, i.utr, i.amount, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1)
+    `insert into settlements
+       (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, fee, tax, payment_utr, import_id)
+     select i.mid, i.utr, i.amount, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1),
+            i.fee, i.tax, i.payment_utr, $2
        from incoming i
       where exists (select from merchants m where m.mid = i.mid)
       order by i.mid collate "C", i.utr, i.line
          on conflict (mid, utr) do nothing`,
-    [now],
+    [now, importId],
   )
   return rowCount ?? 0
 }
+
+/** What a later file may change. Amounts are decimal text with two decimals; null where no file has said it yet. */
+type Changeable = { status: SettlementStatus; fee: string | null; tax: string | null; paymentUtr: string | null }
 
 type Difference = {
   line: number
   mid: string
   utr: string
-  status: SettlementStatus
+  /** Null in a field of which the file says nothing. */
+  said: Changeable
   /** Null when the merchant is unknown, since nothing could be stored for it. */
-  storedStatus: SettlementStatus | null
+  stored: Changeable | null
   otherAmount: boolean
   otherReference: boolean
   otherDate: boolean
 }
 
-/** Rows that differ from the stored one, and rows whose stored one an earlier row may have changed, in the order of the file. */
-async function findDifferences(client: Queryable): Promise<Difference[]> {
+/**
+ * Rows that differ from the stored one, and rows whose stored one an earlier row may have changed, in the order of the file.
+ * Writes down which earlier imports the rows repeat or change.
+ */
+async function findDifferences(client: Queryable, { importId }: Turn): Promise<Difference[]> {
   const { rows } = await client.query<Difference>(
-    `select i.line::float8 as line, i.mid, i.utr, i.status, s.status as "storedStatus",
-            s.amount <> i.amount as "otherAmount",
-            s.bank_reference_number <> i.bank_reference_number as "otherReference",
-            s.initiated_at <> i.initiated_at as "otherDate"
-       from incoming i
-       -- Limited to one, which it is anyway, so that every row is one look-up in the index and never a scan of the table.
-       left join lateral (
-         select s.status, s.amount, s.bank_reference_number, s.initiated_at
-           from settlements s
-          where s.mid = i.mid and s.utr = i.utr
-          limit 1
-       ) s on true
-      where s.status is null
-         or s.status = 'PENDING'
-         or (s.status, s.amount, s.bank_reference_number, s.initiated_at)
-            <> (i.status, i.amount, i.bank_reference_number, i.initiated_at)
-      order by i.line`,
+    `with found as materialized (
+       select i.*, s.status as s_status, s.amount as s_amount, s.bank_reference_number as s_reference,
+              s.initiated_at as s_initiated_at, s.fee as s_fee, s.tax as s_tax, s.payment_utr as s_payment_utr, s.import_id
+         from incoming i
+         -- Limited to one, which it is anyway, so that every row is one look-up in the index and never a scan of the table.
+         left join lateral (
+           select s.status, s.amount, s.bank_reference_number, s.initiated_at, s.fee, s.tax, s.payment_utr, s.import_id
+             from settlements s
+            where s.mid = i.mid and s.utr = i.utr
+            limit 1
+         ) s on true
+     ), base as (
+       insert into settlement_import_bases (import_id, on_import_id)
+       select distinct $1::integer, import_id from found where import_id <> $1
+       on conflict do nothing
+     )
+     select line::float8 as line, mid, utr,
+            json_build_object('status', status, 'fee', fee::text, 'tax', tax::text, 'paymentUtr', payment_utr) as said,
+            case when s_status is not null then
+              json_build_object('status', s_status, 'fee', s_fee::text, 'tax', s_tax::text, 'paymentUtr', s_payment_utr)
+            end as stored,
+            s_amount <> amount as "otherAmount", s_reference <> bank_reference_number as "otherReference",
+            s_initiated_at <> initiated_at as "otherDate"
+       from found
+      where s_status is null
+         or s_status = 'PENDING'
+         or (s_status, s_amount, s_reference, s_initiated_at) <> (status, amount, bank_reference_number, initiated_at)
+         or fee is not null and s_fee is distinct from fee
+         or tax is not null and s_tax is distinct from tax
+         or payment_utr is not null and s_payment_utr is distinct from payment_utr
+      order by line`,
+    [importId],
   )
   return rows
 }
 
-/** Separates the lines that move a pending settlement on from the faults of lines that contradict what is stored. */
-function separateMoves(differences: Difference[]): { moved: number[]; faults: LineFault[] } {
-  const moved: number[] = []
+type Changed = Changeable & { mid: string; utr: string }
+
+/**
+ * Separates the lines that change a settlement, of which `updated` is the number, from the faults of lines that contradict
+ * what is stored. `changed` has each settlement once, as the last of its lines leaves it.
+ */
+function separateChanges(differences: Difference[]): { changed: Changed[]; updated: number; faults: LineFault[] } {
+  const changed = new Map<string, Changed>()
   const faults: LineFault[] = []
-  const movedTo = new Map<string, SettlementStatus>()
+  let updated = 0
   for (const row of differences) {
-    const { line, mid, utr, status, storedStatus } = row
-    if (storedStatus === null) {
+    const { line, mid, utr, said, stored } = row
+    const key = `${mid} ${utr}`
+    const current = changed.get(key) ?? stored
+    if (current === null) {
       faults.push({ line, text: 'mid is not a known merchant' })
       continue
     }
@@ -157,32 +203,62 @@ function separateMoves(differences: Difference[]): { moved: number[]; faults: Li
       ...(row.otherAmount ? ['amount'] : []),
       ...(row.otherReference ? ['bank_reference_number'] : []),
       ...(row.otherDate ? ['initiation_date'] : []),
+      ...(isOther(said.fee, current.fee) ? ['fee'] : []),
+      ...(isOther(said.tax, current.tax) ? ['tax'] : []),
+      ...(isOther(said.paymentUtr, current.paymentUtr) ? ['payment_utr'] : []),
     ]
     if (others.length > 0) {
       faults.push({ line, text: `this mid and utr are known with another ${others.join(' and ')}` })
       continue
     }
-    const key = `${mid} ${utr}`
-    const current = movedTo.get(key) ?? storedStatus
-    if (status === current) continue
-    if (current === 'PENDING') {
-      movedTo.set(key, status)
-      moved.push(line)
-    } else {
-      faults.push({ line, text: `status cannot go from ${current} to ${status}` })
+    if (said.status !== current.status && current.status !== 'PENDING') {
+      faults.push({ line, text: `status cannot go from ${current.status} to ${said.status}` })
+      continue
     }
+    const next = {
+      status: said.status,
+      fee: current.fee ?? said.fee,
+      tax: current.tax ?? said.tax,
+      paymentUtr: current.paymentUtr ?? said.paymentUtr,
+    }
+    if (FIELDS.every((field) => next[field] === current[field])) continue
+    changed.set(key, { mid, utr, ...next })
+    updated += 1
   }
-  return { moved, faults }
+  return { changed: [...changed.values()], updated, faults }
 }
 
-async function moveOn(client: Queryable, lines: number[]): Promise<number> {
-  if (lines.length === 0) return 0
-  const { rowCount } = await client.query(
-    `update settlements s
-        set status = i.status
-       from incoming i
-      where i.line = any ($1::bigint[]) and s.mid = i.mid and s.utr = i.utr`,
-    [lines],
+const FIELDS = ['status', 'fee', 'tax', 'paymentUtr'] as const
+
+const isOther = (said: string | null, known: string | null) => said !== null && known !== null && said !== known
+
+/** Changes settlements, and keeps what they were before this import. */
+async function change(client: Queryable, changed: Changed[], { importId }: Turn): Promise<void> {
+  if (changed.length === 0) return
+  await client.query(
+    `with changed as (
+       select *
+         from unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $6::numeric[], $7::text[])
+              as c (mid, utr, status, fee, tax, payment_utr)
+     ), before as (
+       insert into settlement_updates (mid, utr, import_id, stored_import_id, status, fee, tax, payment_utr)
+       select s.mid, s.utr, $1, s.import_id, s.status, s.fee, s.tax, s.payment_utr
+         from changed c
+         join settlements s on s.mid = c.mid and s.utr = c.utr
+        where s.import_id is distinct from $1
+     )
+     update settlements s
+        set status = c.status, fee = c.fee, tax = c.tax, payment_utr = c.payment_utr, import_id = $1
+       from changed c
+      where s.mid = c.mid and s.utr = c.utr`,
+    [
+      importId,
+      changed.map(({ mid }) => mid),
+      changed.map(({ utr }) => utr),
+      changed.map(({ status }) => status),
+      changed.map(({ fee }) => fee),
+      changed.map(({ tax }) => tax),
+      changed.map(({ paymentUtr }) => paymentUtr),
+    ],
   )
-  return rowCount ?? 0
 }

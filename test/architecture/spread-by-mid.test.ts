@@ -289,7 +289,7 @@ describe('every statement on a tenant’s table', () => {
         'payment_changes',
         'payment_exceptions',
       ]),
-      'settlements import': ['settlements'],
+      'settlements import': ['settlements', 'settlement_updates'],
       fetchSettlementList: ['settlements'],
       'payments show': expect.arrayContaining([
         'payment_intents',

@@ -273,9 +273,9 @@ describe('settlements import', () => {
   it('reads standard input for -, and answers what it did; a repeat changes nothing', async () => {
     const csv = file(`${await newMerchant()},10.00,U1,B1,SUCCESS,2026-01-01 09:00:00`)
     const first = await runOps(url, ['settlements', 'import', '-', '--json'], csv)
-    expect(first).toEqual({ code: 0, stdout: '{"inserted":1,"unchanged":0,"updated":0}\n', stderr: '' })
+    expect(first).toEqual({ code: 0, stdout: '{"inserted":1,"unchanged":0,"updated":0,"import":1}\n', stderr: '' })
     const again = await runOps(url, ['settlements', 'import', '-'], csv)
-    expect(again).toEqual({ code: 0, stdout: '0 inserted, 1 unchanged, 0 updated\n', stderr: '' })
+    expect(again).toEqual({ code: 0, stdout: '0 inserted, 1 unchanged, 0 updated: import 2\n', stderr: '' })
   })
 
   it('names the bad lines in one line on stderr, and leaves stdout empty', async () => {

@@ -56,7 +56,7 @@ describe('exit 0: help', () => {
       ...['merchants add', 'merchants list', 'merchants update', 'merchants disable', 'merchants enable'],
       ...['partners add', 'partners list', 'partners link', 'partners unlink'],
       ...['keys create', 'keys list', 'keys revoke'],
-      'settlements import',
+      ...['settlements import', 'settlements imports', 'settlements undo'],
       ...['payments find', 'payments show', 'payments confirm', 'payments enquire', 'payments import'],
       ...['payments forget-customers', 'payments exceptions', 'payments resolve'],
       ...['webhooks add', 'webhooks list', 'webhooks disable', 'webhooks enable', 'webhooks rotate-secret'],

@@ -9,7 +9,8 @@ import { createTestDatabase, testPool } from '../support/database.ts'
 import { unique } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
 
-const COLUMNS = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date', 'created_at'] as const
+const REQUIRED = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date'] as const
+const COLUMNS = [...REQUIRED, 'created_at', 'fee', 'tax', 'payment_utr'] as const
 const NOW = new Date('2026-02-01T00:00:00Z')
 /** A field that no column takes. */
 const BAD = '\u00a7'
@@ -45,16 +46,21 @@ const moment = fc
       `${date}T${time}-0800`,
     )
   })
+const anyAmount = fc
+  .tuple(fc.integer({ min: 0, max: 999_999_999_999 }), fc.constantFrom('', '.5', '.05', '.99'))
+  .map((parts) => parts.join(''))
+const anyUtr = from('AZaz09', 1, 35)
 const anyRow: fc.Arbitrary<Row> = fc.record({
   mid: fc.constantFrom('M1', 'M2'),
-  amount: fc
-    .tuple(fc.integer({ min: 0, max: 999_999_999_999 }), fc.constantFrom('', '.5', '.05', '.99'))
-    .map((parts) => parts.join('')),
-  utr: from('AZaz09', 1, 35),
+  amount: anyAmount,
+  utr: anyUtr,
   bank_reference_number: from('Az09 ./_-', 1, 64),
   status: fc.constantFrom('SUCCESS', 'PENDING', 'FAILED'),
   initiation_date: moment,
   created_at: fc.oneof(fc.constant(''), moment),
+  fee: fc.oneof(fc.constant(''), anyAmount),
+  tax: fc.oneof(fc.constant(''), anyAmount),
+  payment_utr: fc.oneof(fc.constant(''), anyUtr),
 })
 const anyRows = fc.uniqueArray(anyRow, { selector: ({ mid, utr }) => `${mid} ${utr}`, maxLength: 25 })
 const anyStyle: fc.Arbitrary<Style> = fc.record({
@@ -106,9 +112,11 @@ const fieldsOf = (row: Row) => COLUMNS.map((name) => row[name])
 /** What COPY reads back for a row, in the words of its text format. */
 function copied(row: Row): string {
   const time = (text: string) => (text.includes('T') ? text : `${text.replace(' ', 'T')}+05:30`)
-  const createdAt = row.created_at === '' ? '\\N' : time(row.created_at)
-  const { mid, utr, amount, bank_reference_number, status, initiation_date } = row
-  return [mid, utr, amount, bank_reference_number, status, time(initiation_date), createdAt].join('\t')
+  const orNull = (text: string) => text || '\\N'
+  const { mid, utr, amount, bank_reference_number, status, initiation_date, fee, tax } = row
+  const times = [time(initiation_date), row.created_at === '' ? '\\N' : time(row.created_at)]
+  const optional = [orNull(fee), orNull(tax), orNull(row.payment_utr.toUpperCase())]
+  return [mid, utr, amount, bank_reference_number, status, ...times, ...optional].join('\t')
 }
 
 async function read(file: Readable) {
@@ -139,7 +147,9 @@ describe('a generated settlement file', () => {
   it('has each wrong line named by its number, whatever stands in it', async () => {
     const anyRecord = fc.oneof(
       anyRow.map(fieldsOf),
-      fc.tuple(anyRow, fc.nat({ max: 6 }), anyText).map(([row, at, text]) => fieldsOf(row).with(at, BAD + text)),
+      fc
+        .tuple(anyRow, fc.nat({ max: COLUMNS.length - 1 }), anyText)
+        .map(([row, at, text]) => fieldsOf(row).with(at, BAD + text)),
       fc.array(anyText, { minLength: 2, maxLength: 6 }),
       anyRow.map((row) => fieldsOf(row).slice(0, -1)),
       anyRow.map((row) => [...fieldsOf(row), '']),
@@ -198,7 +208,8 @@ describe('a generated settlement file on PostgreSQL', () => {
 
   async function stored(mids: Record<string, string>): Promise<unknown[]> {
     const { rows } = await db.query(
-      `select mid, utr, amount::text, bank_reference_number, status, initiated_at, created_at
+      `select mid, utr, amount::text, bank_reference_number, status, initiated_at, created_at, fee::text, tax::text,
+              payment_utr
          from settlements where mid = any ($1) order by mid collate "C", utr`,
       [Object.values(mids)],
     )
@@ -238,6 +249,9 @@ describe('a generated settlement file on PostgreSQL', () => {
             status: row.status,
             initiated_at: momentOf(row.initiation_date),
             created_at: row.created_at === '' ? NOW : momentOf(row.created_at),
+            fee: row.fee === '' ? null : moneyOf(row.fee),
+            tax: row.tax === '' ? null : moneyOf(row.tax),
+            payment_utr: row.payment_utr === '' ? null : row.payment_utr.toUpperCase(),
           })),
         )
         const { file: again } = write([COLUMNS, ...records], { ...style, bom: !style.bom, quoted: [true] })

@@ -21,15 +21,16 @@ function check(changes: Record<string, string> = {}) {
 }
 
 describe('the header', () => {
-  it('may name the columns in any order, with or without created_at', () => {
-    expect(checkHeader(NAMES).value).toMatchObject({ mid: 0, initiation_date: 5, created_at: -1 })
+  it('may name the columns in any order, with or without those that are optional', () => {
+    expect(checkHeader(NAMES).value).toMatchObject({ mid: 0, initiation_date: 5, created_at: -1, payment_utr: -1 })
+    expect(checkHeader(['fee', ...NAMES, 'payment_utr', 'tax']).value).toMatchObject({ fee: 0, tax: 8, payment_utr: 7 })
     expect(checkHeader(['created_at', ...NAMES].reverse()).value).toMatchObject({ mid: 5, created_at: 6 })
   })
 
   it('names every column that is missing, unknown or repeated', () => {
-    expect(checkHeader(['mid', 'mid', 'amount', 'utr', 'status', 'initiation_date', 'fee']).faults).toEqual([
+    expect(checkHeader(['mid', 'mid', 'amount', 'utr', 'status', 'initiation_date', 'gst']).faults).toEqual([
       'column bank_reference_number is missing',
-      'column "fee" is unknown',
+      'column "gst" is unknown',
       'column mid appears twice',
     ])
   })
@@ -45,7 +46,29 @@ describe('a record', () => {
       status: 'SUCCESS',
       initiatedAt: '2026-01-31T09:30:00Z',
       createdAt: null,
+      fee: null,
+      tax: null,
+      paymentUtr: null,
     })
+  })
+
+  it('may say fee, tax and the UTR of the payment, which is kept in upper case, or leave each of them empty', () => {
+    const stated = { fee: '4', tax: '0.72', paymentUtr: 'HDFC0001' }
+    expect(check({ fee: '4', tax: '0.72', payment_utr: 'hdfc0001' }).value).toMatchObject(stated)
+    const nothing = { fee: null, tax: null, paymentUtr: null }
+    expect(check({ fee: '', tax: '', payment_utr: '' }).value).toMatchObject(nothing)
+  })
+
+  it.each(['fee', 'tax'])('takes no %s that is not rupees of at most two decimals', (column) => {
+    for (const wrong of ['-1', '1.005', '1e3', '1,000', ' ', 'NaN', '٣', '1000000000000', '\\N', '1\t2']) {
+      expect(check({ [column]: wrong }).faults).toEqual([
+        `${column} must be rupees such as 250 or 249.50, not negative, below 1000000000000`,
+      ])
+    }
+  })
+
+  it.each(['a b', '5-1', '1'.repeat(36), '\\N', '1\t2', '5\n', 'é', ' 1'])('takes no payment_utr "%s"', (utr) => {
+    expect(check({ payment_utr: utr }).faults).toEqual(['payment_utr must be 1 to 35 letters and digits'])
   })
 
   it('names all its faults at once and repeats nothing of what it held', () => {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
-import { type ImportResult, importSettlements } from '../../src/settlements/import.ts'
+import { type Importing, type ImportResult, importSettlements } from '../../src/settlements/import.ts'
 import { type FormRequest, listRequest } from './requests.ts'
 import type { NewPartner } from './tenants.ts'
 
@@ -12,13 +12,15 @@ export const LONG_LIST_DAYS = ['01-02-2026', '31-12-2026'] as const
 /** More than the service reads in one piece, so that the list has to be streamed. */
 const LONG_LIST_ROWS = 3_000
 
-/** Imports a file in a transaction of its own, as the operator's command does. */
-export function importFile(
+/** Imports a file in a transaction of its own, as the operator's command does. Returns what became of its rows. */
+export async function importFile(
   db: Database,
   csv: Readable,
-  options: Parameters<typeof importSettlements>[2],
-): Promise<ImportResult> {
-  return inTransaction(db, (client) => importSettlements(client, csv, options))
+  { now, onProgress }: Pick<Importing, 'now' | 'onProgress'>,
+): Promise<Omit<ImportResult, 'import'>> {
+  const importing = { now, person: 'test', file: '-', onProgress }
+  const { import: _, ...counts } = await inTransaction(db, (client) => importSettlements(client, csv, importing))
+  return counts
 }
 
 /** Stores settlements of `mid`: a short list of them in January, `longListRows` after it. */

@@ -1,0 +1,125 @@
+import type { Queryable } from '../db/pool.ts'
+
+/** Longest wait for more of a file, which may come through a pipe; then PostgreSQL ends the import. */
+const FILE_TIMEOUT = '10min'
+
+/** One imported file. Counts are of its rows. */
+export type StoredImport = {
+  importId: number
+  at: Date
+  person: string
+  /** Its name without its folder, or `-`. */
+  file: string
+  /** Of its bytes, in hex. */
+  sha256: string
+  inserted: number
+  unchanged: number
+  updated: number
+  undoneAt: Date | null
+  undoneBy: string | null
+}
+
+/** Why an import cannot be undone. `builtOn` are the later imports that repeated or changed its settlements and still stand. */
+export type NotUndone =
+  | { refused: 'unknown' }
+  | { refused: 'undone'; at: Date; by: string }
+  | { refused: 'built on'; builtOn: number[] }
+
+/**
+ * Waits until no other import or undoing runs. Two that hold the same rows in another order would otherwise wait for each other
+ * for ever. Whoever reads the list is not held up, and sees the change when all of it is there. Until the end of
+ * the transaction.
+ */
+export async function takeTurn(client: Queryable): Promise<void> {
+  // Compiling a batch's statement takes longer than running it. An import may wait for another one, and for its file,
+  // longer than the operator lets others wait; not for ever, since it holds a lock.
+  await client.query(`
+    set local jit = off;
+    set local statement_timeout = 0;
+    set local lock_timeout = 0;
+    set local idle_in_transaction_session_timeout = '${FILE_TIMEOUT}'`)
+  await client.query('lock table settlements in share row exclusive mode')
+}
+
+/** The number of the next import. In its turn. */
+export async function nextImportId(client: Queryable): Promise<number> {
+  const { rows } = await client.query<{ importId: number }>(
+    'select coalesce(max(import_id), 0) + 1 as "importId" from settlement_imports',
+  )
+  return (rows[0] as { importId: number }).importId
+}
+
+/** Writes down an import after its last row. */
+export async function storeImport(
+  client: Queryable,
+  { importId, now, person, file, sha256, inserted, unchanged, updated }: NewImport,
+): Promise<void> {
+  await client.query(
+    `insert into settlement_imports
+       (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [importId, now, person, file, sha256, inserted, unchanged, updated],
+  )
+}
+
+type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy'> & { now: Date }
+
+/** Every import, newest last. */
+export async function listImports(db: Queryable): Promise<StoredImport[]> {
+  const { rows } = await db.query<StoredImport>(
+    `select import_id as "importId", imported_at as at, imported_by as person, file, sha256,
+            inserted::float8 as inserted, unchanged::float8 as unchanged, updated::float8 as updated,
+            undone_at as "undoneAt", undone_by as "undoneBy"
+       from settlement_imports
+      order by import_id`,
+  )
+  return rows
+}
+
+/**
+ * Removes the settlements that an import stored and restores those that it changed, or says why not. Returns the numbers of
+ * both. `client` is in a transaction.
+ */
+export async function undoImport(
+  client: Queryable,
+  importId: number,
+  { now, person }: { now: Date; person: string },
+): Promise<{ removed: number; restored: number } | NotUndone> {
+  await takeTurn(client)
+  const why = await findObstacle(client, importId)
+  if (why) return why
+  // First, since it gives back to the settlements of earlier imports their numbers.
+  const restored = await client.query(
+    `update settlements s
+        set status = u.status, fee = u.fee, tax = u.tax, payment_utr = u.payment_utr, import_id = u.stored_import_id
+       from settlement_updates u
+      where u.import_id = $1 and s.mid = u.mid and s.utr = u.utr`,
+    [importId],
+  )
+  await client.query('delete from settlement_updates where import_id = $1', [importId])
+  const removed = await client.query('delete from settlements where import_id = $1', [importId])
+  await client.query('update settlement_imports set undone_at = $2, undone_by = $3 where import_id = $1', [
+    importId,
+    now,
+    person,
+  ])
+  return { removed: removed.rowCount ?? 0, restored: restored.rowCount ?? 0 }
+}
+
+async function findObstacle(client: Queryable, importId: number): Promise<NotUndone | undefined> {
+  const { rows } = await client.query<{ undoneAt: Date | null; undoneBy: string; builtOn: number[] }>(
+    `select i.undone_at as "undoneAt", i.undone_by as "undoneBy",
+            array(select b.import_id
+                    from settlement_import_bases b
+                    join settlement_imports l on l.import_id = b.import_id and l.undone_at is null
+                   where b.on_import_id = i.import_id
+                   order by b.import_id) as "builtOn"
+       from settlement_imports i
+      where i.import_id = $1`,
+    [importId],
+  )
+  const [found] = rows
+  if (found === undefined) return { refused: 'unknown' }
+  if (found.undoneAt) return { refused: 'undone', at: found.undoneAt, by: found.undoneBy }
+  return found.builtOn.length > 0 ? { refused: 'built on', builtOn: found.builtOn } : undefined
+}
