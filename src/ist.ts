@@ -37,17 +37,22 @@ export function istDayOf(moment: Date): Date {
   return new Date(Math.floor((moment.getTime() + OFFSET_MS) / DAY_MS) * DAY_MS - OFFSET_MS)
 }
 
+const DAY_RULE = 'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'
+
+/** A day by DAY_RULE, which becomes `YYYY-MM-DD`. */
+export const dayText = z
+  .string(errorText(DAY_RULE))
+  .transform((text) => text.replace(/^(\d\d)-(\d\d)-(\d{4})$/, '$3-$2-$1'))
+  .refine((day) => day.startsWith('20') && z.regexes.date.test(day), DAY_RULE)
+
+/** The first moment of the IST day `YYYY-MM-DD`. */
+export function startOfDay(day: string): Date {
+  return new Date(`${day}T00:00:00${OFFSET}`)
+}
+
 export function nextDay(day: Date): Date {
   return new Date(day.getTime() + DAY_MS)
 }
-
-const DAY_RULE = 'must be a day that exists, from 2000 to 2099, such as 2026-01-31'
-
-/** `YYYY-MM-DD`, which becomes the first moment of that day in IST. */
-export const istDayText = z
-  .string(errorText(DAY_RULE))
-  .refine((text) => /^20\d\d-/.test(text) && z.regexes.date.test(text), DAY_RULE)
-  .transform((day) => new Date(`${day}T00:00:00${OFFSET}`))
 
 export const MOMENT_RULE =
   'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'

@@ -79,6 +79,12 @@ export function toDecimalText(paise: number): string {
   return `${Math.floor(paise / 100)}.${String(paise % 100).padStart(2, '0')}`
 }
 
+/** The same for sums, of which a number would lose digits, and for differences: -1 paisa is `-0.01`. */
+export function toSumText(paise: bigint): string {
+  const digits = String(paise < 0n ? -paise : paise).padStart(3, '0')
+  return `${paise < 0n ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`
+}
+
 /** For merchants: 58882 paise are `588.82`, 20000 are `200`. */
 export function toPlainText(paise: number): string {
   return paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise)

@@ -8,7 +8,7 @@ import {
 } from '../books/payment-history.ts'
 import { stepsOf } from '../books/payment-steps.ts'
 import { errorText, identifier, text, utr } from '../fields.ts'
-import { istDayText, nextDay } from '../ist.ts'
+import { dayText, nextDay, startOfDay } from '../ist.ts'
 import { shopAmountText, toJsonNumber } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { command } from './command.ts'
@@ -29,7 +29,7 @@ export const findPaymentCommands = [
         orderId: orderId.optional(),
         merchantOrderId: text(64).optional(),
         amount: shopAmountText.optional(),
-        on: istDayText.optional(),
+        on: dayText.optional(),
         mid: identifier.optional(),
       })
       .refine(
@@ -77,7 +77,7 @@ function toSought({ utr, orderId, merchantOrderId, amount, on }: SearchInput): S
   if (utr !== undefined) return { utr }
   if (orderId !== undefined) return { orderId }
   if (merchantOrderId !== undefined) return { merchantOrderId }
-  const from = on as Date
+  const from = startOfDay(on as string)
   return { amount: amount as number, from, until: nextDay(from) }
 }
 
@@ -86,7 +86,7 @@ type SearchInput = {
   orderId?: string | undefined
   merchantOrderId?: string | undefined
   amount?: number | undefined
-  on?: Date | undefined
+  on?: string | undefined
 }
 
 const toJson = (history: PaymentHistory, now: Date) => ({

@@ -16,6 +16,7 @@ import { merchantCommands } from './merchants.ts'
 import { migrateCommands } from './migrate.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
+import { reconcileCommands } from './reconcile.ts'
 import { settlementCommands } from './settlements.ts'
 import { todayCommands } from './today.ts'
 import { webhookCommands } from './webhooks.ts'
@@ -31,6 +32,7 @@ const COMMANDS: readonly Command[] = [
   ...paymentCommands,
   ...exceptionCommands,
   ...webhookCommands,
+  ...reconcileCommands,
   ...auditCommands,
 ]
 

@@ -78,6 +78,9 @@ export function judge(intent: ReportedIntent, report: Report, now: Date): Verdic
  */
 export const STORING_LIMIT_MS = 15_000
 
+/** The longest time to pay that an operator can set. */
+export const LONGEST_EXPIRY_MINUTES = 24 * 60
+
 /** How long after expiry the bank may still tell of a payment before we call it failed. */
 export const EXPIRY_GRACE_MINUTES = 10
 

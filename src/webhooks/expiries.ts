@@ -1,9 +1,7 @@
 import type { Queryable } from '../db/pool.ts'
 import { deliveriesOf } from '../payments/events.ts'
-import { EXPIRY_GRACE_MINUTES, givenUpUntil, OPEN_STATUSES } from '../payments/outcome.ts'
+import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
 
-/** The longest time to pay that an operator can set. */
-const LONGEST_EXPIRY_MINUTES = 24 * 60
 /** The shortest is a minute, and the grace comes after it: no order is final sooner after it was made. */
 const LOOKED_AT_AFTER_MINUTES = EXPIRY_GRACE_MINUTES - 1
 /** Of orders made within this time, one statement looks at all: after an outage there may be a day's. */

@@ -61,6 +61,7 @@ describe('exit 0: help', () => {
       ...['payments forget-customers', 'payments exceptions', 'payments resolve'],
       ...['webhooks add', 'webhooks list', 'webhooks disable', 'webhooks enable', 'webhooks rotate-secret'],
       ...['webhooks ping', 'webhooks deliveries', 'webhooks resend'],
+      'reconcile',
       'audit',
     ])
   })

@@ -118,7 +118,7 @@ describe('payments find', () => {
     [['--amount', '200'], 'give --amount and --on together'],
     [
       ['--amount', '200', '--on', '2026-02-30'],
-      '--on must be a day that exists, from 2000 to 2099, such as 2026-01-31',
+      '--on must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
     ],
   ])('is usage, exit 2, for %j', async (args, message) => {
     const { code, stderr } = await ops(...args)

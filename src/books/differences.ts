@@ -1,0 +1,120 @@
+import { toSumText } from '../money.ts'
+import { addDays, bankDayFrom, nextBankDay, previousBankDay } from './bank-days.ts'
+
+export type DifferenceKind =
+  | 'not settled'
+  | 'settled twice'
+  | 'fee differs'
+  | 'amount differs'
+  | 'no known payment'
+  | 'sums differ'
+
+/** A rupee that went in and did not come out, or the reverse. Amounts are in paise. */
+export type Difference = {
+  mid: string
+  /** Of the payment that is not settled, else of the settlement; with sums the day of the payout. `YYYY-MM-DD`, IST. */
+  day: string
+  kind: DifferenceKind
+  /** Ours; null where no order is known. */
+  orderId: string | null
+  /** Of the payment. */
+  utr: string | null
+  /** Of the settlement that is the difference. */
+  settlementUtr: string | null
+  paid: bigint | null
+  /** With fee and tax. */
+  settled: bigint | null
+  /** In plain words. */
+  cause: string
+  /** The exception that explains a settlement of no known payment. */
+  exceptionId: string | null
+  /** How that exception came to its end: then the difference is accounted for. */
+  resolution: string | null
+}
+
+/** A difference as the database finds it; its cause follows from it. */
+export type FoundDifference = Omit<Difference, 'cause'> & {
+  fee: bigint | null
+  tax: bigint | null
+  /** Another settlement of the same payment: the first one, or one that did not succeed. */
+  otherUtr: string | null
+  otherStatus: 'SUCCESS' | 'PENDING' | 'FAILED' | null
+  otherDay: string | null
+  exceptionKind: string | null
+}
+
+/** Why, in words for a person who looks at the bank's file. */
+export function causeOf(found: FoundDifference): string {
+  const { kind, day, orderId, fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, exceptionId } = found
+  switch (kind) {
+    case 'not settled':
+      if (otherUtr) return `settlement ${otherUtr} of ${otherDay} is ${otherStatus}`
+      return `no settlement carries it; it was due on ${nextBankDay(day)}`
+    case 'settled twice':
+      return `settlement ${otherUtr} of ${otherDay} has paid it before`
+    case 'fee differs':
+      return `the amount with fee ${toSumText(fee ?? 0n)} and tax ${toSumText(tax ?? 0n)} is not what was paid`
+    case 'amount differs':
+      return 'the amount is not what was paid, and the file states no fee and tax'
+    case 'no known payment':
+      if (exceptionKind === null) return 'no order and no exception carries its UTR'
+      if (orderId === null) return `exception ${exceptionId}: ${exceptionKind}`
+      return `exception ${exceptionId}: ${exceptionKind}, of order ${orderId}`
+    case 'sums differ':
+      throw new Error('a difference of sums has its cause already')
+  }
+}
+
+/** What was paid or settled on one day, in paise. */
+export type SumOfDay = { day: string; sum: bigint }
+
+/**
+ * The days whose payments and settlements belong to the payouts of bank days from `from` to `to`: a payout is of the payments
+ * since the bank day before it, and what is settled on a day without bank counts for the next bank day.
+ */
+export function daysOfPayouts(from: string): { firstPaid: string; firstSettled: string } {
+  const before = previousBankDay(bankDayFrom(from))
+  return { firstPaid: before, firstSettled: addDays(before, 1) }
+}
+
+/**
+ * The payouts from `from` to `to` that are not what was paid for them. Those of `today` and later are not judged, since the bank
+ * may still pay.
+ */
+export function comparePayouts(
+  mid: string,
+  paid: readonly SumOfDay[],
+  settled: readonly SumOfDay[],
+  { from, to, today }: { from: string; to: string; today: string },
+): Difference[] {
+  const payouts = new Map<string, { paid: bigint; settled: bigint }>()
+  const at = (day: string) => {
+    const payout = payouts.get(day) ?? { paid: 0n, settled: 0n }
+    payouts.set(day, payout)
+    return payout
+  }
+  for (const { day, sum } of paid) at(nextBankDay(day)).paid += sum
+  for (const { day, sum } of settled) at(bankDayFrom(day)).settled += sum
+  return [...payouts]
+    .filter(([day, sums]) => day >= from && day <= to && day < today && sums.paid !== sums.settled)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([day, sums]) => ({
+      ...{ mid, day, kind: 'sums differ', orderId: null, utr: null, settlementUtr: null, ...sums },
+      ...{ cause: causeOfSums(day, sums), exceptionId: null, resolution: null },
+    }))
+}
+
+function causeOfSums(day: string, { paid, settled }: { paid: bigint; settled: bigint }): string {
+  const first = previousBankDay(day)
+  const last = addDays(day, -1)
+  const days = first === last ? first : `${first} to ${last}`
+  if (settled === 0n) return `nothing was settled of the payments of ${days}`
+  const difference = settled > paid ? `${toSumText(settled - paid)} more` : `${toSumText(paid - settled)} less`
+  return `${difference} than the payments of ${days}`
+}
+
+/** Whether the payments of `day` may still be settled in time. */
+export const isNotYetDue = (day: string, today: string): boolean => nextBankDay(day) >= today
+
+/** The last day whose payments are overdue `today`. */
+export const lastOverdueDay = (today: string): string => addDays(previousBankDay(today), -1)

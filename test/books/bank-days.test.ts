@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest'
+import { addDays, bankDayFrom, countDays, isBankDay, nextBankDay, previousBankDay } from '../../src/books/bank-days.ts'
+
+// November 2026 begins on a Sunday.
+describe('bank days', () => {
+  it('are all but Sundays and the second and fourth Saturday', () => {
+    const november = Array.from({ length: 30 }, (_, index) => addDays('2026-11-01', index))
+    const closed = ['01', '08', '14', '15', '22', '28', '29'].map((day) => `2026-11-${day}`)
+    expect(november.filter((day) => !isBankDay(day))).toEqual(closed)
+    // A month that begins on a Saturday has a fifth one, on which banks work.
+    expect(['01', '08', '15', '22', '29'].map((day) => isBankDay(`2026-08-${day}`))).toEqual([
+      ...[true, false, true, false, true],
+    ])
+  })
+
+  it.each([
+    ['2026-11-02', '2026-11-03'],
+    // Over the second Saturday and the Sunday after it.
+    ['2026-11-13', '2026-11-16'],
+    ['2026-11-14', '2026-11-16'],
+    // Over the third, on which banks work.
+    ['2026-11-20', '2026-11-21'],
+    ['2026-12-31', '2027-01-01'],
+  ])('the payments of %s are due on %s', (day, due) => {
+    expect(nextBankDay(day)).toBe(due)
+  })
+
+  it('are found on, before and between other days', () => {
+    expect([bankDayFrom('2026-11-16'), bankDayFrom('2026-11-14')]).toEqual(['2026-11-16', '2026-11-16'])
+    expect([previousBankDay('2026-11-16'), previousBankDay('2026-11-13')]).toEqual(['2026-11-13', '2026-11-12'])
+    expect([countDays('2026-11-01', '2026-11-30'), addDays('2028-03-01', -1)]).toEqual([30, '2028-02-29'])
+  })
+})

@@ -1,0 +1,131 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { toDecimalText } from '../../src/money.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
+import { ROOT } from '../support/processes.ts'
+import { type Expected, type ExpectedDay, MERCHANTS, MONTH, storeMonth } from './month.ts'
+
+/** Every payment as a difference is 100 MB of text. */
+const MEMORY_LIMIT_KB = 32 * 1024
+
+type Named = Record<string, string | null>
+type Book = { mid: string; file: string; differences: Named[]; exceptions: Named[]; days: Named[]; total: Named }
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let expected: Map<string, Expected>
+
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 2)
+  expected = await storeMonth(db)
+}, 180_000)
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+const ops = (...args: string[]) => runOps(url, ['reconcile', '--from', MONTH.from, '--to', MONTH.to, ...args])
+
+const inRupees = ({ payments, fromDayFile, settlements, differences, ...paise }: ExpectedDay) => ({
+  ...{ payments, fromDayFile, settlements, differences },
+  ...Object.fromEntries(Object.entries(paise).map(([name, sum]) => [name, toDecimalText(sum)])),
+})
+
+function sumOf(all: ExpectedDay[]): ExpectedDay {
+  const total = {
+    payments: 0,
+    paid: 0,
+    fromDayFile: 0,
+    settlements: 0,
+    settled: 0,
+    fee: 0,
+    tax: 0,
+    open: 0,
+    differences: 0,
+  }
+  for (const day of all) for (const key of Object.keys(total) as (keyof ExpectedDay)[]) total[key] += day[key]
+  return total
+}
+
+describe('a month of three merchants with 200,000 payments', () => {
+  it('has each planted difference named with its cause, and no other; its sums are those of the generator', async () => {
+    const startedAt = performance.now()
+    const { code, stdout, stderr } = await ops('--json')
+    console.log(`200,000 payments were reconciled in ${Math.round(performance.now() - startedAt)} ms`)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const { from, to, merchants, total, balances, newestImport } = JSON.parse(stdout)
+    expect({ from, to, balances, newestImport }).toEqual({ ...MONTH, balances: false, newestImport: null })
+    expect((merchants as Book[]).map(({ mid, file }) => [mid, file])).toEqual([
+      ['M_NAMED', 'by payment'],
+      ['M_OWN', 'by payment'],
+      ['M_SUMS', 'by sums'],
+    ])
+    for (const book of merchants as Book[]) {
+      const says = expected.get(book.mid) as Expected
+      const differences = book.differences.map(({ exceptionId, cause, ...one }) => {
+        const { day, kind, orderId, utr, settlementUtr, paid, settled } = one
+        // The name of an exception is made by the database.
+        const why = cause?.replace(/^exception [0-9a-f]{12}/, '')
+        return [day, kind, orderId, utr, settlementUtr, paid, settled, why].join(' ')
+      })
+      expect(differences.sort()).toEqual(says.differences)
+      const exceptions = book.exceptions.map(({ kind, orderId, utr, amount }) => [kind, orderId, utr, amount].join(' '))
+      expect(exceptions.sort()).toEqual(says.exceptions)
+      const days = [...says.days].sort().map(([day, sums]) => ({ day, ...inRupees(sums) }))
+      expect(book.days).toEqual(days)
+      const openExceptions = says.exceptions.length
+      expect(book.total).toEqual({ ...inRupees(sumOf([...says.days.values()])), openExceptions })
+    }
+    const all = [...expected.values()]
+    const openExceptions = all.reduce((count, { exceptions }) => count + exceptions.length, 0)
+    expect(total).toEqual({ ...inRupees(sumOf(all.flatMap(({ days }) => [...days.values()]))), openExceptions })
+  }, 120_000)
+
+  it('of one merchant is what the whole says of it, also as a table and for a spreadsheet', async () => {
+    const { differences, exceptions, days } = expected.get('M_SUMS') as Expected
+    const text = (await ops('--mid', 'M_SUMS')).stdout.split('\n')
+    expect(text[0]).toBe('M_SUMS, settled by sums')
+    expect(text.at(-2)).toBe(
+      `2026-01-01 to 2026-01-31 does not balance: 2 differences, ${exceptions.length} open exceptions`,
+    )
+    expect(text[1]).toMatch(
+      /^ {2}2026-01-12 sums differ: paid \d+\.\d\d, settled 0\.00: nothing was settled of the payments of 2026-01-09 to 2026-01-11$/,
+    )
+    const csv = (await ops('--mid', 'M_SUMS', '--csv')).stdout.trimEnd().split('\n')
+    const types = csv.map((line) => line.split(',')[0])
+    expect(types.filter((type) => type === 'difference')).toHaveLength(differences.length)
+    expect(types.filter((type) => type === 'exception')).toHaveLength(exceptions.length)
+    expect(types.filter((type) => type === 'day')).toHaveLength(days.size)
+    expect(types.slice(-2)).toEqual(['total', 'end'])
+    expect(new Set(csv.map((line) => line.split(',').length))).toEqual(new Set([csv[0]?.split(',').length]))
+  }, 120_000)
+})
+
+it('the report takes no more memory the more it has to name', { timeout: 240_000 }, async () => {
+  // One remains, which names a payment.
+  await db.query(`delete from settlements where mid <> 'M_NAMED' or utr <> 'NNAMED1'`)
+  const third = await highestMemory('2026-01-10')
+  const all = await highestMemory(MONTH.to)
+  const { payments } = MERCHANTS[0]
+  console.log(`${third.differences} differences took ${third.kb} kB, ${all.differences} took ${all.kb} kB`)
+  expect(all.differences).toBeGreaterThan(payments * 0.97)
+  expect(all.kb - third.kb).toBeLessThan(MEMORY_LIMIT_KB)
+})
+
+/** The most memory that the process of the report had until its last line, in kB. */
+async function highestMemory(to: string): Promise<{ kb: number; differences: number }> {
+  const args = ['--import', 'tsx', 'src/cli/ops.ts', 'reconcile', '--from', MONTH.from, '--to', to]
+  const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...process.env, DATABASE_URL: url } })
+  let kb = 0
+  let differences = 0
+  for await (const chunk of child.stdout.setEncoding('utf8') as AsyncIterable<string>) {
+    differences += chunk.split(' not settled: ').length - 1
+    kb = Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? kb)
+  }
+  return { kb, differences }
+}
