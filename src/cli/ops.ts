@@ -96,9 +96,14 @@ async function withDatabase({ asJson, by, run }: ReturnType<Command['prepare']>)
 }
 
 async function print({ json, text, chunks, warnings = [] }: Output, asJson: boolean): Promise<void> {
-  if (chunks) await pipeline(chunks, process.stdout, { end: false })
+  if (chunks) await pipeline(chunks, process.stdout, { end: false }).catch(unlessReaderLeft)
   else process.stdout.write(`${asJson ? JSON.stringify(json) : text}\n`)
   if (!asJson) for (const warning of warnings) process.stderr.write(`ops: warning: ${warning}\n`)
+}
+
+/** The reader of a pipe may have enough of a long answer. */
+function unlessReaderLeft(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
 
 /** In a container the user may have no name. */

@@ -1,6 +1,7 @@
 import type { Difference } from '../books/differences.ts'
 import type { OpenException } from '../books/merchant-books.ts'
 import type { Finding, Sums, Totals } from '../books/reconcile.ts'
+import { toIstText } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import { table } from './output.ts'
 
@@ -196,7 +197,7 @@ function toCsvRow(finding: Finding, days: string): CsvRow | undefined {
     case 'exception': {
       const { type, mid, kind, orderId, utr, exceptionId, amount, receivedAt } = finding
       const names = { order_id: orderId, utr, exception_id: exceptionId }
-      return { type, mid, day: receivedAt.toISOString(), kind, ...names, paid: toSumText(amount) }
+      return { type, mid, day: toIstText(receivedAt).slice(0, 10), kind, ...names, paid: toSumText(amount) }
     }
     case 'day':
       return { type: 'day', mid: finding.mid, day: finding.day, ...csvSums(finding) }

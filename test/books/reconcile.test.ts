@@ -1,0 +1,341 @@
+import { spawn } from 'node:child_process'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type Finding, reconcile } from '../../src/books/reconcile.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { namingLine, runOps } from '../support/ops.ts'
+import { ROOT } from '../support/processes.ts'
+import { newMerchant } from '../support/service.ts'
+
+/** A Monday; the Friday before it was a bank day, the Saturday the second of its month. */
+const MONDAY = '2026-11-16'
+const at = (day: string, time = '12:00:00') => new Date(`${day}T${time}+05:30`)
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let mid: string
+let count = 0
+
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 3)
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+beforeEach(async () => {
+  ;({ mid } = await newMerchant(db))
+})
+
+/** Stores a paid order of ₹200, made at the moment of its payment unless `madeAt` says another. */
+async function pay(utr: string, paidAt: Date, { madeAt = paidAt, toldAt = paidAt, owner = mid } = {}): Promise<string> {
+  count += 1
+  const orderId = orderIdsBegin(madeAt) + String(count).padStart(20, '0')
+  await db.query(
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+     values ($1, $2, $2, 200, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
+       'chaipoint@examplebank', 'Chai Point', '5814', $3, $3, 'SUCCESS', $4)`,
+    [owner, orderId, madeAt, utr],
+  )
+  await db.query(
+    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
+     values ($1, $2, 'SUCCESS', $3, $4, 'notification', $5)`,
+    [owner, orderId, utr, paidAt, toldAt],
+  )
+  return orderId
+}
+
+type Settling = { amount?: string; fee?: string; tax?: string; paymentUtr?: string; status?: string }
+
+async function settle(utr: string, initiatedAt: Date, { amount = '200', status = 'SUCCESS', ...rest }: Settling = {}) {
+  await db.query(
+    `insert into settlements
+       (mid, utr, amount, fee, tax, payment_utr, bank_reference_number, status, initiated_at, created_at)
+     values ($1, $2, $3, $4, $5, $6, 'BRN', $7, $8, $8)`,
+    [mid, utr, amount, rest.fee, rest.tax, rest.paymentUtr, status, initiatedAt],
+  )
+}
+
+async function except(kind: string, utr: string, orderId: string, receivedAt: Date, owner = mid): Promise<string> {
+  const { rows } = await db.query<{ id: string }>(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
+     values ($1, $2, $3, $4, 200, 'SUCCESS', $5, $5)
+     returning exception_id as id`,
+    [owner, orderId, kind, utr, receivedAt],
+  )
+  return (rows[0] as { id: string }).id
+}
+
+async function find(from: string, to = from, now = '2026-12-15', only: string | null = mid): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for await (const finding of reconcile(db, { from, to, mid: only ?? undefined, now: at(now) })) findings.push(finding)
+  return findings
+}
+
+async function differencesOf(...asked: Parameters<typeof find>) {
+  const findings = await find(...asked)
+  return findings.flatMap((finding) => (finding.type === 'difference' ? [finding] : []))
+}
+
+const endOf = (findings: Finding[]) => findings.at(-1) as Extract<Finding, { type: 'end' }>
+
+describe('payments and settlements that agree', () => {
+  it('balance, however the bank spells a UTR, and with what it kept as fee and tax', async () => {
+    await pay('HDFC01', at('2026-11-12'))
+    await pay('HDFC02', at('2026-11-12', '23:59:59'))
+    await settle('hdfc01', at('2026-11-13'))
+    await settle('N02', at('2026-11-13'), { paymentUtr: 'hdfc02', amount: '195.28', fee: '4', tax: '0.72' })
+    const findings = await find('2026-11-12', '2026-11-13')
+    const nothing = { paidCount: 0, paid: 0n, fromDayFile: 0, settledCount: 0, gross: 0n, fee: 0n, tax: 0n, open: 0n }
+    const sums = { paidCount: 2, paid: 400_00n, settledCount: 2, gross: 400_00n, fee: 4_00n, tax: 72n }
+    const total = { ...nothing, ...sums, differences: 0, openExceptions: 0 }
+    expect(findings).toEqual([
+      { type: 'merchant', mid, file: 'by payment' },
+      { type: 'day', mid, day: '2026-11-12', ...nothing, paidCount: 2, paid: 400_00n, differences: 0 },
+      {
+        ...{ type: 'day', mid, day: '2026-11-13', ...nothing, settledCount: 2, gross: 400_00n, fee: 4_00n, tax: 72n },
+        differences: 0,
+      },
+      { type: 'total', mid, sums: total },
+      { type: 'end', sums: total, balances: true, newestImport: null },
+    ])
+  })
+
+  it('balance where nothing happened, and a merchant of whom there is nothing to tell is left out', async () => {
+    expect((await find('2026-10-01')).map(({ type }) => type)).toEqual(['end'])
+    expect(endOf(await find('2026-10-01')).balances).toBe(true)
+  })
+
+  it('are counted on Indian days: the payment a second before midnight, and the one of midnight', async () => {
+    await pay('NIGHT1', at('2026-11-12', '23:59:59'))
+    await pay('NIGHT2', at('2026-11-13', '00:00:00'))
+    const days = (await find('2026-11-12', '2026-11-13', '2026-11-13')).flatMap((one) =>
+      one.type === 'day' ? one : [],
+    )
+    expect(days.map(({ day, paidCount }) => [day, paidCount])).toEqual([
+      ['2026-11-12', 1],
+      ['2026-11-13', 1],
+    ])
+  })
+})
+
+describe('a payment', () => {
+  it('that is not due yet is open and no difference; on the day after it was due it is one', async () => {
+    await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
+    await pay('P0', at('2026-11-12'))
+    const orderId = await pay('P1', at('2026-11-13'))
+    // Due on Monday, since Saturday is the second of its month.
+    for (const today of ['2026-11-13', '2026-11-14', MONDAY]) {
+      const findings = await find('2026-11-13', '2026-11-13', today)
+      expect(endOf(findings)).toMatchObject({ balances: true, sums: { open: 200_00n, differences: 0 } })
+    }
+    const findings = await find('2026-11-13', '2026-11-13', '2026-11-17')
+    expect(endOf(findings)).toMatchObject({ balances: false, sums: { open: 200_00n, differences: 1 } })
+    expect(await differencesOf('2026-11-13', '2026-11-13', '2026-11-17')).toEqual([
+      {
+        ...{ type: 'difference', mid, day: '2026-11-13', kind: 'not settled', orderId, utr: 'P1', settlementUtr: null },
+        ...{ paid: 200_00n, settled: null, exceptionId: null, resolution: null },
+        cause: `no settlement carries it; it was due on ${MONDAY}`,
+      },
+    ])
+  })
+
+  it('whose settlement is pending is named with it, and settled after the days it is no difference', async () => {
+    await pay('P1', at('2026-11-09'))
+    await pay('P2', at('2026-11-09'))
+    await settle('P1', at('2026-11-10'), { status: 'PENDING' })
+    await settle('P2', at('2026-11-27'))
+    expect(await differencesOf('2026-11-09')).toMatchObject([
+      { kind: 'not settled', utr: 'P1', cause: 'settlement P1 of 2026-11-10 is PENDING' },
+    ])
+  })
+
+  it('that was settled twice is found by the second settlement, also when the first was before these days', async () => {
+    const orderId = await pay('P1', at('2026-10-01'))
+    await settle('N1', at('2026-10-02'), { paymentUtr: 'P1' })
+    await settle('N2', at('2026-11-10'), { paymentUtr: 'P1' })
+    expect(await differencesOf('2026-10-01', '2026-10-31')).toEqual([])
+    expect(await differencesOf('2026-11-10')).toMatchObject([
+      {
+        ...{ day: '2026-11-10', kind: 'settled twice', orderId, utr: 'P1', settlementUtr: 'N2', paid: 200_00n },
+        ...{ settled: 200_00n, cause: 'settlement N1 of 2026-10-02 has paid it before' },
+      },
+    ])
+  })
+
+  it('of which another amount was settled is named with it, to the paisa', async () => {
+    await pay('P1', at('2026-11-09'))
+    await pay('P2', at('2026-11-09'))
+    await settle('P1', at('2026-11-10'), { amount: '199.99' })
+    await settle('P2', at('2026-11-10'), { amount: '195.28', fee: '4', tax: '0.73' })
+    expect(await differencesOf('2026-11-10')).toMatchObject([
+      {
+        ...{ kind: 'amount differs', utr: 'P1', paid: 200_00n, settled: 199_99n },
+        cause: 'the amount is not what was paid, and the file states no fee and tax',
+      },
+      {
+        ...{ kind: 'fee differs', utr: 'P2', paid: 200_00n, settled: 200_01n },
+        cause: 'the amount with fee 4.00 and tax 0.73 is not what was paid',
+      },
+    ])
+  })
+
+  it('counts on the day that the bank says, but never before its order nor after we were told', async () => {
+    await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
+    await pay('P1', at('2026-11-01'), { madeAt: at('2026-11-10'), toldAt: at('2026-11-10', '12:01:00') })
+    await pay('P2', at('2026-11-30'), { madeAt: at('2026-11-11'), toldAt: at('2026-11-11', '12:01:00') })
+    const late = await pay('P3', at('2026-11-12'), { madeAt: at('2026-09-01'), toldAt: at('2026-11-12') })
+    await except('late payment', 'P3', late, at('2026-11-12'))
+    const findings = await find('2026-11-01', '2026-11-30')
+    const paid = findings.flatMap((one) => (one.type === 'day' && one.paidCount > 0 ? [[one.day, one.paidCount]] : []))
+    expect(paid).toEqual([
+      ['2026-11-10', 1],
+      ['2026-11-11', 1],
+      ['2026-11-12', 1],
+    ])
+  })
+})
+
+describe('a settlement of no known payment', () => {
+  it('has the exception that explains it; once that is resolved it is shown and counts no more', async () => {
+    const orderId = await pay('P1', at('2026-11-09'))
+    const exceptionId = await except('double payment', 'P1B', orderId, at('2026-11-09'))
+    await settle('P1', at('2026-11-10'))
+    await settle('P1B', at('2026-11-10'))
+    const found = {
+      ...{
+        day: '2026-11-10',
+        kind: 'no known payment',
+        orderId,
+        utr: 'P1B',
+        paid: null,
+        settled: 200_00n,
+        exceptionId,
+      },
+      cause: `exception ${exceptionId}: double payment, of order ${orderId}`,
+    }
+    expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([{ ...found, resolution: null }])
+    expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({
+      ...{ balances: false, sums: { differences: 1, openExceptions: 1 } },
+    })
+    await db.query(`insert into payment_resolutions values ($1, $2, 'refunded, RRN 1', 'asha', '2026-11-11')`, [
+      mid,
+      exceptionId,
+    ])
+    expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([{ ...found, resolution: 'refunded, RRN 1' }])
+    expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({
+      ...{ balances: true, sums: { differences: 0, openExceptions: 0 } },
+    })
+    const { stdout } = await runOps(url, ['reconcile', '--from', '09-11-2026', '--to', '10-11-2026', '--mid', mid])
+    expect(stdout).toContain(`${found.cause}; resolved: refunded, RRN 1\n`)
+  })
+
+  it('may be of an order that nobody knows, or of nothing that we were told of', async () => {
+    await settle('P0', at('2026-11-10'), { paymentUtr: 'P0' })
+    const exceptionId = await except('unknown order', 'UNKNOWN1', 'gone', at('2026-11-09'), '')
+    await settle('UNKNOWN1', at('2026-11-10'))
+    expect((await differencesOf('2026-11-10')).map(({ utr, orderId, cause }) => [utr, orderId, cause])).toEqual([
+      ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
+      ['P0', null, 'no order and no exception carries its UTR'],
+    ])
+    // It stands apart from the merchants, and only where all of them are asked for.
+    const all = await find('2026-11-09', '2026-11-09', '2026-12-15', null)
+    expect(all.filter((one) => one.type === 'exception' && one.exceptionId === exceptionId)).toMatchObject([
+      { mid: '', kind: 'unknown order', orderId: 'gone', utr: 'UNKNOWN1', amount: 200_00n },
+    ])
+  })
+})
+
+describe('a file of sums', () => {
+  it('is compared payout by payout with the payments since the bank day before', async () => {
+    // Thursday for Friday; Friday to Sunday for Monday, of which the bank pays a part on Sunday.
+    for (const day of ['2026-11-12', '2026-11-13', '2026-11-14', '2026-11-15'])
+      await pay(`S${day}`.replaceAll('-', ''), at(day))
+    await settle('OUT1', at('2026-11-13'), { amount: '199', fee: '1' })
+    await settle('OUT2', at('2026-11-15'), { amount: '200' })
+    await settle('OUT3', at(MONDAY), { amount: '399.99' })
+    expect(await differencesOf('2026-11-13', MONDAY)).toEqual([
+      {
+        ...{ type: 'difference', mid, day: MONDAY, kind: 'sums differ', orderId: null, utr: null, settlementUtr: null },
+        ...{ paid: 600_00n, settled: 599_99n, exceptionId: null, resolution: null },
+        cause: '0.01 less than the payments of 2026-11-13 to 2026-11-15',
+      },
+    ])
+    // Asked for Monday alone, it is the same.
+    expect(await differencesOf(MONDAY)).toMatchObject([{ day: MONDAY, paid: 600_00n, settled: 599_99n }])
+    // And on Monday itself the bank may still pay.
+    expect(endOf(await find('2026-11-13', MONDAY, MONDAY))).toMatchObject({
+      ...{ balances: true, sums: { open: 600_00n, differences: 0 } },
+    })
+  })
+
+  it('of which nothing was imported lacks every payout that was due', async () => {
+    await pay('S1', at('2026-11-12'))
+    expect(await differencesOf('2026-11-12', '2026-11-13')).toMatchObject([
+      { day: '2026-11-13', settled: 0n, cause: 'nothing was settled of the payments of 2026-11-12' },
+    ])
+  })
+})
+
+it('all that is found is of one moment, whatever is imported or undone meanwhile', async () => {
+  await pay('P1', at('2026-11-09'))
+  await settle('P1', at('2026-11-10'), { amount: '1' })
+  const findings = reconcile(db, { from: '2026-11-09', to: '2026-11-10', mid, now: at('2026-12-15') })
+  await findings.next()
+  await db.query('delete from settlements where mid = $1', [mid])
+  const rest: Finding[] = []
+  for await (const finding of findings) rest.push(finding)
+  expect(endOf(rest)).toMatchObject({ sums: { settledCount: 1, gross: 1_00n, differences: 1 } })
+})
+
+describe('the command', () => {
+  const ops = (...args: string[]) => runOps(url, ['reconcile', ...args])
+
+  it('takes days as people write them, and says in its last line whether it balances', async () => {
+    const { code, stdout } = await ops('--from', '01-10-2026', '--to', '2026-10-02', '--mid', mid)
+    expect({ code, stdout }).toEqual({
+      ...{ code: 0, stdout: 'no settlement file was imported yet\n2026-10-01 to 2026-10-02 balances\n' },
+    })
+    const json = await ops('--from', '2026-10-01', '--to', '2026-10-01', '--mid', mid, '--json')
+    expect(JSON.parse(json.stdout)).toMatchObject({ merchants: [], balances: true, newestImport: null })
+    const csv = await ops('--from', '2026-10-01', '--to', '2026-10-01', '--mid', mid, '--csv')
+    expect(csv.stdout.split('\n')[1]).toMatch(/^end,,2026-10-01 to 2026-10-01,balances,/)
+  })
+
+  it.each([
+    [['--from', '2026-11-02', '--to', '2026-11-01'], '--from must not be after --to'],
+    [['--from', '2026-01-01', '--to', '2027-01-02'], 'at most 366 days at once'],
+    [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be a day of India.*; --to must be a day of India/],
+    [['--to', '2026-11-01'], '--from is required'],
+    [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give --json or --csv, not both'],
+  ])('is refused as %j', async (args, message) => {
+    const { code, stdout, stderr } = await ops(...args)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
+  })
+
+  it('says which merchant it does not know', async () => {
+    const stderr = 'ops: mid NOBODY is unknown: see ops merchants list\n'
+    const fault = { code: 1, stdout: '', stderr }
+    expect(await ops('--from', '2026-11-01', '--to', '2026-11-01', '--mid', 'NOBODY')).toEqual(fault)
+  })
+
+  it('may be read by one who has enough after a line', async () => {
+    await db.query(
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+       select $1, 'none', 'double payment', 'MANY' || i, 1, 'SUCCESS', '2026-11-20' from generate_series(1, 20000) i`,
+      [mid],
+    )
+    const args = ['--import', 'tsx', 'src/cli/ops.ts', 'reconcile', '--from', '2026-11-20', '--to', '2026-11-20']
+    const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...process.env, DATABASE_URL: url } })
+    child.stdout.once('data', () => child.stdout.destroy())
+    let stderr = ''
+    for await (const chunk of child.stderr.setEncoding('utf8')) stderr += chunk
+    const code = child.exitCode ?? (await new Promise((resolve) => child.on('close', resolve)))
+    expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(url) })
+  })
+})
