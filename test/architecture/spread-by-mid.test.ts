@@ -7,10 +7,13 @@ import { createOrderCounts } from '../../src/books/day.ts'
 import { createExceptions } from '../../src/books/exceptions.ts'
 import { createOverview } from '../../src/books/overview.ts'
 import { createPaymentHistory } from '../../src/books/payment-history.ts'
+import { reconcile } from '../../src/books/reconcile.ts'
+import { inTransaction } from '../../src/db/pool.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { operatorPageRoutes } from '../../src/operator/routes.ts'
 import { forgetCustomers } from '../../src/payments/forget-customers.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
+import { undoImport } from '../../src/settlements/imports.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { testPool } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
@@ -50,7 +53,7 @@ const TEMPORARY_TABLES = ['incoming', 'day_file']
 const LONG_LIST_ROWS = 1_500
 /** Statements that neither read nor write rows. */
 const NO_ROWS =
-  /^\s*(begin|commit|rollback|set|analyze day_file|lock table|truncate incoming|create temporary table)\b/i
+  /^\s*(begin|commit|rollback|set|analyze day_file|lock table|truncate incoming|create temporary table|fetch|close)\b/i
 
 /** What a service does by itself would be taken for part of the operation that is driven at the same time. */
 const QUIET = { limits: { webhooks: { lookIntervalMs: 3_600_000 } } }
@@ -160,6 +163,19 @@ nobody,FAIL,,200,
     const { recorded } = await importDayFile(db, Readable.from([day]), { now: clock.now })
     expect(recorded).toBe(2)
   })
+  await as('reconcile', async () => {
+    const findings = []
+    for await (const finding of reconcile(db, { from: '2026-01-01', to: '2026-03-31', now: clock.now() })) {
+      findings.push(finding.type)
+    }
+    expect(findings).toContain('exception')
+  })
+  await as('settlements undo', async () => {
+    const person = { now: clock.now(), person: 'test' }
+    expect(await inTransaction(db, (client) => undoImport(client, 2, person))).toMatchObject({
+      restored: LONG_LIST_ROWS,
+    })
+  })
   const { databaseUrl, log } = service
   await as('operator’s page', async () => {
     const operators = fastify()
@@ -205,7 +221,7 @@ async function as(name: string, work: () => Promise<unknown>) {
 }
 
 /** What the operator does at the command line, as the owner of the tables. */
-const OF_THE_OPERATOR = /^settlements import$|^payments |^today$/
+const OF_THE_OPERATOR = /^settlements |^payments |^reconcile$|^today$/
 
 it('every operation works with the rights that an installation gives the service: src/db/grants.sql', () => {
   const roles = [...sentBy].filter(([name]) => !OF_THE_OPERATOR.test(name)).flatMap(([, users]) => [...users])
@@ -290,6 +306,14 @@ describe('every statement on a tenant’s table', () => {
         'payment_exceptions',
       ]),
       'settlements import': ['settlements', 'settlement_updates'],
+      'settlements undo': ['settlement_updates', 'settlements'],
+      reconcile: expect.arrayContaining([
+        'payment_intents',
+        'payment_changes',
+        'payment_exceptions',
+        'payment_resolutions',
+        'settlements',
+      ]),
       fetchSettlementList: ['settlements'],
       'payments show': expect.arrayContaining([
         'payment_intents',
@@ -329,10 +353,14 @@ describe('every statement on a tenant’s table', () => {
       'webhooks: payment_intents',
     ])
     const overAll = withoutMid.filter((access) => !carriesOrderId(access))
-    // The acquirer's file knows an intent by its reference alone. The overview of exceptions is meant to cover all merchants.
+    // The acquirer's file knows an intent by its reference alone. A bank's file and the overview of exceptions cover all
+    // merchants.
     const overviews = ['operator’s page', 'today']
     expect(overAll.filter(({ name }) => name !== 'webhooks' && !overviews.includes(name))).toEqual([
       { name: 'payments import', table: 'acquirer_intents', by: '(reference = l.acquirer_reference)' },
+      ...['settlement_updates', 'settlement_updates', 'settlements'].map((table) => ({
+        ...{ name: 'settlements undo', table, by: '(import_id = $1)' },
+      })),
       { name: 'payments exceptions', table: 'payment_exceptions', by: '' },
     ])
     // The operator's overviews are of all merchants too. Of orders they read the time that they are about, and no others.
