@@ -28,10 +28,14 @@ const REQUIRED_COLUMNS = ['mid', 'amount', 'utr', 'bank_reference_number', 'stat
 const OPTIONAL_COLUMNS = ['created_at', 'fee', 'tax', 'payment_utr'] as const
 const COLUMNS = [...REQUIRED_COLUMNS, ...OPTIONAL_COLUMNS] as const
 
-type Columns = ColumnPositions<(typeof COLUMNS)[number]>
+/** `width` is how many there are in the file. */
+type Columns = ColumnPositions<(typeof COLUMNS)[number]> & { width: number }
 
 export const SETTLEMENT_FILE: CsvFormat<Columns> = {
-  checkHeader: (header) => findColumns(header, COLUMNS, OPTIONAL_COLUMNS),
+  checkHeader(header) {
+    const { value, faults } = findColumns(header, COLUMNS, OPTIONAL_COLUMNS)
+    return faults ? { faults } : { value: { ...value, width: header.length } }
+  },
   checkRecord(record, at) {
     const { value, faults } = checkRecord(record, at)
     return faults ? { faults } : { value: toCopyFields(value) }
@@ -40,8 +44,7 @@ export const SETTLEMENT_FILE: CsvFormat<Columns> = {
 
 /** Checks one record; on a wrong one every fault is named at once, and what was read is not repeated. */
 export function checkRecord(record: readonly string[], at: Columns): Checked<SettlementRow> {
-  const width = REQUIRED_COLUMNS.length + OPTIONAL_COLUMNS.filter((name) => at[name] !== -1).length
-  if (record.length !== width) return { faults: [`has ${record.length} fields, not ${width}`] }
+  if (record.length !== at.width) return { faults: [`has ${record.length} fields, not ${at.width}`] }
 
   const mid = record[at.mid] as string
   const amount = record[at.amount] as string

@@ -36,13 +36,13 @@ export async function importSettlements(
   { onProgress, ...importing }: Importing,
 ): Promise<ImportResult> {
   await takeTurn(client)
-  const importId = await nextImportId(client)
+  const turn = { importId: await nextImportId(client), now: importing.now, bases: new Set<number>() }
   await prepare(client)
   const sha256 = createHash('sha256')
   const counts = { inserted: 0, unchanged: 0, updated: 0 }
   let linesRead = 0
   await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), SETTLEMENT_FILE, async (batch) => {
-    const { inserted, updated, faults } = await storeBatch(client, batch, { importId, now: importing.now })
+    const { inserted, updated, faults } = await storeBatch(client, batch, turn)
     counts.inserted += inserted
     counts.updated += updated
     counts.unchanged += batch.rowCount - inserted - updated - faults.length
@@ -50,8 +50,8 @@ export async function importSettlements(
     onProgress?.(linesRead)
     return faults
   })
-  await storeImport(client, { importId, ...importing, sha256: sha256.digest('hex'), ...counts })
-  return { import: importId, ...counts }
+  await storeImport(client, { ...turn, ...importing, sha256: sha256.digest('hex'), ...counts })
+  return { import: turn.importId, ...counts }
 }
 
 async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer | string> {
@@ -78,7 +78,8 @@ async function prepare(client: Queryable): Promise<void> {
     ) on commit drop`)
 }
 
-type Turn = { importId: number; now: Date }
+/** `bases` are the earlier imports whose settlements this one repeats or changes, as far as they were met. */
+type Turn = { importId: number; now: Date; bases: Set<number> }
 type Stored = { inserted: number; updated: number; faults: LineFault[] }
 
 async function storeBatch(client: CopyClient, batch: Batch, turn: Turn): Promise<Stored> {
@@ -86,6 +87,7 @@ async function storeBatch(client: CopyClient, batch: Batch, turn: Turn): Promise
   await copyIncoming(client, batch.rows)
   const inserted = await insertNew(client, turn)
   const differences = inserted === batch.rowCount ? [] : await findDifferences(client, turn)
+  for (const { storedBy } of differences) if (storedBy !== null && storedBy !== turn.importId) turn.bases.add(storedBy)
   const { changed, updated, faults } = separateChanges(differences)
   await change(client, changed, turn)
   await client.query('truncate incoming')
@@ -134,49 +136,48 @@ type Difference = {
   said: Changeable
   /** Null when the merchant is unknown, since nothing could be stored for it. */
   stored: Changeable | null
+  /** The import that stored it or changed it last; null for those of earlier versions. */
+  storedBy: number | null
   otherAmount: boolean
   otherReference: boolean
   otherDate: boolean
 }
 
 /**
- * Rows that differ from the stored one, and rows whose stored one an earlier row may have changed, in the order of the file.
- * Writes down which earlier imports the rows repeat or change.
+ * Rows that differ from the stored one, rows whose stored one an earlier row may have changed, and rows of imports that are
+ * not among the bases yet, in the order of the file.
  */
-async function findDifferences(client: Queryable, { importId }: Turn): Promise<Difference[]> {
+async function findDifferences(client: Queryable, { importId, bases }: Turn): Promise<Difference[]> {
   const { rows } = await client.query<Difference>(
-    `with found as materialized (
-       select i.*, s.status as s_status, s.amount as s_amount, s.bank_reference_number as s_reference,
-              s.initiated_at as s_initiated_at, s.fee as s_fee, s.tax as s_tax, s.payment_utr as s_payment_utr, s.import_id
-         from incoming i
-         -- Limited to one, which it is anyway, so that every row is one look-up in the index and never a scan of the table.
-         left join lateral (
-           select s.status, s.amount, s.bank_reference_number, s.initiated_at, s.fee, s.tax, s.payment_utr, s.import_id
-             from settlements s
-            where s.mid = i.mid and s.utr = i.utr
-            limit 1
-         ) s on true
-     ), base as (
-       insert into settlement_import_bases (import_id, on_import_id)
-       select distinct $1::integer, import_id from found where import_id <> $1
-       on conflict do nothing
-     )
-     select line::float8 as line, mid, utr,
-            json_build_object('status', status, 'fee', fee::text, 'tax', tax::text, 'paymentUtr', payment_utr) as said,
-            case when s_status is not null then
-              json_build_object('status', s_status, 'fee', s_fee::text, 'tax', s_tax::text, 'paymentUtr', s_payment_utr)
+    `select i.line::float8 as line, i.mid, i.utr,
+            json_build_object(
+              'status', i.status, 'fee', i.fee::text, 'tax', i.tax::text, 'paymentUtr', i.payment_utr) as said,
+            case when s.status is not null then
+              json_build_object(
+                'status', s.status, 'fee', s.fee::text, 'tax', s.tax::text, 'paymentUtr', s.payment_utr)
             end as stored,
-            s_amount <> amount as "otherAmount", s_reference <> bank_reference_number as "otherReference",
-            s_initiated_at <> initiated_at as "otherDate"
-       from found
-      where s_status is null
-         or s_status = 'PENDING'
-         or (s_status, s_amount, s_reference, s_initiated_at) <> (status, amount, bank_reference_number, initiated_at)
-         or fee is not null and s_fee is distinct from fee
-         or tax is not null and s_tax is distinct from tax
-         or payment_utr is not null and s_payment_utr is distinct from payment_utr
-      order by line`,
-    [importId],
+            s.import_id as "storedBy",
+            s.amount <> i.amount as "otherAmount",
+            s.bank_reference_number <> i.bank_reference_number as "otherReference",
+            s.initiated_at <> i.initiated_at as "otherDate"
+       from incoming i
+       -- Limited to one, which it is anyway, so that every row is one look-up in the index and never a scan of the table.
+       left join lateral (
+         select s.status, s.amount, s.bank_reference_number, s.initiated_at, s.fee, s.tax, s.payment_utr, s.import_id
+           from settlements s
+          where s.mid = i.mid and s.utr = i.utr
+          limit 1
+       ) s on true
+      where s.status is null
+         or s.status = 'PENDING'
+         or s.import_id <> all ($1::integer[])
+         or (s.status, s.amount, s.bank_reference_number, s.initiated_at)
+            <> (i.status, i.amount, i.bank_reference_number, i.initiated_at)
+         or i.fee is not null and s.fee is distinct from i.fee
+         or i.tax is not null and s.tax is distinct from i.tax
+         or i.payment_utr is not null and s.payment_utr is distinct from i.payment_utr
+      order by i.line`,
+    [[importId, ...bases]],
   )
   return rows
 }

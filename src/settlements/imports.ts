@@ -49,10 +49,10 @@ export async function nextImportId(client: Queryable): Promise<number> {
   return (rows[0] as { importId: number }).importId
 }
 
-/** Writes down an import after its last row. */
+/** Writes down an import after its last row, and on which earlier ones it is built. */
 export async function storeImport(
   client: Queryable,
-  { importId, now, person, file, sha256, inserted, unchanged, updated }: NewImport,
+  { importId, now, person, file, sha256, inserted, unchanged, updated, bases }: NewImport,
 ): Promise<void> {
   await client.query(
     `insert into settlement_imports
@@ -60,9 +60,13 @@ export async function storeImport(
      values ($1, $2, $3, $4, $5, $6, $7, $8)`,
     [importId, now, person, file, sha256, inserted, unchanged, updated],
   )
+  await client.query('insert into settlement_import_bases (import_id, on_import_id) select $1, unnest($2::integer[])', [
+    importId,
+    [...bases],
+  ])
 }
 
-type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy'> & { now: Date }
+type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy'> & { now: Date; bases: Iterable<number> }
 
 /** Every import, newest last. */
 export async function listImports(db: Queryable): Promise<StoredImport[]> {

@@ -60,7 +60,7 @@ const ROWS = [
   `shutdown: drain / what is under way | ${DEFAULTS.shutdownDrainSeconds} s / ${seconds(shutdown.closeMs)}`,
 ].map((row) => `| ${row} |`)
 
-const NOT_OF_THE_SERVICE = /^\| (migration|import|PostgreSQL)\b/
+const NOT_OF_THE_SERVICE = /^\| (migration|import|reconcile|PostgreSQL)\b/
 
 describe('the limits', () => {
   it('are what the operator’s guide says', () => {

@@ -67,10 +67,11 @@ describe("the commands of the operator's guide", () => {
     // Without the settings of whoever runs the tests: they may name a database in use.
     for (const entry of readdirSync(ROOT).filter((name) => name !== '.env'))
       symlinkSync(join(ROOT, entry), join(folder, entry))
-    const [day = '', settlements = '', faulty = ''] = blocksOf('operator', 'csv')
+    const [day = '', settlements = '', faulty = '', payout = ''] = blocksOf('operator', 'csv')
     writeFileSync(join(folder, 'day.csv'), day)
     writeFileSync(join(folder, 'settlements.csv'), settlements)
     writeFileSync(join(folder, 'faulty.csv'), faulty)
+    writeFileSync(join(folder, 'payout.csv'), payout)
   })
   afterAll(async () => {
     await client.end()
