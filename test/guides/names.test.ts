@@ -83,7 +83,7 @@ describe("what the operator's guide names is there", () => {
 })
 
 const METRIC =
-  /`((?:http_request|payments?|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
+  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
 
 const READMES = [
   'README.md',
