@@ -12,9 +12,12 @@ const SETTINGS = { WEBHOOK_SEALING_KEY: SEALING_KEY }
 const ME = userInfo().username
 /** The commands that change nothing. Any other, a new one too, is driven below. */
 const READING = [
+  'today',
   'merchants list',
   'partners list',
   'keys list',
+  'settlements imports',
+  'reconcile',
   'payments find',
   'payments show',
   'payments exceptions',
@@ -55,6 +58,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
   const { exceptions } = await json(['payments', 'show', '--order-id', paid])
   const { publicKey } = await json(['keys', 'create', '--mid', mid])
   const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/first'])
+  const imported = await json(['settlements', 'import', '-'], settlementFile(mid))
   const vpa = 'audited@examplebank'
   return [
     { args: ['migrate'], detail: { applied: [] } },
@@ -68,6 +72,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     { args: ['keys', 'create', '--mid', mid], detail: { publicKey: expect.stringMatching(/^pk_/) } },
     { args: ['keys', 'revoke', '--public-key', publicKey], detail: { mid } },
     { args: ['settlements', 'import', '-'], input: settlementFile(mid), detail: expect.objectContaining({}) },
+    { args: ['settlements', 'undo', '--import', String(imported.import)], detail: expect.objectContaining({}) },
     {
       args: ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200'],
       detail: { mid },
