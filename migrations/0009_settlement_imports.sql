@@ -38,7 +38,8 @@ create table settlement_import_bases (
   constraint settlement_import_bases_pkey primary key (import_id, on_import_id)
 );
 
--- What a settlement was before an import changed it, so that the import can be undone.
+-- What a settlement was before an import changed it, so that the import can be undone. No foreign key: each row is written from
+-- the settlement itself, and the check would lock every changed settlement once more.
 create table settlement_updates (
   mid text not null,
   utr text collate "C" not null,
@@ -50,6 +51,5 @@ create table settlement_updates (
   fee numeric(14, 2),
   tax numeric(14, 2),
   payment_utr text collate "C",
-  constraint settlement_updates_pkey primary key (mid, utr, import_id),
-  constraint settlement_updates_settlement_fkey foreign key (mid, utr) references settlements (mid, utr)
+  constraint settlement_updates_pkey primary key (mid, utr, import_id)
 );

@@ -424,7 +424,6 @@ describe('the schema', () => {
         'acquirer_intents_intent_fkey',
         'payment_attempts_intent_fkey',
         'payment_changes_intent_fkey',
-        'settlement_updates_settlement_fkey',
         'webhook_deliveries_endpoint_fkey',
         'webhook_deliveries_intent_fkey',
         'webhook_expiries_intent_fkey',
