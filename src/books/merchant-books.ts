@@ -31,7 +31,7 @@ export type MerchantBooks = ReturnType<typeof createMerchantBooks>
 const PAID_WITHIN_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES + 60) * 60_000
 /** A settlement of a payment may be dated by its day alone, so that it seems to come before it. */
 const SETTLED_BEFORE = `interval '1 day'`
-/** How far around the days settlements show whether the bank's file is by payment. */
+/** How far around the days settlements show whether the bank's file is by payment. Longer than banks are ever closed. */
 const LOOKED_AROUND_DAYS = 7
 /** Rows of a long answer that are in memory at once. */
 const FETCHED_ROWS = 1_000
@@ -84,10 +84,29 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
   ]
   const ofSettlements = ({ from, to }: Days) => [mid, startOfDay(from), startOfDay(addDays(to, 1))]
 
+  const around = ({ from, to }: Days) => ({
+    from: addDays(from, -LOOKED_AROUND_DAYS),
+    to: addDays(to, LOOKED_AROUND_DAYS),
+  })
+
   return {
+    /** Whether there may be anything to tell, in one statement: of many merchants most have nothing on a day. */
+    async isActive(days: Days): Promise<boolean> {
+      const [, settledFrom, settledUntil] = ofSettlements(around(days))
+      const [, , , firstOrderId, lastOrderId] = ofPayments(around(days))
+      const { rows } = await client.query<{ active: boolean }>(
+        `select exists (select from settlements where mid = $1 and initiated_at >= $2 and initiated_at < $3)
+             or exists (select from payment_exceptions where mid = $1)
+             or exists (
+                  select from payment_intents
+                   where mid = $1 and order_id >= $4 and order_id < $5 and status = 'SUCCESS') as active`,
+        [mid, settledFrom, settledUntil, firstOrderId, lastOrderId],
+      )
+      return rows[0]?.active ?? false
+    },
+
     /** Whether the bank's file names payments: a settlement around the days says which one it is of, or carries its UTR. */
-    async isByPayment({ from, to }: Days): Promise<boolean> {
-      const around = { from: addDays(from, -LOOKED_AROUND_DAYS), to: addDays(to, LOOKED_AROUND_DAYS) }
+    async isByPayment(days: Days): Promise<boolean> {
       const { rows } = await client.query<{ named: boolean }>(
         `select exists (
                   select from settlements
@@ -97,7 +116,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
                     from settlements s
                     join payment_intents i on i.mid = $1 and i.utr = upper(s.utr) collate "default"
                    where s.mid = $1 and s.initiated_at >= $2 and s.initiated_at < $3) as named`,
-        ofSettlements(around),
+        ofSettlements(around(days)),
       )
       return rows[0]?.named ?? false
     },

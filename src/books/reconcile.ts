@@ -107,6 +107,7 @@ async function findNewestImport(client: PoolClient): Promise<{ import: number; a
 type Asked = Days & { today: string }
 
 async function* reconcileMerchant(books: MerchantBooks, mid: string, asked: Asked): AsyncGenerator<Finding> {
+  if (!(await books.isActive(asked))) return
   const { days, differences } = await compare(books, mid, asked)
   const total = noTotals()
   let told = false
