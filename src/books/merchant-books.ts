@@ -11,14 +11,14 @@ export type PaidDay = { day: string; count: number; sum: bigint; fromDayFile: nu
 /** What was settled on one day, in paise. `gross` is with fee and tax. */
 export type SettledDay = { day: string; count: number; gross: bigint; fee: bigint; tax: bigint }
 
-/** A report that waits for a person. `mid` is empty where no order is known; amounts are in paise. */
+/** A report that waits for a person. `mid` is empty where no order is known, `amount` in paise, null of what is unreadable. */
 export type OpenException = {
   mid: string
   exceptionId: string
   kind: string
   orderId: string
   utr: string
-  amount: bigint
+  amount: bigint | null
   receivedAt: Date
 }
 
@@ -245,8 +245,8 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
       const [, , , , lastOrderId] = ofPayments(days)
       const rows = rowsOf<Texts<OpenException>>(
         client,
-        `select mid, exception_id as "exceptionId", kind, order_id as "orderId", utr, ${paiseOf('amount')} as amount,
-                received_at as "receivedAt"
+        `select mid, exception_id as "exceptionId", kind, order_id as "orderId", utr,
+                case when kind <> 'unreadable' then ${paiseOf('amount')} end as amount, received_at as "receivedAt"
            from payment_exceptions e
           where mid = $1
             and (received_at >= $2 and received_at < $3 or mid <> '' and order_id >= $4 and order_id < $5)
@@ -255,7 +255,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
           order by received_at, order_id, exception_id`,
         [mid, from, until, orderIdsBegin(startOfDay(days.from)), lastOrderId],
       )
-      for await (const { amount, ...row } of rows) yield { ...row, amount: BigInt(amount) }
+      for await (const { amount, ...row } of rows) yield { ...row, amount: toPaise(amount) }
     },
   }
 }

@@ -79,7 +79,7 @@ function spellException({ exceptionId, kind, orderId, utr, amount, receivedAt }:
     kind,
     ...(orderId === '' ? [] : [`order ${orderId}`]),
     ...(utr === '' ? [] : [`UTR ${utr}`]),
-    ...(kind === 'unreadable' ? [] : [toSumText(amount)]),
+    ...(amount === null ? [] : [toSumText(amount)]),
     `received ${receivedAt.toISOString()}`,
   ]
   return `open exception ${exceptionId}: ${facts.join(', ')}`
@@ -135,7 +135,7 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
       }
       case 'exception': {
         const { type, mid, amount, ...exception } = finding
-        yield item(1, { ...exception, amount: toSumText(amount) })
+        yield item(1, { ...exception, amount: orNull(amount) })
         break
       }
       case 'day':
@@ -197,7 +197,7 @@ function toCsvRow(finding: Finding, days: string): CsvRow | undefined {
     case 'exception': {
       const { type, mid, kind, orderId, utr, exceptionId, amount, receivedAt } = finding
       const names = { order_id: orderId, utr, exception_id: exceptionId }
-      return { type, mid, day: toIstText(receivedAt).slice(0, 10), kind, ...names, paid: toSumText(amount) }
+      return { type, mid, day: toIstText(receivedAt).slice(0, 10), kind, ...names, paid: orNull(amount) }
     }
     case 'day':
       return { type: 'day', mid: finding.mid, day: finding.day, ...csvSums(finding) }

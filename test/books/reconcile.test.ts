@@ -318,6 +318,31 @@ describe('the command', () => {
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
   })
 
+  it('spells what a stranger wrote so that neither a script nor a spreadsheet stumbles over it', async () => {
+    const orderId = '=1+1,"x"'
+    const exceptionId = await except('unknown order', 'UX', orderId, at('2026-08-01'), '')
+    await db.query(
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, body, received_at)
+       values ('', '', 'unreadable', '', 0, '', 'd', '{', $1)`,
+      [at('2026-08-01')],
+    )
+    const days = ['--from', '2026-08-01', '--to', '2026-08-01']
+    const { merchants } = JSON.parse((await ops(...days, '--json')).stdout)
+    expect(merchants).toMatchObject([
+      {
+        ...{ mid: '', differences: [], days: [] },
+        exceptions: expect.arrayContaining([
+          { exceptionId, kind: 'unknown order', orderId, utr: 'UX', amount: '200.00', receivedAt: expect.any(String) },
+          expect.objectContaining({ kind: 'unreadable', orderId: '', amount: null }),
+        ]),
+      },
+    ])
+    const { stdout } = await ops(...days, '--csv')
+    expect(stdout).toContain(`exception,,2026-08-01,unknown order,"'=1+1,""x""",UX,,${exceptionId},,200.00,,,,,,,,,\n`)
+    const unreadable = /^ {2}open exception \w{12}: unreadable, received 2026-08-01T06:30:00.000Z$/m
+    expect((await ops(...days)).stdout).toMatch(unreadable)
+  })
+
   it('says which merchant it does not know', async () => {
     const stderr = 'ops: mid NOBODY is unknown: see ops merchants list\n'
     const fault = { code: 1, stdout: '', stderr }
