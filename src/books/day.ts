@@ -29,50 +29,60 @@ export const NO_ORDERS: OrderCounts = {
   paidPaise: 0,
 }
 
-export type OfHour = OrderCounts & { hour: number }
-export type OfMerchant = OrderCounts & { mid: string }
+/** The orders of one merchant in one hour: the hours are numbered from 0. */
+export type OfMerchantAndHour = OrderCounts & { mid: string; hour: number }
 
-/** Orders made from `since` until before `until`. */
-type Period = { since: Date; until: Date }
+/** `hours` hours from `since` on. */
+type Period = { since: Date; hours: number }
 
 /**
  * Counts orders by when they were made, and tells what has become of them at `now`. OrderIds begin with their time, so each is
- * one pass over a part of their index, and creating an intent needs no index for it.
+ * one pass over a part of their index, and creating an intent needs no index for it. 14,000 orders take about 10 ms.
  */
 export function createOrderCounts(db: Queryable) {
   return {
-    /** By hours after `since`, without those that have none. */
-    async countByHour({ since, until }: Period, now: Date): Promise<OfHour[]> {
-      const { rows } = await db.query<CountRow & { hour: number }>(
-        `select ${hourSince('$4')} as hour, ${COUNTS} from payment_intents where ${IN_PERIOD} group by 1`,
-        [orderIdsBegin(since), orderIdsBegin(until), givenUpUntil(now), since],
+    /** One for each hour. */
+    async countByHour(period: Period, now: Date): Promise<OrderCounts[]> {
+      const { rows } = await db.query<CountRow>(
+        `select c.*
+           from ${HOURS}
+          cross join lateral (
+            select ${COUNTS} from payment_intents where order_id >= h.first and order_id < h.next) c
+          order by h.hour`,
+        [...boundsOf(period), givenUpUntil(now)],
       )
-      return rows.map(({ hour, ...row }) => ({ hour, ...toCounts(row) }))
+      return rows.map(toCounts)
     },
 
-    /** The same by hours after `since`, and by merchants: those with the most orders first. Both without zeros. */
-    async countByHourAndMerchant(
-      { since, until }: Period,
-      now: Date,
-    ): Promise<{ hours: OfHour[]; merchants: OfMerchant[] }> {
-      const { rows } = await db.query<CountRow & { hour: number | null; mid: string | null }>(
-        // One pass gathers both.
-        `select mid, hour, ${COUNTS}
-           from (select mid, status, expires_at, amount, paise,
-                        ${hourSince('$4')} as hour
-                   from payment_intents
-                  where ${IN_PERIOD}) i
-          group by grouping sets ((mid), (hour))
-          order by orders desc, mid`,
-        [orderIdsBegin(since), orderIdsBegin(until), givenUpUntil(now), since],
+    /** Without zeros, in no order. */
+    async countByHourAndMerchant(period: Period, now: Date): Promise<OfMerchantAndHour[]> {
+      const { rows } = await db.query<CountRow & { hour: number; mid: string }>(
+        `select (h.hour - 1)::integer as hour, c.*
+           from ${HOURS}
+          cross join lateral (
+            select mid, ${COUNTS}
+              from payment_intents
+             where order_id >= h.first and order_id < h.next
+             group by mid) c`,
+        [...boundsOf(period), givenUpUntil(now)],
       )
-      return {
-        hours: rows.flatMap(({ hour, mid, ...row }) => (hour === null ? [] : [{ hour, ...toCounts(row) }])),
-        merchants: rows.flatMap(({ hour, mid, ...row }) => (mid === null ? [] : [{ mid, ...toCounts(row) }])),
-      }
+      return rows.map(({ hour, mid, ...row }) => ({ hour, mid, ...toCounts(row) }))
     },
   }
 }
+
+/** The first orderIds of each hour, and those of the hour after it. */
+function boundsOf({ since, hours }: Period): [string[], string[]] {
+  const bounds = Array.from({ length: hours + 1 }, (_, hour) =>
+    orderIdsBegin(new Date(since.getTime() + hour * HOUR_MS)),
+  )
+  return [bounds.slice(0, -1), bounds.slice(1)]
+}
+
+const HOUR_MS = 60 * 60_000
+
+// A range of the index for each hour: grouped by an hour that is reckoned of each row, the same took three times as long.
+const HOURS = 'unnest($1::text[], $2::text[]) with ordinality as h (first, next, hour)'
 
 export function add(one: OrderCounts, other: OrderCounts): OrderCounts {
   return {
@@ -91,10 +101,6 @@ export function add(one: OrderCounts, other: OrderCounts): OrderCounts {
 export function conversionOf({ orders, paid, waiting }: OrderCounts): number | undefined {
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
-
-const hourSince = (moment: string) => `floor(extract(epoch from created_at - ${moment}::timestamptz) / 3600)::integer`
-
-const IN_PERIOD = 'order_id >= $1 and order_id < $2'
 
 /** Intents that expired until $3 are given up. */
 const COUNTS = `

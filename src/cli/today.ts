@@ -1,26 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
-import {
-  add,
-  conversionOf,
-  createOrderCounts,
-  NO_ORDERS,
-  type OfHour,
-  type OfMerchant,
-  type OrderCounts,
-} from '../books/day.ts'
+import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { AGES, createOverview, type Overview, type WebhookBehind } from '../books/overview.ts'
 import { type Running, summarize } from '../books/running.ts'
 import { ageText, countText, shareText } from '../books/spell.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
-import { istDayOf, nextDay, toIstText } from '../ist.ts'
+import { istDayOf, toIstText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianText, toJsonNumber } from '../money.ts'
 import { command } from './command.ts'
 import { table } from './output.ts'
 
 const REFRESH_MS = 5_000
+/** Of an Indian day. */
+const HOURS = 24
 /** Merchants in the text; `--json` has all. */
 const MERCHANTS_SHOWN = 20
 
@@ -31,7 +25,7 @@ export const todayCommands = [
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
     async run({ byMerchant, watch }, { db, now, asJson }) {
       const show = async (moment: Date) => {
-        const today = await readToday(db, moment)
+        const today = await readToday(db, moment, byMerchant)
         return { json: toJson(today, byMerchant), text: toText(today, byMerchant) }
       }
       if (!watch) return show(now)
@@ -64,32 +58,55 @@ async function* again(look: (now: Date) => Promise<string>): AsyncGenerator<stri
 
 const CLEAR_SCREEN = '\u001b[H\u001b[2J'
 
+type OfMerchant = OrderCounts & { mid: string }
+
 type Today = {
   now: Date
   day: Date
   all: OrderCounts
-  hours: OfHour[]
+  /** 24 of them. */
+  hours: OrderCounts[]
+  /** Those with the most orders first; empty unless they were asked for. */
   merchants: OfMerchant[]
   overview: Overview
   running: Running
 }
 
-async function readToday(db: Database, now: Date): Promise<Today> {
+async function readToday(db: Database, now: Date, byMerchant: boolean): Promise<Today> {
   const day = istDayOf(now)
-  const period = { since: day, until: nextDay(day) }
   const [{ hours, merchants }, overview] = await Promise.all([
-    createOrderCounts(db).countByHourAndMerchant(period, now),
+    (byMerchant ? readByMerchant : readByHour)(db, day, now),
     createOverview(db).read(now),
   ])
   return {
     now,
     day,
-    all: hours.reduce<OrderCounts>(add, NO_ORDERS),
+    all: hours.reduce(add, NO_ORDERS),
     hours,
     merchants,
     overview,
     running: summarize(overview.instances, now, LIMITS.heartbeat.silentMs),
   }
+}
+
+type Orders = Pick<Today, 'hours' | 'merchants'>
+
+async function readByHour(db: Database, since: Date, now: Date): Promise<Orders> {
+  return { hours: await createOrderCounts(db).countByHour({ since, hours: HOURS }, now), merchants: [] }
+}
+
+async function readByMerchant(db: Database, since: Date, now: Date): Promise<Orders> {
+  const hours = Array.from({ length: HOURS }, () => NO_ORDERS)
+  const merchants = new Map<string, OrderCounts>()
+  for (const { hour, mid, ...counts } of await createOrderCounts(db).countByHourAndMerchant(
+    { since, hours: HOURS },
+    now,
+  )) {
+    hours[hour] = add(hours[hour] ?? NO_ORDERS, counts)
+    merchants.set(mid, add(merchants.get(mid) ?? NO_ORDERS, counts))
+  }
+  const counted = [...merchants].map(([mid, counts]) => ({ mid, ...counts }))
+  return { hours, merchants: counted.sort((a, b) => b.orders - a.orders || (a.mid < b.mid ? -1 : 1)) }
 }
 
 function toJson({ now, day, all, hours, merchants, overview, running }: Today, byMerchant: boolean) {
@@ -98,7 +115,7 @@ function toJson({ now, day, all, hours, merchants, overview, running }: Today, b
     day: toIstText(day).slice(0, 10),
     at: now,
     ...countsToJson(all),
-    hours: hours.sort((a, b) => a.hour - b.hour).map(({ hour, ...counts }) => ({ hour, ...countsToJson(counts) })),
+    hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
     ...(byMerchant && { merchants: merchants.map(({ mid, ...counts }) => ({ mid, ...countsToJson(counts) })) }),
     notifications: { refused: running.refused, lastAcceptedAt: running.lastNotificationAt ?? null },
     exceptions,
@@ -185,16 +202,13 @@ function ordersText(all: OrderCounts): string[] {
 
 const LEVELS = '▁▂▃▄▅▆▇█'
 
-function hoursText(hours: readonly OfHour[]): string[] {
-  const most = Math.max(1, ...hours.map(({ orders }) => orders))
-  const level = (hour: number) => {
-    const orders = hours.find((one) => one.hour === hour)?.orders ?? 0
-    return orders === 0 ? ' ' : LEVELS[Math.ceil((orders / most) * LEVELS.length) - 1]
-  }
-  const graph = Array.from({ length: 24 }, (_, hour) => level(hour)).join('')
+function hoursText(hours: readonly OrderCounts[]): string[] {
+  const most = Math.max(...hours.map(({ orders }) => orders))
+  const level = ({ orders }: OrderCounts) =>
+    orders === 0 ? ' ' : LEVELS[Math.ceil((orders / most) * LEVELS.length) - 1]
   return [
-    `by hour        ${graph}`.trimEnd(),
-    `               0     6     12    18     at most ${countText(hours.length === 0 ? 0 : most)} an hour`,
+    `by hour        ${hours.map(level).join('')}`.trimEnd(),
+    `               0     6     12    18     at most ${countText(most)} an hour`,
   ]
 }
 

@@ -30,7 +30,7 @@ export function pageOfToday(page: PageOfToday): string {
   return document(html`<main class="guide overview" id="text">
 <h1>Today</h1>
 <p>${toIstText(now)} in India. ${refreshLine(page)}</p>
-${missing ? html`<p role="status" class="note">Still counting: what is missing follows in a few seconds.</p>` : undefined}
+${missing ? html`<p role="status" class="note">Still counting: what is missing follows, the newest first.</p>` : undefined}
 <section aria-labelledby="orders">
 <h2 id="orders">Orders made today</h2>
 ${tiles(today)}

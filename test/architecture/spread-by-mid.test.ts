@@ -188,9 +188,10 @@ nobody,FAIL,,200,
     await own.end()
   })
   await as('today', async () => {
-    const until = clock.now()
-    await createOrderCounts(db).countByHourAndMerchant({ since: new Date(until.getTime() - 86_400_000), until }, until)
-    await createOverview(db).read(until)
+    const now = clock.now()
+    await createOrderCounts(db).countByHour({ since: now, hours: 24 }, now)
+    await createOrderCounts(db).countByHourAndMerchant({ since: now, hours: 24 }, now)
+    await createOverview(db).read(now)
   })
   await as('payments show', () => createPaymentHistory(db).find(orderId))
   await as('payments exceptions', () => createExceptions(db).list({ open: true }))
@@ -365,13 +366,14 @@ describe('every statement on a tenant’s table', () => {
     ])
     // The operator's overviews are of all merchants too. Of orders they read the time that they are about, and no others.
     for (const name of overviews) {
-      const read = overAll.filter((access) => access.name === name).map(({ table, by }) => ({ table, by }))
-      expect(read).toEqual([
-        { table: 'payment_intents', by: '((order_id >= $1) AND (order_id < $2))' },
-        { table: 'payment_exceptions', by: '' },
-        { table: 'payment_exceptions', by: '' },
-        { table: 'webhook_endpoints', by: '' },
-      ])
+      const read = overAll.filter((access) => access.name === name).map(({ table, by }) => `${table} ${by}`)
+      expect(new Set(read)).toEqual(
+        new Set([
+          'payment_intents ((order_id >= h.first) AND (order_id < h.next))',
+          'payment_exceptions ',
+          'webhook_endpoints ',
+        ]),
+      )
     }
     // What is due and which orders expire is looked for over all merchants; deliveries are served merchant by merchant.
     expect(new Set(overAll.filter(({ name }) => name === 'webhooks').map(({ table }) => table))).toEqual(

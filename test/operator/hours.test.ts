@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { NO_ORDERS, type OfHour } from '../../src/books/day.ts'
+import { NO_ORDERS, type OrderCounts } from '../../src/books/day.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createHourCounts } from '../../src/operator/hours.ts'
 
@@ -15,17 +15,14 @@ function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {})
   let mostAtOnce = 0
   const warnings: unknown[] = []
   const hours = createHourCounts({
-    countByHour: async ({ since, until }): Promise<OfHour[]> => {
-      const count = (until.getTime() - since.getTime()) / HOUR_MS
-      statements.push(count)
+    countByHour: async ({ since, hours }): Promise<OrderCounts[]> => {
+      statements.push(hours)
       mostAtOnce = Math.max(mostAtOnce, ++atOnce)
-      await sleep(tookMs * count)
+      await sleep(tookMs * hours)
       atOnce--
       if (fails()) throw new Error('away')
-      return Array.from({ length: count }, (_, hour) => {
-        const place = (NOW.getTime() - since.getTime()) / HOUR_MS - hour
-        return { ...NO_ORDERS, hour, orders: place }
-      })
+      const place = (NOW.getTime() - since.getTime()) / HOUR_MS
+      return Array.from({ length: hours }, (_, hour) => ({ ...NO_ORDERS, orders: place - hour }))
     },
     log: { warn: (...line: unknown[]) => void warnings.push(line) } as never,
     now: () => NOW,
