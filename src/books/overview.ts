@@ -78,9 +78,9 @@ export function createOverview(db: Queryable) {
             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
             order by due_at
             limit 1) d on true
-        -- What the operator has switched off is no news.
+        -- What the operator has switched off is no news, nor is one order whose shop did not answer a return call.
         where case when e.disabled_at is not null then e.disabled_reason <> 'operator'
-                   else e.failing_since is not null or d.due_at <= $1 end
+                   else (e.failing_since is not null and e.kind = 'webhook') or d.due_at <= $1 end
         order by least(d.due_at, e.failing_since, e.disabled_at), e.mid, e.endpoint_id
         limit $2`,
       [new Date(now.getTime() - BEHIND_MS), LISTED],

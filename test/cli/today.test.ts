@@ -149,7 +149,8 @@ describe('ops today', () => {
        values ('CHAI', 'ep_fails', 'webhook', 'https://a.example/', '\\x00', now(), '2026-04-05T03:00:00Z', null, null),
               ('CHAI', 'ep_off', 'webhook', 'https://a.example/', '\\x00', now(), null, '2026-04-05T04:00:00Z', 'answered 410'),
               ('CHAI', 'ep_off_by_us', 'webhook', 'https://a.example/', '\\x00', now(), null, '2026-04-05T04:00:00Z', 'operator'),
-              ('CHAI', 'ep_well', 'webhook', 'https://a.example/', '\\x00', now(), null, null, null)`,
+              ('CHAI', 'ep_well', 'webhook', 'https://a.example/', '\\x00', now(), null, null, null),
+              ('CHAI', 'return-call', 'return call', null, null, now(), '2026-04-05T03:00:00Z', null, null)`,
     )
     await db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, undone_at, undone_by)
