@@ -368,8 +368,7 @@ export const LIMITS = {
     refreshCountingSeconds: 3,
     /** One statement counts as many hours as take about this long, but at least one. */
     statementMs: 50,
-    /** The pause after a statement, as a share of the time that it took: counting takes two thirds of a core at most. */
-    pauseShare: 0.5,
+    /** The pause after a statement is as long as the statement took, so that counting takes half a core at most. */
     longestPauseMs: 500,
     /** After 24 hours and a few minutes every order has ended, and only a late payment changes what was counted. */
     recentMs: 26 * 60 * 60 * 1000,

@@ -10,7 +10,7 @@ type Counted = { counts: OrderCounts; at: number; usedForMs: number }
 
 /**
  * Orders by hour, counted when somebody asks and then remembered. The counting goes on in the background, by one short statement
- * at a time, the newest hours first: 10,000,000 orders of 30 days took 10 to 30 s of two busy cores, and no statement takes longer than its
+ * at a time, the newest hours first: 10,000,000 orders of 30 days took 14 s of statements on two busy cores, and no statement takes longer than its
  * hours do.
  */
 export function createHourCounts({
@@ -44,7 +44,7 @@ export function createHourCounts({
         const tookMs = performance.now() - began
         if (tookMs < limits.statementMs / 2) hoursAtOnce *= 2
         if (tookMs > limits.statementMs) hoursAtOnce = Math.max(1, Math.floor(hoursAtOnce / 2))
-        await sleep(Math.min(tookMs * limits.pauseShare, limits.longestPauseMs), undefined, { ref: false })
+        await sleep(Math.min(tookMs, limits.longestPauseMs), undefined, { ref: false })
       }
     } catch (error) {
       queue = []

@@ -9,6 +9,7 @@ import { testPool } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
 import { startServerProcess } from '../support/server-process.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
 
 /** For a machine on which much else runs; alone, a test takes some seconds. */
 const SLOW_MS = 240_000
@@ -24,11 +25,11 @@ const CANARIES = {
 }
 
 /** The page of a service, with the rights of an installation, at the service's own time. */
-async function startPage({ databaseUrl, clock, log }: TestService): Promise<FastifyInstance> {
+async function startPage({ databaseUrl, clock, log }: TestService, limits = LIMITS): Promise<FastifyInstance> {
   const app = fastify()
   const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
   const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
-  operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, limits: LIMITS })
+  operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, limits })
   operatorGuideRoutes(app, { publicUrl: PUBLIC_URL })
   app.addHook('onClose', () => db.end())
   return app
@@ -141,6 +142,19 @@ describe('the operator’s page', () => {
     expect(statusCode).toBe(200)
   })
 
+  it('does not wait for what is not counted yet: it says so, asks again sooner, and leaves gaps and not zeros', async () => {
+    const operatorPage = { ...LIMITS.operatorPage, waitMs: 0 }
+    const impatient = await startPage(service, { ...LIMITS, operatorPage })
+    const first = await impatient.inject('/')
+    expect([first.statusCode, first.headers.refresh]).toEqual([200, '3'])
+    expect(first.body).toContain('Still counting')
+    expect(first.body).toContain('<tr><th scope="row">2026-03-30</th><td>not counted yet</td>')
+    const isWhole = async () => !(await impatient.inject('/')).body.includes('not counted yet')
+    await until('all is counted', isWhole)
+    expect((await impatient.inject('/')).headers.refresh).toBe('30')
+    await impatient.close()
+  })
+
   it('takes no other method than reading', async () => {
     for (const method of ['POST', 'PUT', 'DELETE'] as const) {
       expect((await operators.inject({ url: '/', method })).statusCode).toBe(404)
@@ -218,8 +232,6 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
       expect(ground).toBe(colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(255, 255, 255)')
       const plot = await tab.getByRole('img', { name: /^Orders of the last 30 days/ }).boundingBox()
       expect([plot?.height, (plot?.width ?? 0) > width / 2]).toEqual([144, true])
-      if (process.env.SCREENSHOTS)
-        await tab.screenshot({ path: `${process.env.SCREENSHOTS}/${width}-${colorScheme}.png`, fullPage: true })
     },
   )
 
