@@ -11,9 +11,10 @@ import { importFile } from './sections/import.ts'
 import { list } from './sections/list.ts'
 import { qr } from './sections/qr.ts'
 import { start } from './sections/start.ts'
+import { today } from './sections/today.ts'
 import { webhooks } from './sections/webhooks.ts'
 
-const SECTIONS: Record<string, Section> = { create, list, import: importFile, qr, start, growth, webhooks }
+const SECTIONS: Record<string, Section> = { create, list, import: importFile, qr, start, growth, webhooks, today }
 const RESULTS = join(ROOT, 'bench-results.json')
 
 const words = process.argv.slice(2)
