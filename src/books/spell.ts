@@ -1,4 +1,7 @@
-/** Numbers and times as the operator reads them, at the command line and on the page. */
+import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
+import type { Running } from './running.ts'
+
+/** What the operator reads, at the command line and on the page in the same words. */
 
 const INDIAN = new Intl.NumberFormat('en-IN')
 
@@ -22,4 +25,36 @@ export function ageText(moment: Date, now: Date): string {
   const ms = Math.max(0, now.getTime() - moment.getTime())
   const [unit, unitMs] = UNITS.findLast(([, each]) => ms >= 2 * each) ?? UNITS[0]
   return `${Math.floor(ms / unitMs)} ${unit}`
+}
+
+/** `1 for 1 to 2 days, 2 for over 2 days` */
+export function agesText(open: Readonly<Record<Age, number>>): string {
+  return AGES.flatMap((age) => (open[age] > 0 ? `${countText(open[age])} for ${age}` : [])).join(', ')
+}
+
+/** What is wrong with an address. */
+export function webhookText({ switchedOffAt, failingSince, dueSince }: WebhookBehind, now: Date): string {
+  if (switchedOffAt) return `was switched off ${ageText(switchedOffAt, now)} ago`
+  if (failingSince) return `takes nothing for ${ageText(failingSince, now)}`
+  return `has waited for ${dueSince ? ageText(dueSince, now) : '-'}`
+}
+
+export function notificationsText({ refused, lastNotificationAt }: Running, now: Date): string {
+  const last = lastNotificationAt
+    ? `the last one was accepted ${ageText(lastNotificationAt, now)} ago`
+    : 'none was accepted yet'
+  return `${countText(refused)} refused today; ${last}`
+}
+
+export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
+  if (settlementImport === undefined) return 'nothing was imported yet'
+  return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
+}
+
+/** `2 of version 1.0.0: pay-1, pay-2` */
+export function instancesText({ running }: Running): string {
+  if (running.length === 0) return 'none runs'
+  const versions = [...new Set(running.map(({ version }) => version))].sort()
+  const hosts = running.map(({ host }) => host).sort()
+  return `${running.length} of version ${versions.join(', ')}: ${hosts.join(', ')}`
 }

@@ -1,9 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
-import { AGES, createOverview, type Overview, type WebhookBehind } from '../books/overview.ts'
+import { AGES, createOverview, type Overview } from '../books/overview.ts'
 import { type Running, summarize } from '../books/running.ts'
-import { ageText, countText, shareText } from '../books/spell.ts'
+import {
+  agesText,
+  ageText,
+  countText,
+  importText,
+  instancesText,
+  notificationsText,
+  shareText,
+  webhookText,
+} from '../books/spell.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
 import { istDayOf, toIstText } from '../ist.ts'
@@ -139,26 +148,23 @@ function countsToJson(counts: OrderCounts) {
 }
 
 function toText({ now, all, hours, merchants, overview, running }: Today, byMerchant: boolean): string {
-  const ago = (moment: Date) => `${ageText(moment, now)} ago`
   const { open, oldest } = overview.exceptions
   const openCount = AGES.reduce((sum, age) => sum + open[age], 0)
-  const openAges = AGES.filter((age) => open[age] > 0).map((age) => `${countText(open[age])} for ${age}`)
-  const { settlementImport, migration } = overview
+  const { behind, longest } = overview.webhooks
+  const [last] = running.silent
   const facts = {
-    notifications: `${countText(running.refused)} refused; ${
-      running.lastNotificationAt ? `the last one was accepted ${ago(running.lastNotificationAt)}` : 'none accepted yet'
-    }`,
+    notifications: notificationsText(running, now),
     exceptions:
-      openCount === 0
-        ? 'none open'
-        : `${countText(openCount)} open: ${openAges.join(', ')}; the oldest: ${oldest[0]?.kind}`,
-    webhooks: webhooksText(overview.webhooks, now),
+      openCount === 0 ? 'none open' : `${countText(openCount)} open: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`,
+    webhooks: longest[0]
+      ? `${countText(behind)} behind; the longest: ${longest[0].mid} ${longest[0].endpointId} ${webhookText(longest[0], now)}`
+      : 'none behind',
     acquirers: running.acquirersAway.length === 0 ? 'none is away' : `away: ${running.acquirersAway.join(', ')}`,
-    settlements: settlementImport
-      ? `${settlementImport.file} was imported ${ago(settlementImport.importedAt)}`
-      : 'nothing was imported yet',
-    schema: migration ?? 'none',
-    instances: instancesText(running, now),
+    settlements: importText(overview, now),
+    schema: overview.migration ?? 'none',
+    instances: last
+      ? `${instancesText(running)}; ${running.silent.length} silent, the last one, ${last.host}, for ${ageText(last.seenAt, now)}`
+      : instancesText(running),
   }
   return [
     `${toIstText(now)} in India: orders made today`,
@@ -210,26 +216,6 @@ function hoursText(hours: readonly OrderCounts[]): string[] {
     `by hour        ${hours.map(level).join('')}`.trimEnd(),
     `               0     6     12    18     at most ${countText(most)} an hour`,
   ]
-}
-
-function webhooksText({ behind, longest: [longest] }: Overview['webhooks'], now: Date): string {
-  if (longest === undefined) return 'none behind'
-  return `${countText(behind)} behind; the longest: ${longest.mid} ${longest.endpointId} ${whyBehind(longest, now)}`
-}
-
-function whyBehind({ switchedOffAt, failingSince, dueSince }: WebhookBehind, now: Date): string {
-  if (switchedOffAt) return `was switched off ${ageText(switchedOffAt, now)} ago`
-  if (failingSince) return `takes nothing since ${ageText(failingSince, now)}`
-  return `is due since ${dueSince ? ageText(dueSince, now) : '-'}`
-}
-
-function instancesText({ running, silent }: Running, now: Date): string {
-  const versions = [...new Set(running.map(({ version }) => version))].sort()
-  const hosts = running.map(({ host }) => host).sort()
-  const seen =
-    running.length === 0 ? 'none runs' : `${running.length} of version ${versions.join(', ')}: ${hosts.join(', ')}`
-  const [last] = silent
-  return last ? `${seen}; ${silent.length} silent, the last one, ${last.host}, for ${ageText(last.seenAt, now)}` : seen
 }
 
 function merchantsText(merchants: readonly OfMerchant[]): string {

@@ -1,7 +1,16 @@
 import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../books/day.ts'
-import { AGES, type Overview, type WebhookBehind } from '../books/overview.ts'
+import { AGES, type Overview } from '../books/overview.ts'
 import type { Running } from '../books/running.ts'
-import { ageText, countText, shareText } from '../books/spell.ts'
+import {
+  agesText,
+  ageText,
+  countText,
+  importText,
+  instancesText,
+  notificationsText,
+  shareText,
+  webhookText,
+} from '../books/spell.ts'
 import { type Html, html } from '../html.ts'
 import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
@@ -169,13 +178,12 @@ ${silent.map(({ host, seenAt }) => html`<p>An instance on ${host} was not heard 
 }
 
 function exceptionsTable({ open, oldest }: Overview['exceptions'], count: number, now: Date): Html {
-  const ages = AGES.filter((age) => open[age] > 0).map((age) => `${countText(open[age])} for ${age}`)
   const rows = oldest.map(
     ({ id, kind, mid, orderId, receivedAt }) =>
       html`<tr><th scope="row"><code>${id}</code></th><td>${kind}</td><td>${mid}</td><td><code>${orderId}</code></td><td>${ageText(receivedAt, now)}</td></tr>\n`,
   )
   return html`<h3>Exceptions: ${countText(count)} open</h3>
-<p>${ages.join(', ')}. <a href="docs#exceptions">What to do</a></p>
+<p>${agesText(open)}. <a href="docs#exceptions">What to do</a></p>
 <div class="table" tabindex="0" role="region" aria-label="The exceptions that are open the longest">
 <table>
 <thead><tr><th scope="col">exception</th><th scope="col">kind</th><th scope="col">merchant</th><th scope="col">order</th><th scope="col">open for</th></tr></thead>
@@ -183,13 +191,13 @@ function exceptionsTable({ open, oldest }: Overview['exceptions'], count: number
 ${rows}</tbody>
 </table>
 </div>
-${count > oldest.length ? html`<p>The oldest ${oldest.length}; <code>ops payments exceptions</code> lists all.</p>` : undefined}`
+${count > oldest.length ? html`<p>The oldest ${oldest.length}; <code>ops payments exceptions --open</code> lists all.</p>` : undefined}`
 }
 
 function webhooksTable({ behind, longest }: Overview['webhooks'], now: Date): Html {
   const rows = longest.map(
     (webhook) =>
-      html`<tr><th scope="row"><code>${webhook.endpointId}</code></th><td>${webhook.mid}</td><td>${whyBehind(webhook, now)}</td></tr>\n`,
+      html`<tr><th scope="row"><code>${webhook.endpointId}</code></th><td>${webhook.mid}</td><td>${webhookText(webhook, now)}</td></tr>\n`,
   )
   return html`<h3>Webhooks: ${countText(behind)} behind</h3>
 <p><a href="docs#a-merchant-hears-nothing">What to do</a></p>
@@ -203,29 +211,12 @@ ${rows}</tbody>
 ${behind > longest.length ? html`<p>The longest ${longest.length}; <code>ops webhooks list</code> lists all.</p>` : undefined}`
 }
 
-function whyBehind({ switchedOffAt, failingSince, dueSince }: WebhookBehind, now: Date): string {
-  if (switchedOffAt) return `switched off ${ageText(switchedOffAt, now)} ago`
-  if (failingSince) return `takes nothing for ${ageText(failingSince, now)}`
-  return `the oldest delivery is due for ${dueSince ? ageText(dueSince, now) : '–'}`
-}
-
-function facts({ settlementImport, migration }: Overview, running: Running, now: Date): Html {
-  const versions = [...new Set(running.running.map(({ version }) => version))].sort()
-  const instances =
-    running.running.length === 0
-      ? 'none runs'
-      : `${running.running.length} of version ${versions.join(', ')}: ${running.running.map(({ host }) => host).join(', ')}`
+function facts(overview: Overview, running: Running, now: Date): Html {
   const lines = {
-    Notifications: `${countText(running.refused)} refused today; ${
-      running.lastNotificationAt
-        ? `the last one was accepted ${ageText(running.lastNotificationAt, now)} ago`
-        : 'none was accepted yet'
-    }`,
-    Settlements: settlementImport
-      ? `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
-      : 'nothing was imported yet',
-    Schema: migration ?? 'none',
-    Instances: instances,
+    Notifications: notificationsText(running, now),
+    Settlements: importText(overview, now),
+    Schema: overview.migration ?? 'none',
+    Instances: instancesText(running),
   }
   return html`<dl class="facts">
 ${Object.entries(lines).map(([name, text]) => html`<div><dt>${name}</dt><dd>${text}</dd></div>\n`)}</dl>`

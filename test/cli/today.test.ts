@@ -187,9 +187,9 @@ describe('ops today', () => {
     })
     const text = await today()
     for (const line of [
-      'notifications  4 refused; the last one was accepted 4 days ago',
+      'notifications  4 refused today; the last one was accepted 4 days ago',
       'exceptions     3 open: 1 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
-      'webhooks       2 behind; the longest: CHAI ep_fails takes nothing since 3 h',
+      'webhooks       2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
       'acquirers      away: setu',
       'settlements    bank.csv was imported 4 h ago',
       'silent, the last one, old-host, for 30 min',
