@@ -35,7 +35,7 @@ export function createExceptions(db: Queryable) {
          from payment_exceptions e
          left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
         where ${condition}
-        order by e.received_at, e.mid, e.order_id`,
+        order by e.received_at, e.mid, e.order_id, e.kind, e.utr, e.amount`,
       values,
     )
     return rows

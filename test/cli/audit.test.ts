@@ -10,6 +10,7 @@ import { CREATE, intentFields, newMerchant, post, startService, type TestService
 const SEALING_KEY = Buffer.alloc(32, 7).toString('base64')
 const SETTINGS = { WEBHOOK_SEALING_KEY: SEALING_KEY }
 const ME = userInfo().username
+const PATIENCE = { timeout: 30_000 }
 /** The commands that change nothing. Any other, a new one too, is driven below. */
 const READING = [
   'today',
@@ -231,7 +232,7 @@ describe('the audit', () => {
       const line = (i: number) => `${mid},1.00,KILLED${i},BRN1,SUCCESS,2026-01-15T00:00:00Z\n`
       child.stdin?.write(`${HEADER}\n${Array.from({ length: 25_000 }, (_, i) => line(i)).join('')}`)
       const inserting = `select from pg_stat_activity where query like 'truncate incoming%' and state = 'idle in transaction'`
-      await vi.waitFor(async () => expect((await service.db.query(inserting)).rowCount).toBe(1), { timeout: 30_000 })
+      await vi.waitFor(async () => expect((await service.db.query(inserting)).rowCount).toBe(1), PATIENCE)
       child.kill('SIGKILL')
       await once(child, 'exit')
       expect(await newEntries(before)).toEqual([
@@ -241,7 +242,7 @@ describe('the audit', () => {
       await vi.waitFor(async () => {
         const { rowCount } = await service.db.query(inserting)
         expect(rowCount).toBe(0)
-      })
+      }, PATIENCE)
       expect((await service.db.query('select from settlements where mid = $1', [mid])).rowCount).toBe(0)
     })
 
