@@ -48,6 +48,7 @@ export function causeOf(found: FoundDifference): string {
   const { kind, day, orderId, fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, exceptionId } = found
   switch (kind) {
     case 'not settled':
+      if (exceptionKind) return `exception ${exceptionId}: ${exceptionKind}`
       if (otherUtr) return `settlement ${otherUtr} of ${otherDay} is ${otherStatus}`
       return `no settlement carries it; it was due on ${nextBankDay(day)}`
     case 'settled twice':

@@ -35,11 +35,13 @@ const SETTLED_BEFORE = `interval '1 day'`
 const LOOKED_AROUND_DAYS = 7
 /** Rows of a long answer that are in memory at once. */
 const FETCHED_ROWS = 1_000
+/** Settlements that tell how a merchant's file is made, where it has none around the days. */
+const NEWEST_ROWS = 100
 
 const IST = `interval '330 minutes'`
 const dayOf = (moment: string) => `(${moment} at time zone ${IST})::date`
 const textOf = (day: string) => `to_char(${day}, 'YYYY-MM-DD')`
-const paiseOf = (rupees: string) => `(${rupees} * 100)::bigint`
+const paiseOf = (rupees: string) => `(${rupees} * 100)::numeric(40, 0)`
 
 /**
  * The payments of merchant $1 from day $2 to day $3; $4 and $5 limit their orderIds, which begin with the time of the order.
@@ -105,17 +107,34 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
       return rows[0]?.active ?? false
     },
 
-    /** Whether the bank's file names payments: a settlement around the days says which one it is of, or carries its UTR. */
+    /**
+     * Whether the bank's file names payments: one settlement around the days that says which one it is of, or carries its UTR,
+     * decides. Where there is none around them, the newest ones do.
+     */
     async isByPayment(days: Days): Promise<boolean> {
       const { rows } = await client.query<{ named: boolean }>(
         `select exists (
                   select from settlements
-                   where mid = $1 and initiated_at >= $2 and initiated_at < $3 and payment_utr is not null)
+                   where mid = $1 and initiated_at >= $2 and initiated_at < $3
+                     and payment_utr is not null and status = 'SUCCESS')
              or exists (
                   select
                     from settlements s
                     join payment_intents i on i.mid = $1 and i.utr = upper(s.utr) collate "default"
-                   where s.mid = $1 and s.initiated_at >= $2 and s.initiated_at < $3) as named`,
+                   where s.mid = $1 and s.initiated_at >= $2 and s.initiated_at < $3)
+             or not exists (
+                  select from settlements where mid = $1 and initiated_at >= $2 and initiated_at < $3)
+                and exists (
+                  select
+                    from (select utr, payment_utr
+                            from settlements
+                           where mid = $1
+                           order by initiated_at desc
+                           limit ${NEWEST_ROWS}) s
+                   where s.payment_utr is not null
+                      or exists (
+                           select from payment_intents i where i.mid = $1 and i.utr = upper(s.utr) collate "default")
+                ) as named`,
         ofSettlements(around(days)),
       )
       return rows[0]?.named ?? false
@@ -139,11 +158,11 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
     async unsettledDays(days: Days): Promise<Map<string, bigint>> {
       const { rows } = await client.query<{ day: string; sum: string }>(
         `${PAID}, settled as (
-           select distinct key from (${SETTLED_SINCE}) s where status = 'SUCCESS'
+           select key, max(initiated_at) as settled_at from (${SETTLED_SINCE}) s where status = 'SUCCESS' group by key
          )
          select ${textOf('p.day')} as day, sum(p.paid) as sum
            from paid p
-           left join settled s on s.key = p.utr
+           left join settled s on s.key = p.utr and s.settled_at >= p.created_at - ${SETTLED_BEFORE}
           where ${IN_DAYS} and s.key is null
           group by p.day`,
         ofPayments(days),
@@ -176,7 +195,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
       const rows = rowsOf<Texts<FoundDifference>>(
         client,
         `${PAID}, settled as (
-           select distinct key from (${SETTLED_SINCE}) s where status = 'SUCCESS'
+           select key, max(initiated_at) as settled_at from (${SETTLED_SINCE}) s where status = 'SUCCESS' group by key
          ), failed as (
            select distinct on (key) key, utr, status, initiated_at
              from (${SETTLED_SINCE}) s
@@ -185,42 +204,54 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
          ), unsettled as (
            select p.*, f.utr as failed_utr, f.status as failed_status, f.initiated_at as failed_at
              from paid p
-             left join settled s on s.key = p.utr
+             left join settled s on s.key = p.utr and s.settled_at >= p.created_at - ${SETTLED_BEFORE}
              left join failed f on f.key = p.utr
             where ${IN_DAYS} and day <= $6::date and s.key is null
          ), matched as materialized (
            select s.*, i.order_id, i.created_at, (i.amount * 100 + i.paise) as paid
              from (${SETTLEMENT} and initiated_at >= $7 and initiated_at < $8) s
              left join payment_intents i on i.mid = $1 and i.utr = s.key collate "default"
+                                         and s.initiated_at >= i.created_at - ${SETTLED_BEFORE}
             where s.status = 'SUCCESS'
          ), first as (
            select distinct on (key) key, utr, initiated_at
              from (${SETTLEMENT}
-                     and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from matched)
+                     and initiated_at >= (select least(min(created_at) - ${SETTLED_BEFORE}, $7) from matched)
                      and initiated_at < $8) s
             where status = 'SUCCESS'
             order by key, initiated_at, utr
          ), told as (
-           select distinct on (upper(e.utr)) upper(e.utr) collate "C" as utr, e.kind, e.order_id, e.exception_id, r.reason
+           select distinct on (upper(e.utr)) upper(e.utr) collate "C" as utr, e.kind, e.order_id, e.exception_id, e.amount,
+                  r.reason
              from payment_exceptions e
              left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
             where e.mid in ($1, '') and e.utr <> '' and e.status in ('SUCCESS', '') and e.kind <> 'late payment'
+              and upper(e.utr) collate "C" in (select key from matched where order_id is null)
             -- Those of a merchant's order say more than one of no known order.
             order by upper(e.utr), e.mid = '', r.reason is not null, e.received_at
+         ), taken_back as (
+           select distinct on (e.order_id) e.order_id, e.exception_id, e.kind, r.reason
+             from payment_exceptions e
+             left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+            where e.mid = $1 and e.kind = 'failure after success'
+            order by e.order_id, r.reason is not null, e.received_at
          ), difference as (
-           select day, 'not settled' as kind, order_id, utr, null as settlement_utr, paid, null::bigint as settled,
-                  null::bigint as fee, null::bigint as tax, failed_utr as other_utr, failed_status as other_status,
-                  ${dayOf('failed_at')} as other_day, null as exception_id, null as exception_kind, null as resolution
+           select day, 'not settled' as kind, order_id, utr, null as settlement_utr, paid, null::numeric as settled,
+                  null::numeric as fee, null::numeric as tax, failed_utr as other_utr, failed_status as other_status,
+                  ${dayOf('failed_at')} as other_day, b.exception_id, b.kind as exception_kind, b.reason as resolution
              from unsettled
+             left join taken_back b using (order_id)
             union all
            select ${dayOf('m.initiated_at')},
-                  case when m.order_id is null then 'no known payment'
-                       when f.utr <> m.utr then 'settled twice'
+                  case when f.utr <> m.utr then 'settled twice'
+                       when m.order_id is null then 'no known payment'
                        when coalesce(m.fee, m.tax) is not null then 'fee differs'
                        else 'amount differs' end,
                   coalesce(m.order_id, nullif(t.order_id, '')), m.key, m.utr, m.paid, ${paiseOf('m.gross')},
                   ${paiseOf('m.fee')}, ${paiseOf('m.tax')}, f.utr, 'SUCCESS', ${dayOf('f.initiated_at')},
-                  t.exception_id, t.kind, t.reason
+                  t.exception_id, t.kind,
+                  -- What a person has resolved is the money of the exception, once.
+                  case when f.utr = m.utr and m.gross <= t.amount then t.reason end
              from matched m
              left join first f on f.key = m.key
              left join told t on m.order_id is null and t.utr = m.key

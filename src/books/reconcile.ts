@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Database } from '../db/pool.ts'
 import { toIstText } from '../ist.ts'
+import { addDays } from './bank-days.ts'
 import { causeOf, comparePayouts, type Difference, daysOfPayouts, isNotYetDue, lastOverdueDay } from './differences.ts'
 import {
   createMerchantBooks,
@@ -158,7 +159,9 @@ async function compareBySums(books: MerchantBooks, mid: string, asked: Asked): P
   const settled = await books.settledDays({ from: firstSettled, to: asked.to })
   const isAsked = ({ day }: { day: string }) => day >= asked.from
   const byDay = putTogether(paid.filter(isAsked), settled.filter(isAsked))
-  for (const [day, sums] of byDay) if (isNotYetDue(day, asked.today)) sums.open = sums.paid
+  // The payout of the last days may lie behind them, and is judged there.
+  const judgedUntil = asked.to < asked.today ? addDays(asked.to, 1) : asked.today
+  for (const [day, sums] of byDay) if (isNotYetDue(day, judgedUntil)) sums.open = sums.paid
   const gross = settled.map(({ day, gross }) => ({ day, sum: gross }))
   return { days: { file: 'by sums', byDay }, differences: comparePayouts(mid, paid, gross, asked) }
 }
