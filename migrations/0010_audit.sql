@@ -2,9 +2,9 @@
 
 -- Written before the command changes anything, in a transaction of its own: there is no change without it.
 create table audit_commands (
-  -- Begins with the time.
   audit_id text not null,
-  begun_at timestamptz not null,
+  -- By the database's clock: that of the person's machine may be anything.
+  begun_at timestamptz not null default clock_timestamp(),
   -- As the operator gave it, else their login name.
   person text not null,
   -- The role of the database, which nobody can choose.
@@ -15,10 +15,11 @@ create table audit_commands (
   constraint audit_commands_pkey primary key (audit_id)
 );
 
--- How it ended: in the transaction of the change where it has one. A command that was killed has no row here.
+-- How it ended: in the transaction of the change where it has one. One that was
+-- killed has no row here, nor one that broke off after it may have changed something.
 create table audit_outcomes (
   audit_id text not null,
-  ended_at timestamptz not null,
+  ended_at timestamptz not null default clock_timestamp(),
   outcome text not null,
   -- Why it failed; else what was made, by name.
   detail jsonb not null,

@@ -104,7 +104,11 @@ const DatabaseVariables = z.object({
   SETU_NOTIFICATION_SECRETS: setuSecrets.optional(),
   WEBHOOK_SEALING_KEY: sealingKey.optional(),
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
-  OPS_BY: z.string().max(64, 'must be at most 64 characters').optional(),
+  OPS_BY: z
+    .string()
+    .trim()
+    .regex(/^[^\p{C}]{1,64}$/u, 'must be 1 to 64 characters, without control characters')
+    .optional(),
 })
 
 const ServiceVariables = DatabaseVariables.extend({

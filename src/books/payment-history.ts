@@ -111,9 +111,9 @@ export function createPaymentHistory(db: Queryable) {
       return { ...intent, changes: changes.rows, exceptions, webhooks: webhooks.rows, settlements }
     },
 
-    /** The orderIds of what is sought, newest first, 100 at most; of one merchant with `mid`. */
-    async search(sought: Sought, mid?: string): Promise<string[]> {
-      if ('orderId' in sought) return [sought.orderId]
+    /** The orderIds of what is sought, newest first, 100 at most, and whether there are more; of one merchant with `mid`. */
+    async search(sought: Sought, mid?: string): Promise<{ orderIds: string[]; more: boolean }> {
+      if ('orderId' in sought) return { orderIds: [sought.orderId], more: false }
       const { rows } = await ('utr' in sought
         ? db.query<{ orderId: string }>(
             // The merchants first, since the index of UTRs begins with the merchant.
@@ -126,7 +126,7 @@ export function createPaymentHistory(db: Queryable) {
              union
              select order_id from payment_exceptions where utr = $1 and mid <> '' and ($2::text is null or mid = $2)
               order by 1 desc
-              limit ${FOUND_LIMIT}`,
+              limit ${FOUND_LIMIT} + 1`,
             [sought.utr, mid],
           )
         : 'merchantOrderId' in sought
@@ -136,7 +136,7 @@ export function createPaymentHistory(db: Queryable) {
                  join payment_intents i on i.mid = m.mid
                 where i.merchant_order_id = $1 and ($2::text is null or m.mid = $2)
                 order by 1 desc
-                limit ${FOUND_LIMIT}`,
+                limit ${FOUND_LIMIT} + 1`,
               [sought.merchantOrderId, mid],
             )
           : db.query<{ orderId: string }>(
@@ -145,10 +145,10 @@ export function createPaymentHistory(db: Queryable) {
                 where order_id >= $1 and order_id < $2 and amount * 100 + paise = $3
                   and ($4::text is null or mid = $4)
                 order by 1 desc
-                limit ${FOUND_LIMIT}`,
+                limit ${FOUND_LIMIT} + 1`,
               [orderIdsBegin(sought.from), orderIdsBegin(sought.until), sought.amount, mid],
             ))
-      return rows.map(({ orderId }) => orderId)
+      return { orderIds: rows.slice(0, FOUND_LIMIT).map(({ orderId }) => orderId), more: rows.length > FOUND_LIMIT }
     },
 
     settlementsOf,

@@ -8,8 +8,8 @@ export type Step = { at: Date; what: string; by: string | null }
 
 /** What happened to a payment, in the order of time, in words to read out on the telephone. */
 export function stepsOf(history: PaymentHistory, now: Date): Step[] {
-  const { amount, createdAt, expiresAt, status, changes, exceptions, webhooks, settlements } = history
-  const isOpen = status !== 'SUCCESS' && status !== 'CANCELLED'
+  const { amount, createdAt, expiresAt, changes, exceptions, webhooks, settlements } = history
+  const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
   const steps: Step[] = [
     { at: createdAt, what: `order of ${toIndianText(amount)} made`, by: 'merchant' },
     ...changes.map(ofChange),
@@ -17,10 +17,10 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
     ...webhooks.map(ofWebhook),
     ...settlements.map(ofSettlement),
   ]
-  if (isOpen && expiresAt <= now) steps.push({ at: expiresAt, what: 'its time to pay ended', by: null })
-  if (isOpen && isGivenUp(expiresAt, now)) {
+  if (expiresAt <= ended) steps.push({ at: expiresAt, what: 'its time to pay ended', by: null })
+  if (isGivenUp(expiresAt, ended)) {
     const at = new Date(expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000)
-    steps.push({ at, what: 'final from here on for its merchant: not paid', by: null })
+    steps.push({ at, what: 'its merchant was told from here on that it is not paid', by: null })
   }
   return steps.sort((a, b) => a.at.getTime() - b.at.getTime())
 }
@@ -46,7 +46,7 @@ function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemp
   if (deliveredAt) return { at: deliveredAt, what: `merchant told: ${to}, answered ${outcome}`, by: 'webhook' }
   const tried = attempts > 0 ? `${attempts} attempts, the last: ${outcome}` : 'not tried yet'
   const next = dueAt ? `next at ${dueAt.toISOString()}` : 'given up'
-  return { at: attemptedAt ?? occurredAt, what: `merchant not told yet: ${to}, ${tried}, ${next}`, by: 'webhook' }
+  return { at: attemptedAt ?? occurredAt, what: `merchant not told: ${to}, ${tried}, ${next}`, by: 'webhook' }
 }
 
 function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPayment): Step {

@@ -8,7 +8,7 @@ import { CommandFault } from './faults.ts'
 /** What the audit is told of a command. */
 export type Audited = Pick<AuditedCommand, 'command' | 'arguments'>
 
-type Given<Db> = { db: Db; now: Date; person: string }
+type Given<Db> = { db: Db; person: string }
 type Made = { made?: Readonly<Record<string, unknown>> }
 
 /**
@@ -21,17 +21,24 @@ export function inOneTransaction<C extends Given<Database>, R extends Made>(
 ): (context: C) => Promise<R> {
   return async (context) => {
     const auditId = await begin(audited, context)
-    return orFailed(auditId, context, () =>
-      inTransaction(context.db, async (client) => {
+    try {
+      return await inTransaction(context.db, async (client) => {
         const result = await run({ ...context, db: client })
-        await createAudit(client).end({ auditId, outcome: 'done', detail: result.made ?? {} }, new Date())
+        await createAudit(client).end({ auditId, outcome: 'done', detail: result.made ?? {} })
         return result
-      }),
-    )
+      })
+    } catch (error) {
+      // If the transaction was committed after all, its outcome stands and this one is not stored.
+      await endAsFailed(auditId, context, error)
+      throw error
+    }
   }
 }
 
-/** The same for a command of several transactions: its outcome is written after the last of them. */
+/**
+ * The same for a command of several transactions: its outcome is written after the last of them. One that breaks off for an
+ * unforeseen reason has no outcome, since a part of its change may be stored.
+ */
 export function inSteps<C extends Given<Database>, R extends Made>(
   { makesAudit = false, ...audited }: Audited & { makesAudit?: boolean | undefined },
   run: (context: C) => Promise<R>,
@@ -41,32 +48,36 @@ export function inSteps<C extends Given<Database>, R extends Made>(
       if (makesAudit && hasState(error, UNDEFINED_TABLE)) return undefined
       throw error
     })
-    const result = await orFailed(begun, context, () => run(context))
-    const auditId = begun ?? (await begin(audited, context))
-    await createAudit(context.db).end({ auditId, outcome: 'done', detail: result.made ?? {} }, new Date())
-    return result
+    try {
+      const result = await run(context)
+      const auditId = begun ?? (await begin(audited, context))
+      await createAudit(context.db).end({ auditId, outcome: 'done', detail: result.made ?? {} })
+      return result
+    } catch (error) {
+      // The command's own failure is what the operator has to read, also when the audit cannot be written.
+      const auditId = begun ?? (await begin(audited, context).catch(() => undefined))
+      if (auditId !== undefined && error instanceof CommandFault) await endAsFailed(auditId, context, error)
+      throw error
+    }
   }
 }
 
-async function begin(audited: Audited, { db, now, person }: Given<Database>): Promise<string> {
-  const auditId = `${now.getTime().toString(16).padStart(12, '0')}${randomUUID().replaceAll('-', '').slice(12)}`
-  await createAudit(db).begin({ auditId, person, ...audited }, now)
+async function begin(audited: Audited, { db, person }: Given<Database>): Promise<string> {
+  const auditId = randomUUID()
+  await createAudit(db).begin({ auditId, person, ...audited })
   return auditId
 }
 
-async function orFailed<R>(auditId: string | undefined, { db }: Given<Database>, work: () => Promise<R>): Promise<R> {
-  try {
-    return await work()
-  } catch (error) {
-    // Any other text may hold what was in a row.
-    const fault = error instanceof CommandFault ? error.message : `unexpected: ${(error as { code?: string }).code}`
-    if (auditId !== undefined) {
-      // The command's own failure is what the operator has to read, also when the database is away.
-      const failed = { auditId, outcome: 'failed' as const, detail: { fault } }
-      await createAudit(db)
-        .end(failed, new Date())
-        .catch(() => undefined)
-    }
-    throw error
-  }
+async function endAsFailed(auditId: string, { db }: Given<Database>, error: unknown): Promise<void> {
+  await createAudit(db)
+    .end({ auditId, outcome: 'failed', detail: { fault: faultOf(error) } })
+    // The command's own failure is what the operator has to read, also when the database is away.
+    .catch(() => undefined)
+}
+
+/** A message of PostgreSQL or of Node.js may hold what was in a row. */
+function faultOf(error: unknown): string {
+  if (error instanceof CommandFault) return error.audited
+  const { code, name } = error as Error & { code?: string }
+  return `unexpected: ${code ?? name}`
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type pg from 'pg'
-import type * as z from 'zod'
+import * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 import { text } from '../fields.ts'
@@ -46,8 +46,10 @@ type Definition<S extends z.ZodObject, Db> = {
   run: (input: z.output<S>, context: Context<Db>) => Promise<Output>
 }
 
-/** `withheld` are the flags whose values the audit must not repeat. */
-type ChangeDefinition<S extends z.ZodObject, Db> = Definition<S, Db> & { withheld?: readonly (keyof S['shape'])[] }
+/** `audited` says what the audit keeps of a flag's value, where it may hold a secret or the customer's data. */
+type ChangeDefinition<S extends z.ZodObject, Db> = Definition<S, Db> & {
+  audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
+}
 
 /**
  * A command that changes nothing. Its flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A flag that
@@ -76,7 +78,7 @@ export function steppingCommand<S extends z.ZodObject>(
 type Run<Db> = (context: Context<Db>) => Promise<Output>
 
 function define<S extends z.ZodObject, Db>(
-  { name, usage, schema, argument, run, withheld = [] }: ChangeDefinition<S, Db>,
+  { name, usage, schema, argument, run, audited = {} }: ChangeDefinition<S, Db>,
   changes: boolean,
   toRun: (command: { run: Run<Db>; audited: Audited }) => Run<Database>,
 ): Command {
@@ -106,7 +108,7 @@ function define<S extends z.ZodObject, Db>(
         )
       }
       const given = Object.entries(typed).filter(([, value]) => value !== undefined)
-      const kept = given.map(([key, value]) => [key, withheld.includes(key) ? 'withheld' : value])
+      const kept = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
       return {
         asJson: values.json === true,
         by: by.data,
@@ -120,7 +122,10 @@ function define<S extends z.ZodObject, Db>(
 }
 
 /** Who runs a command. */
-const PERSON = text(64)
+const PERSON = z.string().trim().pipe(text(64))
+
+/** For what the audit must not keep. */
+export const withhold = () => 'withheld'
 
 const typeOf = (schema: z.ZodType) => (schema.safeParse(true).success ? 'boolean' : 'string')
 

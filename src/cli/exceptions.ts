@@ -38,7 +38,6 @@ export const exceptionCommands = [
       return {
         json: { id, mid, orderId, kind, resolution: reason, resolvedBy: person, resolvedAt: now },
         text: `${id}, ${kind}, is resolved`,
-        made: { mid, orderId },
       }
     },
   }),
@@ -67,7 +66,6 @@ export function exceptionTable(exceptions: PaymentException[], none: string): st
 /** Characters of an unreadable body that a line of the table shows; `--json` shows all that is kept. */
 const BODY_SHOWN = 60
 
-/** A body from outside may contain control characters, which a terminal would obey. */
 function bodyLine(body: string | null): string | null {
-  return body === null ? null : [...body].slice(0, BODY_SHOWN).join('').replace(/\p{C}/gu, '\ufffd')
+  return body === null ? null : [...body].slice(0, BODY_SHOWN).join('')
 }

@@ -15,7 +15,7 @@ export async function readFile<T>(file: string, work: (csv: Readable) => Promise
   try {
     return await work(csv)
   } catch (error) {
-    throw error instanceof CsvFileError ? new CommandFault(describe(error)) : error
+    throw error instanceof CsvFileError ? new CommandFault(describe(error), error.message) : error
   }
 }
 

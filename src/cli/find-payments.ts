@@ -40,23 +40,23 @@ export const findPaymentCommands = [
       .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together'),
     async run(input, { db, now }) {
       const histories = createPaymentHistory(db)
+      const { orderIds, more } = await histories.search(toSought(input), input.mid)
       const found: PaymentHistory[] = []
-      for (const orderId of await histories.search(toSought(input), input.mid)) {
+      for (const orderId of orderIds) {
         const history = await histories.find(orderId)
-        if (history) found.push(history)
+        if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
       }
       const { utr } = input
-      // A UTR may be that of no order that we know.
-      const others =
-        utr === undefined || found.length > 0
-          ? { exceptions: [], settlements: [] }
-          : {
-              exceptions: await createExceptions(db).ofNoOrder(utr),
-              settlements: await histories.settlementsOf(input.mid, [utr]),
-            }
+      const others = {
+        // Told of this UTR with an order that we do not know.
+        exceptions: utr === undefined ? [] : await createExceptions(db).ofNoOrder(utr),
+        // Those of a payment that was found are among its steps.
+        settlements: utr === undefined || found.length > 0 ? [] : await histories.settlementsOf(input.mid, [utr]),
+      }
       return {
-        json: { payments: found.map((history) => toJson(history, now)), ...others },
+        json: { payments: found.map((history) => toJson(history, now)), more, ...others },
         text: describeFound(found, others, now),
+        ...(more && { warnings: [`only the newest ${found.length} are shown: give --mid, or ask for less`] }),
       }
     },
   }),
@@ -95,28 +95,23 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   steps: stepsOf(history, now),
 })
 
-/** One payment with all its steps, several in a line each. */
+/** One payment with all its steps, several in a line each; then what tells of the UTR besides. */
 function describeFound(
   found: PaymentHistory[],
   { exceptions, settlements }: { exceptions: PaymentException[]; settlements: SettledPayment[] },
   now: Date,
 ): string {
   const [only, ...more] = found
-  if (only && more.length === 0) return describe(only, now)
-  if (only) {
-    const columns = ['createdAt', 'mid', 'orderId', 'merchantOrderId', 'amount', 'status', 'utr'] as const
-    const rows = found.map((history) => ({ ...history, amount: toJsonNumber(history.amount) }))
-    return table([...columns], rows, '')
+  const columns = ['createdAt', 'mid', 'orderId', 'merchantOrderId', 'amount', 'status', 'utr'] as const
+  const rows = found.map((history) => ({ ...history, amount: toJsonNumber(history.amount) }))
+  const payments = only && more.length === 0 ? describe(only, now) : table([...columns], rows, 'no payment found')
+  const parts = [payments]
+  if (exceptions.length > 0) parts.push('told of with an order that we do not know:', exceptionTable(exceptions, ''))
+  if (settlements.length > 0) {
+    const settled = ['initiatedAt', 'mid', 'utr', 'paymentUtr', 'amount', 'fee', 'tax', 'status'] as const
+    parts.push('settled:', table([...settled], settlements, ''))
   }
-  if (exceptions.length === 0 && settlements.length === 0) return 'no payment found'
-  const columns = ['initiatedAt', 'mid', 'utr', 'paymentUtr', 'amount', 'fee', 'tax', 'status'] as const
-  return [
-    'no order of ours; but it is told of in',
-    '',
-    exceptionTable(exceptions, 'no exceptions'),
-    '',
-    table([...columns], settlements, 'no settlements'),
-  ].join('\n')
+  return parts.join('\n\n')
 }
 
 function describe(history: PaymentHistory, now: Date): string {

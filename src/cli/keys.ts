@@ -1,11 +1,14 @@
 import * as z from 'zod'
-import { type AccessKeyListing, createAccessKeys } from '../auth/access-keys.ts'
+import { createAccessKeys } from '../auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
 import { FOREIGN_KEY_VIOLATION, hasState } from '../db/sqlstates.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { record, table } from './output.ts'
+
+/** A secret key that was pasted by mistake must not get into the audit. */
+const PUBLIC_KEY_RULE = 'must be the public key, pk_…'
 
 const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() })
 
@@ -50,15 +53,13 @@ export const keyCommands = [
   changingCommand({
     name: 'keys revoke',
     usage: '--public-key pk_…',
-    schema: z.object({ publicKey: z.string(errorText('must be the public key')) }),
+    schema: z.object({ publicKey: z.string(errorText(PUBLIC_KEY_RULE)).regex(/^pk_[\w-]{1,64}$/, PUBLIC_KEY_RULE) }),
     async run({ publicKey }, { db, now }) {
       const revoked = await createAccessKeys(db).revoke(publicKey, now)
       if (revoked === undefined) throw new CommandFault('that public key is unknown')
-      return { json: revoked, text: record(revoked), made: ownerOf(revoked) }
+      return { json: revoked, text: record(revoked) }
     },
   }),
 ]
-
-const ownerOf = ({ mid, pid }: AccessKeyListing) => (mid === null ? { pid } : { mid })
 
 const SHOWN_ONCE = 'Keep the secret key now: it is shown this once, and only its hash is stored.'

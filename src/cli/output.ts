@@ -29,8 +29,13 @@ export function record(fields: Readonly<Record<string, Cell>>): string {
 function show(cell: Cell): string {
   if (cell === null || cell === '') return '-'
   if (cell instanceof Date) return cell.toISOString()
-  if (typeof cell === 'object') return cell.length === 0 ? '-' : cell.join(' ')
-  return String(cell)
+  if (typeof cell === 'object') return cell.length === 0 ? '-' : printable(cell.join(' '))
+  return printable(String(cell))
+}
+
+/** What somebody else wrote may hold control characters and marks that turn the writing direction, which a terminal would obey. */
+function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '\ufffd')
 }
 
 function alignColumns(lines: readonly (readonly string[])[]): string {

@@ -13,7 +13,7 @@ import { type DayFileResult, importDayFile } from '../payments/import-day-file.t
 import type { Contradiction } from '../payments/outcome.ts'
 import { type Recorded, recordReport } from '../payments/record-report.ts'
 import { createReports } from '../payments/reports.ts'
-import { steppingCommand } from './command.ts'
+import { steppingCommand, withhold } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
 import { orderId } from './find-payments.ts'
@@ -49,14 +49,12 @@ export const paymentCommands = [
       const keeps = (kind: Contradiction) => kind !== 'unknown order' && (kind !== 'double payment' || double)
       const source = { reason: 'operator' as const, now: () => now, toldBy: person, note, keeps }
       const recorded = await recordReport(createReports(db), report, source)
-      const made = { mid: (await createPaymentHistory(db).find(orderId))?.mid }
       if ('exception' in recorded) {
         const { exception } = recorded
         if (exception === 'double payment' && double) {
           return {
             json: { orderId, status: 'SUCCESS', changed: false, exception },
             text: `${orderId} is paid twice: kept as a double payment, to be refunded`,
-            made,
           }
         }
         throw new CommandFault(`${REFUSED[exception]}${keeps(exception) ? '; kept, see ops payments exceptions' : ''}`)
@@ -66,7 +64,6 @@ export const paymentCommands = [
       return {
         json: { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) },
         text: late ? `${isPaid}; its shop had already been told that it is not: kept as a late payment` : isPaid,
-        made,
       }
     },
   }),
@@ -133,7 +130,7 @@ export const paymentCommands = [
         'give one of --older-than-days, --email and --mobile',
       ),
     // The audit would keep what is erased.
-    withheld: ['email', 'mobile'],
+    audited: { email: withhold, mobile: withhold },
     async run(input, { db, now }) {
       const progress = progressLine('forgotten')
       try {

@@ -30,7 +30,8 @@ const url = z
     if (fault) context.addIssue(fault)
   })
 
-const endpoint = z.string(errorText('must be the id of a webhook, ep_…'))
+const ENDPOINT_RULE = 'must be the id of a webhook, ep_…'
+const endpoint = z.string(errorText(ENDPOINT_RULE)).regex(/^ep_\w{1,64}$/, ENDPOINT_RULE)
 
 const DELIVERY_RULE = 'must be the id of a delivery, as ops webhooks deliveries shows it'
 const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
@@ -47,6 +48,8 @@ export const webhookCommands = [
     name: 'webhooks add',
     usage: '--mid M1 --url https://shop.example/hook [--label text]',
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
+    // The rest of a URL may hold a password of the merchant's.
+    audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
     async run({ mid, url, label }, { config, db, now }) {
       const { sealingKey, allowedNetworks } = config.webhooks
       if (url.startsWith('http:') && allowedNetworks.length === 0) throw new CommandFault(`--url ${HTTPS_RULE}`)
@@ -84,9 +87,9 @@ export const webhookCommands = [
     schema: z.object({ endpoint }),
     async run({ endpoint }, { db, now }) {
       const endpoints = createEndpoints(db)
-      const { mid } = await known(endpoint, db)
+      await known(endpoint, db)
       await endpoints.disable(endpoint, now)
-      return { ...show(await known(endpoint, db), now), made: { mid } }
+      return show(await known(endpoint, db), now)
     },
   }),
 
@@ -98,7 +101,7 @@ export const webhookCommands = [
       const { mid, endpointId } = await known(endpoint, db)
       await createEndpoints(db).enable(endpointId)
       await createExpiries(db).watch(mid, now)
-      return { ...show(await known(endpoint, db), now), made: { mid } }
+      return show(await known(endpoint, db), now)
     },
   }),
 
@@ -111,7 +114,7 @@ export const webhookCommands = [
       const secret = newSigningSecret()
       const sealed = seal(keyOrFault(config.webhooks.sealingKey), secret, ownerOf({ mid, endpointId }))
       await createEndpoints(db).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
-      return { ...shownOnce({ id: endpointId, mid, url, label, secret }), made: { mid } }
+      return shownOnce({ id: endpointId, mid, url, label, secret })
     },
   }),
 

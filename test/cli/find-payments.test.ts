@@ -89,7 +89,7 @@ describe('payments find', () => {
     expect(steps.map(({ at, what }: { at: string; what: string }) => [at, what])).toEqual([
       ['2026-03-01T06:00:00.000Z', 'order of ₹200 made'],
       ['2026-03-01T06:15:00.000Z', 'its time to pay ended'],
-      ['2026-03-01T06:25:00.000Z', 'final from here on for its merchant: not paid'],
+      ['2026-03-01T06:25:00.000Z', 'its merchant was told from here on that it is not paid'],
     ])
   })
 
@@ -105,11 +105,46 @@ describe('payments find', () => {
     const found = await find('--utr', utr)
     expect(found).toEqual({
       payments: [],
+      more: false,
       exceptions: [expect.objectContaining({ kind: 'unknown order', utr })],
       settlements: [expect.objectContaining({ mid, utr, amount: '200.00' })],
     })
-    expect((await ops('--utr', utr)).stdout).toMatch(/^no order of ours; but it is told of in\n/)
+    expect((await ops('--utr', utr)).stdout).toMatch(
+      /^no payment found\n\ntold of with an order that we do not know:\n\n.*unknown order/s,
+    )
     expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'no payment found\n', stderr: '' })
+  })
+
+  it('by --order-id shows nothing of a merchant who is not asked for', async () => {
+    const [one, other] = [await newOrder(), await newOrder()]
+    expect(idsOf(await find('--order-id', one.orderId, '--mid', one.mid))).toEqual([one.orderId])
+    expect(idsOf(await find('--order-id', one.orderId, '--mid', other.mid))).toEqual([])
+  })
+
+  it('says when there are more than it shows', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    service.clock.set('2026-06-01T06:00:00Z')
+    for (let i = 0; i < 101; i++) await post(service.app, CREATE, intentFields(mid, { amount: '4321' }), key)
+    const { payments, more } = await find('--amount', '4321', '--on', '2026-06-01')
+    expect([payments.length, more]).toEqual([100, true])
+    expect((await ops('--amount', '4321', '--on', '2026-06-01')).stderr).toBe(
+      'ops: warning: only the newest 100 are shown: give --mid, or ask for less\n',
+    )
+  })
+
+  it('tells of a late payment when its shop had been told that it is not paid', async () => {
+    service.clock.set('2026-07-01T06:00:00Z')
+    const { orderId } = await newOrder()
+    service.clock.set('2026-07-01T07:00:00Z')
+    await notify(service, notification(orderId, { UTR: newUtr() }))
+    const [{ steps }] = (await find('--order-id', orderId)).payments
+    expect(steps.map(({ what }: { what: string }) => what)).toEqual([
+      'order of ₹200 made',
+      'its time to pay ended',
+      'its merchant was told from here on that it is not paid',
+      expect.stringMatching(/^paid, /),
+      expect.stringMatching(/^exception [0-9a-f]{12}: late payment/),
+    ])
   })
 
   it.each([
