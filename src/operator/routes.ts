@@ -6,7 +6,7 @@ import { summarize } from '../books/running.ts'
 import type { Database } from '../db/pool.ts'
 import { istDayOf } from '../ist.ts'
 import type { Limits } from '../limits.ts'
-import { isFromInside } from './forwarded.ts'
+import { isFromInside, isPrivateName } from './caller.ts'
 import { createHourCounts } from './hours.ts'
 import { type Counted, messagePage, pageOfToday } from './page.ts'
 
@@ -52,9 +52,11 @@ export function operatorPageRoutes(
   const overview = createOverview(db)
   app.addHook('preClose', hourCounts.stop)
 
-  app.get('/', async ({ headers, query }, reply) => {
+  app.get('/', async ({ headers, socket, query }, reply) => {
     reply.headers(HEADERS)
-    if (!isFromInside(headers)) return reply.code(403).send(messagePage('Not from here', FROM_OUTSIDE))
+    const { remoteAddress } = socket
+    if (!isFromInside(headers, remoteAddress)) return reply.code(403).send(messagePage('Not from here', FROM_OUTSIDE))
+    if (!isPrivateName(headers.host)) return reply.code(403).send(messagePage('Not by this name', BY_A_PUBLIC_NAME))
     const refreshes = (query as { refresh?: unknown }).refresh !== 'off'
     const moment = now()
     const { days: dayCount, refreshSeconds, refreshCountingSeconds } = limits.operatorPage
@@ -87,10 +89,15 @@ export function operatorPageRoutes(
 }
 
 const FROM_OUTSIDE =
-  'A proxy that is reached from elsewhere leads to this page, or one that does not say from where. It shows the business of ' +
-  'every merchant and asks for no password, so it is shown on this machine and in private networks only. Take the port for ' +
-  'operators (OPS_PORT) out of that proxy, and open the page on this machine, by a tunnel such as ' +
+  'You ask from outside, or through a proxy that is reached from outside or does not say from where. This page shows the ' +
+  'business of every merchant and asks for no password, so it is shown on this machine and in private networks only. Take the ' +
+  'port for operators (OPS_PORT) out of that proxy, and open the page on this machine, by a tunnel such as ' +
   'ssh -L 3001:127.0.0.1:3001, or in your private network (OPS_HOST).'
+
+const BY_A_PUBLIC_NAME =
+  'The name in the address may belong to anybody, and a website could read this page by it in your browser. Open the page by ' +
+  'an IP address, as localhost, by a name without a dot, or by one that ends in .internal, .local, .localhost or .home.arpa. ' +
+  'A proxy in your private network has to ask by such a name too.'
 
 const AWAY =
   'What this page shows is in the database. It is asked again every 30 seconds; the log of the service says why.'

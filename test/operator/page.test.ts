@@ -137,6 +137,20 @@ describe('the operator’s page', () => {
     expect(refused.headers.refresh).toBeUndefined()
   })
 
+  it('refuses whoever connects from outside, whatever the headers say', async () => {
+    const refused = await operators.inject({ url: '/', remoteAddress: '203.0.113.9' })
+    expect(refused.statusCode).toBe(403)
+    expect(textOf(refused.body)).toContain('You ask from outside')
+    expect(refused.body).not.toContain(made.mid)
+  })
+
+  it('refuses itself by a name that may be of another website, and says what names it takes', async () => {
+    const refused = await operators.inject({ url: '/', headers: { host: 'rebind.evil.example:3001' } })
+    expect(refused.statusCode).toBe(403)
+    expect(textOf(refused.body)).toContain('Open the page by an IP address, as localhost, by a name without a dot')
+    expect(refused.body).not.toContain(made.mid)
+  })
+
   it('behind a proxy in a private network is shown', async () => {
     const { statusCode } = await operators.inject({ url: '/', headers: { 'x-forwarded-for': '10.0.0.7' } })
     expect(statusCode).toBe(200)
