@@ -356,6 +356,8 @@ export const LIMITS = {
     size: 2,
     /** An hour of orders is counted by one statement: 14,000 take about 10 ms. */
     queryTimeoutMs: 5_000,
+    /** Then PostgreSQL itself ends a statement: sooner than the pool, which would leave it running there. */
+    statementTimeoutMs: 4_000,
     waiting: 50,
   },
 
@@ -370,6 +372,8 @@ export const LIMITS = {
     statementMs: 50,
     /** The pause after a statement is as long as the statement took, so that counting takes half a core at most. */
     longestPauseMs: 500,
+    /** The pause after a statement that failed. */
+    failurePauseMs: 30_000,
     /** After 24 hours and a few minutes every order has ended, and only a late payment changes what was counted. */
     recentMs: 26 * 60 * 60 * 1000,
     /** How long counts are used: of recent hours, and of older ones. Ten times as long they are shown while they are counted anew. */

@@ -90,3 +90,11 @@ export async function inTransaction<T>(db: Database, work: (client: pg.PoolClien
     throw error
   }
 }
+
+/** Reads in a transaction whose statements PostgreSQL itself ends after `limitMs`: one that only the pool gives up goes on there. */
+export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  return inTransaction(db, async (client) => {
+    await client.query(`set local statement_timeout = ${limitMs}`)
+    return read(client)
+  })
+}

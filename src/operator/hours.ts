@@ -31,6 +31,8 @@ export function createHourCounts({
   let queue: number[] = []
   let counting: Promise<void> | undefined
   let hoursAtOnce = 1
+  /** When the last statement failed, by performance.now(); undefined when it did not. */
+  let failedAt: number | undefined
   let stopped = false
 
   const isOlder = (counted: Counted | undefined, times: number) =>
@@ -41,6 +43,7 @@ export function createHourCounts({
       while (queue.length > 0 && !stopped) {
         const began = performance.now()
         await countFirst(takeFirst())
+        failedAt = undefined
         const tookMs = performance.now() - began
         if (tookMs < limits.statementMs / 2) hoursAtOnce *= 2
         if (tookMs > limits.statementMs) hoursAtOnce = Math.max(1, Math.floor(hoursAtOnce / 2))
@@ -48,6 +51,9 @@ export function createHourCounts({
       }
     } catch (error) {
       queue = []
+      // Most likely so many were too many.
+      hoursAtOnce = 1
+      failedAt = performance.now()
       log.warn({ error: (error as Error).message }, 'orders were not counted for the operator’s page')
     }
   }
@@ -75,23 +81,25 @@ export function createHourCounts({
   return {
     /**
      * The orders of these hours, newest first, each named by its first moment; undefined in the place of those that are not
-     * counted yet. Waits for them a moment.
+     * counted yet. Waits for them a moment. `failed` when counting failed, and goes on only after a pause.
      */
-    async read(hours: readonly Date[]): Promise<(OrderCounts | undefined)[]> {
+    async read(hours: readonly Date[]): Promise<{ counts: (OrderCounts | undefined)[]; failed: boolean }> {
       const wanted = hours.map((hour) => hour.getTime())
       const isWanted = new Set(wanted)
       for (const hour of remembered.keys()) if (!isWanted.has(hour)) remembered.delete(hour)
       queue = wanted.filter((hour) => isOlder(remembered.get(hour), 1))
-      if (queue.length > 0) {
+      const pauses = failedAt !== undefined && performance.now() - failedAt < limits.failurePauseMs
+      if (queue.length > 0 && !pauses) {
         counting ??= countQueue().finally(() => {
           counting = undefined
         })
         await Promise.race([counting, sleep(limits.waitMs)])
       }
-      return wanted.map((hour) => {
+      const counts = wanted.map((hour) => {
         const counted = remembered.get(hour)
         return isOlder(counted, limits.shownTimes) ? undefined : counted?.counts
       })
+      return { counts, failed: failedAt !== undefined }
     },
 
     /** Waits for the statement that is under way. */

@@ -24,6 +24,8 @@ export type PageOfToday = {
   /** The hours of today so far, and the last days with today; both oldest first. */
   hours: readonly Counted[]
   days: readonly Counted[]
+  /** Counting failed, and is tried again only after a pause. */
+  failed: boolean
   overview: Overview
   running: Running
   publicUrl: string
@@ -33,13 +35,13 @@ export type PageOfToday = {
 
 /** Every address in the page is relative, since a proxy may serve it under a path. Nothing of a customer is in it. */
 export function pageOfToday(page: PageOfToday): string {
-  const { now, hours, days, overview, running, publicUrl } = page
+  const { now, hours, days, failed, overview, running, publicUrl } = page
   const today = sumOf(hours)
   const missing = [...hours, ...days].some(({ counts }) => counts === undefined)
   return document(html`<main class="guide overview" id="text">
 <h1>Today</h1>
 <p>${toIstText(now)} in India. ${refreshLine(page)}</p>
-${missing ? html`<p role="status" class="note">Still counting: what is missing follows, the newest first.</p>` : undefined}
+${missing ? html`<p role="status" class="note">${failed ? NOT_COUNTED : COUNTING}</p>` : undefined}
 <section aria-labelledby="orders">
 <h2 id="orders">Orders made today</h2>
 ${tiles(today)}
@@ -68,6 +70,10 @@ ${facts(overview, running, now)}
 </section>
 </main>`)
 }
+
+const COUNTING = 'Still counting: what is missing follows, the newest first.'
+const NOT_COUNTED =
+  'The database did not count what is missing. It is asked again half a minute later; the log of the service says why.'
 
 /** What is shown instead of the page. */
 export function messagePage(title: string, text: string): string {

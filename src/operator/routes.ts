@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { add, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { createOverview } from '../books/overview.ts'
 import { summarize } from '../books/running.ts'
-import type { Database } from '../db/pool.ts'
+import { type Database, readBriefly } from '../db/pool.ts'
 import { istDayOf } from '../ist.ts'
 import type { Limits } from '../limits.ts'
 import { isFromInside, isPrivateName } from './caller.ts'
@@ -44,12 +44,19 @@ export function operatorPageRoutes(
     log: Pick<Logger, 'warn'>
     now: () => Date
     publicUrl: string
-    limits: Pick<Limits, 'operatorPage' | 'heartbeat'>
+    limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'heartbeat'>
   },
 ) {
-  const { countByHour } = createOrderCounts(db)
-  const hourCounts = createHourCounts({ countByHour, log, now, limits: limits.operatorPage })
-  const overview = createOverview(db)
+  const { statementTimeoutMs } = limits.operatorDatabase
+  const hourCounts = createHourCounts({
+    countByHour: (period, moment) =>
+      readBriefly(db, statementTimeoutMs, (client) => createOrderCounts(client).countByHour(period, moment)),
+    log,
+    now,
+    limits: limits.operatorPage,
+  })
+  const readOverview = (moment: Date) =>
+    readBriefly(db, statementTimeoutMs, (client) => createOverview(client).read(moment))
   app.addHook('preClose', hourCounts.stop)
 
   app.get('/', async ({ headers, socket, query }, reply) => {
@@ -63,9 +70,9 @@ export function operatorPageRoutes(
     const today = istDayOf(moment)
     const hours = hoursFrom(new Date(today.getTime() - (dayCount - 1) * DAY_MS), moment)
     try {
-      const [counts, known] = await Promise.all([hourCounts.read(hours.toReversed()), overview.read(moment)])
+      const [{ counts, failed }, known] = await Promise.all([hourCounts.read(hours.toReversed()), readOverview(moment)])
       const counted = hours.map((begins, index): Counted => ({ begins, counts: counts.at(-1 - index) }))
-      const isCounting = counts.includes(undefined)
+      const isCounting = counts.includes(undefined) && !failed
       const seconds = isCounting ? refreshCountingSeconds : refreshSeconds
       if (refreshes) reply.header('refresh', String(seconds))
       return reply.send(
@@ -73,6 +80,7 @@ export function operatorPageRoutes(
           now: moment,
           hours: counted.filter(({ begins }) => begins >= today),
           days: daysOf(counted),
+          failed,
           overview: known,
           running: summarize(known.instances, moment, limits.heartbeat.silentMs),
           publicUrl,

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { NO_ORDERS, type OrderCounts } from '../../src/books/day.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createHourCounts } from '../../src/operator/hours.ts'
+import { until } from '../support/wait.ts'
 
 const HOUR_MS = 60 * 60_000
 const NOW = new Date('2026-04-01T12:00:00Z')
@@ -28,7 +29,7 @@ function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {})
     now: () => NOW,
     limits: { ...LIMITS.operatorPage, ...limits },
   })
-  const read = async () => (await hours.read(HOURS)).map((counts) => counts?.orders)
+  const read = async () => (await hours.read(HOURS)).counts.map((counts) => counts?.orders)
   return { read, hours, statements, warnings, most: () => mostAtOnce }
 }
 
@@ -77,7 +78,7 @@ describe('the orders by hour', () => {
   it('are shown while they are counted anew, but not when they are very old', async () => {
     let isAway = false
     const { read, warnings } = stage({
-      limits: { recentMs: 10 * HOUR_MS, recentCountsMs: 50, olderCountsMs: 60_000 },
+      limits: { recentMs: 10 * HOUR_MS, recentCountsMs: 50, olderCountsMs: 60_000, failurePauseMs: 0 },
       fails: () => isAway,
     })
     await read()
@@ -89,5 +90,22 @@ describe('the orders by hour', () => {
     expect(await read()).toEqual(ALL.map((place) => (place < 10 ? undefined : place)))
     isAway = false
     expect(await read()).toEqual(ALL)
+  })
+
+  it('are asked for one by one after a failure, so that what is too much at once is counted in the end', async () => {
+    const { read, statements } = stage({ limits: { failurePauseMs: 0 }, fails: () => (statements.at(-1) ?? 0) > 8 })
+    await until('all are counted', async () => !(await read()).includes(undefined))
+    expect(statements.filter((hours) => hours > 8).length).toBeLessThan(10)
+  })
+
+  it('are not asked for again until half a minute after a failure, and it is said', async () => {
+    let isAway = true
+    const { hours, statements } = stage({ limits: { failurePauseMs: 200 }, fails: () => isAway })
+    for (let i = 0; i < 3; i++) expect(await hours.read(HOURS)).toMatchObject({ failed: true })
+    expect(statements).toHaveLength(1)
+    isAway = false
+    await sleep(220)
+    expect(await hours.read(HOURS)).toMatchObject({ failed: false, counts: HOURS.map(() => expect.anything()) })
+    expect(LIMITS.operatorPage.failurePauseMs).toBe(30_000)
   })
 })

@@ -169,6 +169,29 @@ describe('the operator’s page', () => {
     await impatient.close()
   })
 
+  it('leaves no statement in a database that is blocked, asks it less often, and says that the counts are missing', async () => {
+    const limits = {
+      ...LIMITS,
+      operatorDatabase: { ...LIMITS.operatorDatabase, statementTimeoutMs: 50 },
+    }
+    const blocked = await startPage(service, limits)
+    const locker = await service.db.connect()
+    await locker.query('begin; lock table payment_intents')
+    const first = await blocked.inject('/')
+    expect([first.statusCode, first.headers.refresh]).toEqual([200, '30'])
+    expect(textOf(first.body)).toContain(
+      'The database did not count what is missing. It is asked again half a minute later',
+    )
+    await blocked.inject('/')
+    const { rows } = await locker.query(
+      `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    await locker.query('rollback')
+    locker.release()
+    expect(rows).toEqual([])
+    await blocked.close()
+  })
+
   it('takes no other method than reading', async () => {
     for (const method of ['POST', 'PUT', 'DELETE'] as const) {
       expect((await operators.inject({ url: '/', method })).statusCode).toBe(404)
