@@ -58,7 +58,7 @@ export function causeOf(found: FoundDifference): string {
     case 'amount differs':
       return 'the amount is not what was paid, and the file states no fee and tax'
     case 'no known payment':
-      if (exceptionKind === null) return 'no order and no exception carries its UTR'
+      if (exceptionKind === null) return 'no order and no exception of this merchant carries its UTR'
       if (orderId === null) return `exception ${exceptionId}: ${exceptionKind}`
       return `exception ${exceptionId}: ${exceptionKind}, of order ${orderId}`
     case 'sums differ':

@@ -128,7 +128,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
                   select
                     from (select utr, payment_utr
                             from settlements
-                           where mid = $1
+                           where mid = $1 and status = 'SUCCESS'
                            order by initiated_at desc
                            limit ${NEWEST_ROWS}) s
                    where s.payment_utr is not null
@@ -214,15 +214,31 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
                                          and s.initiated_at >= i.created_at - ${SETTLED_BEFORE}
             where s.status = 'SUCCESS'
          ), first as (
-           select distinct on (key) key, utr, initiated_at
-             from (${SETTLEMENT}
-                     and initiated_at >= (select least(min(created_at) - ${SETTLED_BEFORE}, $7) from matched)
-                     and initiated_at < $8) s
-            where status = 'SUCCESS'
-            order by key, initiated_at, utr
+           -- Of the payment of an order, the first that can be of it.
+           (select distinct on (s.key) s.key, m.order_id, s.utr, s.initiated_at
+              from (${SETTLEMENT}
+                      and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from matched)
+                      and initiated_at < $8) s
+              join matched m on m.key = s.key and s.initiated_at >= m.created_at - ${SETTLED_BEFORE}
+             where s.status = 'SUCCESS'
+             order by s.key, s.initiated_at, s.utr)
+            union all
+           -- Of an unknown payment, the first of all times, by an index each.
+           (select distinct on (m.key) m.key, null, s.utr, s.initiated_at
+              from matched m
+             cross join lateral (
+                   select utr, initiated_at
+                     from settlements
+                    where mid = $1 and utr in (m.utr, m.key, lower(m.key)) and payment_utr is null and status = 'SUCCESS'
+                    union all
+                   select utr, initiated_at
+                     from settlements
+                    where mid = $1 and payment_utr = m.key and status = 'SUCCESS') s
+             where m.order_id is null
+             order by m.key, s.initiated_at, s.utr)
          ), told as (
-           select distinct on (upper(e.utr)) upper(e.utr) collate "C" as utr, e.kind, e.order_id, e.exception_id, e.amount,
-                  r.reason
+           select distinct on (upper(e.utr)) upper(e.utr) collate "C" as utr, e.mid, e.kind, e.order_id, e.exception_id,
+                  e.amount, r.reason
              from payment_exceptions e
              left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
             where e.mid in ($1, '') and e.utr <> '' and e.status in ('SUCCESS', '') and e.kind <> 'late payment'
@@ -250,10 +266,23 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
                   coalesce(m.order_id, nullif(t.order_id, '')), m.key, m.utr, m.paid, ${paiseOf('m.gross')},
                   ${paiseOf('m.fee')}, ${paiseOf('m.tax')}, f.utr, 'SUCCESS', ${dayOf('f.initiated_at')},
                   t.exception_id, t.kind,
-                  -- What a person has resolved is the money of the exception, once.
-                  case when f.utr = m.utr and m.gross <= t.amount then t.reason end
+                  -- What a person has resolved is the money of the exception, once, and at the merchant who got it first.
+                  case when t.reason is not null and f.utr = m.utr and m.gross <= t.amount
+                            and (t.mid <> '' or not exists (
+                                  select
+                                    from merchants o
+                                    join settlements s on s.mid = o.mid
+                                   where o.mid <> $1 and s.status = 'SUCCESS' and s.payment_utr is null
+                                     and s.utr in (m.utr, m.key, lower(m.key)) and (s.initiated_at, o.mid) < (m.initiated_at, $1)
+                                   union all
+                                  select
+                                    from merchants o
+                                    join settlements s on s.mid = o.mid
+                                   where o.mid <> $1 and s.status = 'SUCCESS' and s.payment_utr = m.key
+                                     and (s.initiated_at, o.mid) < (m.initiated_at, $1)))
+                       then t.reason end
              from matched m
-             left join first f on f.key = m.key
+             left join first f on f.key = m.key and f.order_id is not distinct from m.order_id
              left join told t on m.order_id is null and t.utr = m.key
             where m.order_id is null or f.utr <> m.utr or m.gross * 100 <> m.paid
          )

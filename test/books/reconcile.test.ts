@@ -70,6 +70,13 @@ async function except(kind: string, utr: string, orderId: string, receivedAt: Da
   return (rows[0] as { id: string }).id
 }
 
+async function resolve(exceptionId: string, owner = mid): Promise<void> {
+  await db.query(`insert into payment_resolutions values ($1, $2, 'refunded, RRN 1', 'asha', '2026-11-11')`, [
+    owner,
+    exceptionId,
+  ])
+}
+
 async function find(from: string, to = from, now = '2026-12-15', only: string | null = mid): Promise<Finding[]> {
   const findings: Finding[] = []
   for await (const finding of reconcile(db, { from, to, mid: only ?? undefined, now: at(now) })) findings.push(finding)
@@ -184,6 +191,42 @@ describe('a payment', () => {
     ])
   })
 
+  it('is not settled by what is dated more than a day before its order, whatever days are asked for', async () => {
+    await settle('P0', at('2026-11-10'))
+    await pay('P0', at('2026-11-09'))
+    const orderId = await pay('P1', at('2026-11-11'))
+    await pay('P2', at('2026-11-11'))
+    await settle('N1', at('2026-11-09'), { paymentUtr: 'P1' })
+    await settle('N2', at('2026-11-10', '12:00:00'), { paymentUtr: 'P2' })
+    const early = { day: '2026-11-09', kind: 'no known payment', orderId: null, settlementUtr: 'N1' }
+    const unsettled = { day: '2026-11-11', kind: 'not settled', orderId, settlementUtr: null }
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([early, unsettled])
+    expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([early])
+    expect(await differencesOf('2026-11-11', '2026-11-30')).toMatchObject([unsettled])
+    // The settlement that may be of the payment is its first, and not its second.
+    await settle('N3', at('2026-11-12'), { paymentUtr: 'P1' })
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([early])
+    expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([early])
+    expect(await differencesOf('2026-11-11', '2026-11-30')).toEqual([])
+  })
+
+  it('that the bank took back has that exception as its cause, and is accounted for once that is resolved', async () => {
+    await settle('P0', at('2026-11-10'))
+    await pay('P0', at('2026-11-09'))
+    const orderId = await pay('P1', at('2026-11-09'))
+    const exceptionId = await except('failure after success', 'P1', orderId, at('2026-11-09'))
+    const found = {
+      kind: 'not settled',
+      orderId,
+      exceptionId,
+      cause: `exception ${exceptionId}: failure after success`,
+    }
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...found, resolution: null }])
+    await resolve(exceptionId)
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...found, resolution: 'refunded, RRN 1' }])
+    expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { open: 200_00n } })
+  })
+
   it('counts on the day that the bank says, but never before its order nor after we were told', async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     await pay('P1', at('2026-11-01'), { madeAt: at('2026-11-10'), toldAt: at('2026-11-10', '12:01:00') })
@@ -222,10 +265,7 @@ describe('a settlement of no known payment', () => {
     expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({
       ...{ balances: false, sums: { differences: 1, openExceptions: 1 } },
     })
-    await db.query(`insert into payment_resolutions values ($1, $2, 'refunded, RRN 1', 'asha', '2026-11-11')`, [
-      mid,
-      exceptionId,
-    ])
+    await resolve(exceptionId)
     expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([{ ...found, resolution: 'refunded, RRN 1' }])
     expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({
       ...{ balances: true, sums: { differences: 0, openExceptions: 0 } },
@@ -234,13 +274,68 @@ describe('a settlement of no known payment', () => {
     expect(stdout).toContain(`${found.cause}; resolved: refunded, RRN 1\n`)
   })
 
+  it('is excused by a resolved exception up to its amount, and once', async () => {
+    await pay('P1', at('2026-11-09'))
+    await settle('P1', at('2026-11-10'))
+    await resolve(await except('double payment', 'X1', 'gone', at('2026-11-09')))
+    await resolve(await except('double payment', 'X2', 'gone', at('2026-11-09')))
+    await settle('N1', at('2026-11-10'), { paymentUtr: 'X1' })
+    await settle('N2', at('2026-11-10'), { paymentUtr: 'X1' })
+    await settle('N3', at('2026-11-20'), { paymentUtr: 'X1', amount: '1' })
+    await settle('X2', at('2026-11-10'), { amount: '200', fee: '0.01' })
+    const excused = { settlementUtr: 'N1', kind: 'no known payment', resolution: 'refunded, RRN 1' }
+    const second = { kind: 'settled twice', cause: 'settlement N1 of 2026-11-10 has paid it before', resolution: null }
+    const tooMuch = { settlementUtr: 'X2', kind: 'no known payment', settled: 200_01n, resolution: null }
+    expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([
+      excused,
+      tooMuch,
+      { ...second, settlementUtr: 'N2' },
+    ])
+    expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({ balances: false, sums: { differences: 2 } })
+    // Nor is it excused again by asking for later days alone.
+    expect(await differencesOf('2026-11-20')).toMatchObject([{ ...second, settlementUtr: 'N3' }])
+  })
+
+  it('that names no known order is excused at the merchant who got it first, and at no other', async () => {
+    await resolve(await except('unknown order', 'ZZ1', 'gone', at('2026-11-09'), ''), '')
+    await resolve(await except('unknown order', 'ZZ2', 'gone', at('2026-11-09'), ''), '')
+    const resolutions = []
+    for (const [plain, named] of [
+      ['2026-11-10', '2026-11-11'],
+      ['2026-11-11', '2026-11-10'],
+    ] as const) {
+      ;({ mid } = await newMerchant(db))
+      await settle('zz1', at(plain))
+      await settle('N1', at(named), { paymentUtr: 'ZZ2' })
+      resolutions.push({ mid, of: [plain, named] })
+    }
+    const found = []
+    for (const { mid: owner } of resolutions) {
+      const differences = await differencesOf('2026-11-10', '2026-11-11', '2026-12-15', owner)
+      found.push(Object.fromEntries(differences.map(({ utr, resolution }) => [utr, resolution])))
+    }
+    expect(found).toEqual([
+      { ZZ1: 'refunded, RRN 1', ZZ2: null },
+      { ZZ1: null, ZZ2: 'refunded, RRN 1' },
+    ])
+  })
+
+  it("says that of this merchant nothing carries its UTR, where the payment is another one's", async () => {
+    await pay('TW1', at('2026-11-09'))
+    ;({ mid } = await newMerchant(db))
+    await settle('N1', at('2026-11-10'), { paymentUtr: 'TW1' })
+    expect(await differencesOf('2026-11-10')).toMatchObject([
+      { utr: 'TW1', cause: 'no order and no exception of this merchant carries its UTR' },
+    ])
+  })
+
   it('may be of an order that nobody knows, or of nothing that we were told of', async () => {
     await settle('P0', at('2026-11-10'), { paymentUtr: 'P0' })
     const exceptionId = await except('unknown order', 'UNKNOWN1', 'gone', at('2026-11-09'), '')
     await settle('UNKNOWN1', at('2026-11-10'))
     expect((await differencesOf('2026-11-10')).map(({ utr, orderId, cause }) => [utr, orderId, cause])).toEqual([
       ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
-      ['P0', null, 'no order and no exception carries its UTR'],
+      ['P0', null, 'no order and no exception of this merchant carries its UTR'],
     ])
     // It stands apart from the merchants, and only where all of them are asked for.
     const all = await find('2026-11-09', '2026-11-09', '2026-12-15', null)
@@ -273,11 +368,65 @@ describe('a file of sums', () => {
     })
   })
 
+  it('leaves open the payments whose payout lies after these days, which is judged there', async () => {
+    await pay('S1', at('2026-11-29'))
+    await pay('S2', at('2026-11-30'))
+    await settle('OUT1', at('2026-11-30'))
+    expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({
+      ...{ balances: true, sums: { paid: 400_00n, open: 200_00n, differences: 0 } },
+    })
+    expect(await differencesOf('2026-12-01', '2026-12-10')).toMatchObject([{ day: '2026-12-01', paid: 200_00n }])
+  })
+
+  it('is added up however much it says', async () => {
+    await db.query(
+      `insert into settlements (mid, utr, amount, fee, tax, bank_reference_number, status, initiated_at, created_at)
+       select $1, 'B' || i, 999999999999.99, 999999999999.99, 999999999999.99, 'BRN', 'SUCCESS', $2, $2
+         from generate_series(1, 31000) i`,
+      [mid, at('2026-11-10')],
+    )
+    const one = 999_999_999_999_99n * 31_000n
+    expect(endOf(await find('2026-11-10'))).toMatchObject({
+      ...{ balances: false, sums: { settledCount: 31_000, gross: 3n * one, fee: one, tax: one } },
+    })
+  })
+
   it('of which nothing was imported lacks every payout that was due', async () => {
     await pay('S1', at('2026-11-12'))
     expect(await differencesOf('2026-11-12', '2026-11-13')).toMatchObject([
       { day: '2026-11-13', settled: 0n, cause: 'nothing was settled of the payments of 2026-11-12' },
     ])
+  })
+})
+
+describe('a file names payments', () => {
+  const fileOf = async (...asked: Parameters<typeof find>) =>
+    (await find(...asked)).flatMap((one) => (one.type === 'merchant' ? [one.file] : []))
+
+  it('where its newest settlements do, though around these days there is none', async () => {
+    await pay('P1', at('2026-10-09'))
+    await settle('P1', at('2026-10-12'))
+    await pay('P2', at('2026-11-12'))
+    expect(await fileOf('2026-11-12', '2026-11-13')).toEqual(['by payment'])
+    expect(await differencesOf('2026-11-12', '2026-11-13')).toMatchObject([{ kind: 'not settled', utr: 'P2' }])
+  })
+
+  it('also of a payment that was settled long after these days', async () => {
+    await pay('P1', at('2026-11-09'))
+    await settle('P1', at('2026-11-27'))
+    expect(await fileOf('2026-11-09', '2026-11-10')).toEqual(['by payment'])
+    expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({ balances: true, sums: { differences: 0 } })
+  })
+
+  it('not because a settlement that failed names one', async () => {
+    for (const utr of ['S1', 'S2', 'S3']) await pay(utr, at('2026-11-09'))
+    await settle('OUT1', at('2026-11-10'), { amount: '600' })
+    await settle('OUT2', at('2026-11-17'), { amount: '1', paymentUtr: 'ZZ', status: 'FAILED' })
+    expect(await fileOf('2026-11-09', '2026-11-10')).toEqual(['by sums'])
+    expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({ balances: true, sums: { differences: 0 } })
+    // Nor where it is the newest and there is none around the days.
+    await pay('S4', at('2026-12-03'))
+    expect(await fileOf('2026-12-03', '2026-12-04')).toEqual(['by sums'])
   })
 })
 
