@@ -364,6 +364,8 @@ export const LIMITS = {
   /** The operator's page. Nothing is counted unless somebody opens it. */
   operatorPage: {
     days: 30,
+    /** One rendered page serves all readers for this long, by whether it refreshes; one waits so long for it at most. */
+    page: { rememberedMs: 2_000, remembered: 2, ms: 5_000 },
     /** Longest wait for what is not counted yet; the page says what is missing and asks again. */
     waitMs: 300,
     refreshSeconds: 30,

@@ -6,6 +6,7 @@ import { readConfig } from './config.ts'
 import { createPool } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
+import { measureLateness } from './http/overload.ts'
 import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
 import { createMetrics, metricsRoutes } from './metrics.ts'
@@ -51,7 +52,8 @@ const app = await buildApp({
 const opsApp = fastify({ requestTimeout: LIMITS.ops.requestMs, connectionTimeout: LIMITS.ops.requestMs })
 opsApp.server.maxConnections = LIMITS.ops.connections
 metricsRoutes(opsApp, metrics)
-operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl: config.publicUrl, limits: LIMITS })
+const latenessMs = measureLateness(opsApp, LIMITS.lateness)
+operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl: config.publicUrl, latenessMs, limits: LIMITS })
 operatorGuideRoutes(opsApp, config)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))

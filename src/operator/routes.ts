@@ -3,7 +3,11 @@ import type { Logger } from 'pino'
 import { add, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { createOverview } from '../books/overview.ts'
 import { summarize } from '../books/running.ts'
+import { isForbiddenToRole } from '../db/grants.ts'
+import { isOutage } from '../db/outage.ts'
 import { type Database, readBriefly } from '../db/pool.ts'
+import { rememberBriefly } from '../db/remember-briefly.ts'
+import { hasState, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/sqlstates.ts'
 import { istDayOf } from '../ist.ts'
 import type { Limits } from '../limits.ts'
 import { isFromInside, isPrivateName } from './caller.ts'
@@ -38,13 +42,16 @@ export function operatorPageRoutes(
     log,
     now,
     publicUrl,
+    latenessMs,
     limits,
   }: {
     db: Database
     log: Pick<Logger, 'warn'>
     now: () => Date
     publicUrl: string
-    limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'heartbeat'>
+    /** How late timers are. */
+    latenessMs: () => number
+    limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'heartbeat' | 'lateness'>
   },
 ) {
   const { statementTimeoutMs } = limits.operatorDatabase
@@ -59,41 +66,61 @@ export function operatorPageRoutes(
     readBriefly(db, statementTimeoutMs, (client) => createOverview(client).read(moment))
   app.addHook('preClose', hourCounts.stop)
 
+  const readPage = rememberBriefly(async (refresh) => {
+    const refreshes = refresh === 'on'
+    const moment = now()
+    const { days: dayCount, refreshSeconds, refreshCountingSeconds } = limits.operatorPage
+    const today = istDayOf(moment)
+    const hours = hoursFrom(new Date(today.getTime() - (dayCount - 1) * DAY_MS), moment)
+    const [{ counts, failed }, known] = await Promise.all([hourCounts.read(hours.toReversed()), readOverview(moment)])
+    const counted = hours.map((begins, index): Counted => ({ begins, counts: counts.at(-1 - index) }))
+    const isCounting = counts.includes(undefined) && !failed
+    const seconds = isCounting ? refreshCountingSeconds : refreshSeconds
+    const page = pageOfToday({
+      now: moment,
+      hours: counted.filter(({ begins }) => begins >= today),
+      days: daysOf(counted),
+      failed,
+      overview: known,
+      running: summarize(known.instances, moment, limits.heartbeat.silentMs),
+      publicUrl,
+      refreshSeconds: seconds,
+      refreshes,
+    })
+    return { page, headers: refreshes ? { refresh: String(seconds) } : {} }
+  }, limits.operatorPage.page)
+
   app.get('/', async ({ headers, socket, query }, reply) => {
     reply.headers(HEADERS)
     const { remoteAddress } = socket
     if (!isFromInside(headers, remoteAddress)) return reply.code(403).send(messagePage('Not from here', FROM_OUTSIDE))
     if (!isPrivateName(headers.host)) return reply.code(403).send(messagePage('Not by this name', BY_A_PUBLIC_NAME))
-    const refreshes = (query as { refresh?: unknown }).refresh !== 'off'
-    const moment = now()
-    const { days: dayCount, refreshSeconds, refreshCountingSeconds } = limits.operatorPage
-    const today = istDayOf(moment)
-    const hours = hoursFrom(new Date(today.getTime() - (dayCount - 1) * DAY_MS), moment)
+    const unavailable = (title: string, text: string) =>
+      reply
+        .code(503)
+        .header('refresh', String(limits.operatorPage.refreshSeconds))
+        .send(messagePage(title, `${text} ${ASKED_AGAIN}`))
+    if (latenessMs() > limits.lateness.pagesMs) return unavailable('The service is busy', BUSY)
     try {
-      const [{ counts, failed }, known] = await Promise.all([hourCounts.read(hours.toReversed()), readOverview(moment)])
-      const counted = hours.map((begins, index): Counted => ({ begins, counts: counts.at(-1 - index) }))
-      const isCounting = counts.includes(undefined) && !failed
-      const seconds = isCounting ? refreshCountingSeconds : refreshSeconds
-      if (refreshes) reply.header('refresh', String(seconds))
-      return reply.send(
-        pageOfToday({
-          now: moment,
-          hours: counted.filter(({ begins }) => begins >= today),
-          days: daysOf(counted),
-          failed,
-          overview: known,
-          running: summarize(known.instances, moment, limits.heartbeat.silentMs),
-          publicUrl,
-          refreshSeconds: seconds,
-          refreshes,
-        }),
-      )
+      const { page, headers } = await readPage((query as { refresh?: unknown }).refresh === 'off' ? 'off' : 'on')
+      return reply.headers(headers).send(page)
     } catch (error) {
       log.warn({ error: (error as Error).message }, 'the operator’s page was not shown')
-      reply.code(503).header('refresh', String(refreshSeconds))
-      return reply.send(messagePage('The database does not answer', AWAY))
+      return unavailable(...causeOf(error))
     }
   })
+}
+
+/** A title and what to do. */
+function causeOf(error: unknown): [string, string] {
+  if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) {
+    return ['The database is not migrated', 'It lacks a table or a column that this version reads. Run "ops migrate".']
+  }
+  if (isForbiddenToRole(error)) {
+    return ['The service has no rights to the tables', 'Run "ops migrate" as the owner of the tables.']
+  }
+  if (isOutage(error)) return ['The database does not answer', 'What this page shows is in the database.']
+  return ['The page could not be made', 'This is a fault of the service.']
 }
 
 const FROM_OUTSIDE =
@@ -107,8 +134,9 @@ const BY_A_PUBLIC_NAME =
   'an IP address, as localhost, by a name without a dot, or by one that ends in .internal, .local, .localhost or .home.arpa. ' +
   'A proxy in your private network has to ask by such a name too.'
 
-const AWAY =
-  'What this page shows is in the database. It is asked again every 30 seconds; the log of the service says why.'
+const BUSY = 'Payments come first, so this page waits until the service is less busy.'
+
+const ASKED_AGAIN = 'This page asks again every 30 seconds; the log of the service says more.'
 
 /** The hours that have begun, oldest first. */
 function hoursFrom(first: Date, now: Date): Date[] {

@@ -181,7 +181,7 @@ nobody,FAIL,,200,
     const operators = fastify()
     const own = testPool(asRole(databaseUrl, 'upi_service'), 1)
     const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
-    const page = { db: own, log: { warn }, now: clock.now, publicUrl: '', limits: LIMITS }
+    const page = { db: own, log: { warn }, now: clock.now, publicUrl: '', latenessMs: () => 0, limits: LIMITS }
     operatorPageRoutes(operators, page as never)
     expect((await operators.inject('/')).statusCode).toBe(200)
     await operators.close()

@@ -15,6 +15,9 @@ import { until } from '../support/wait.ts'
 const SLOW_MS = 240_000
 const PUBLIC_URL = 'https://pay.example.in/upi'
 
+/** Each reader gets a page of its own. */
+const FORGETFUL = { ...LIMITS.operatorPage, page: { ...LIMITS.operatorPage.page, rememberedMs: 0 } }
+
 /** What a customer or a merchant wrote. */
 const CANARIES = {
   customer_name: 'Canaryname Rao',
@@ -25,11 +28,15 @@ const CANARIES = {
 }
 
 /** The page of a service, with the rights of an installation, at the service's own time. */
-async function startPage({ databaseUrl, clock, log }: TestService, limits = LIMITS): Promise<FastifyInstance> {
+async function startPage(
+  { databaseUrl, clock, log }: TestService,
+  limits = { ...LIMITS, operatorPage: FORGETFUL },
+  latenessMs = () => 0,
+): Promise<FastifyInstance> {
   const app = fastify()
   const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
   const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
-  operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, limits })
+  operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, latenessMs, limits })
   operatorGuideRoutes(app, { publicUrl: PUBLIC_URL })
   app.addHook('onClose', () => db.end())
   return app
@@ -157,7 +164,7 @@ describe('the operator’s page', () => {
   })
 
   it('does not wait for what is not counted yet: it says so, asks again sooner, and leaves gaps and not zeros', async () => {
-    const operatorPage = { ...LIMITS.operatorPage, waitMs: 0 }
+    const operatorPage = { ...FORGETFUL, waitMs: 0 }
     const impatient = await startPage(service, { ...LIMITS, operatorPage })
     const first = await impatient.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '3'])
@@ -172,6 +179,7 @@ describe('the operator’s page', () => {
   it('leaves no statement in a database that is blocked, asks it less often, and says that the counts are missing', async () => {
     const limits = {
       ...LIMITS,
+      operatorPage: FORGETFUL,
       operatorDatabase: { ...LIMITS.operatorDatabase, statementTimeoutMs: 50 },
     }
     const blocked = await startPage(service, limits)
@@ -198,12 +206,43 @@ describe('the operator’s page', () => {
     }
   })
 
-  it('says that the database does not answer, and repeats nothing of it', async () => {
+  it('is read once for all who ask within two seconds, however many', async () => {
+    const popular = await startPage(service, LIMITS)
+    const read = async () => popular.inject('/')
+    const all = await Promise.all(Array.from({ length: 100 }, read))
+    expect(all.map(({ statusCode }) => statusCode)).toEqual(Array(100).fill(200))
+    expect(new Set(all.map(({ body }) => body)).size).toBe(1)
+    // It is not the same page for those who have stopped its refreshing.
+    expect((await popular.inject('/?refresh=off')).headers.refresh).toBeUndefined()
+    expect((await read()).headers.refresh).toBeDefined()
+    await popular.close()
+  })
+
+  it('gives way to payments while the service is late, and says so', async () => {
+    const late = await startPage(service, LIMITS, () => 101)
+    const { statusCode, headers, body } = await late.inject('/')
+    expect([statusCode, headers.refresh]).toEqual([503, '30'])
+    expect(textOf(body)).toContain('The service is busy Payments come first')
+    await late.close()
+  })
+
+  it('says that the database does not answer', async () => {
+    const impatient = { ...FORGETFUL, page: { ...FORGETFUL.page, ms: 0 } }
+    const waiting = await startPage(service, { ...LIMITS, operatorPage: impatient })
+    const away = await waiting.inject('/')
+    expect([away.statusCode, away.headers.refresh]).toEqual([503, '30'])
+    expect(textOf(away.body)).toContain('The database does not answer')
+    await waiting.close()
+  })
+
+  it('says that the database is not migrated, and repeats nothing of it', async () => {
     await service.db.query('alter table payment_resolutions rename to elsewhere')
     const away = await operators.inject('/')
     await service.db.query('alter table elsewhere rename to payment_resolutions')
     expect([away.statusCode, away.headers.refresh]).toEqual([503, '30'])
-    expect(textOf(away.body)).toContain('The database does not answer')
+    expect(textOf(away.body)).toContain(
+      'The database is not migrated It lacks a table or a column that this version reads. Run "ops migrate".',
+    )
     expect(away.body).not.toContain('payment_resolutions')
     expect((await operators.inject('/')).statusCode).toBe(200)
   })
