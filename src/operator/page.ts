@@ -180,7 +180,7 @@ function needs({ exceptions, webhooks }: Overview, { acquirersAway, silent }: Ru
   return html`${open > 0 ? exceptionsTable(exceptions, open, now) : undefined}
 ${webhooks.behind > 0 ? webhooksTable(webhooks, now) : undefined}
 ${acquirersAway.length > 0 ? html`<p>Acquirers that did not answer the last call: ${acquirersAway.join(', ')}</p>` : undefined}
-${silent.map(({ host, seenAt }) => html`<p>An instance on ${host} was not heard of for ${ageText(seenAt, now)}, and has not said that it stops.</p>`)}`
+${silent.map(({ host, seenAt, times }) => html`<p>${times === 1 ? 'An instance' : `The last of ${countText(times)} instances`} on ${host} was not heard of for ${ageText(seenAt, now)}, and has not said that it stops.</p>`)}`
 }
 
 function exceptionsTable({ open, oldest }: Overview['exceptions'], count: number, now: Date): Html {
