@@ -54,16 +54,24 @@ export function createOverview(db: Queryable) {
     return counts
   }
 
-  async function oldestExceptions(): Promise<OpenException[]> {
-    const { rows } = await db.query<OpenException>(
-      `select exception_id as id, kind, mid, order_id as "orderId", received_at as "receivedAt"
+  /** The same and the oldest of them, by one pass. */
+  async function exceptionsWithOldest(now: Date): Promise<Overview['exceptions']> {
+    const { rows } = await db.query<OpenException & { first: number; second: number; all: number }>(
+      `select exception_id as id, kind, mid, order_id as "orderId", received_at as "receivedAt",
+              (count(*) filter (where received_at > $1) over ())::integer as first,
+              (count(*) filter (where received_at > $2) over ())::integer as second,
+              (count(*) over ())::integer as all
          from payment_exceptions e
         where ${OPEN}
         order by received_at, mid, exception_id
-        limit $1`,
-      [LISTED],
+        limit $3`,
+      [hoursBefore(now, 24), hoursBefore(now, 48), LISTED],
     )
-    return rows
+    const { first, second, all } = rows[0] ?? { first: 0, second: 0, all: 0 }
+    return {
+      open: { 'under 1 day': first, '1 to 2 days': second - first, 'over 2 days': all - second },
+      oldest: rows.map(({ first, second, all, ...exception }) => exception),
+    }
   }
 
   async function webhooksBehind(now: Date): Promise<Overview['webhooks']> {
@@ -103,9 +111,8 @@ export function createOverview(db: Queryable) {
     openExceptions,
 
     async read(now: Date): Promise<Overview> {
-      const open = await openExceptions(now)
       return {
-        exceptions: { open, oldest: await oldestExceptions() },
+        exceptions: await exceptionsWithOldest(now),
         webhooks: await webhooksBehind(now),
         settlementImport: await lastSettlementImport(),
         migration: [...(await appliedMigrations(db))].sort().at(-1),

@@ -76,6 +76,7 @@ describe('the operator’s page', () => {
     service = await startService({ limits: { heartbeat: { firstMs: 10, intervalMs: 20 } } })
     made = await makeOrders(service)
     operators = await startPage(service)
+    await until('all is counted', async () => !(await operators.inject('/')).body.includes('not counted yet'))
   })
   afterAll(() => operators.close())
 
@@ -192,7 +193,7 @@ describe('the operator’s page', () => {
     )
     await blocked.inject('/')
     const { rows } = await locker.query(
-      `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%h.next%'`,
     )
     await locker.query('rollback')
     locker.release()
