@@ -3,7 +3,8 @@ alter table settlements
   -- What the bank kept of the payment or payout, and the tax on it. The amount is what remains.
   add column fee numeric(14, 2),
   add column tax numeric(14, 2),
-  -- The UTR of the payment that was settled, where the file names it apart from the payout's.
+  -- The UTR of the payment that was settled, where it is not the row's own. `utr` identifies the row: where several payments
+  -- share one payout, the payout's UTR is in bank_reference_number.
   add column payment_utr text collate "C",
   -- The import that stored it, or changed it last; null for those of earlier versions.
   add column import_id integer;

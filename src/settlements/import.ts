@@ -25,8 +25,8 @@ export type Importing = {
 /**
  * Stores the settlements of a CSV file, all of them or none, and streams it: the size of the file does not matter.
  * A repeated import changes nothing. Rows that repeat one another, in the file or from an earlier one, are taken in
- * the order of the file. `client` is
- * in a transaction, which must not be committed when this throws, and limits the time of no query.
+ * the order of the file. `client` is in a transaction, which must not be committed when this throws, and limits the time of
+ * no query.
  *
  * Throws a CsvFileError when a line is wrong.
  */
@@ -209,7 +209,8 @@ function separateChanges(differences: Difference[]): { changed: Changed[]; updat
       ...(isOther(said.paymentUtr, current.paymentUtr) ? ['payment_utr'] : []),
     ]
     if (others.length > 0) {
-      faults.push({ line, text: `this mid and utr are known with another ${others.join(' and ')}` })
+      const what = others.includes('payment_utr') ? ': each row needs a utr of its own' : ''
+      faults.push({ line, text: `this mid and utr are known with another ${others.join(' and ')}${what}` })
       continue
     }
     if (said.status !== current.status && current.status !== 'PENDING') {

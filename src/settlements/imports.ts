@@ -27,8 +27,8 @@ export type NotUndone =
 
 /**
  * Waits until no other import or undoing runs. Two that hold the same rows in another order would otherwise wait for each other
- * for ever. Whoever reads the list is not held up, and sees the change when all of it is there. Until the end of
- * the transaction.
+ * for ever. The turn ends with the transaction. Whoever reads the list is not held up, and sees the change when all of it is
+ * there.
  */
 export async function takeTurn(client: Queryable): Promise<void> {
   // Compiling a batch's statement takes longer than running it. An import may wait for another one, and for its file,

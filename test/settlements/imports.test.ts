@@ -94,10 +94,19 @@ describe('fee, tax and payment_utr', () => {
     await expect(contradicting).rejects.toMatchObject({
       faults: [
         { line: 2, text: 'this mid and utr are known with another fee' },
-        { line: 3, text: 'this mid and utr are known with another amount and tax and payment_utr' },
+        {
+          line: 3,
+          text: 'this mid and utr are known with another amount and tax and payment_utr: each row needs a utr of its own',
+        },
         { line: 5, text: 'this mid and utr are known with another fee' },
       ],
     })
+  })
+
+  it('of the payments of one payout need a utr for each row, as the fault says', async () => {
+    const both = load(file(line('OUT1', { payment: 'P1' }), line('OUT1', { payment: 'P2' })))
+    const fault = 'this mid and utr are known with another payment_utr: each row needs a utr of its own'
+    await expect(both).rejects.toMatchObject({ faults: [{ line: 3, text: fault }] })
   })
 
   it('of several lines about one settlement are put together in the order of the file', async () => {
@@ -257,6 +266,13 @@ describe('the commands', () => {
       ...{ person: 'ravi', command: 'settlements undo', arguments: { import: '1' } },
       ...{ outcome: 'done', detail: { removed: 1, restored: 0 } },
     })
+  })
+
+  it('keep no control characters of the name of a file, which a terminal would obey', async () => {
+    const path = join(tmpdir(), `\u001b[2J\u202e${mid}\n.csv`)
+    writeFileSync(path, file(line('U1')))
+    expect(await runOps(url, ['settlements', 'import', path, '--by', 'asha'])).toMatchObject({ code: 0 })
+    expect((await listImports(db)).map((one) => one.file)).toEqual([`\ufffd[2J\ufffd${mid}\ufffd.csv`])
   })
 
   it('say why an import cannot be undone', async () => {
