@@ -20,7 +20,7 @@ export const settlementCommands = [
     async run({ file }, { db, now, person }) {
       const progress = progressLine('lines')
       try {
-        const importing = { now, person, file: basename(file), onProgress: progress.show }
+        const importing = { now, person, file: nameOf(file), onProgress: progress.show }
         const result = await readFile(file, (csv) => importSettlements(db, csv, importing))
         const { inserted, unchanged, updated } = result
         return {
@@ -75,6 +75,9 @@ export const settlementCommands = [
     },
   }),
 ]
+
+/** A name is chosen by whoever made the file, and printed on a terminal, which obeys control characters. */
+const nameOf = (file: string) => basename(file).replace(/\p{C}/gu, '\ufffd')
 
 function explain(importId: number, why: NotUndone): string {
   if (why.refused === 'unknown') return `there is no import ${importId}: see ops settlements imports`
