@@ -100,8 +100,16 @@ export function comparePayouts(
     .filter(([day, sums]) => day >= from && day <= to && day < today && sums.paid !== sums.settled)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([day, sums]) => ({
-      ...{ mid, day, kind: 'sums differ', orderId: null, utr: null, settlementUtr: null, ...sums },
-      ...{ cause: causeOfSums(day, sums), exceptionId: null, resolution: null },
+      mid,
+      day,
+      kind: 'sums differ',
+      orderId: null,
+      utr: null,
+      settlementUtr: null,
+      ...sums,
+      cause: causeOfSums(day, sums),
+      exceptionId: null,
+      resolution: null,
     }))
 }
 

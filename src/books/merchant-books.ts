@@ -77,14 +77,21 @@ const IN_DAYS = `day >= $2::date and day <= $3::date`
 
 /** What is known of one merchant's payments and payouts. `client` is in a transaction, whose snapshot all answers share. */
 export function createMerchantBooks(client: PoolClient, mid: string) {
-  const ofPayments = ({ from, to }: Days) => [
-    mid,
-    from,
-    to,
-    orderIdsBegin(new Date(startOfDay(from).getTime() - PAID_WITHIN_MS)),
-    orderIdsBegin(startOfDay(addDays(to, 1))),
-  ]
-  const ofSettlements = ({ from, to }: Days) => [mid, startOfDay(from), startOfDay(addDays(to, 1))]
+  const boundsOf = ({ from, to }: Days) => ({
+    begin: startOfDay(from),
+    end: startOfDay(addDays(to, 1)),
+    firstOrderId: orderIdsBegin(new Date(startOfDay(from).getTime() - PAID_WITHIN_MS)),
+    endOrderId: orderIdsBegin(startOfDay(addDays(to, 1))),
+  })
+  /** The values of PAID. */
+  const ofPayments = (days: Days) => {
+    const { firstOrderId, endOrderId } = boundsOf(days)
+    return [mid, days.from, days.to, firstOrderId, endOrderId]
+  }
+  const ofSettlements = (days: Days) => {
+    const { begin, end } = boundsOf(days)
+    return [mid, begin, end]
+  }
 
   const around = ({ from, to }: Days) => ({
     from: addDays(from, -LOOKED_AROUND_DAYS),
@@ -94,15 +101,14 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
   return {
     /** Whether there may be anything to tell, in one statement: of many merchants most have nothing on a day. */
     async isActive(days: Days): Promise<boolean> {
-      const [, settledFrom, settledUntil] = ofSettlements(around(days))
-      const [, , , firstOrderId, lastOrderId] = ofPayments(around(days))
+      const { begin, end, firstOrderId, endOrderId } = boundsOf(around(days))
       const { rows } = await client.query<{ active: boolean }>(
         `select exists (select from settlements where mid = $1 and initiated_at >= $2 and initiated_at < $3)
              or exists (select from payment_exceptions where mid = $1)
              or exists (
                   select from payment_intents
                    where mid = $1 and order_id >= $4 and order_id < $5 and status = 'SUCCESS') as active`,
-        [mid, settledFrom, settledUntil, firstOrderId, lastOrderId],
+        [mid, begin, end, firstOrderId, endOrderId],
       )
       return rows[0]?.active ?? false
     },
@@ -182,7 +188,10 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
         ofSettlements(days),
       )
       return rows.map(({ gross, fee, tax, ...row }) => ({
-        ...{ ...row, gross: BigInt(gross), fee: BigInt(fee), tax: BigInt(tax) },
+        ...row,
+        gross: BigInt(gross),
+        fee: BigInt(fee),
+        tax: BigInt(tax),
       }))
     },
 
@@ -191,7 +200,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
      * carries, and settlements of the days that carry no payment, one that was settled before, or another amount. By day.
      */
     async *differences(days: Days, lastOverdue: string): AsyncGenerator<FoundDifference> {
-      const [, settledFrom, settledUntil] = ofSettlements(days)
+      const { begin, end } = boundsOf(days)
       const rows = rowsOf<Texts<FoundDifference>>(
         client,
         `${PAID}, settled as (
@@ -292,7 +301,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
                 resolution
            from difference
           order by difference.day, kind, order_id, settlement_utr`,
-        [...ofPayments(days), lastOverdue, settledFrom, settledUntil],
+        [...ofPayments(days), lastOverdue, begin, end],
       )
       for await (const { paid, settled, fee, tax, ...row } of rows) {
         yield { ...row, paid: toPaise(paid), settled: toPaise(settled), fee: toPaise(fee), tax: toPaise(tax) }
@@ -301,8 +310,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
 
     /** What nobody has resolved: exceptions that came on these days or are of an order that was made on them. */
     async *openExceptions(days: Days): AsyncGenerator<OpenException> {
-      const [, from, until] = ofSettlements(days)
-      const [, , , , lastOrderId] = ofPayments(days)
+      const { begin, end, endOrderId } = boundsOf(days)
       const rows = rowsOf<Texts<OpenException>>(
         client,
         `select mid, exception_id as "exceptionId", kind, order_id as "orderId", utr,
@@ -313,7 +321,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
             and not exists (
                   select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)
           order by received_at, order_id, exception_id`,
-        [mid, from, until, orderIdsBegin(startOfDay(days.from)), lastOrderId],
+        [mid, begin, end, orderIdsBegin(begin), endOrderId],
       )
       for await (const { amount, ...row } of rows) yield { ...row, amount: toPaise(amount) }
     },

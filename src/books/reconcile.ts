@@ -191,7 +191,15 @@ function at(byDay: Map<string, Sums>, day: string): Sums {
 }
 
 const noSums = (): Sums => ({
-  ...{ paidCount: 0, paid: 0n, fromDayFile: 0, settledCount: 0, gross: 0n, fee: 0n, tax: 0n, open: 0n, differences: 0 },
+  paidCount: 0,
+  paid: 0n,
+  fromDayFile: 0,
+  settledCount: 0,
+  gross: 0n,
+  fee: 0n,
+  tax: 0n,
+  open: 0n,
+  differences: 0,
 })
 
 const noTotals = (): Totals => ({ ...noSums(), openExceptions: 0 })
