@@ -3,7 +3,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { createOverview } from './books/overview.ts'
 import { readConfig } from './config.ts'
-import { createPool } from './db/pool.ts'
+import { createPool, readBriefly } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
 import { measureLateness } from './http/overload.ts'
@@ -28,11 +28,11 @@ const replicaDb = config.databaseReadUrl === undefined ? undefined : listPool(co
 const operatorDb = createPool({ url: config.databaseUrl, log, ...LIMITS.operatorDatabase })
 const pools = { requests: db, lists: listDb, operator: operatorDb, ...(replicaDb && { replica: replicaDb }) }
 const now = () => new Date()
-const { openExceptions } = createOverview(operatorDb)
-const metrics = createMetrics(
-  pools,
-  rememberBriefly(() => openExceptions(now()), LIMITS.openExceptions),
-)
+const countOpenExceptions = () =>
+  readBriefly(operatorDb, LIMITS.operatorDatabase.statementTimeoutMs, (client) =>
+    createOverview(client).openExceptions(now()),
+  )
+const metrics = createMetrics(pools, rememberBriefly(countOpenExceptions, LIMITS.openExceptions))
 
 const shutdown = createShutdown(
   { drainSeconds: config.shutdownDrainSeconds, log, close, exit: (code) => process.exit(code) },

@@ -16,7 +16,7 @@ const FOLDERS: Record<string, RegExp> = {
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
   merchants: /^npm:zod$|^(errors|fields)\.ts$|^(db|merchants)\//,
-  operator: /^npm:ipaddr\.js$|^(html|ist|money)\.ts$|^(books|operator)\//,
+  operator: /^npm:ipaddr\.js$|^(html|ist|money)\.ts$|^(books|db|operator)\//,
   payments:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
