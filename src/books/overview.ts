@@ -7,6 +7,9 @@ import { createInstances, type Instance } from './instances.ts'
 export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
 export type Age = (typeof AGES)[number]
 
+/** How many exceptions are open, whatever their age. */
+export const countOpen = (open: Readonly<Record<Age, number>>): number => AGES.reduce((sum, age) => sum + open[age], 0)
+
 /** An exception that nobody has resolved. `mid` and `orderId` are empty where no order is known. */
 export type OpenException = { id: string; kind: ExceptionKind; mid: string; orderId: string; receivedAt: Date }
 

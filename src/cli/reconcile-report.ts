@@ -42,7 +42,16 @@ export async function* toText(findings: Findings, { from, to }: Asked): AsyncGen
 }
 
 const COLUMNS = [
-  ...['day', 'payments', 'paid', 'by day file', 'settlements', 'settled', 'fee', 'tax', 'open', 'differences'],
+  'day',
+  'payments',
+  'paid',
+  'by day file',
+  'settlements',
+  'settled',
+  'fee',
+  'tax',
+  'open',
+  'differences',
 ] as const
 
 function cells(sums: Sums) {
@@ -156,16 +165,39 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
 const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
 
 const wire = ({ paidCount, fromDayFile, settledCount, differences, paid, gross, fee, tax, open }: Sums) => ({
-  ...{ payments: paidCount, paid: toSumText(paid), fromDayFile },
-  ...{ settlements: settledCount, settled: toSumText(gross), fee: toSumText(fee), tax: toSumText(tax) },
-  ...{ open: toSumText(open), differences },
+  payments: paidCount,
+  paid: toSumText(paid),
+  fromDayFile,
+  settlements: settledCount,
+  settled: toSumText(gross),
+  fee: toSumText(fee),
+  tax: toSumText(tax),
+  open: toSumText(open),
+  differences,
 })
 
 const wireTotal = (totals: Totals) => ({ ...wire(totals), openExceptions: totals.openExceptions })
 
 const CSV_COLUMNS = [
-  ...['type', 'mid', 'day', 'kind', 'order_id', 'utr', 'settlement_utr', 'exception_id', 'payments', 'paid'],
-  ...['from_day_file', 'settlements', 'settled', 'fee', 'tax', 'open', 'differences', 'open_exceptions', 'cause'],
+  'type',
+  'mid',
+  'day',
+  'kind',
+  'order_id',
+  'utr',
+  'settlement_utr',
+  'exception_id',
+  'payments',
+  'paid',
+  'from_day_file',
+  'settlements',
+  'settled',
+  'fee',
+  'tax',
+  'open',
+  'differences',
+  'open_exceptions',
+  'cause',
 ] as const
 
 type CsvRow = Partial<Record<(typeof CSV_COLUMNS)[number], string | number | null>>

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
-import { AGES, createOverview, type Overview } from '../books/overview.ts'
+import { countOpen, createOverview, type Overview } from '../books/overview.ts'
 import { type Running, summarize } from '../books/running.ts'
 import {
   agesText,
@@ -149,7 +149,7 @@ function countsToJson(counts: OrderCounts) {
 
 function toText({ now, all, hours, merchants, overview, running }: Today, byMerchant: boolean): string {
   const { open, oldest } = overview.exceptions
-  const openCount = AGES.reduce((sum, age) => sum + open[age], 0)
+  const openCount = countOpen(open)
   const { behind, longest } = overview.webhooks
   const [last] = running.silent
   const facts = {

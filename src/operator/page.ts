@@ -1,5 +1,5 @@
 import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../books/day.ts'
-import { AGES, type Overview } from '../books/overview.ts'
+import { countOpen, type Overview } from '../books/overview.ts'
 import type { Running } from '../books/running.ts'
 import {
   agesText,
@@ -174,7 +174,7 @@ function row(name: string, counts: OrderCounts | undefined): Html {
 }
 
 function needs({ exceptions, webhooks }: Overview, { acquirersAway, silent }: Running, now: Date): Html {
-  const open = AGES.reduce((sum, age) => sum + exceptions.open[age], 0)
+  const open = countOpen(exceptions.open)
   const nothing = open + webhooks.behind + acquirersAway.length + silent.length === 0
   if (nothing) return html`<p>Nothing: no exception is open, no webhook is behind, no acquirer is away.</p>`
   return html`${open > 0 ? exceptionsTable(exceptions, open, now) : undefined}
