@@ -1,5 +1,5 @@
-import { faultOfForm, isBrokenOff, isUnsure, type Journal, type Kind, statusOf } from './journal.ts'
-import type { Reconciled } from './reconcile.ts'
+import { faultOfForm, isBrokenOff, isUnsure, type Journal, type Kind, statusOf } from '../support/journal.ts'
+import type { Reconciled } from '../support/reconcile.ts'
 
 /** What came of one fault: a row of the table. */
 export type Finding = {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../../support/load.ts'
+import { reconcile } from '../../support/reconcile.ts'
 import { type Cut, startTcpProxy } from '../../support/tcp-proxy.ts'
-import { startLoad } from '../load.ts'
-import { reconcile } from '../reconcile.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict.ts'
 

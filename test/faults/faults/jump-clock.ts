@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAccessKeys } from '../../../src/auth/access-keys.ts'
+import { startLoad } from '../../support/load.ts'
+import { reconcile } from '../../support/reconcile.ts'
 import { createRequest } from '../../support/requests.ts'
 import { newKey } from '../../support/tenants.ts'
-import { startLoad } from '../load.ts'
-import { reconcile } from '../reconcile.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge, ms } from '../verdict.ts'
 

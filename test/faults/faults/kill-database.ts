@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startLoad } from '../../support/load.ts'
 import { momentOfReturn } from '../../support/postgres-server.ts'
-import { startLoad } from '../load.ts'
-import { reconcile } from '../reconcile.ts'
+import { reconcile } from '../../support/reconcile.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startLoad } from '../load.ts'
-import { reconcile } from '../reconcile.ts'
+import { startLoad } from '../../support/load.ts'
+import { reconcile } from '../../support/reconcile.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge } from '../verdict.ts'
 

@@ -1,11 +1,11 @@
 import type { Database } from '../../src/db/pool.ts'
-import { notificationRequest } from '../support/acquirer.ts'
-import type { Answer, HttpClient, Request } from '../support/http-client.ts'
-import { createdOrderId, forEach, statusRequest } from '../support/requests.ts'
-import type { Tenant } from '../support/tenants.ts'
-import { until } from '../support/wait.ts'
+import { notificationRequest } from './acquirer.ts'
+import type { Answer, HttpClient, Request } from './http-client.ts'
 import { type Entry, isUnsure, type Journal, type Names, statusOf } from './journal.ts'
 import { creation } from './load.ts'
+import { createdOrderId, forEach, statusRequest } from './requests.ts'
+import type { Tenant } from './tenants.ts'
+import { until } from './wait.ts'
 
 export type Reconciled = {
   /** Requests whose outcome the client did not know: no answer, or 503. */

@@ -1,4 +1,4 @@
-import type { Answer } from '../support/http-client.ts'
+import type { Answer } from './http-client.ts'
 
 export type Kind = 'create' | 'status' | 'notification' | 'short list' | 'long list' | 'page' | 'readyz' | 'livez'
 

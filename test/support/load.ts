@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { notificationRequest } from '../support/acquirer.ts'
-import { createHttpClient, type HttpClient, type Request } from '../support/http-client.ts'
-import { createdOrderId, createRequest, getRequest, statusRequest, withFields } from '../support/requests.ts'
-import { longList, shortList } from '../support/settlements.ts'
-import type { NewMerchant, Tenant } from '../support/tenants.ts'
+import { notificationRequest } from './acquirer.ts'
+import { createHttpClient, type HttpClient, type Request } from './http-client.ts'
 import type { Entry, Journal, Kind, Names } from './journal.ts'
+import { createdOrderId, createRequest, getRequest, statusRequest, withFields } from './requests.ts'
+import { longList, shortList } from './settlements.ts'
+import type { NewMerchant, Tenant } from './tenants.ts'
 
 /** Few, since client, service and PostgreSQL share two cores; one every 12.5 ms, so that some meet every moment of a fault. */
 const REQUESTS_PER_SECOND = 80
