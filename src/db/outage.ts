@@ -44,15 +44,23 @@ export const LOOK_UP_TIMEOUT = 'Look-up timeout'
 /** The message of our own error when too many requests already wait for a connection of the pool. */
 export const POOL_CROWDED = 'Too many wait for a connection'
 
-// pg reports all but the last two without any code.
+/** How the warning of Citus begins that a node was lost while it committed. */
+export const LOST_COMMIT = 'failed to commit transaction on'
+
+// pg reports all but the last three without any code.
 const OUTAGE_MESSAGES =
-  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Look-up timeout|Too many wait for a connection)/
+  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Look-up timeout|Too many wait for a connection|failed to commit transaction on)/
+
+/** How Citus tells that one of its nodes is away: as an internal error, XX000, whose text alone says it. */
+const NODE_MESSAGES =
+  /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down)/
 
 /** Whether `error` says that the database is away or overloaded, as opposed to a fault of ours. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (OUTAGE_ERRNOS.has(code) || OUTAGE_MESSAGES.test(error.message)) return true
+  if (code === 'XX000' && NODE_MESSAGES.test(error.message)) return true
   // Errors of PostgreSQL have a severity; other libraries use codes of five letters too, such as EPIPE.
   return 'severity' in error && (hasState(error, ...OUTAGE_STATES) || OUTAGE_CLASSES.some((begin) => begin.test(code)))
 }

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../limits.ts'
-import { POOL_CROWDED } from './outage.ts'
+import { LOST_COMMIT, POOL_CROWDED } from './outage.ts'
 
 export type Database = pg.Pool
 
@@ -79,7 +79,7 @@ export async function inTransaction<T>(db: Database, work: (client: pg.PoolClien
   try {
     await client.query('begin')
     const result = await work(client)
-    await client.query('commit')
+    await commit(client)
     client.release()
     return result
   } catch (error) {
@@ -89,6 +89,29 @@ export async function inTransaction<T>(db: Database, work: (client: pg.PoolClien
     )
     throw error
   }
+}
+
+/**
+ * Commits, and throws when nobody knows whether that was done: Citus reports a node that is lost at this moment by a warning,
+ * and the commit as a success. What changes rows of Citus in more than one step is therefore to be in such a transaction.
+ */
+async function commit(client: pg.PoolClient): Promise<void> {
+  let lost: string | undefined
+  const onNotice = ({ message }: { message?: string | undefined }) => {
+    if (message?.startsWith(LOST_COMMIT)) lost = message
+  }
+  client.on('notice', onNotice)
+  try {
+    await client.query('commit')
+  } finally {
+    client.off('notice', onNotice)
+  }
+  if (lost !== undefined) throw new Error(lost)
+}
+
+/** Until the end of the transaction. In messages of their own: Citus sends the whole message of such a setting to its nodes. */
+export async function setLocally(client: Queryable, settings: readonly string[]): Promise<void> {
+  for (const setting of settings) await client.query(`set local ${setting}`)
 }
 
 /** Reads in a transaction whose statements PostgreSQL itself ends after `limitMs`: one that only the pool gives up goes on there. */

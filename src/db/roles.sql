@@ -23,6 +23,8 @@ begin
   -- Two batches of intents may deadlock. PostgreSQL looks for that after 1 s by default, when the service has given up the
   -- query; after 0.2 s one of them is refused in time, and stored at the second try.
   alter role upi_service set deadlock_timeout = '200ms';
+  -- An instance that is stopped in the middle of a transaction must not keep its rows from the others. Long lists lift it.
+  alter role upi_service set idle_in_transaction_session_timeout = '10s';
 
   execute format('alter database %I owner to upi_owner', current_database());
   -- By default every role may make temporary tables, and so fill the disk.

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { isOutage } from '../../src/db/outage.ts'
-import { createPool } from '../../src/db/pool.ts'
+import { createPool, inTransaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 it('a pool lets as many wait as its limit says, refuses one more at once as an outage, and serves those that waited', async () => {
@@ -18,6 +18,26 @@ it('a pool lets as many wait as its limit says, refuses one more at once as an o
     for (const client of held) client.release()
     expect((await waiting).map(({ rows }) => rows)).toEqual(Array.from({ length: 3 }, () => [{ one: 1 }]))
     expect((await pool.query('select 2 as two')).rows).toEqual([{ two: 2 }])
+  } finally {
+    await pool.end()
+    await database.drop()
+  }
+})
+
+it('a commit of which Citus says by a warning that it lost a node is an outage, and not a success', async () => {
+  const database = await createTestDatabase()
+  const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
+  try {
+    // What Citus 13 says in this place, after which PostgreSQL answers COMMIT all the same.
+    await pool.query(`
+      create function lose() returns trigger language plpgsql as $$
+      begin raise warning 'failed to commit transaction on 10.0.0.31:5432'; return null; end $$;
+      create table lossy (n int);
+      create constraint trigger lossy after insert on lossy deferrable initially deferred
+        for each row execute function lose()`)
+    const lost = inTransaction(pool, (client) => client.query('insert into lossy values (1)'))
+    expect(isOutage(await lost.catch((error: unknown) => error))).toBe(true)
+    expect(await inTransaction(pool, async () => 'the connection serves on')).toBe('the connection serves on')
   } finally {
     await pool.end()
     await database.drop()
