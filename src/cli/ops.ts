@@ -8,6 +8,7 @@ import { createPool } from '../db/pool.ts'
 import { hasState, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/sqlstates.ts'
 import { auditCommands } from './audit.ts'
 import type { Command, Output } from './command.ts'
+import { databaseCommands } from './database.ts'
 import { exceptionCommands } from './exceptions.ts'
 import { CommandFault, UsageError } from './faults.ts'
 import { findPaymentCommands } from './find-payments.ts'
@@ -24,6 +25,7 @@ import { webhookCommands } from './webhooks.ts'
 const COMMANDS: readonly Command[] = [
   ...todayCommands,
   ...migrateCommands,
+  ...databaseCommands,
   ...merchantCommands,
   ...partnerCommands,
   ...keyCommands,

@@ -7,7 +7,7 @@ import { LIMITS } from '../limits.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { createCaller, faultOfUrl } from '../webhooks/call.ts'
 import { createEndpoints, type DeliveryName, type DeliveryRecord, type Endpoint } from '../webhooks/endpoints.ts'
-import { createExpiries } from '../webhooks/expiries.ts'
+import { watchOpenOrders } from '../webhooks/expiries.ts'
 import { isTaken, toCall } from '../webhooks/message.ts'
 import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
@@ -62,7 +62,7 @@ export const webhookCommands = [
       }
       const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
       if (!added) throw new CommandFault(`mid ${mid} is unknown`)
-      await createExpiries(db).watch(mid, now)
+      await watchOpenOrders(db, mid, now)
       return {
         ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
         made: { endpoint: endpointId },
@@ -100,7 +100,7 @@ export const webhookCommands = [
     async run({ endpoint }, { db, now }) {
       const { mid, endpointId } = await known(endpoint, db)
       await createEndpoints(db).enable(endpointId)
-      await createExpiries(db).watch(mid, now)
+      await watchOpenOrders(db, mid, now)
       return show(await known(endpoint, db), now)
     },
   }),

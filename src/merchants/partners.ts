@@ -41,14 +41,14 @@ export function createPartners(db: Queryable) {
     async link(pid: string, mid: string): Promise<LinkOutcome> {
       const { rows } = await db.query<Outcome>(
         `with known as (
-           select exists (select from partners where pid = $1) as pid, exists (select from merchants where mid = $2) as mid
+           select exists (select 1 from partners where pid = $1) as pid, exists (select 1 from merchants where mid = $2) as mid
          ), linked as (
            insert into partner_merchants (pid, mid)
            select $1, $2 from known where known.pid and known.mid
            on conflict (pid, mid) do nothing
            returning pid
          )
-         select known.pid, known.mid, exists (select from linked) as changed from known`,
+         select known.pid, known.mid, exists (select 1 from linked) as changed from known`,
         [pid, mid],
       )
       return toLinkOutcome(rows[0])
@@ -58,8 +58,8 @@ export function createPartners(db: Queryable) {
     async unlink(pid: string, mid: string): Promise<LinkOutcome> {
       const { rows } = await db.query<Outcome>(
         `with unlinked as (delete from partner_merchants where pid = $1 and mid = $2 returning pid)
-         select exists (select from partners where pid = $1) as pid, exists (select from merchants where mid = $2) as mid,
-                exists (select from unlinked) as changed`,
+         select exists (select 1 from partners where pid = $1) as pid, exists (select 1 from merchants where mid = $2) as mid,
+                exists (select 1 from unlinked) as changed`,
         [pid, mid],
       )
       return toLinkOutcome(rows[0])

@@ -18,10 +18,10 @@ const FOLDERS: Record<string, RegExp> = {
   merchants: /^npm:zod$|^(errors|fields)\.ts$|^(db|merchants)\//,
   operator: /^npm:ipaddr\.js$|^(html|ist|money)\.ts$|^(books|db|operator)\//,
   payments:
-    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
+    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|group-by|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
-  webhooks: /^npm:ipaddr\.js$|^(money|repeat)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
+  webhooks: /^npm:ipaddr\.js$|^(group-by|money|repeat)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */
@@ -33,6 +33,7 @@ const FILES: Record<string, RegExp> = {
   'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,
+  'group-by.ts': /^(?!.)/,
   'html.ts': /^(?!.)/,
   'ist.ts': /^npm:zod$|^fields\.ts$/,
   'limits.ts': /^(?!.)/,

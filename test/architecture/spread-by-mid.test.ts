@@ -9,6 +9,7 @@ import { createOverview } from '../../src/books/overview.ts'
 import { createPaymentHistory } from '../../src/books/payment-history.ts'
 import { reconcile } from '../../src/books/reconcile.ts'
 import { inTransaction } from '../../src/db/pool.ts'
+import { REFERENCE_TABLES } from '../../src/db/spread.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { operatorPageRoutes } from '../../src/operator/routes.ts'
 import { forgetCustomers } from '../../src/payments/forget-customers.ts'
@@ -33,20 +34,8 @@ import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 
 // What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
 
-/** Every node would hold a full copy of them. Any other table, a new one too, counts as a tenant's. */
-const SMALL_TABLES = [
-  'merchants',
-  'partners',
-  'partner_merchants',
-  'access_keys',
-  'schema_migrations',
-  'webhook_expiry_sweep',
-  'settlement_imports',
-  'settlement_import_bases',
-  'audit_commands',
-  'audit_outcomes',
-  'service_instances',
-]
+/** Every node holds a full copy of them, as of PostgreSQL's own. Any other table, a new one too, counts as a tenant's. */
+const SMALL_TABLES = [...REFERENCE_TABLES, 'pg_extension']
 /** Of an import's own connection. */
 const TEMPORARY_TABLES = ['incoming', 'day_file']
 /** More than a list that is read in one piece. */
@@ -358,7 +347,7 @@ describe('every statement on a tenant’s table', () => {
     // merchants.
     const overviews = ['operator’s page', 'today']
     expect(overAll.filter(({ name }) => name !== 'webhooks' && !overviews.includes(name))).toEqual([
-      { name: 'payments import', table: 'acquirer_intents', by: '(reference = l.acquirer_reference)' },
+      { name: 'payments import', table: 'acquirer_intents', by: '(reference = ANY ($1))' },
       ...['settlement_updates', 'settlement_updates', 'settlements'].map((table) => ({
         ...{ name: 'settlements undo', table, by: '(import_id = $1)' },
       })),

@@ -53,6 +53,7 @@ describe('exit 0: help', () => {
     expect([...stdout.matchAll(/^ {2}ops ((?:[a-z][a-z-]* ?){1,2})/gm)].map(([, name]) => name?.trim())).toEqual([
       'today',
       'migrate',
+      'database spread',
       ...['merchants add', 'merchants list', 'merchants update', 'merchants disable', 'merchants enable'],
       ...['partners add', 'partners list', 'partners link', 'partners unlink'],
       ...['keys create', 'keys list', 'keys revoke'],

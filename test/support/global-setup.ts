@@ -1,47 +1,69 @@
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { admitRoles, closeCitusDatabase, createCitusDatabase, query, spreadDatabase, startCitus } from './citus.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD, TEMPLATE } from './database-url.ts'
+import { ON_CITUS } from './installed-postgres.ts'
 import { startPostgresOwner } from './postgres-owner.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** A superuser's connection to the server of this run. */
     adminUrl: string
+    /** The same to each node of a cluster of Citus; of a plain server it is the one. */
+    adminUrls: string[]
     /** Removed after the run, with all that lies in it. */
     runDirectory: string
   }
 }
 
 /**
- * One PostgreSQL server for the whole run, and in it one migrated database that every test file clones: made as an
- * installation makes it, with an owner of the tables and a role of the service.
+ * One PostgreSQL server for the whole run, or one cluster of Citus, and in it one migrated database that every test file
+ * clones: made as an installation makes it, with an owner of the tables and a role of the service.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(tmpdir(), 'upi-payments-test-'))
-  const owner = await startPostgresOwner(directory, { removesDirectory: true })
-  const template = databaseUrl(owner.url, TEMPLATE)
-  await query(owner.url, `create database ${TEMPLATE}`)
+  const { adminUrls, leave } = ON_CITUS ? await startCluster(directory) : await startServer(directory)
+  const [adminUrl = ''] = adminUrls
+  const template = databaseUrl(adminUrl, TEMPLATE)
+  const owner = asRole(template, 'upi_owner')
+  const roles = { upi_owner: ROLE_PASSWORD, upi_service: ROLE_PASSWORD }
+  if (ON_CITUS) await createCitusDatabase(adminUrls, TEMPLATE)
+  else await query(adminUrl, `create database ${TEMPLATE}`)
   await query(template, readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8'))
-  for (const role of ['upi_owner', 'upi_service'])
-    await query(template, `alter role ${role} password '${ROLE_PASSWORD}'`)
-  await migrate(asRole(template, 'upi_owner'))
-  await applyGrants(asRole(template, 'upi_owner'))
-  project.provide('adminUrl', owner.url)
+  for (const [role, password] of Object.entries(roles)) {
+    await query(template, `alter role ${role} password '${password}'`)
+  }
+  if (ON_CITUS) await admitRoles(adminUrls, TEMPLATE, roles)
+  await migrate(owner)
+  if (ON_CITUS) await spreadDatabase(owner)
+  await applyGrants(owner)
+  if (ON_CITUS) await closeCitusDatabase(adminUrls, TEMPLATE)
+  project.provide('adminUrls', adminUrls)
+  project.provide('adminUrl', adminUrl)
   project.provide('runDirectory', directory)
-  return owner.leave
+  return leave
 }
 
-async function query(url: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(sql)
-  } finally {
-    await client.end()
+type Servers = { adminUrls: string[]; leave: () => Promise<void> }
+
+async function startServer(directory: string): Promise<Servers> {
+  const { url, leave } = await startPostgresOwner(directory, { removesDirectory: true })
+  return { adminUrls: [url], leave }
+}
+
+async function startCluster(directory: string): Promise<Servers> {
+  const { adminUrls, stop } = await startCitus(directory, NOT_DURABLE)
+  return {
+    adminUrls,
+    async leave() {
+      stop()
+      rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+    },
   }
 }
+
+const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'citus.shard_count=8']

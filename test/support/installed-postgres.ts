@@ -1,3 +1,20 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * Runs the tests on a cluster of Citus, a coordinator and two workers, where it is built into one of Debian's PostgreSQL:
+ * `TEST_CITUS=1 npx vitest run test/payments`.
+ */
+export const ON_CITUS = process.env.TEST_CITUS === '1'
+
+const DEBIAN = '/usr/lib/postgresql'
+
+/** The folder of the installed PostgreSQL that has Citus, such as `/usr/lib/postgresql/15`; undefined when none has. */
+export function findCitus(): string | undefined {
+  const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN) : []
+  return versions.map((version) => join(DEBIAN, version)).find((folder) => existsSync(join(folder, 'lib/citus.so')))
+}
+
 /**
  * Runs the tests on another PostgreSQL than the embedded one: the folder whose `bin` holds its programs, such as
  * `TEST_POSTGRES=/usr/lib/postgresql/15 npx vitest run test/settlements`.

@@ -30,12 +30,19 @@ export type PostgresServer = {
 const DURABLE = ['fsync', 'synchronous_commit', 'full_page_writes']
 const POLL_MS = 5
 
-/** A PostgreSQL server whose commits survive it. It is stopped at the end of this process at the latest. */
-export async function startPostgresServer(directory: string, settings: string[] = []): Promise<PostgresServer> {
-  const embedded = await startEmbeddedPostgres({ directory, durable: true, installed: INSTALLED_POSTGRES })
+/**
+ * A PostgreSQL server whose commits survive it. It is stopped at the end of this process at the latest. `settings` hold from its
+ * first restart on.
+ */
+export async function startPostgresServer(
+  directory: string,
+  settings: string[] = [],
+  installed = INSTALLED_POSTGRES,
+): Promise<PostgresServer> {
+  const embedded = await startEmbeddedPostgres({ directory, durable: true, installed })
   process.prependListener('exit', embedded.stop)
   const account = serverAccount()
-  const binaries = findBinaries(directory, account, INSTALLED_POSTGRES)
+  const binaries = findBinaries(directory, account, installed)
   const { port: portText, password } = new URL(embedded.url)
   const port = Number(portText)
   const cluster = {

@@ -1,0 +1,115 @@
+import { chmodSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { spread } from '../../src/db/spread.ts'
+import { databaseUrl } from './database-url.ts'
+import { findCitus } from './installed-postgres.ts'
+import { openPool, type PostgresServer, startPostgresServer } from './postgres-server.ts'
+
+/** A coordinator and workers on 127.0.0.1, each a server of its own. */
+export type CitusCluster = {
+  /** The coordinator first. */
+  nodes: PostgresServer[]
+  /** Superusers' connections to the databases `postgres`, in the same order. */
+  adminUrls: string[]
+  stop: () => void
+}
+
+const WORKERS = 2
+
+const SETTINGS = [
+  'shared_preload_libraries=citus',
+  'max_connections=300',
+  // It would ask its makers for newer versions.
+  'citus.enable_statistics_collection=off',
+]
+
+/** `settings` are further ones of each server, such as `fsync=off`. Throws where no PostgreSQL with Citus is installed. */
+export async function startCitus(directory: string, settings: string[] = []): Promise<CitusCluster> {
+  const installed = findCitus()
+  if (installed === undefined) throw new Error('Citus is built into no PostgreSQL of Debian')
+  mkdirSync(directory, { recursive: true })
+  // PostgreSQL may run as another user, who has to get in.
+  chmodSync(directory, 0o711)
+  const nodes: PostgresServer[] = []
+  for (let node = 0; node <= WORKERS; node++) {
+    const server = await startPostgresServer(join(directory, `node-${node}`), [...SETTINGS, ...settings], installed)
+    nodes.push(server)
+    await server.shutDown()
+    await server.restart()
+  }
+  return {
+    nodes,
+    adminUrls: await shareThePassword(nodes.map((node) => node.urlOf('postgres'))),
+    stop: () => {
+      for (const node of nodes) node.stop()
+    },
+  }
+}
+
+/** Each server has a password of its own at first, and a role has the same on all nodes. */
+async function shareThePassword(urls: string[]): Promise<string[]> {
+  const { password } = new URL(urls[0] as string)
+  for (const url of urls) await query(url, `alter role postgres password '${password}'`)
+  return urls.map((url) => Object.assign(new URL(url), { password }).href)
+}
+
+/**
+ * Makes a database on each node and joins them to one cluster. Nothing is spread yet, and only superusers get from node to
+ * node.
+ */
+export async function createCitusDatabase(adminUrls: string[], name: string): Promise<void> {
+  for (const url of adminUrls) {
+    await query(url, `create database ${name} template template0`)
+    await query(databaseUrl(url, name), 'set client_min_messages = warning; create extension citus')
+  }
+  const { password, port } = new URL(adminUrls[0] as string)
+  await admitRoles(adminUrls, name, { postgres: password })
+  const coordinator = databaseUrl(adminUrls[0] as string, name)
+  await query(coordinator, `select citus_set_coordinator_host('127.0.0.1', ${port})`)
+  for (const worker of adminUrls.slice(1)) {
+    await query(coordinator, `select citus_add_node('127.0.0.1', ${new URL(worker).port})`)
+  }
+}
+
+/** Lets roles that exist get from node to node. `passwords` are by role. */
+export async function admitRoles(
+  adminUrls: string[],
+  name: string,
+  passwords: Readonly<Record<string, string>>,
+): Promise<void> {
+  for (const url of adminUrls) {
+    for (const [role, password] of Object.entries(passwords)) {
+      await query(databaseUrl(url, name), `insert into pg_dist_authinfo values (0, '${role}', 'password=${password}')`)
+    }
+  }
+}
+
+/** What `ops database spread` does. `url` is the owner's, to the coordinator. */
+export async function spreadDatabase(url: string): Promise<void> {
+  const db = openPool(url)
+  try {
+    const result = await spread(db, () => undefined)
+    if ('refused' in result) throw new Error(result.refused)
+  } finally {
+    await db.end()
+  }
+}
+
+/** Lets nobody in any more, and ends those who are: Citus itself keeps a connection to each of its databases. */
+export async function closeCitusDatabase(adminUrls: string[], name: string): Promise<void> {
+  for (const url of adminUrls) {
+    await query(url, `alter database ${name} with allow_connections false`)
+    await query(url, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}'`)
+  }
+}
+
+export async function query(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
