@@ -43,29 +43,25 @@ export function createOrderCounts(db: Queryable) {
   return {
     /** One for each hour. */
     async countByHour(period: Period, now: Date): Promise<OrderCounts[]> {
-      const { rows } = await db.query<CountRow>(
-        `select c.*
-           from ${HOURS}
-          cross join lateral (
-            select ${COUNTS} from payment_intents where order_id >= h.first and order_id < h.next) c
-          order by h.hour`,
+      const { rows } = await db.query<CountRow & { hour: number }>(
+        // Counted by merchant first, because each server that has some of them can do that by itself.
+        `select hour, sum(orders)::integer as orders, sum(paid)::integer as paid, sum(failed)::integer as failed,
+                sum(expired)::integer as expired, sum(cancelled)::integer as cancelled, sum(waiting)::integer as waiting,
+                sum(paise)::text as paise, sum("paidPaise")::text as "paidPaise"
+           from (${BY_HOUR_AND_MERCHANT}) each
+          group by hour`,
         [...boundsOf(period), givenUpUntil(now)],
       )
-      return rows.map(toCounts)
+      const counts = new Map(rows.map(({ hour, ...row }) => [hour, toCounts(row)]))
+      return Array.from({ length: period.hours }, (_, hour) => counts.get(hour) ?? NO_ORDERS)
     },
 
     /** Without zeros, in no order. */
     async countByHourAndMerchant(period: Period, now: Date): Promise<OfMerchantAndHour[]> {
-      const { rows } = await db.query<CountRow & { hour: number; mid: string }>(
-        `select (h.hour - 1)::integer as hour, c.*
-           from ${HOURS}
-          cross join lateral (
-            select mid, ${COUNTS}
-              from payment_intents
-             where order_id >= h.first and order_id < h.next
-             group by mid) c`,
-        [...boundsOf(period), givenUpUntil(now)],
-      )
+      const { rows } = await db.query<CountRow & { hour: number; mid: string }>(BY_HOUR_AND_MERCHANT, [
+        ...boundsOf(period),
+        givenUpUntil(now),
+      ])
       return rows.map(({ hour, mid, ...row }) => ({ hour, mid, ...toCounts(row) }))
     },
   }
@@ -84,6 +80,24 @@ const HOUR_MS = 60 * 60_000
 // A range of the index for each hour: grouped by an hour that is reckoned of each row, the same took three times as long.
 const HOURS = 'unnest($1::text[], $2::text[]) with ordinality as h (first, next, hour)'
 
+/** Intents that expired until $3 are given up. */
+const BY_HOUR_AND_MERCHANT = `
+  select (h.hour - 1)::integer as hour, c.*
+    from ${HOURS}
+   cross join lateral (
+     select mid,
+            count(*)::integer as orders,
+            count(*) filter (where status = 'SUCCESS')::integer as paid,
+            count(*) filter (where status in ('FAIL', 'REJECT') and expires_at <= $3)::integer as failed,
+            count(*) filter (where status = 'PENDING' and expires_at <= $3)::integer as expired,
+            count(*) filter (where status = 'CANCELLED')::integer as cancelled,
+            count(*) filter (where status in ${OPEN_STATUSES} and expires_at > $3)::integer as waiting,
+            coalesce(sum(amount * 100 + paise), 0) as paise,
+            coalesce(sum(amount * 100 + paise) filter (where status = 'SUCCESS'), 0) as "paidPaise"
+       from payment_intents
+      where order_id >= h.first and order_id < h.next
+      group by mid) c`
+
 export function add(one: OrderCounts, other: OrderCounts): OrderCounts {
   return {
     orders: one.orders + other.orders,
@@ -101,17 +115,6 @@ export function add(one: OrderCounts, other: OrderCounts): OrderCounts {
 export function conversionOf({ orders, paid, waiting }: OrderCounts): number | undefined {
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
-
-/** Intents that expired until $3 are given up. */
-const COUNTS = `
-  count(*)::integer as orders,
-  count(*) filter (where status = 'SUCCESS')::integer as paid,
-  count(*) filter (where status in ('FAIL', 'REJECT') and expires_at <= $3)::integer as failed,
-  count(*) filter (where status = 'PENDING' and expires_at <= $3)::integer as expired,
-  count(*) filter (where status = 'CANCELLED')::integer as cancelled,
-  count(*) filter (where status in ${OPEN_STATUSES} and expires_at > $3)::integer as waiting,
-  coalesce(sum(amount * 100 + paise), 0)::text as paise,
-  coalesce(sum(amount * 100 + paise) filter (where status = 'SUCCESS'), 0)::text as "paidPaise"`
 
 /** PostgreSQL's sums are wider than a number, which holds 15 digits: 90,000 crore rupees. */
 type CountRow = Omit<OrderCounts, 'paise' | 'paidPaise'> & { paise: string; paidPaise: string }

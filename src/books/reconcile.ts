@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import type { Database } from '../db/pool.ts'
+import { type Database, setLocally } from '../db/pool.ts'
 import { toIstText } from '../ist.ts'
 import { addDays } from './bank-days.ts'
 import { causeOf, comparePayouts, type Difference, daysOfPayouts, isNotYetDue, lastOverdueDay } from './differences.ts'
@@ -55,11 +55,8 @@ export async function* reconcile(
   const client = await db.connect()
   try {
     // It may take longer than the operator lets others take, and its reader may be a person with a pager.
-    await client.query(`
-      begin isolation level repeatable read, read only;
-      set local jit = off;
-      set local statement_timeout = 0;
-      set local idle_in_transaction_session_timeout = 0`)
+    await client.query('begin isolation level repeatable read, read only')
+    await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
     const total = noTotals()
     const today = toIstText(now).slice(0, 10)
     for await (const one of mid === undefined ? allMerchants(client) : [mid]) {

@@ -46,16 +46,16 @@ type Dependencies = Bank & { findCheckout: FindCheckout }
 
 /** Does to an order what a customer and their bank might, without money. The rules are those of real reports. */
 async function simulate(
-  { orderId, amount, payee, issued }: Checkout,
+  { mid, orderId, amount, payee, issued }: Checkout,
   { status }: z.output<typeof Simulation>,
   { intents, reports, now, makerOf }: Bank,
 ): Promise<void> {
   const maker = issued && makerOf(issued)
   switch (status) {
     case 'EXPIRE':
-      return intents.expire(orderId, now())
+      return intents.expire({ mid, orderId }, now())
     case 'LATE':
-      await intents.expire(orderId, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
+      await intents.expire({ mid, orderId }, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
       return report('SUCCESS')
     case 'TWICE':
       // A link of an acquirer is paid once: its bank refuses the second payment.

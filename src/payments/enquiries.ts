@@ -18,47 +18,58 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
   return new Date(expiresAt.getTime() + AFTER_EXPIRY_SECONDS[0] * 1000)
 }
 
+/** When the question after number `asked` + 1 is due; null after the last one. */
+function nextEnquiry(expiresAt: Date, asked: number, now: Date): Date | null {
+  const afterSeconds = AFTER_EXPIRY_SECONDS[asked + 1]
+  if (afterSeconds === undefined) return null
+  return new Date(Math.max(expiresAt.getTime() + afterSeconds * 1000, now.getTime() + PAUSE_SECONDS * 1000))
+}
+
 /**
  * The questions that wait to be asked. Each is counted before it is asked, so that crashes and other instances never make
  * a fourth one.
  */
 export function createEnquiries(db: Queryable) {
+  /** None when the intent is paid, or another instance was faster: its count is not what it was then. */
+  async function takeOne({ mid, orderId, enquiries, expiresAt, paid }: DueRow, now: Date): Promise<Enquiry[]> {
+    const { rows } = await db.query<EnquiryRow>(
+      `update acquirer_intents a
+          set enquiries = $4, enquire_at = $5
+        where a.mid = $1 and a.order_id = $2 and a.enquiries = $3 and a.enquire_at <= $6
+       returning ${ENQUIRY}`,
+      [
+        mid,
+        orderId,
+        enquiries,
+        paid ? enquiries : enquiries + 1,
+        paid ? null : nextEnquiry(expiresAt, enquiries, now),
+        now,
+      ],
+    )
+    return paid ? [] : rows.map(toEnquiry)
+  }
+
   return {
     /**
      * Takes up to `limit` questions that are due, of these acquirers, longest due first. An intent that is paid by now is
      * not asked about any more.
      */
     async takeDue(acquirers: readonly string[], limit: number, now: Date): Promise<Enquiry[]> {
-      const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
-        `with due as (
-           select mid, order_id
-             from acquirer_intents
-            where enquire_at <= $3 and acquirer = any ($1)
-            order by enquire_at
-            limit $2
-              for update skip locked
-         )
-         update acquirer_intents a
-            set enquiries = a.enquiries + case when i.status = 'SUCCESS' then 0 else 1 end,
-                enquire_at = case
-                  when i.status = 'SUCCESS' then null
-                  when a.enquiries = 0 then greatest(i.expires_at + $4 * interval '1 second', $6)
-                  when a.enquiries = 1 then greatest(i.expires_at + $5 * interval '1 second', $6)
-                end
-           from due
-           join payment_intents i on i.mid = due.mid and i.order_id = due.order_id
-          where a.mid = due.mid and a.order_id = due.order_id
-         returning ${ENQUIRY}, i.status = 'SUCCESS' as paid`,
-        [
-          acquirers,
-          limit,
-          now,
-          AFTER_EXPIRY_SECONDS[1],
-          AFTER_EXPIRY_SECONDS[2],
-          new Date(now.getTime() + PAUSE_SECONDS * 1000),
-        ],
+      const { rows } = await db.query<DueRow>(
+        `select a.mid, a.order_id as "orderId", a.enquiries, i.expires_at as "expiresAt", i.status = 'SUCCESS' as paid
+           from acquirer_intents a
+           join payment_intents i on i.mid = a.mid and i.order_id = a.order_id
+          where a.enquire_at <= $2 and a.acquirer = any ($1)
+          order by a.enquire_at
+          limit $3`,
+        [acquirers, now, limit],
       )
-      return rows.filter(({ paid }) => !paid).map(toEnquiry)
+      const taken = await Promise.allSettled(rows.map((due) => takeOne(due, now)))
+      const failed = taken.find((one) => one.status === 'rejected')
+      const questions = taken.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
+      // Those that were counted have to be asked, whatever became of the others.
+      if (failed && questions.length === 0) throw failed.reason
+      return questions
     },
 
     /** When the next question is due; undefined when none waits. */
@@ -88,6 +99,9 @@ export type Enquiries = ReturnType<typeof createEnquiries>
 
 const ENQUIRY = `
   a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link, a.enquiries`
+
+/** `enquiries` are those that were asked. */
+type DueRow = { mid: string; orderId: string; enquiries: number; expiresAt: Date; paid: boolean }
 
 type EnquiryRow = IssuedLink & { orderId: string; enquiries: number }
 

@@ -1,11 +1,48 @@
+import type { Queryable } from '../db/pool.ts'
+
 /** A change of a payment that its merchant is told of. */
 export type EventType = 'payment.succeeded' | 'payment.attempt_failed' | 'payment.cancelled' | 'payment.expired'
 
+/** What the merchant is told of a change: what checkPaymentStatus tells from then on. `sequence` counts within the order. */
+type Event = {
+  mid: string
+  orderId: string
+  sequence: number
+  txnStatus: string
+  utr?: string | undefined
+  occurredAt: Date
+}
+
 /**
- * The part of a statement that writes one delivery for each endpoint that is told of `type`. It belongs into the statement that
- * changes the payments, so that there is never a change without its event, nor an event without the change. `changed` is
- * its CTE of them, with mid, order_id, event_sequence, txn_status, utr and occurred_at. A merchant without an endpoint
- * costs one look-up in a small index.
+ * Writes one delivery for each endpoint that is told of `type`. It belongs into the transaction that changes the payments, so
+ * that there is never a change without its event, nor an event without the change. A merchant without an endpoint costs one
+ * look-up in a small index.
+ */
+export async function writeDeliveries(db: Queryable, type: EventType, events: readonly Event[]): Promise<void> {
+  if (events.length === 0) return
+  await db.query(
+    `insert into webhook_deliveries
+       (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, due_at)
+     select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.occurred_at,
+            ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
+       from unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[])
+              as c (mid, order_id, sequence, txn_status, utr, occurred_at)
+       join webhook_endpoints e on e.mid = c.mid
+      where e.mid = any ($1) and e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}`,
+    [
+      events.map(({ mid }) => mid),
+      events.map(({ orderId }) => orderId),
+      events.map(({ sequence }) => sequence),
+      events.map(({ txnStatus }) => txnStatus),
+      events.map(({ utr }) => utr),
+      events.map(({ occurredAt }) => occurredAt),
+    ],
+  )
+}
+
+/**
+ * The same as a part of the statement that makes the changes: `changed` is its CTE of them, with mid, order_id, event_sequence,
+ * txn_status, utr and occurred_at.
  */
 export function deliveriesOf(changed: string, type: EventType): string {
   return `
@@ -20,3 +57,29 @@ export function deliveriesOf(changed: string, type: EventType): string {
 
 /** A return call comes later, so that the customer's browser is there first. */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`
+
+/** A change of an intent's status; `paidAt` is when the bank says that it happened. */
+type Change = { mid: string; orderId: string; utr?: string | undefined; paidAt?: Date | undefined }
+
+/** Writes down for good what became of intents, and who told it. */
+export async function writeChanges(
+  db: Queryable,
+  changes: readonly Change[],
+  told: { status: string; reason: string; toldBy?: string | undefined; note?: string | undefined; now: Date },
+): Promise<void> {
+  await db.query(
+    `insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
+     select *, $5, $6, $7, $8, $9::timestamptz from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])`,
+    [
+      changes.map(({ mid }) => mid),
+      changes.map(({ orderId }) => orderId),
+      changes.map(({ utr }) => utr),
+      changes.map(({ paidAt }) => paidAt),
+      told.status,
+      told.reason,
+      told.toldBy,
+      told.note,
+      told.now,
+    ],
+  )
+}

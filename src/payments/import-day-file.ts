@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises'
 import type { PoolClient } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { storeBatches } from '../csv.ts'
-import type { Database } from '../db/pool.ts'
+import type { Database, Queryable } from '../db/pool.ts'
 import { DAY_FILE } from './day-file.ts'
 import type { ExceptionKind, Report } from './outcome.ts'
 import { type Recorded, recordReports } from './record-report.ts'
@@ -121,19 +121,40 @@ type Line = Report & { line: number }
  * none, or more than one, the reference stands for the order, which is then unknown.
  */
 async function readLines(client: PoolClient, after: number): Promise<Line[]> {
-  const { rows } = await client.query<{ [Column in keyof Line]: Line[Column] | null }>(
-    `select line::float8 as line, status, utr, amount, paid_at as "paidAt",
-            coalesce(
-              order_id,
-              (select min(order_id) from acquirer_intents a where a.reference = l.acquirer_reference having count(*) = 1),
-              acquirer_reference) as "orderId"
-       from day_file l
+  const { rows } = await client.query<{ [Column in keyof Line]: Line[Column] | null } & { reference: string | null }>(
+    `select line::float8 as line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
+            acquirer_reference as reference
+       from day_file
       where line > $1
-      order by l.line
+      order by line
       limit ${BATCH_LINES}`,
     [after],
   )
-  return rows.map(
-    ({ utr, paidAt, ...line }) => ({ ...line, utr: utr ?? undefined, paidAt: paidAt ?? undefined }) as Line,
+  const references = rows.flatMap(({ orderId, reference }) =>
+    orderId === null && reference !== null ? [reference] : [],
   )
+  const orders = await findByReference(client, references)
+  return rows.map(
+    ({ utr, paidAt, orderId, reference, ...line }) =>
+      ({
+        ...line,
+        orderId: orderId ?? orders.get(reference ?? '') ?? reference,
+        utr: utr ?? undefined,
+        paidAt: paidAt ?? undefined,
+      }) as Line,
+  )
+}
+
+/** The orderIds of acquirers' links, by their reference: of those that one intent has. */
+async function findByReference(db: Queryable, references: string[]): Promise<Map<string, string>> {
+  if (references.length === 0) return new Map()
+  const { rows } = await db.query<{ reference: string; orderId: string }>(
+    `select reference, min(order_id) as "orderId"
+       from acquirer_intents
+      where reference = any ($1)
+      group by reference
+     having count(*) = 1`,
+    [references],
+  )
+  return new Map(rows.map(({ reference, orderId }) => [reference, orderId]))
 }

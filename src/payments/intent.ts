@@ -20,7 +20,10 @@ export type Payee = { vpa: string; name: string; mcc: string }
 /** A request to be paid once. */
 export type Intent = {
   mid: string
-  /** Ours: unguessable, time-ordered, 32 hex digits. In our links it is the UPI parameter `tr`, which holds 35. */
+  /**
+   * Ours: unguessable, time-ordered, 32 hex digits, and three more of its merchant where the database is spread over several
+   * servers. In our links it is the UPI parameter `tr`, which holds 35.
+   */
   orderId: string
   /** The merchant's order_id, or our orderId where none was sent. */
   merchantOrderId: string
@@ -45,17 +48,17 @@ export type IssuedLink = { acquirer: string; merchantId: string; id: string; ref
 export type Idempotency = { key: string; fingerprint: Buffer }
 
 /**
- * Makes the intent of a checked request. `expiryMinutes` is for merchants without a setting of their own. Pure but for
- * the orderId, which is random.
+ * Makes the intent of a checked request. `expiryMinutes` is for merchants without a setting of their own, `orderIdEnd` what the
+ * merchant's orderIds end in. Pure but for the orderId, which is random.
  */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
   now: Date,
   expiryMinutes: number,
-  idempotency?: Idempotency,
+  { idempotency, orderIdEnd = '' }: { idempotency?: Idempotency | undefined; orderIdEnd?: string } = {},
 ): Intent {
-  const orderId = newOrderId(now)
+  const orderId = newOrderId(now) + orderIdEnd
   return {
     mid: merchant.mid,
     orderId,
@@ -86,7 +89,10 @@ export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
-const ORDER_ID = /^[0-9a-f]{32}$/
+/** Without the end that tells of the merchant. */
+export const ORDER_ID_DIGITS = 32
+
+const ORDER_ID = /^[0-9a-f]{32}(?:[0-9a-f]{3})?$/
 
 /** Whether `text` has the form of our orderIds; any other text is refused without a query. */
 export function isOrderId(text: string): boolean {

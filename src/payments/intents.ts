@@ -1,8 +1,12 @@
-import type { Queryable } from '../db/pool.ts'
+import { fewAtOnce } from '../db/few-at-once.ts'
+import { type Database, inTransaction } from '../db/pool.ts'
+import { groupBy } from '../group-by.ts'
 import { LIMITS } from '../limits.ts'
-import { deliveriesOf } from './events.ts'
+import { writeChanges, writeDeliveries } from './events.ts'
 import { batchInserts } from './insert-batches.ts'
+import { insertRows } from './insert-rows.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
+import { createOrderMerchants } from './order-merchants.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, OPEN_STATUSES, type Status } from './outcome.ts'
 
 /** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
@@ -31,8 +35,18 @@ export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Status; utr: string | null }
 
 /** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
-export function createIntents(db: Queryable, onBatch: (rows: number, stored: number) => void, limits = LIMITS.inserts) {
-  const store = batchInserts(db, onBatch, limits)
+export function createIntents(db: Database, onBatch: (rows: number, stored: number) => void, limits = LIMITS.inserts) {
+  const merchants = createOrderMerchants(db)
+  const inTurn = fewAtOnce(limits.batchesInFlight)
+  const insertBatch = batchInserts(
+    async (intents) =>
+      insertRows(db, intents, { isSpread: await merchants.isSpread(), retries: limits.deadlockRetries }),
+    onBatch,
+    limits,
+  )
+
+  /** Where the database is spread, a batch is of one merchant, so that a node that is away fails its own merchants only. */
+  const store = async (intent: Intent) => insertBatch(intent, (await merchants.isSpread()) ? intent.mid : '')
 
   /** Sends a query only if the merchantOrderId has the form of our orderIds. */
   async function isOrderIdOfAnother({ mid, orderId, merchantOrderId }: Intent): Promise<boolean> {
@@ -68,8 +82,20 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
     return { intent: { ...intent, mid, idempotency, ...toStored(repeated) } }
   }
 
+  /** With `mid`, of that merchant alone. */
+  async function lookUpStates(orders: readonly Pick<Intent, 'orderId'>[], mid?: string) {
+    const { rows } = await db.query<PaymentState & { orderId: string }>(
+      `select order_id as "orderId", status, utr, expires_at as "expiresAt"
+         from payment_intents
+        where order_id = any ($1)${mid === undefined ? '' : ' and mid = $2'}`,
+      [orders.map(({ orderId }) => orderId), ...(mid === undefined ? [] : [mid])],
+    )
+    return rows
+  }
+
   return {
     findEarlier,
+    orderIdEnd: merchants.endOf,
 
     /**
      * Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. An orderId of ours
@@ -86,6 +112,7 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
 
     /** The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
+      const candidates = await merchants.candidates([orderId])
       const { rows } = await db.query<
         IntentRow & { mid: string; status: Status; utr: string | null; merchant_disabled: boolean }
       >(
@@ -93,8 +120,8 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
            from payment_intents i
            join merchants m on m.mid = i.mid
            left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-          where i.order_id = $1`,
-        [orderId],
+          where i.order_id = $1${candidates ? ' and i.mid = any ($2)' : ''}`,
+        [orderId, ...(candidates ? [candidates] : [])],
       )
       const [row] = rows
       if (row === undefined) return undefined
@@ -102,29 +129,29 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
       return { ...toStored(row), mid, status, utr, merchantDisabled }
     },
 
-    /** The states of many intents in one look-up, by orderId; unknown ones are left out. */
-    async findStates(orderIds: string[]): Promise<Map<string, PaymentState>> {
-      const { rows } = await db.query<PaymentState & { orderId: string }>(
-        `select order_id as "orderId", status, utr, expires_at as "expiresAt"
-           from payment_intents
-          where order_id = any ($1)`,
-        [orderIds],
-      )
-      return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
+    /**
+     * The states of many intents, by orderId; unknown ones are left out. On one server it is one look-up. Where the database is
+     * spread it is one for each merchant, so that a node that is away hides only the states that lie there: then it rejects
+     * when none is found.
+     */
+    async findStates(orders: readonly Pick<Intent, 'mid' | 'orderId'>[]): Promise<Map<string, PaymentState>> {
+      if (!(await merchants.isSpread())) return toStates(await lookUpStates(orders))
+      const groups = groupBy(orders, ({ mid }) => mid)
+      const found = await Promise.allSettled(groups.map((group) => inTurn(() => lookUpStates(group, group[0]?.mid))))
+      const rows = found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
+      const failed = found.find((one) => one.status === 'rejected')
+      if (rows.length === 0 && failed) throw failed.reason
+      return toStates(rows)
     },
 
     /** Ends the time to pay at `moment`, unless it ends before. For sandboxes only. */
-    async expire(orderId: string, moment: Date): Promise<void> {
+    async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
       await db.query(
         `with ended as (
-           update payment_intents set expires_at = least(expires_at, $2) where order_id = $1
-           returning mid, order_id, expires_at
+           update payment_intents set expires_at = least(expires_at, $3) where mid = $1 and order_id = $2
          )
-         update webhook_expiries w
-            set final_at = e.expires_at + $3 * interval '1 minute'
-           from ended e
-          where w.mid = e.mid and w.order_id = e.order_id`,
-        [orderId, moment, EXPIRY_GRACE_MINUTES],
+         update webhook_expiries set final_at = least(final_at, $4) where mid = $1 and order_id = $2`,
+        [mid, orderId, moment, new Date(moment.getTime() + EXPIRY_GRACE_MINUTES * 60_000)],
       )
     },
 
@@ -137,9 +164,9 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
       orderId: string,
       now: Date,
     ): Promise<(PaymentStatus & { toClose: IssuedLink | undefined }) | undefined> {
-      const { rows } = await db.query<IssuedRow>(
-        `with cancelled as (
-           update payment_intents
+      const toClose = await inTransaction(db, async (client) => {
+        const { rows } = await client.query<{ orderId: string; sequence: number }>(
+          `update payment_intents
               set status = 'CANCELLED', event_sequence = event_sequence + 1
             where mid = $1
               and order_id = (select order_id
@@ -149,20 +176,26 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
                                limit 1)
               and status in ${OPEN_STATUSES}
               and expires_at > $3
-           returning mid, order_id, event_sequence, 'FAIL' as txn_status, null as utr, $4::timestamptz as occurred_at
-         ), told as (${deliveriesOf('cancelled', 'payment.cancelled')}
-         ), change as (
-           insert into payment_changes (mid, order_id, status, reason, changed_at)
-           select mid, order_id, 'CANCELLED', 'merchant', $4 from cancelled
-         )
-         select ${ISSUED}
-           from cancelled c
-           join acquirer_intents a on a.mid = c.mid and a.order_id = c.order_id`,
-        [mid, orderId, givenUpUntil(now), now],
-      )
+           returning order_id as "orderId", event_sequence as sequence`,
+          [mid, orderId, givenUpUntil(now)],
+        )
+        const [cancelled] = rows
+        if (cancelled === undefined) return undefined
+        await writeChanges(client, [{ mid, orderId: cancelled.orderId }], {
+          status: 'CANCELLED',
+          reason: 'merchant',
+          now,
+        })
+        await writeDeliveries(client, 'payment.cancelled', [{ mid, ...cancelled, txnStatus: 'FAIL', occurredAt: now }])
+        const links = await client.query<IssuedRow>(
+          `select ${ISSUED} from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
+          [mid, cancelled.orderId],
+        )
+        return links.rows[0] && toIssued(links.rows[0])
+      })
       // In a second statement: a payment may have been stored first, and then the update has changed nothing.
       const payment = await this.findStatus(mid, orderId)
-      return payment && { ...payment, toClose: rows[0] && toIssued(rows[0]) }
+      return payment && { ...payment, toClose }
     },
 
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
@@ -181,6 +214,9 @@ export function createIntents(db: Queryable, onBatch: (rows: number, stored: num
 }
 
 export type Intents = ReturnType<typeof createIntents>
+
+const toStates = (rows: readonly (PaymentState & { orderId: string })[]) =>
+  new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
 
 const ISSUED = 'a.acquirer, a.acquirer_merchant_id, a.acquirer_id, a.reference, a.link'
 

@@ -1,7 +1,9 @@
+import { fewAtOnce } from '../db/few-at-once.ts'
 import { DEADLOCK_DETECTED, hasState, UNIQUE_VIOLATION } from '../db/sqlstates.ts'
+import { groupBy } from '../group-by.ts'
 import { toPaise } from '../money.ts'
 import { type Contradiction, judge, type Report, type ReportedIntent, STORING_LIMIT_MS } from './outcome.ts'
-import type { Reports, Source } from './reports.ts'
+import type { LocatedReport, Reports, Source } from './reports.ts'
 
 /**
  * What a report has changed. `changed` is false for a repeat; with `late` the success is also kept as an exception. `exception`
@@ -28,8 +30,9 @@ export function recordReport(reports: Reports, report: Report, reporting: Report
 }
 
 async function record(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
+  const located = await locate(reports, [report])
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const [recorded] = await tryToRecord(reports, [report], reporting)
+    const [recorded] = await tryToRecord(reports, located, reporting)
     if (recorded) return recorded
   }
   throw new Error(`order ${report.orderId} changed again and again while a report of it was stored`)
@@ -52,15 +55,29 @@ export async function recordReports(
   const independent = batch.filter(
     ({ orderId, utr }) => orders.get(orderId) === 1 && (utr === undefined || utrs.get(utr) === 1),
   )
-  const size = Math.ceil(independent.length / TRANSACTIONS_AT_ONCE)
-  const parts = Array.from({ length: TRANSACTIONS_AT_ONCE }, (_, index) =>
-    independent.slice(index * size, (index + 1) * size),
-  )
-  const tried = (await Promise.all(parts.map((part) => tryToRecord(reports, part, reporting)))).flat()
-  const recorded = new Map(independent.map((report, index) => [report, tried[index]]))
+  const located = await locate(reports, independent)
+  const inTurn = fewAtOnce(TRANSACTIONS_AT_ONCE)
+  const parts = (await reports.areOfOneMerchant()) ? groupBy(located, ({ mid }) => mid ?? '') : halves(located)
+  const recorded = new Map<Report, Recorded | undefined>()
+  const tryPart = async (part: LocatedReport[]) => {
+    const tried = await tryToRecord(reports, part, reporting)
+    for (const [index, { report }] of part.entries()) recorded.set(report, tried[index])
+  }
+  await Promise.all(parts.map((part) => inTurn(() => tryPart(part))))
   const results: Recorded[] = []
   for (const report of batch) results.push(recorded.get(report) ?? (await recordReport(reports, report, reporting)))
   return results
+}
+
+/** With the merchants of their orders. */
+async function locate(reports: Reports, batch: readonly Report[]): Promise<LocatedReport[]> {
+  const merchants = await reports.findMerchants(batch.map(({ orderId }) => orderId))
+  return batch.map((report) => ({ report, mid: merchants.get(report.orderId) }))
+}
+
+function halves<T>(all: T[]): T[][] {
+  const middle = Math.ceil(all.length / 2)
+  return [all.slice(0, middle), all.slice(middle)]
 }
 
 function countOf<T>(values: readonly T[]): Map<T, number> {
@@ -75,17 +92,16 @@ function countOf<T>(values: readonly T[]): Map<T, number> {
  */
 async function tryToRecord(
   reports: Reports,
-  batch: readonly Report[],
+  batch: readonly LocatedReport[],
   { keeps = () => true, now, ...teller }: Reporting,
 ): Promise<(Recorded | undefined)[]> {
   if (batch.length === 0) return []
-  const utrs = batch.flatMap(({ utr }) => utr ?? [])
   try {
-    const recorded: (Recorded | undefined)[] = await reports.alone(utrs, async (alone) => {
+    const recorded: (Recorded | undefined)[] = await reports.alone(batch, async (alone) => {
       // A try that waited for the database must not be judged by the time before it.
       const source = { ...teller, now: now() }
       const intents = await alone.findReported(batch)
-      const judged = batch.map((report, index) => judgeReport(report, intents[index], source.now))
+      const judged = batch.map(({ report }, index) => judgeReport(report, intents[index], source.now))
       const paid = await alone.succeed(
         judged.filter((one) => one.verdict === 'success'),
         source,
@@ -110,9 +126,11 @@ async function tryToRecord(
       })
     })
     // Not before they are stored: what is rolled back is tried again.
-    for (const [index, { status, amount }] of batch.entries()) {
+    for (const [index, { report }] of batch.entries()) {
       const one = recorded[index]
-      if (one && 'changed' in one && one.changed) reports.onPayment(status, teller.reason, toPaise(amount))
+      if (one && 'changed' in one && one.changed) {
+        reports.onPayment(report.status, teller.reason, toPaise(report.amount))
+      }
     }
     return recorded
   } catch (error) {

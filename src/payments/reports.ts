@@ -3,7 +3,8 @@ import { fewAtOnce, limitUnderWay } from '../db/few-at-once.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { deliveriesOf } from './events.ts'
+import { type EventType, writeChanges, writeDeliveries } from './events.ts'
+import { createOrderMerchants } from './order-merchants.ts'
 import type { Contradiction, ExceptionKind, FinalStatus, Report, ReportedIntent } from './outcome.ts'
 
 /** Who told us. */
@@ -16,6 +17,28 @@ export type Source = { reason: ReportReason; now: Date; toldBy?: string; note?: 
 type Success = { intent: ReportedIntent; report: Report; late: boolean }
 type Attempt = { intent: ReportedIntent; report: Report; over: boolean }
 type Contradicting = { intent: ReportedIntent | undefined; report: Report; kind: Contradiction }
+type Kept = { intent: ReportedIntent | undefined; report: Report; kind: ExceptionKind }
+
+/** An intent that was changed; `sequence` counts the changes that its merchant could be told of. */
+type Changed = { orderId: string; sequence: number }
+
+/** With the merchant of its order; undefined when there is no such order. */
+export type LocatedReport = { report: Report; mid: string | undefined }
+
+/** An intent and who made its link; `acquirerId` is the acquirer's own identifier of it. */
+type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown'> & {
+  acquirer: string
+  acquirerId: string | null
+}
+
+/** What was told before. `UTR`: `name` has paid the order, or paid it twice. The others: a failed attempt, by its name or its UTR. */
+type Fact = {
+  fact: 'UTR' | 'attempt' | 'change'
+  mid: string
+  orderId: string
+  status: string | null
+  name: string | null
+}
 
 export type Reports = ReturnType<typeof createReports>
 
@@ -33,11 +56,12 @@ export function createReports(
   { onException, onPayment } = NOBODY,
   { reports: { atOnce, waiting, waitingMs }, unreadable }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
 ) {
+  const orderMerchants = createOrderMerchants(db)
   const inTurn = fewAtOnce(atOnce)
   const limited = limitUnderWay(waiting, unavailable)
 
   return {
-    ...reportsIn(db, onException, unreadable),
+    keepUnreadable: reportsIn(db, false, onException, unreadable).keepUnreadable,
     onPayment,
 
     /** Runs `work` when few others run, in the order of the calls. 503 when too many wait, or this one did for too long. */
@@ -50,216 +74,289 @@ export function createReports(
       return limited(() => inTurn(workInTime))
     },
 
+    /** The merchants of the orders, by orderId; unknown orders are left out. Neither ever changes. */
+    async findMerchants(orderIds: readonly string[]): Promise<Map<string, string>> {
+      const candidates = await orderMerchants.candidates(orderIds)
+      const { rows } = await db.query<{ orderId: string; mid: string }>(
+        `select order_id as "orderId", mid
+           from payment_intents
+          where order_id = any ($1)${candidates ? ' and mid = any ($2)' : ''}`,
+        [orderIds, ...(candidates ? [candidates] : [])],
+      )
+      return new Map(rows.map(({ orderId, mid }) => [orderId, mid]))
+    },
+
+    /** Whether reports that share a transaction must be of one merchant, whose rows are on one of several servers. */
+    areOfOneMerchant: orderMerchants.isSpread,
+
     /**
-     * Runs `work` in a transaction, while no other that was given one of these UTRs runs; without a UTR there is nobody to
-     * wait for. The UTR of a paid order is in one table and that of a double payment in another, so no constraint can keep
-     * one payment from being counted for two orders. Each UTR takes an entry in PostgreSQL's table of locks, which by default
-     * has 6,400 for all connections.
+     * Runs `work` in a transaction, while no other that was given one of these UTRs of the same merchants runs; without a UTR
+     * there is nobody to wait for. The UTR of a paid order is in one table and that of a double payment in another, so no
+     * constraint can keep one payment from being counted for two orders. Each UTR takes an entry in PostgreSQL's table of
+     * locks, which by default has 6,400 for all connections.
      */
-    async alone<T>(utrs: readonly string[], work: (reports: ReportsIn) => Promise<T>): Promise<T> {
-      if (utrs.length === 0) return work(reportsIn(db, onException, unreadable))
+    async alone<T>(located: readonly LocatedReport[], work: (reports: ReportsIn) => Promise<T>): Promise<T> {
+      const utrs = utrsOf(located)
+      const isSpread = await orderMerchants.isSpread()
       return inTransaction(db, async (client) => {
-        // In the order of the keys: two that share UTRs would otherwise wait for each other for ever.
-        await client.query(
-          `select pg_advisory_xact_lock(key)
-             from (select distinct hashtextextended(utr, 0) as key from unnest($1::text[]) as utr order by key) keys`,
-          [utrs],
-        )
-        return work(reportsIn(client, onException, unreadable))
+        if (utrs.length === 0) return work(reportsIn(client, isSpread, onException, unreadable))
+        if (isSpread) await lockOnShard(client, located)
+        else await client.query(`select pg_advisory_xact_lock(key) from ${LOCKS} keys`, [utrs])
+        return work(reportsIn(client, isSpread, onException, unreadable))
       })
     },
   }
 }
 
+const utrsOf = (located: readonly LocatedReport[]) => located.flatMap(({ report }) => report.utr ?? [])
+
+/** In the order of the keys: two that share UTRs would otherwise wait for each other for ever. */
+const LOCKS = '(select distinct hashtextextended(utr, 0) as key from unnest($1::text[]) as utr order by key)'
+
+/**
+ * On the node that has the merchant's shard, because two instances may be connected to two nodes, which know nothing of each
+ * other's locks. Citus sends the whole statement there for the one row of the order. An unknown order has none, and needs none:
+ * it is only written down. `located` are of one merchant.
+ */
+async function lockOnShard(client: Queryable, located: readonly LocatedReport[]): Promise<void> {
+  const [first] = located
+  if (first?.mid === undefined) return
+  await client.query(
+    `select pg_advisory_xact_lock(key)::text
+       from ${LOCKS} keys
+       join payment_intents i on i.mid = $2 and i.order_id = $3`,
+    [utrsOf(located), first.mid, first.report.orderId],
+  )
+}
+
 type ReportsIn = ReturnType<typeof reportsIn>
 
+/** Where the database is spread, the reports that share a statement are of one merchant, by whom Citus finds the shard. */
 function reportsIn(
   db: Queryable,
+  isSpread: boolean,
   onException: (kind: ExceptionKind) => void,
   { kept, bytes }: typeof LIMITS.unreadable,
 ) {
+  /**
+   * Joins, to a list of values, the rows of `table` that meet `condition`. A subquery that PostgreSQL cannot take apart makes each
+   * value one look-up in the index, whatever it expects of the table; Citus takes none, and finds a shard by the mid alone.
+   */
+  const lookUp = (table: string, alias: string, condition: string) =>
+    isSpread
+      ? `join ${table} ${alias} on ${condition} and ${alias}.mid = ($1::text[])[1]`
+      : `cross join lateral (select * from ${table} ${alias} where ${condition} offset 0) ${alias}`
+
+  const ofShard = isSpread ? ' and i.mid = ($1::text[])[1]' : ''
+
+  async function keep(exceptions: readonly Kept[], source: Source): Promise<void> {
+    if (exceptions.length === 0) return
+    const { rows } = await db.query<{ kind: ExceptionKind }>(
+      `insert into payment_exceptions
+         (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
+       select *, $8, $9, $10::timestamptz
+         from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::timestamptz[])
+       on conflict do nothing
+       returning kind`,
+      [
+        exceptions.map(({ intent }) => intent?.mid ?? ''),
+        exceptions.map(({ report }) => report.orderId),
+        exceptions.map(({ kind }) => kind),
+        exceptions.map(({ report }) => report.utr ?? ''),
+        exceptions.map(({ report }) => report.amount),
+        exceptions.map(({ report }) => report.status),
+        exceptions.map(({ report }) => report.paidAt),
+        source.toldBy,
+        source.note,
+        source.now,
+      ],
+    )
+    for (const { kind } of rows) onException(kind)
+  }
+
+  /** Tells the merchants of intents that were changed. */
+  async function tell(
+    type: EventType,
+    txnStatus: string,
+    reported: readonly (Success | Attempt)[],
+    changed: readonly Changed[],
+    { now }: Source,
+  ): Promise<void> {
+    const sequences = new Map(changed.map(({ orderId, sequence }) => [orderId, sequence]))
+    const events = reported.map(({ intent: { mid, orderId }, report: { utr } }) => {
+      return { mid, orderId, sequence: sequences.get(orderId) as number, txnStatus, utr, occurredAt: now }
+    })
+    await writeDeliveries(db, type, events)
+  }
+
+  /** Gives intents the status of a new attempt. */
+  async function failIntents(attempts: readonly Attempt[], source: Source): Promise<void> {
+    if (attempts.length === 0) return
+    const { rows } = await db.query<Changed>(
+      `update payment_intents i
+          set status = a.status, event_sequence = i.event_sequence + 1
+         from unnest($1::text[], $2::text[], $3::text[]) as a (mid, order_id, status)
+        where i.mid = a.mid and i.order_id = a.order_id${ofShard}
+       returning i.order_id as "orderId", i.event_sequence as sequence`,
+      [
+        attempts.map(({ intent }) => intent.mid),
+        attempts.map(({ intent }) => intent.orderId),
+        attempts.map(({ report }) => report.status),
+      ],
+    )
+    await tell('payment.attempt_failed', 'PENDING', attempts, rows, source)
+  }
+
   return {
     /**
      * What each report is judged by, in the order of the reports; undefined where there is no intent of its orderId, or it is
      * another acquirer's.
      */
-    async findReported(reports: readonly Report[]): Promise<(ReportedIntent | undefined)[]> {
-      // An instance of an earlier version writes UTRs as they were sent, and failed attempts into payment_changes.
-      const { rows } = await db.query<ReportedIntent & { place: number }>(
-        `with reported as (
-           select r.place, r.status as told, r.utr as told_utr, r.attempt, i.*
-             from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-                  with ordinality as r (order_id, status, utr, attempt, acquirer, acquirer_id, place)
-                  -- Limited to one, which it is anyway, so that each report is one look-up in the indexes.
-            cross join lateral (
-              select p.mid, p.order_id, p.amount * 100 + p.paise as amount, p.status, p.utr, p.expires_at
-                from payment_intents p
-                left join acquirer_intents q on q.mid = p.mid and q.order_id = p.order_id
-               where p.order_id = r.order_id
-                 and (r.acquirer is null or coalesce(q.acquirer, 'direct') = r.acquirer)
-                 and (r.acquirer_id is null or q.acquirer_id = r.acquirer_id)
-               limit 1) i
-         ), double as materialized (
-           -- Once for each merchant and not for each report, whatever the planner expects: no index leads from a UTR to its
-           -- exceptions, and 1,000 reports of 100 merchants took 19 s.
-           select m.mid, e.*
-             from (select distinct mid from reported) m,
-                  lateral (select utr, min(order_id) as first_order_id, max(order_id) as last_order_id
-                             from payment_exceptions
-                            where mid = m.mid and kind = 'double payment' and utr = any ($3)
-                            group by utr) e
-         )
-         select r.place::integer, r.mid, r.order_id as "orderId", r.amount, r.status, upper(r.utr) as utr,
-                r.expires_at as "expiresAt",
-                exists (select from payment_intents o
-                         where o.mid = r.mid and o.utr = r.told_utr and o.order_id <> r.order_id)
-                  -- The second payment of another order is to be refunded: it must not pay this one as well.
-                  or coalesce(r.order_id <> d.first_order_id or r.order_id <> d.last_order_id, false) as "utrOfAnother",
-                -- One union, because PostgreSQL may read the whole table of attempts for an exists of its own.
-                r.told <> 'SUCCESS' and exists (
-                  select from payment_attempts a
-                   where a.mid = r.mid and a.order_id = r.order_id and a.status = r.told and a.attempt = r.attempt
-                  union all
-                  select from payment_changes c
-                   where c.mid = r.mid and c.order_id = r.order_id and c.status = r.told
-                     and upper(c.utr) is not distinct from r.told_utr) as "attemptKnown"
-           from reported r
-           left join double d on d.mid = r.mid and d.utr = r.told_utr`,
-        [
-          reports.map(({ orderId }) => orderId),
-          reports.map(({ status }) => status),
-          reports.map(({ utr }) => utr),
-          reports.map(nameAttempt),
-          reports.map(({ acquirer }) => acquirer?.name),
-          reports.map(({ acquirer }) => acquirer?.id),
-        ],
+    async findReported(reports: readonly LocatedReport[]): Promise<(ReportedIntent | undefined)[]> {
+      const known = reports.filter(({ mid }) => mid !== undefined)
+      if (known.length === 0) return reports.map(() => undefined)
+      const mids = known.map(({ mid }) => mid)
+      const orderIds = known.map(({ report }) => report.orderId)
+      const { rows: intents } = await db.query<StoredIntent>(
+        `select p.mid, p.order_id as "orderId", p.amount * 100 + p.paise as amount, p.status, upper(p.utr) as utr,
+                p.expires_at as "expiresAt", coalesce(q.acquirer, 'direct') as acquirer, q.acquirer_id as "acquirerId"
+           from unnest($1::text[], $2::text[]) as r (mid, order_id)
+           ${lookUp('payment_intents', 'p', 'p.mid = r.mid and p.order_id = r.order_id')}
+           left join acquirer_intents q on q.mid = p.mid and q.order_id = p.order_id`,
+        [mids, orderIds],
       )
-      const found = new Map(rows.map(({ place, ...intent }) => [place, intent]))
-      return reports.map((_, index) => found.get(index + 1))
+      // An instance of an earlier version writes UTRs as they were sent, and failed attempts into payment_changes.
+      const { rows: facts } = await db.query<Fact>(
+        `select 'UTR' as fact, o.mid, o.order_id as "orderId", null as status, o.utr as name
+           from unnest($1::text[], $3::text[]) as r (mid, utr)
+           ${lookUp('payment_intents', 'o', 'o.mid = r.mid and o.utr = r.utr')}
+          union all
+         -- The second payment of another order is to be refunded: it must not pay this one as well. No index leads from a UTR
+         -- to its exceptions, so those of a merchant are read once, however many reports there are.
+         select 'UTR', e.mid, e.order_id, null, e.utr
+           from payment_exceptions e
+          where e.mid = any ($4) and e.kind = 'double payment' and e.utr = any ($3)
+          union all
+         select 'attempt', a.mid, a.order_id, a.status, a.attempt
+           from unnest($1::text[], $2::text[]) as r (mid, order_id)
+           ${lookUp('payment_attempts', 'a', 'a.mid = r.mid and a.order_id = r.order_id')}
+          union all
+         select 'change', c.mid, c.order_id, c.status, upper(c.utr)
+           from unnest($1::text[], $2::text[]) as r (mid, order_id)
+           ${lookUp('payment_changes', 'c', 'c.mid = r.mid and c.order_id = r.order_id')}`,
+        [mids, orderIds, known.map(({ report }) => report.utr), [...new Set(mids)]],
+      )
+      const told = new Set(facts.map(({ fact, orderId, status, name }) => keyOf(fact, orderId, status, name)))
+      const paidBy = new Map<string, Set<string>>()
+      for (const { fact, mid, orderId, name } of facts) {
+        if (fact === 'UTR') paidBy.set(keyOf(mid, name), (paidBy.get(keyOf(mid, name)) ?? new Set()).add(orderId))
+      }
+      const found = new Map(intents.map((intent) => [intent.orderId, intent]))
+      return reports.map(({ report }) => {
+        const { orderId, status, utr } = report
+        const stored = found.get(orderId)
+        if (stored === undefined) return undefined
+        const { acquirer, acquirerId, ...intent } = stored
+        if (report.acquirer && report.acquirer.name !== acquirer) return undefined
+        if (report.acquirer?.id !== undefined && report.acquirer.id !== acquirerId) return undefined
+        const orders = utr === undefined ? undefined : paidBy.get(keyOf(intent.mid, utr))
+        return {
+          ...intent,
+          utrOfAnother: orders !== undefined && [...orders].some((other) => other !== orderId),
+          attemptKnown:
+            status !== 'SUCCESS' &&
+            (told.has(keyOf('attempt', orderId, status, nameAttempt(report))) ||
+              told.has(keyOf('change', orderId, status, utr))),
+        }
+      })
     },
 
     /**
-     * Marks intents as paid and writes that down, with the exceptions of late payments, in one statement. Returns the
+     * Marks intents as paid and writes that down, with the exceptions of late payments. In a transaction. Returns the
      * orderIds of those that it marked. The others were paid or cancelled meanwhile: look again and judge anew. A
      * UNIQUE_VIOLATION, which stores nothing, says that another order took a UTR.
      */
     async succeed(successes: readonly Success[], source: Source): Promise<Set<string>> {
       if (successes.length === 0) return new Set()
       const sorted = successes.toSorted(byOrder)
-      const { rows } = await db.query<{ orderId: string; late: boolean }>(
-        `with success as (
-           select *
-             from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::numeric[], $6::boolean[])
-                  as s (mid, order_id, utr, paid_at, amount, late)
-         ), paid as (
-           update payment_intents i
-              set status = 'SUCCESS', utr = s.utr, event_sequence = i.event_sequence + 1
-             from success s
-            where i.mid = s.mid and i.order_id = s.order_id
-              and i.status <> 'SUCCESS' and (i.status <> 'CANCELLED' or s.late)
-           returning s.*, i.event_sequence, 'SUCCESS' as txn_status, $10::timestamptz as occurred_at
-         ), told as (${deliveriesOf('paid', 'payment.succeeded')}
-         ), change as (
-           insert into payment_changes (mid, order_id, status, utr, paid_at, reason, told_by, note, changed_at)
-           select mid, order_id, 'SUCCESS', utr, paid_at, $7, $8, $9, $10 from paid
-         ), exception as (
-           insert into payment_exceptions
-             (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
-           select mid, order_id, 'late payment', utr, amount, 'SUCCESS', paid_at, $8, $9, $10 from paid where late
-         )
-         select order_id as "orderId", late from paid`,
+      const { rows } = await db.query<Changed>(
+        `update payment_intents i
+            set status = 'SUCCESS', utr = s.utr, event_sequence = i.event_sequence + 1
+           from unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) as s (mid, order_id, utr, late)
+          where i.mid = s.mid and i.order_id = s.order_id${ofShard}
+            and i.status <> 'SUCCESS' and (i.status <> 'CANCELLED' or s.late)
+         returning i.order_id as "orderId", i.event_sequence as sequence`,
         [
           sorted.map(({ intent }) => intent.mid),
           sorted.map(({ intent }) => intent.orderId),
           sorted.map(({ report }) => report.utr),
-          sorted.map(({ report }) => report.paidAt),
-          sorted.map(({ report }) => report.amount),
           sorted.map(({ late }) => late),
-          source.reason,
-          source.toldBy,
-          source.note,
-          source.now,
         ],
       )
-      for (const { late } of rows) if (late) onException('late payment')
-      return new Set(rows.map(({ orderId }) => orderId))
+      const changed = new Set(rows.map(({ orderId }) => orderId))
+      const paid = sorted.filter(({ intent }) => changed.has(intent.orderId))
+      if (paid.length === 0) return new Set()
+      await writeChanges(
+        db,
+        paid.map(({ intent: { mid, orderId }, report: { utr, paidAt } }) => ({ mid, orderId, utr, paidAt })),
+        { status: 'SUCCESS', ...source },
+      )
+      await keep(
+        paid.filter(({ late }) => late).map((one) => ({ ...one, kind: 'late payment' as const })),
+        source,
+      )
+      await tell('payment.succeeded', 'SUCCESS', paid, rows, source)
+      return changed
     },
 
     /**
-     * Stores failed attempts, and makes each its intent's status unless the intent is `over`, in one statement. The intents
+     * Stores failed attempts, and makes each its intent's status unless the intent is `over`. In a transaction. The intents
      * are locked first, so that a success at the same time comes entirely before or entirely after it. Returns by orderId
      * whether the attempt is new; an intent that ended meanwhile is not among them.
      */
     async addAttempts(attempts: readonly Attempt[], source: Source): Promise<Map<string, boolean>> {
       if (attempts.length === 0) return new Map()
-      const { rows } = await db.query<{ orderId: string; isNew: boolean }>(
-        `with attempt as (
-           select *
-             from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[])
-                  as a (mid, order_id, status, attempt, utr, paid_at, over)
-         ), intent as (
-           select a.*
-             from payment_intents i
-             join attempt a on i.mid = a.mid and i.order_id = a.order_id
-            where i.status <> 'SUCCESS' and (i.status <> 'CANCELLED' or a.over)
-            order by i.mid, i.order_id
-              for no key update of i
-         ), added as (
-           insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
-           select mid, order_id, status, attempt, utr, paid_at, $8, $9 from intent
-           on conflict do nothing
-           returning mid, order_id
-         ), changed as (
-           update payment_intents i
-              set status = a.status, event_sequence = i.event_sequence + 1
-             from added n
-             join attempt a on a.mid = n.mid and a.order_id = n.order_id
-            where i.mid = n.mid and i.order_id = n.order_id and not a.over
-           returning a.mid, a.order_id, a.utr, i.event_sequence, 'PENDING' as txn_status, $9::timestamptz as occurred_at
-         ), told as (${deliveriesOf('changed', 'payment.attempt_failed')}
-         )
-         select order_id as "orderId", exists (select from added n where n.order_id = i.order_id) as "isNew"
-           from intent i`,
+      const locked = await db.query<{ orderId: string; status: string }>(
+        `select order_id as "orderId", status
+           from payment_intents
+          where mid = any ($1) and order_id = any ($2) and status <> 'SUCCESS'
+          order by mid, order_id
+            for no key update`,
+        [attempts.map(({ intent }) => intent.mid), attempts.map(({ intent }) => intent.orderId)],
+      )
+      const statuses = new Map(locked.rows.map(({ orderId, status }) => [orderId, status]))
+      const open = attempts.filter(({ intent, over }) => {
+        const status = statuses.get(intent.orderId)
+        return status !== undefined && (status !== 'CANCELLED' || over)
+      })
+      if (open.length === 0) return new Map()
+      const added = await db.query<{ orderId: string }>(
+        `insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
+         select *, $7, $8::timestamptz
+           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
+         on conflict do nothing
+         returning order_id as "orderId"`,
         [
-          attempts.map(({ intent }) => intent.mid),
-          attempts.map(({ intent }) => intent.orderId),
-          attempts.map(({ report }) => report.status),
-          attempts.map(({ report }) => nameAttempt(report)),
-          attempts.map(({ report }) => report.utr),
-          attempts.map(({ report }) => report.paidAt),
-          attempts.map(({ over }) => over),
+          open.map(({ intent }) => intent.mid),
+          open.map(({ intent }) => intent.orderId),
+          open.map(({ report }) => report.status),
+          open.map(({ report }) => nameAttempt(report)),
+          open.map(({ report }) => report.utr),
+          open.map(({ report }) => report.paidAt),
           source.reason,
           source.now,
         ],
       )
-      return new Map(rows.map(({ orderId, isNew }) => [orderId, isNew]))
+      const isNew = new Set(added.rows.map(({ orderId }) => orderId))
+      await failIntents(
+        open.filter(({ intent, over }) => isNew.has(intent.orderId) && !over),
+        source,
+      )
+      return new Map(open.map(({ intent }) => [intent.orderId, isNew.has(intent.orderId)]))
     },
 
     /** Keeps exceptions for the operator. A repeat of the same facts is the same row. */
-    async keepExceptions(exceptions: readonly Contradicting[], source: Source): Promise<void> {
-      if (exceptions.length === 0) return
-      const { rows } = await db.query<{ kind: ExceptionKind }>(
-        `insert into payment_exceptions
-           (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
-         select *, $8, $9, $10::timestamptz
-           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::timestamptz[])
-         on conflict do nothing
-         returning kind`,
-        [
-          exceptions.map(({ intent }) => intent?.mid ?? ''),
-          exceptions.map(({ report }) => report.orderId),
-          exceptions.map(({ kind }) => kind),
-          exceptions.map(({ report }) => report.utr ?? ''),
-          exceptions.map(({ report }) => report.amount),
-          exceptions.map(({ report }) => report.status),
-          exceptions.map(({ report }) => report.paidAt),
-          source.toldBy,
-          source.note,
-          source.now,
-        ],
-      )
-      for (const { kind } of rows) onException(kind)
-    },
+    keepExceptions: (exceptions: readonly Contradicting[], source: Source): Promise<void> => keep(exceptions, source),
 
     /**
      * Keeps the beginning of a signed body that could not be read, while there is room for it. When several come at once,
@@ -291,6 +388,8 @@ function byOrder({ intent: a }: Success, { intent: b }: Success): number {
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+const keyOf = (...parts: (string | null | undefined)[]) => parts.map((part) => part ?? '').join(' ')
 
 /** Names an attempt within its order: by its UTR and its time. A repeat gets the same name. */
 function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {

@@ -9,7 +9,7 @@ import type { InsertOutcome, Intents } from './intents.ts'
 import type { NewPayment } from './new-payment.ts'
 
 export type NewPaymentDependencies = {
-  intents: Pick<Intents, 'insert' | 'findEarlier'>
+  intents: Pick<Intents, 'insert' | 'findEarlier' | 'orderIdEnd'>
   now: () => Date
   expiryMinutes: number
   /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
@@ -27,7 +27,8 @@ export async function storeNewPayment(
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
-  const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
+  const orderIdEnd = await intents.orderIdEnd(merchant.mid)
+  const intent = buildIntent(body, merchant, now(), expiryMinutes, { idempotency, orderIdEnd })
   const issuer = issuerOf(merchant)
   const stored = issuer ? await insertWithLink(intent, merchant, issuer, intents) : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }

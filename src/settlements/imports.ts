@@ -1,4 +1,4 @@
-import type { Queryable } from '../db/pool.ts'
+import { type Queryable, setLocally } from '../db/pool.ts'
 
 /** Longest wait for more of a file, which may come through a pipe; then PostgreSQL ends the import. */
 const FILE_TIMEOUT = '10min'
@@ -33,11 +33,12 @@ export type NotUndone =
 export async function takeTurn(client: Queryable): Promise<void> {
   // Compiling a batch's statement takes longer than running it. An import may wait for another one, and for its file,
   // longer than the operator lets others wait; not for ever, since it holds a lock.
-  await client.query(`
-    set local jit = off;
-    set local statement_timeout = 0;
-    set local lock_timeout = 0;
-    set local idle_in_transaction_session_timeout = '${FILE_TIMEOUT}'`)
+  await setLocally(client, [
+    'jit = off',
+    'statement_timeout = 0',
+    'lock_timeout = 0',
+    `idle_in_transaction_session_timeout = '${FILE_TIMEOUT}'`,
+  ])
   await client.query('lock table settlements in share row exclusive mode')
 }
 

@@ -2,7 +2,8 @@ import type { Readable } from 'node:stream'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { escapeLiteral } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import type { Database } from '../db/pool.ts'
+import { type Database, inTransaction } from '../db/pool.ts'
+import { asksForCitus } from '../db/spread.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 
 export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
@@ -27,17 +28,18 @@ const COLUMNS = `
  * where a merchant has about a seventh of a large table, and for any merchant that is younger than the table's statistics:
  * it then reads and sorts all rows of the merchant anew for every page. Hence no sort at all.
  */
-const SETTINGS = `set local enable_sort = off; set local datestyle = 'ISO'`
+const SETTINGS = ['set local enable_sort = off', `set local datestyle = 'ISO'`]
 
 /**
  * Read only, and one snapshot for all pages. No limit on the time between two pages, which is the reader's: the service
- * itself cuts off one that is too slow.
+ * itself cuts off one that is too slow. Each in a message of its own, since Citus would send all of it to its nodes.
  */
-const beginLongList = (pageMs: number) => `
-  begin isolation level repeatable read, read only;
-  ${SETTINGS};
-  set local statement_timeout = ${pageMs};
-  set local idle_in_transaction_session_timeout = 0`
+const beginLongList = (pageMs: number) => [
+  'begin isolation level repeatable read, read only',
+  ...SETTINGS,
+  `set local statement_timeout = ${pageMs}`,
+  'set local idle_in_transaction_session_timeout = 0',
+]
 
 /**
  * What the bank has paid out. The operator's import writes it; see import.ts. `db` is for long lists, each of which holds
@@ -49,20 +51,31 @@ export function createSettlements(
   { lists, database: { queryTimeoutMs } }: Pick<Limits, 'lists' | 'database'> = LIMITS,
 ) {
   const { shortRows, pageRows, batchRows, pageMs } = lists
+  const isSpread = asksForCitus(shortListDb)
+
+  /** One message is one transaction, at whose end the settings end too. On Citus it would be sent to its nodes as a whole. */
+  async function readShort(statement: string): Promise<Columns[]> {
+    const query = (...statements: string[]) => ({
+      text: statements.join('; '),
+      rowMode: 'array' as const,
+      query_timeout: queryTimeoutMs,
+      // Every column as the text that it comes in, as COPY gives it.
+      types: { getTypeParser: () => (text: string) => text },
+    })
+    if (await isSpread()) {
+      return inTransaction(shortListDb, async (client) => {
+        for (const setting of SETTINGS) await client.query(setting)
+        return (await client.query<Columns>(query(statement))).rows
+      })
+    }
+    const results = (await shortListDb.query(query(...SETTINGS, statement))) as unknown as { rows: Columns[] }[]
+    return results.at(-1)?.rows ?? []
+  }
 
   return {
     /** The same list as `list` in one piece, if it has at most `shortRows` rows; else undefined. */
     async shortList(mid: string, from: Date, until: Date): Promise<Settlement[] | undefined> {
-      const query = {
-        // One message is one transaction, at whose end the settings end too.
-        text: `${SETTINGS}; ${pageStatement(mid, startOf(from), until, shortRows + 1)}`,
-        rowMode: 'array' as const,
-        query_timeout: queryTimeoutMs,
-        // Every column as the text that it comes in, as COPY gives it.
-        types: { getTypeParser: () => (text: string) => text },
-      }
-      const results = (await shortListDb.query(query)) as unknown as { rows: Columns[] }[]
-      const rows = results.at(-1)?.rows ?? []
+      const rows = await readShort(pageStatement(mid, startOf(from), until, shortRows + 1))
       return rows.length > shortRows ? undefined : rows.map(toSettlement)
     },
 
@@ -90,7 +103,7 @@ export function createSettlements(
         signal.throwIfAborted()
       }
       try {
-        await client.query(inTime(beginLongList(pageMs)))
+        for (const statement of beginLongList(pageMs)) await client.query(inTime(statement))
         signal.throwIfAborted()
         let page: string[] | undefined = await readPage(startOf(from))
         while (page) {

@@ -1,4 +1,5 @@
-import { type Database, inTransaction } from '../db/pool.ts'
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { asksForCitus } from '../db/spread.ts'
 import type { PaymentEvent } from './message.ts'
 
 /** An endpoint, named as its deliveries name it. */
@@ -39,6 +40,8 @@ export type SwitchedOff = 'answered 410' | 'failed for 5 days'
  * when it is killed its lease ends by itself. Every statement but the first names one mid.
  */
 export function createDeliveries(db: Database, instance: string) {
+  const isSpread = asksForCitus(db)
+
   return {
     /** Those that fail come after the others, and those of another instance last: their long queues would take all places. */
     async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
@@ -96,7 +99,7 @@ export function createDeliveries(db: Database, instance: string) {
                     where mid = $1 and endpoint_id = $2 and due_at <= $3
                     order by due_at
                     limit $4) d
-            cross join lateral (select * from payment_intents where mid = d.mid and order_id = d.order_id limit 1) i
+            cross join lateral (select * from payment_intents where mid = $1 and order_id = d.order_id limit 1) i
             order by d.due_at, d.order_id, d.sequence`,
           [mid, endpointId, now, limit],
         )
@@ -113,8 +116,9 @@ export function createDeliveries(db: Database, instance: string) {
       attempts: readonly Attempt[],
       { leasedUntil, failingLimit, gone, now }: { leasedUntil: Date; failingLimit: Date; gone: boolean; now: Date },
     ): Promise<{ switchedOff: SwitchedOff | null; over: boolean }> {
-      const { rows } = await db.query<{ switchedOff: SwitchedOff | null; over: boolean }>(
-        `with settled as (
+      const settle = (client: Queryable) =>
+        client.query<{ switchedOff: SwitchedOff | null; over: boolean }>(
+          `with settled as (
            update webhook_deliveries d
               set attempts = s.attempts, due_at = s.due_at, delivered_at = s.delivered_at, attempted_at = s.attempted_at,
                   outcome = s.outcome, answer = s.answer
@@ -134,26 +138,27 @@ export function createDeliveries(db: Database, instance: string) {
                 disabled_reason = coalesce(disabled_reason, ${REASON})
           where mid = $1 and endpoint_id = $2
          returning ${REASON} as "switchedOff", disabled_at is not null or leased_by is distinct from $11 as over`,
-        [
-          mid,
-          endpointId,
-          attempts.map(({ delivery }) => delivery.orderId),
-          attempts.map(({ delivery }) => delivery.sequence),
-          attempts.map(({ delivery }) => delivery.attempts + 1),
-          attempts.map(({ next }) => next),
-          attempts.map(({ delivered, at }) => (delivered ? at : undefined)),
-          attempts.map(({ at }) => at),
-          attempts.map(({ outcome }) => outcome),
-          attempts.map(({ answer }) => answer),
-          instance,
-          leasedUntil,
-          attempts.some(({ delivered }) => delivered),
-          now,
-          gone,
-          failingLimit,
-          attempts.map(({ delivery }) => delivery.dueAt),
-        ],
-      )
+          [
+            mid,
+            endpointId,
+            attempts.map(({ delivery }) => delivery.orderId),
+            attempts.map(({ delivery }) => delivery.sequence),
+            attempts.map(({ delivery }) => delivery.attempts + 1),
+            attempts.map(({ next }) => next),
+            attempts.map(({ delivered, at }) => (delivered ? at : undefined)),
+            attempts.map(({ at }) => at),
+            attempts.map(({ outcome }) => outcome),
+            attempts.map(({ answer }) => answer),
+            instance,
+            leasedUntil,
+            attempts.some(({ delivered }) => delivered),
+            now,
+            gone,
+            failingLimit,
+            attempts.map(({ delivery }) => delivery.dueAt),
+          ],
+        )
+      const { rows } = (await isSpread()) ? await inTransaction(db, settle) : await settle(db)
       return rows[0] ?? { switchedOff: null, over: true }
     },
   }

@@ -1,21 +1,23 @@
-import type { Queryable } from '../db/pool.ts'
+import type { Database, Queryable } from '../db/pool.ts'
+import { asksForCitus } from '../db/spread.ts'
 import { deliveriesOf } from '../payments/events.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
-
-/** The shortest is a minute, and the grace comes after it: no order is final sooner after it was made. */
-const LOOKED_AT_AFTER_MINUTES = EXPIRY_GRACE_MINUTES - 1
-/** Of orders made within this time, one statement looks at all: after an outage there may be a day's. */
-const SWEEP_MINUTES = 15
+import { LOOKED_AT_AFTER_MINUTES, minutesBefore, orderIdsFrom, SWEEP_MINUTES } from './expiry-times.ts'
+import { createSpreadExpiries } from './spread-expiries.ts'
 
 /**
  * Writes payment.expired when the answer of checkPaymentStatus becomes final for an unpaid order of a merchant with a webhook.
  * Such orders are found by their orderIds, which begin with their time: the table of intents needs no index for it, and
  * creating an intent costs no more. By then most orders are paid, and only the others are written down.
  */
-export function createExpiries(db: Queryable) {
+export function createExpiries(db: Database) {
+  const isSpread = asksForCitus(db)
+  const spread = createSpreadExpiries(db)
+
   return {
     /** Writes down open orders that were made some minutes ago. Returns whether there are more. */
     async sweep(now: Date): Promise<boolean> {
+      if (await isSpread()) return spread.sweep(now)
       const until = minutesBefore(now, LOOKED_AT_AFTER_MINUTES)
       const { rows } = await db.query<{ more: boolean }>(
         `with sweep as (
@@ -53,6 +55,7 @@ export function createExpiries(db: Queryable) {
 
     /** Writes the events of up to `limit` orders that are final by now. Returns how many were looked at. */
     async tell(limit: number, now: Date): Promise<number> {
+      if (await isSpread()) return spread.tell(limit, now)
       const { rows } = await db.query<{ looked: number }>(
         // By arrays, so that rows are looked up one by one, whatever the planner expects. A row that is never updated keeps its
         // ctid while it is locked. An order that somebody else holds is told later: the others do not wait for it.
@@ -87,34 +90,24 @@ export function createExpiries(db: Queryable) {
       )
       return rows[0]?.looked ?? 0
     },
-
-    /** Writes down the orders of `mid` that are open now, which the sweep has passed: it has a webhook from now on. */
-    async watch(mid: string, now: Date): Promise<void> {
-      await db.query(
-        `insert into webhook_expiries (mid, order_id, final_at)
-         select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
-           from payment_intents i
-          where i.mid = $1 and i.order_id >= ${orderIdsFrom('$2::timestamptz')} and i.status in ${OPEN_STATUSES} and i.expires_at > $3
-            -- The clock of this machine may be behind that of the one that told it.
-            and not exists (
-              select from webhook_endpoints e
-                join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = i.order_id
-               where e.mid = i.mid and d.type = 'payment.expired')
-         on conflict do nothing`,
-        [
-          mid,
-          minutesBefore(now, LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES),
-          givenUpUntil(now),
-          EXPIRY_GRACE_MINUTES,
-        ],
-      )
-    },
   }
 }
 
 export type Expiries = ReturnType<typeof createExpiries>
 
-/** orderIdsBegin of payments/intent.ts, in SQL. */
-const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
-
-const minutesBefore = (moment: Date, minutes: number) => new Date(moment.getTime() - minutes * 60_000)
+/** Writes down the orders of `mid` that are open now, which the sweep has passed: it has a webhook from now on. */
+export async function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
+  await db.query(
+    `insert into webhook_expiries (mid, order_id, final_at)
+     select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
+       from payment_intents i
+      where i.mid = $1 and i.order_id >= ${orderIdsFrom('$2::timestamptz')} and i.status in ${OPEN_STATUSES} and i.expires_at > $3
+        -- The clock of this machine may be behind that of the one that told it.
+        and not exists (
+          select from webhook_endpoints e
+            join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = i.order_id
+           where e.mid = i.mid and d.type = 'payment.expired')
+     on conflict do nothing`,
+    [mid, minutesBefore(now, LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES), givenUpUntil(now), EXPIRY_GRACE_MINUTES],
+  )
+}

@@ -41,7 +41,7 @@ async function newRequest() {
   const issuer = createIssuer('setu', calls, { log, onCall: () => undefined, limits: LIMITS.acquirers })
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
-  const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
+  const store = (using: Pick<Intents, 'insert' | 'findEarlier' | 'orderIdEnd'>) =>
     storeNewPayment('createPaymentIntent', { body, headers, caller: { kind: 'merchant', merchant } } as never, {
       intents: using,
       now: () => new Date(),

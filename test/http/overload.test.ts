@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Queryable } from '../../src/db/pool.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { batchInserts } from '../../src/payments/insert-batches.ts'
-import { buildIntent } from '../../src/payments/intent.ts'
+import { insertRows } from '../../src/payments/insert-rows.ts'
+import { buildIntent, type Intent } from '../../src/payments/intent.ts'
 import {
   type Answer,
   CREATE,
@@ -51,8 +51,12 @@ describe('more than can be served', () => {
     const gate = new Promise<void>((resolve) => {
       open = resolve
     })
-    const behindGate = { query: async (...args: [string]) => gate.then(() => service.db.query(...args)) }
-    const store = batchInserts(behindGate as unknown as Queryable, () => undefined, LIMITS.inserts)
+    const behindGate = async (intents: Intent[]) => {
+      await gate
+      return insertRows(service.db, intents, { isSpread: false, retries: 0 })
+    }
+    const insert = batchInserts(behindGate, () => undefined, LIMITS.inserts)
+    const store = (one: Intent) => insert(one, '')
     // Statements under way take theirs only after a turn of the event loop: within one turn, all of them wait.
     const waiting = Array.from({ length: LIMITS.inserts.waiting }, () => store(intent()))
     const tooMany = Array.from({ length: 10 }, () => store(intent()).catch((error: unknown) => error))

@@ -425,7 +425,7 @@ describe('beside live notifications and other imports', () => {
   })
 
   async function untilItWaits() {
-    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%with success%'`
+    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%set status = ''SUCCESS''%'`
     while ((await service.db.query(waiting)).rowCount === 0) await sleep(10)
   }
 })

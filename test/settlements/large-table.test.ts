@@ -115,6 +115,7 @@ async function plansOf(statements: string[]): Promise<string[][]> {
         await client.query(statement.replace(/^\s*set local/, 'begin; set local'))
         continue
       }
+      if (statement.includes('pg_extension')) continue
       const inner = /^\s*copy \(([\s\S]*)\) to stdout\s*$/.exec(statement)?.[1] ?? statement
       const { rows } = await client.query(`explain (format json) ${inner}`)
       plans.push(nodesOf(rows[0]['QUERY PLAN'][0].Plan))

@@ -37,7 +37,7 @@ type Options = {
   logFile?: string
 }
 
-/** The service as a process of its own on 127.0.0.1, on free ports unless `environment` names some; returns once it serves. */
+/** The service as a process of its own, on 127.0.0.1 and free ports unless `environment` names others; returns once it serves. */
 export async function startServerProcess(
   databaseUrl: string,
   environment: Record<string, string> = {},
@@ -68,7 +68,7 @@ export async function startServerProcess(
   if (child.stdout) createInterface({ input: child.stdout }).on('line', (line) => log.push(line))
   if (child.stderr) createInterface({ input: child.stderr }).on('line', (line) => errors.push(line))
   const isGone = () => hasEnded(child)
-  const url = `http://127.0.0.1:${env.PORT}`
+  const url = `http://${environment.HOST ?? '127.0.0.1'}:${env.PORT}`
   await untilAnswers(`${url}/livez`, isGone).catch((error) => {
     throw new Error([error.message, ...log, ...errors].join('\n'))
   })

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { createExpiries } from '../../src/webhooks/expiries.ts'
+import { createExpiries, watchOpenOrders } from '../../src/webhooks/expiries.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
@@ -181,7 +181,7 @@ describe('payment.expired', () => {
     service.clock.advance(15 * 60)
     await look()
     await addWebhook(late.mid)
-    await createExpiries(service.db).watch(late.mid, service.clock.now())
+    await watchOpenOrders(service.db, late.mid, service.clock.now())
     service.clock.advance(10 * 60)
     await look()
     expect((await eventsOf(open)).map(({ type }) => type)).toEqual(['payment.expired'])

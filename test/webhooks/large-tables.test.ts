@@ -124,18 +124,23 @@ type Plan = {
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 
-/** Runs `work` and takes it back; returns what its statement has read, and the most blocks that a part of it took. */
+const IGNORING = { release: () => undefined, on: () => undefined, off: () => undefined }
+
+/** Runs `work` and takes it back; returns what its statements have read, and the most blocks that a part of one took. */
 async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads: Read[]; blocks: number }> {
   const client = await db.connect()
-  let plan: Plan | undefined
+  const plans: Plan[] = []
   const query = async (text: string, values: unknown[]) => {
     if (/^set local /.test(text)) return client.query(text)
     if (/^(begin|commit)$/.test(text)) return
+    await client.query('savepoint before_it')
     const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, values)
-    plan = rows[0]['QUERY PLAN'][0].Plan
-    return { rows: [] }
+    plans.push(rows[0]['QUERY PLAN'][0].Plan)
+    // What comes next may depend on what this one returns.
+    await client.query('rollback to savepoint before_it')
+    return client.query(text, values)
   }
-  const explaining = { query, connect: async () => ({ query, release: () => undefined }) } as unknown as Database
+  const explaining = { query, connect: async () => ({ query, ...IGNORING }) } as unknown as Database
   try {
     await client.query('begin')
     await work(explaining)
@@ -143,8 +148,7 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
     await client.query('rollback')
     client.release()
   }
-  if (plan === undefined) throw new Error('nothing was asked')
-  const nodes = nodesOf(plan)
+  const nodes = plans.flatMap(nodesOf)
   const reads = nodes
     .filter((node) => node['Relation Name'] !== undefined && node['Node Type'] !== 'ModifyTable')
     .map((node) => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { createExpiries } from '../../src/webhooks/expiries.ts'
+import { watchOpenOrders } from '../../src/webhooks/expiries.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
@@ -204,7 +204,7 @@ it('an expiry is told once, though the clock of the operator’s machine is behi
   const orderId = await newOrder(merchant)
   service.clock.advance(25 * 60)
   await until('it is told', () => receiver.to('/once').length === 1)
-  await createExpiries(service.db).watch(merchant.mid, later(-10))
+  await watchOpenOrders(service.db, merchant.mid, later(-10))
   await sleep(500)
   const { rows } = await service.db.query('select type from webhook_deliveries where order_id = $1', [orderId])
   expect(rows).toEqual([{ type: 'payment.expired' }])

@@ -1,0 +1,153 @@
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { DEADLOCK_DETECTED, hasState } from '../db/sqlstates.ts'
+import { firstEnquiry } from './enquiries.ts'
+import type { Intent } from './intent.ts'
+
+/**
+ * Stores intents and returns the orderIds of those that are new. Where the database is spread, they are of one merchant:
+ * the statement then goes to the one shard that has its rows. Two instances that meet on shared keys meet in the same order.
+ */
+export async function insertRows(
+  db: Database,
+  intents: Intent[],
+  { isSpread, retries }: { isSpread: boolean; retries: number },
+): Promise<Set<string>> {
+  intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
+  try {
+    const rows = isSpread ? await insertValues(db, intents) : await insertArrays(db, intents)
+    return new Set(rows.map((row) => row.order_id))
+  } catch (error) {
+    if (!hasState(error, DEADLOCK_DETECTED) || retries === 0) throw error
+    return insertRows(db, intents, { isSpread, retries: retries - 1 })
+  }
+}
+
+type Stored = { order_id: string }
+
+/** On one server: one text for any number of rows. */
+async function insertArrays(db: Queryable, intents: Intent[]): Promise<Stored[]> {
+  const values = [
+    intents.map((intent) => intent.mid),
+    intents.map((intent) => intent.orderId),
+    intents.map((intent) => intent.merchantOrderId),
+    intents.map((intent) => intent.amount),
+    intents.map((intent) => intent.redirectUrl),
+    intents.map((intent) => intent.note),
+    intents.map((intent) => intent.customer.name),
+    intents.map((intent) => intent.customer.email),
+    intents.map((intent) => intent.customer.mobile),
+    intents.map((intent) => intent.payee.vpa),
+    intents.map((intent) => intent.payee.name),
+    intents.map((intent) => intent.payee.mcc),
+    intents.map((intent) => intent.createdAt),
+    intents.map((intent) => intent.expiresAt),
+    intents.map((intent) => intent.idempotency?.key),
+    intents.map((intent) => intent.idempotency?.fingerprint),
+  ]
+  const issued = intents.filter((intent) => intent.issued)
+  if (issued.length === 0) return (await db.query<Stored>(INSERT, values)).rows
+  const { rows } = await db.query<Stored>(INSERT_WITH_ISSUED, [
+    ...values,
+    issued.map((intent) => intent.orderId),
+    issued.map((intent) => intent.issued?.acquirer),
+    issued.map((intent) => intent.issued?.merchantId),
+    issued.map((intent) => intent.issued?.id),
+    issued.map((intent) => intent.issued?.reference),
+    issued.map((intent) => intent.issued?.link),
+    issued.map((intent) => firstEnquiry(intent)),
+  ])
+  return rows
+}
+
+const INSERT = `
+  insert into payment_intents
+    (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, customer_name, customer_email, customer_mobile,
+     payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, idempotency_fingerprint)
+  select mid, order_id, merchant_order_id, amount / 100, amount % 100, redirect_url, note, customer_name, customer_email,
+         customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, fingerprint
+    from unnest(
+           $1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+           $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::bytea[])
+           as i (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+                 customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, fingerprint)
+  on conflict do nothing
+  returning order_id`
+
+/** One statement, so that an intent is never stored without its link. */
+const INSERT_WITH_ISSUED = `
+  with stored as (${INSERT}, mid), issued as (
+    insert into acquirer_intents
+      (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries, enquire_at)
+    select stored.mid, stored.order_id, acquirer, merchant_id, id, reference, link, 0, enquire_at
+      from stored
+      join unnest($17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::timestamptz[])
+             as prepared (order_id, acquirer, merchant_id, id, reference, link, enquire_at)
+        using (order_id)
+  )
+  select order_id from stored`
+
+/** On Citus, which fetches the rows of `insert … select` to one node and sends them on from there: 20 times the time. */
+async function insertValues(db: Database, intents: Intent[]): Promise<Stored[]> {
+  const insert = (client: Queryable) => client.query<Stored>(...toInsert('payment_intents', INTENT_COLUMNS, intents))
+  const issued = intents.filter((intent) => intent.issued)
+  if (issued.length === 0) return (await insert(db)).rows
+  return inTransaction(db, async (client) => {
+    const { rows } = await insert(client)
+    const stored = new Set(rows.map((row) => row.order_id))
+    const links = issued.filter((intent) => stored.has(intent.orderId))
+    if (links.length > 0) await client.query(...toInsert('acquirer_intents', LINK_COLUMNS, links))
+    return rows
+  })
+}
+
+/** By column: its type and its value. */
+type Columns = Readonly<Record<string, readonly [type: string, value: (intent: Intent) => unknown]>>
+
+const INTENT_COLUMNS: Columns = {
+  mid: ['text', (intent) => intent.mid],
+  order_id: ['text', (intent) => intent.orderId],
+  merchant_order_id: ['text', (intent) => intent.merchantOrderId],
+  amount: ['integer', (intent) => Math.floor(intent.amount / 100)],
+  paise: ['smallint', (intent) => intent.amount % 100],
+  redirect_url: ['text', (intent) => intent.redirectUrl],
+  note: ['text', (intent) => intent.note],
+  customer_name: ['text', (intent) => intent.customer.name],
+  customer_email: ['text', (intent) => intent.customer.email],
+  customer_mobile: ['text', (intent) => intent.customer.mobile],
+  payee_vpa: ['text', (intent) => intent.payee.vpa],
+  payee_name: ['text', (intent) => intent.payee.name],
+  payee_mcc: ['text', (intent) => intent.payee.mcc],
+  created_at: ['timestamptz', (intent) => intent.createdAt],
+  expires_at: ['timestamptz', (intent) => intent.expiresAt],
+  idempotency_key: ['text', (intent) => intent.idempotency?.key],
+  idempotency_fingerprint: ['bytea', (intent) => intent.idempotency?.fingerprint],
+}
+
+const LINK_COLUMNS: Columns = {
+  mid: ['text', (intent) => intent.mid],
+  order_id: ['text', (intent) => intent.orderId],
+  acquirer: ['text', (intent) => intent.issued?.acquirer],
+  acquirer_merchant_id: ['text', (intent) => intent.issued?.merchantId],
+  acquirer_id: ['text', (intent) => intent.issued?.id],
+  reference: ['text', (intent) => intent.issued?.reference],
+  link: ['text', (intent) => intent.issued?.link],
+  enquiries: ['smallint', () => 0],
+  enquire_at: ['timestamptz', (intent) => firstEnquiry(intent)],
+}
+
+/** Every parameter has its type: PostgreSQL would otherwise repeat a wrong one, which may be a note, in its error. */
+function toInsert(table: string, columns: Columns, intents: Intent[]): [text: string, values: unknown[]] {
+  const all = Object.values(columns)
+  const row = (_: Intent, place: number) =>
+    `(${all.map(([type], column) => `$${place * all.length + column + 1}::${type}`)})`
+  const text = `
+    insert into ${table} (${Object.keys(columns)})
+    values ${intents.map(row)}
+    on conflict do nothing
+    returning order_id`
+  return [text, intents.flatMap((intent) => all.map(([, value]) => value(intent)))]
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,138 @@
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { ON_CITUS } from '../support/installed-postgres.ts'
+import {
+  CANCEL,
+  CREATE,
+  intentFields,
+  LIST,
+  newMerchant,
+  newPartner,
+  ORDER,
+  post,
+  STATUS,
+  startService,
+  type TestService,
+} from '../support/service.ts'
+import { addSettlements } from '../support/settlements.ts'
+
+// What a merchant, a partner, a customer and a bank ask for goes to the one shard that has the merchant's rows: a node that is
+// away fails its own merchants only, and a statement costs one node's work. Runs where there are shards: TEST_CITUS=1.
+
+/** More than a list that is read in one piece. */
+const LONG_LIST_ROWS = 1_500
+
+type Sent = { text: string; values: unknown[] }
+
+let service: TestService
+/** What each operation sent. */
+const sent = new Map<string, Sent[]>()
+let operation = ''
+
+describe.skipIf(!ON_CITUS)('on a spread database', () => {
+  beforeAll(async () => {
+    service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
+    const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
+    vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+      const [first, second] = args
+      const { text, values } = typeof first === 'string' ? { text: first, values: second } : (first as Sent)
+      if (operation) sent.get(operation)?.push({ text, values: Array.isArray(values) ? values : [] })
+      return query.apply(this, args)
+    } as never)
+    await driveTheHotPath()
+  }, 120_000)
+  afterAll(() => vi.restoreAllMocks())
+
+  const OPERATIONS = [
+    'create',
+    'order',
+    'status',
+    'cancel',
+    'payment',
+    'failed attempt',
+    'list',
+    'long list',
+    'page',
+    'QR',
+    'open page',
+  ]
+
+  it.each(OPERATIONS)('%s: each statement touches one shard', async (name) => {
+    const client = new pg.Client({ connectionString: service.databaseUrl })
+    await client.connect()
+    try {
+      const statements = (sent.get(name) ?? []).filter(({ text }) =>
+        /payment_|settlements|acquirer_|webhook_/.test(text),
+      )
+      expect(statements.length).toBeGreaterThan(0)
+      for (const statement of statements) {
+        expect(await shardsOf(client, statement), statement.text).toBeLessThanOrEqual(1)
+      }
+    } finally {
+      await client.end()
+    }
+  })
+})
+
+async function driveTheHotPath() {
+  const { app, db } = service
+  const { mid, key } = await newMerchant(db)
+  const partner = await newPartner(db, mid)
+  const create = async () => (await post(app, CREATE, intentFields(mid), key)).body.data.orderId as string
+  const [cancelled, paid, failed] = [await create(), await create(), await create()]
+  const ok = (answer: { status: number }) => expect(answer.status).toBe(200)
+
+  await as('create', async () => {
+    const fields = intentFields(mid, { order_id: '1001' })
+    for (let i = 0; i < 2; i++) ok(await post(app, CREATE, fields, key, { 'idempotency-key': 'once' }))
+    expect((await post(app, CREATE, fields, key)).status).toBe(409)
+  })
+  await as('order', async () => ok(await post(app, ORDER, intentFields(mid), key)))
+  await as('status', async () => {
+    for (const order_id of ['1001', paid]) ok(await post(app, STATUS, { mid, order_id }, key))
+  })
+  await as('cancel', async () => ok(await post(app, CANCEL, { mid, order_id: cancelled }, key)))
+  await as('payment', async () => ok(await notify(service, notification(paid, { UTR: newUtr() }))))
+  await as('failed attempt', async () =>
+    ok(await notify(service, notification(failed, { status: 'FAIL', UTR: undefined }))),
+  )
+  const list = () => post(app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '31-12-2026' }, partner.key)
+  await as('list', async () => ok(await list()))
+  await addSettlements(db, mid, LONG_LIST_ROWS)
+  await as('long list', async () => ok(await list()))
+  await as('page', async () => expect((await app.inject(`/pay/${failed}`)).statusCode).toBe(200))
+  await as('QR', async () => expect((await app.inject(`/pay/${failed}/qr.svg`)).statusCode).toBe(200))
+  await as('open page', async () => {
+    const events = app.inject(`/pay/${failed}/events`)
+    await vi.waitFor(
+      () =>
+        expect(
+          sent
+            .get('open page')
+            ?.map(({ text }) => text)
+            .join(),
+        ).toContain('order_id = any ($1) and mid = $2'),
+      {
+        timeout: 10_000,
+      },
+    )
+    await notify(service, notification(failed, { UTR: newUtr() }))
+    expect((await events).payload).toContain('over')
+  })
+}
+
+async function as(name: string, work: () => Promise<unknown>) {
+  operation = name
+  sent.set(name, [])
+  await work()
+  operation = ''
+}
+
+/** The most shards that one step of its plan reads; none for an insert of values, whose rows are of one merchant. */
+async function shardsOf(client: pg.Client, { text, values }: Sent): Promise<number> {
+  const inner = /^\s*copy \(([\s\S]*)\) to stdout\s*$/.exec(text)?.[1] ?? text
+  const { rows } = await client.query(`explain (format json) ${inner}`, values)
+  const counts = [...JSON.stringify(rows).matchAll(/"Task Count":(\d+)/g)].map(([, count]) => Number(count))
+  return Math.max(0, ...counts)
+}
