@@ -1,21 +1,34 @@
 // npm run test:deployment [-- SECTION…]: tries the deployments past one machine with real servers between the parts, on this
-// machine and within about three minutes. Exits 1 when a promise is broken. Without sections it tries them all.
-import { readFileSync } from 'node:fs'
+// machine and within about eight minutes. Exits 1 when a promise is broken. Without sections it tries them all.
+import { existsSync, readFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findSystemProgram } from '../support/processes.ts'
 import { progress } from '../support/workspace.ts'
 import { type Check, INSTANCE_LOG, openDeployment, type Section } from './deployment.ts'
+import { noMachines } from './machines.ts'
+import { citus, noCitus } from './sections/citus.ts'
+import { FAILOVER_NEEDS, failover } from './sections/failover.ts'
 import { pgbouncer } from './sections/pgbouncer.ts'
 import { revocation } from './sections/revocation.ts'
 import { rollingRestarts } from './sections/rolling-restarts.ts'
+import { scaled } from './sections/scaled.ts'
 
-/** `needs` is a program, and the name of Debian's package that brings it. */
-const SECTIONS: Record<string, { run: Section; needs?: string }> = {
-  'rolling-restarts': { run: rollingRestarts, needs: 'haproxy' },
-  pgbouncer: { run: pgbouncer, needs: 'pgbouncer' },
+type Needs = {
+  /** Programs, by name or path, and Debian's packages that bring them. */
+  needs?: Record<string, string>
+  /** Why it cannot be tried here; undefined if it can. */
+  leftOut?: () => string | undefined
+}
+
+const SECTIONS: Record<string, { run: Section } & Needs> = {
+  'rolling-restarts': { run: rollingRestarts, needs: { haproxy: 'haproxy' } },
+  scaled: { run: scaled, needs: { haproxy: 'haproxy' } },
+  pgbouncer: { run: pgbouncer, needs: { pgbouncer: 'pgbouncer' } },
   revocation: { run: revocation },
+  citus: { run: citus, leftOut: noCitus },
+  failover: { run: failover, needs: FAILOVER_NEEDS, leftOut: noMachines },
 }
 
 /** Longer than lines wait in an instance: see log.flushIntervalMs in limits.ts. */
@@ -27,10 +40,20 @@ if (unknown.length > 0) {
   console.error(`Unknown: ${unknown.join(' ')}. Sections are ${Object.keys(SECTIONS).join(', ')}.`)
   process.exit(2)
 }
-const chosen = Object.entries(SECTIONS).filter(([name]) => words.length === 0 || words.includes(name))
-const missing = chosen.flatMap(([, { needs }]) => (needs && !findSystemProgram(needs) ? [needs] : []))
+const chosen = Object.entries(SECTIONS).filter(([name, { leftOut }]) => {
+  if (words.length > 0 && !words.includes(name)) return false
+  const reason = leftOut?.()
+  if (reason !== undefined) console.error(`LEFT OUT: ${name}: ${reason}`)
+  return reason === undefined
+})
+if (chosen.length === 0) process.exit(1)
+const needed = Object.entries(Object.assign({}, ...chosen.map(([, { needs }]) => needs)) as Record<string, string>)
+const missing = needed.filter(([program]) => !(isAbsolute(program) ? existsSync(program) : findSystemProgram(program)))
 if (missing.length > 0) {
-  console.error(`Not installed: ${missing.join(', ')}. On Debian: apt-get install ${missing.join(' ')}`)
+  const packages = missing.map(([, name]) => name)
+  console.error(
+    `Not installed: ${missing.map(([program]) => program).join(', ')}. On Debian: apt-get install ${packages.join(' ')}`,
+  )
   process.exit(1)
 }
 
