@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { readConfig } from '../src/config.ts'
+import { LIMITS } from '../src/limits.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const COMPOSE = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')
+
+/** The lines of one service of the compose file. */
+const serviceText = (name: string) =>
+  new RegExp(`^ {2}${name}:\n[\\s\\S]*?(?=^ {0,2}[\\w-]+:)`, 'm').exec(COMPOSE)?.[0] ?? ''
+
+it('publishes one instance itself, and with API_REPLICAS only the balancer before several', () => {
+  const published = COMPOSE.match(/^ {4}ports: .*$/gm)?.map((line) => line.trim())
+  expect(published).toEqual([
+    expect.stringMatching(/^ports: &ports /),
+    'ports: *ports',
+    "ports: ['127.0.0.1:9090:9090']",
+  ])
+  expect(published?.[0]).toMatch(/\['\$\{PORT:-3000\}:\$\{PORT:-3000\}', '127\.0\.0\.1:\$\{OPS_PORT/)
+  expect(serviceText('published')).toContain('ports: &ports')
+  expect(serviceText('balancer')).toMatch(/profiles: \[scaled\]\n[\s\S]*ports: \*ports/)
+  expect(serviceText('api')).toMatch(/extends: \{ service: 'published\$\{API_REPLICAS:\+-by-balancer\}' \}/)
+  expect(serviceText('api')).toMatch(/deploy: \{ replicas: '\$\{API_REPLICAS:-1\}' \}/)
+  for (const name of ['published', 'published-by-balancer']) expect(serviceText(name)).toContain('replicas: 0')
+})
+
+it('has connections of PostgreSQL for 8 instances, and 20 for ops, backups and superusers', () => {
+  const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
+  const ofInstance = databasePoolSize + LIMITS.listDatabase.size + LIMITS.operatorDatabase.size
+  const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])
+  expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
+})
+
+it('lets HAProxy treat requests as the configuration does that the guide shows', () => {
+  const defaultsOf = (path: string) =>
+    (/^defaults\n[\s\S]*?\n(?=\w)/m.exec(readFileSync(join(ROOT, path), 'utf8'))?.[0] ?? '')
+      .split('\n')
+      .filter((line) => !/^ +#|timeout connect/.test(line))
+  expect(defaultsOf('src/balancer/haproxy.cfg')).toEqual(defaultsOf('test/deployment/haproxy.cfg'))
+  expect(defaultsOf('src/balancer/haproxy.cfg').length).toBeGreaterThan(5)
+})
