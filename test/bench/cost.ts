@@ -25,8 +25,8 @@ export async function loadWithCost(
   }
 }
 
-/** One series a figure of `costs`. */
-export function costSeries(contender: string, costs: Cost[]): Series[] {
+/** One series a figure of `costs`: the service first. */
+export function costSeries(contender: string, costs: Cost[]): [Series, Series] {
   return [
     {
       contender: `${contender}, service`,
