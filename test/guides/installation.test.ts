@@ -15,7 +15,8 @@ import { asRole } from '../support/database-url.ts'
 import { blockWith, ROOT } from './guides.ts'
 import { has, run } from './interpreters.ts'
 
-const UNIT = blockWith('operator', 'ini', '[Service]')
+const UNIT = blockWith('operator', 'ini', 'Description=UPI payments\n')
+const TEMPLATE = blockWith('operator', 'ini', 'Description=UPI payments on port %i\n')
 const SETTINGS = blockWith('operator', 'ini', 'NODE_ENV=production')
 const CADDYFILE = blockWith('operator', 'caddyfile')
 const INSTALL = blockWith('operator', 'sh', 'dist/cli/ops.js migrate')
@@ -72,11 +73,22 @@ describe('an installation without Docker, by the guide', () => {
     return { child, log }
   }
 
-  it.runIf(has('systemd-analyze', { mustHave: false }))('has a unit in which systemd finds no fault', async () => {
-    const file = join(folder, 'upi-payments.service')
-    writeFileSync(file, UNIT.replace('/usr/bin/node', process.execPath))
+  it.runIf(has('systemd-analyze', { mustHave: false })).each([
+    ['upi-payments.service', UNIT],
+    ['upi-payments@.service', TEMPLATE],
+  ])('has a unit %s in which systemd finds no fault', async (name, unit) => {
+    const file = join(folder, name)
+    writeFileSync(file, unit.replace('/usr/bin/node', process.execPath))
     const { code, stdout, stderr } = await run(['systemd-analyze', 'verify', '--man=no', file], folder, {})
     expect({ code, said: stdout + stderr }).toEqual({ code: 0, said: '' })
+  })
+
+  it('has a template for one instance a port, which differs from the unit by its ports alone', () => {
+    const ports = 'Environment=PORT=%i OPS_PORT=1%i\n'
+    expect(TEMPLATE).toContain(ports)
+    expect(TEMPLATE.replace(ports, '').replace(' on port %i', '')).toBe(UNIT)
+    // Else the settings, which are read afterwards, would win.
+    expect(SETTINGS).not.toMatch(/^(OPS_)?PORT=/m)
   })
 
   it('runs as the service’s role, also while it is upgraded, and ends with 0 when it is stopped', async () => {

@@ -45,6 +45,7 @@ describe.each(GUIDES)('what the guide of the %s names is there', (guide) => {
       'src/db/grants.sql',
       'src/db/roles.sql',
       'src/monitoring/alerts.yml',
+      'src/balancer/haproxy.cfg',
     ]
     expect(files.filter((file) => guide !== 'operator' || !installed.includes(file))).toEqual([])
     for (const file of files.filter((file) => !file.startsWith('dist/')))
@@ -70,7 +71,8 @@ describe("what the operator's guide names is there", () => {
     for (const name of services) expect(fileText('docker-compose.yml')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
   })
 
-  it.each(['haproxy.cfg', 'pgbouncer.ini'])('%s as the trial of deployments runs with it', (name) => {
+  const FILES = ['haproxy.cfg', 'pgbouncer.ini', 'patroni.yml', 'etcd.env', 'haproxy-postgres.cfg']
+  it.each(FILES)('%s as the trial of deployments runs with it', (name) => {
     expect(text).toContain(fileText(`test/deployment/${name}`))
   })
 
