@@ -41,6 +41,8 @@ export type FoundDifference = Omit<Difference, 'cause'> & {
   otherStatus: 'SUCCESS' | 'PENDING' | 'FAILED' | null
   otherDay: string | null
   exceptionKind: string | null
+  /** When the settlement was initiated, to the microsecond, as PostgreSQL spells it. */
+  initiatedAt: string | null
 }
 
 /** Why, in words for a person who looks at the bank's file. */

@@ -5,12 +5,12 @@ import { addDays } from './bank-days.ts'
 import { causeOf, comparePayouts, type Difference, daysOfPayouts, isNotYetDue, lastOverdueDay } from './differences.ts'
 import {
   createMerchantBooks,
-  type Days,
   type MerchantBooks,
   type OpenException,
   type PaidDay,
   type SettledDay,
 } from './merchant-books.ts'
+import type { Days } from './paid-and-settled.ts'
 
 /** Money of one or more days. Sums are in paise. */
 export type Sums = {
@@ -45,8 +45,9 @@ export type Finding =
 const MERCHANTS_READ = 500
 
 /**
- * Compares what was paid with what was settled, merchant after merchant, in one snapshot of the database. Merchants of whom
- * there is nothing to tell are left out. Memory does not grow with the number of payments.
+ * Compares what was paid with what was settled, merchant after merchant, in one snapshot of the database; where it is spread
+ * over servers, in one of each. Merchants of whom there is nothing to tell are left out. Memory does not grow with the number
+ * of payments.
  */
 export async function* reconcile(
   db: Database,
@@ -145,7 +146,7 @@ async function compareByPayment(books: MerchantBooks, asked: Asked): Promise<Com
 
 async function* explained(books: MerchantBooks, asked: Asked): AsyncGenerator<Difference> {
   for await (const found of books.differences(asked, lastOverdueDay(asked.today))) {
-    const { fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, ...difference } = found
+    const { fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, initiatedAt, ...difference } = found
     yield { ...difference, cause: causeOf(found) }
   }
 }

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import { countDays } from '../books/bank-days.ts'
 import { reconcile } from '../books/reconcile.ts'
-import { hasCitus } from '../db/spread.ts'
 import { identifier } from '../fields.ts'
 import { dayText } from '../ist.ts'
 import { createMerchants } from '../merchants/merchants.ts'
@@ -25,8 +24,6 @@ export const reconcileCommands = [
       if (asked.mid !== undefined && !(await createMerchants(db).find(asked.mid))) {
         throw new CommandFault(`mid ${asked.mid} is unknown: see ops merchants list`)
       }
-      // Its differences are found by one statement over several merchants' rows, which Citus refuses.
-      if (await hasCitus(db)) throw new CommandFault('a database that is spread by Citus cannot be reconciled')
       const write = csv ? toCsv : asJson ? toJson : toText
       return { chunks: write(reconcile(db, { ...asked, now }), asked) }
     },

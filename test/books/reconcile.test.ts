@@ -334,8 +334,8 @@ describe('a settlement of no known payment', () => {
     const exceptionId = await except('unknown order', 'UNKNOWN1', 'gone', at('2026-11-09'), '')
     await settle('UNKNOWN1', at('2026-11-10'))
     expect((await differencesOf('2026-11-10')).map(({ utr, orderId, cause }) => [utr, orderId, cause])).toEqual([
-      ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
       ['P0', null, 'no order and no exception of this merchant carries its UTR'],
+      ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
     ])
     // It stands apart from the merchants, and only where all of them are asked for.
     const all = await find('2026-11-09', '2026-11-09', '2026-12-15', null)

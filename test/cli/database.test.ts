@@ -35,9 +35,3 @@ it.skipIf(!ON_CITUS)('database spread takes in what a later migration made, and 
   expect(await spread()).toEqual(['refunds'])
   expect(await spread()).toEqual([])
 })
-
-it.skipIf(!ON_CITUS)('reconcile says that it does not work on a spread database', async () => {
-  const outcome = await runOps(database.url, ['reconcile', '--from', '2026-01-01', '--to', '2026-01-01'])
-  const refusal = 'ops: a database that is spread by Citus cannot be reconciled\n'
-  expect(outcome).toEqual({ code: 1, stdout: '', stderr: refusal })
-})

@@ -47,6 +47,7 @@ const AWAY_MS = 4_000
 
 /** The tests that know of one server only are left out: they look at its locks and plans, or change its rows by themselves. */
 const TESTS = [
+  'test/books/reconcile.test.ts',
   'test/db/one-shard.test.ts',
   'test/payments/create-payment-intent.test.ts',
   'test/payments/order-guard.test.ts',

@@ -1,0 +1,68 @@
+import { startOfDay } from '../ist.ts'
+import { orderIdsBegin } from '../payments/intent.ts'
+import { EXPIRY_GRACE_MINUTES, LONGEST_EXPIRY_MINUTES } from '../payments/outcome.ts'
+import { addDays } from './bank-days.ts'
+
+/** Days are `YYYY-MM-DD`, IST, both included. */
+export type Days = { from: string; to: string }
+
+/** An order is paid within its time and the grace, or late, which is an exception. The hour is for clocks that differ. */
+const PAID_WITHIN_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES + 60) * 60_000
+/** A settlement of a payment may be dated by its day alone, so that it seems to come before it. */
+export const SETTLED_BEFORE = `interval '1 day'`
+
+const IST = `interval '330 minutes'`
+export const dayOf = (moment: string) => `(${moment} at time zone ${IST})::date`
+export const textOf = (day: string) => `to_char(${day}, 'YYYY-MM-DD')`
+export const paiseOf = (rupees: string) => `(${rupees} * 100)::numeric(40, 0)`
+
+/**
+ * The payments of merchant $1 from day $2 to day $3; $4 and $5 limit their orderIds, which begin with the time of the order.
+ * A payment counts on the day on which the bank says that it was made, which cannot be before the order or after we were told.
+ */
+export const PAID = `
+  with paid as (
+    select o.order_id, upper(i.utr) collate "C" as utr, i.amount * 100 + i.paise as paid, i.created_at, c.reason,
+           ${dayOf('greatest(i.created_at, least(coalesce(c.paid_at, c.changed_at), c.changed_at))')} as day
+      from (select order_id
+              from payment_intents
+             where mid = $1 and order_id >= $4 and order_id < $5 and status = 'SUCCESS'
+             union all
+            select distinct order_id
+              from payment_exceptions
+             where mid = $1 and order_id < $4 and kind = 'late payment') o
+      join payment_intents i on i.mid = $1 and i.order_id = o.order_id
+      join payment_changes c on c.mid = $1 and c.order_id = o.order_id and c.status = 'SUCCESS'
+  )`
+
+/** The settlements of merchant $1, with the UTR of the payment that each one carries. */
+export const SETTLEMENT = `
+  select utr, amount, fee, tax, status, initiated_at, upper(coalesce(payment_utr, utr)) as key,
+         amount + coalesce(fee, 0) + coalesce(tax, 0) as gross
+    from settlements
+   where mid = $1`
+
+/** The settlements that may carry one of the payments `paid`. */
+export const SETTLED_SINCE = `
+  ${SETTLEMENT} and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from paid)`
+
+export const IN_DAYS = `day >= $2::date and day <= $3::date`
+
+/** When `days` begin and end, and the orderIds whose payments may be of them. */
+export const boundsOf = ({ from, to }: Days) => ({
+  begin: startOfDay(from),
+  end: startOfDay(addDays(to, 1)),
+  firstOrderId: orderIdsBegin(new Date(startOfDay(from).getTime() - PAID_WITHIN_MS)),
+  endOrderId: orderIdsBegin(startOfDay(addDays(to, 1))),
+})
+
+/** The values of PAID. */
+export function valuesOfPaid(mid: string, days: Days) {
+  const { firstOrderId, endOrderId } = boundsOf(days)
+  return [mid, days.from, days.to, firstOrderId, endOrderId]
+}
+
+/** As the driver gives them: what has more digits than a number holds comes as text. */
+export type Texts<T> = { [Key in keyof T]: bigint extends T[Key] ? Exclude<T[Key], bigint> | string : T[Key] }
+
+export const toPaise = (text: string | null) => (text === null ? null : BigInt(text))
