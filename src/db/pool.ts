@@ -62,11 +62,13 @@ function closeIdleOnSilence(pool: pg.Pool) {
   pool.on('release', (error, client) => {
     if (!error) idle.add(client)
     // The pool removes an idle connection that ends; it has no method to close idle ones.
-    else if (error.message === SILENCE) for (const it of idle) socketOf(it).destroy(new Error(SILENCE))
+    else if (isSilence(error)) for (const it of idle) socketOf(it).destroy(new Error(SILENCE))
   })
 }
 
 const SILENCE = 'Query read timeout'
+
+const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
 
 const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
 
@@ -83,10 +85,9 @@ export async function inTransaction<T>(db: Database, work: (client: pg.PoolClien
     client.release()
     return result
   } catch (error) {
-    await client.query('rollback').then(
-      () => client.release(),
-      () => client.release(true),
-    )
+    // A connection that was silent would not answer this either, and its request would wait as long again.
+    if (isSilence(error)) client.release(error)
+    else await client.query('rollback').then(() => client.release(), client.release)
     throw error
   }
 }
