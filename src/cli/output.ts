@@ -34,7 +34,7 @@ function show(cell: Cell): string {
 }
 
 /** What somebody else wrote may hold control characters and marks that turn the writing direction, which a terminal would obey. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '\ufffd')
 }
 

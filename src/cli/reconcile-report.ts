@@ -3,7 +3,7 @@ import type { OpenException } from '../books/merchant-books.ts'
 import type { Finding, Sums, Totals } from '../books/reconcile.ts'
 import { toIstText } from '../ist.ts'
 import { toSumText } from '../money.ts'
-import { table } from './output.ts'
+import { printable, table } from './output.ts'
 
 /** What `ops reconcile` was asked for; days are `YYYY-MM-DD`, both included. */
 type Asked = { from: string; to: string }
@@ -21,10 +21,10 @@ export async function* toText(findings: Findings, { from, to }: Asked): AsyncGen
         yield finding.mid === '' ? 'orders that nobody knows\n' : `${finding.mid}, settled ${finding.file}\n`
         break
       case 'difference':
-        yield `  ${spellDifference(finding)}\n`
+        yield `  ${printable(spellDifference(finding))}\n`
         break
       case 'exception':
-        yield `  ${spellException(finding)}\n`
+        yield `  ${printable(spellException(finding))}\n`
         break
       case 'day':
         days.push({ day: finding.day, ...cells(finding) })

@@ -6,7 +6,7 @@ import { listImports, type NotUndone, undoImport } from '../settlements/imports.
 import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
-import { progressLine, table } from './output.ts'
+import { printable, progressLine, table } from './output.ts'
 
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 
@@ -76,8 +76,8 @@ export const settlementCommands = [
   }),
 ]
 
-/** A name is chosen by whoever made the file, and printed on a terminal, which obeys control characters. */
-const nameOf = (file: string) => basename(file).replace(/\p{C}/gu, '\ufffd')
+/** A name is chosen by whoever made the file. */
+const nameOf = (file: string) => printable(basename(file))
 
 function explain(importId: number, why: NotUndone): string {
   if (why.refused === 'unknown') return `there is no import ${importId}: see ops settlements imports`

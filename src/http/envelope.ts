@@ -12,19 +12,29 @@ export function fail({ statusCode, message }: Failure): Refusal {
   return { status: false, statusCode, msg: message }
 }
 
+/** The JSON text of `ok(msg, rows)`, of rows that are JSON already. */
+export function okRows(msg: string, rows: readonly string[]): string {
+  const [begin, end] = aroundRows(msg)
+  return begin + rows.join(',') + end
+}
+
 /**
- * The JSON text of `ok(msg, rows)` in pieces, for a list that is too long for the memory. An error of `batches` leaves the text
- * unfinished, so that a part of a list cannot be mistaken for all of it.
+ * The same in pieces, for a list that is too long for the memory. An error of `batches` leaves the text unfinished, so that a
+ * part of a list cannot be mistaken for all of it.
  */
-export async function* okText<T>(msg: string, batches: AsyncIterable<T[]>): AsyncGenerator<string> {
-  const whole = JSON.stringify(ok(msg, []))
-  const end = whole.lastIndexOf(']')
-  yield whole.slice(0, end)
-  let separator = ''
+export async function* okBatches(msg: string, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
+  const [begin, end] = aroundRows(msg)
+  let separator = begin
   for await (const batch of batches) {
     if (batch.length === 0) continue
-    yield separator + JSON.stringify(batch).slice(1, -1)
+    yield separator + batch.join(',')
     separator = ','
   }
-  yield whole.slice(end)
+  yield separator === begin ? begin + end : end
+}
+
+function aroundRows(msg: string): [begin: string, end: string] {
+  const whole = JSON.stringify(ok(msg, []))
+  const end = whole.lastIndexOf(']')
+  return [whole.slice(0, end), whole.slice(end)]
 }

@@ -26,65 +26,14 @@ type Stored = { order_id: string }
 
 /** On one server: one text for any number of rows. */
 async function insertArrays(db: Queryable, intents: Intent[]): Promise<Stored[]> {
-  const values = [
-    intents.map((intent) => intent.mid),
-    intents.map((intent) => intent.orderId),
-    intents.map((intent) => intent.merchantOrderId),
-    intents.map((intent) => intent.amount),
-    intents.map((intent) => intent.redirectUrl),
-    intents.map((intent) => intent.note),
-    intents.map((intent) => intent.customer.name),
-    intents.map((intent) => intent.customer.email),
-    intents.map((intent) => intent.customer.mobile),
-    intents.map((intent) => intent.payee.vpa),
-    intents.map((intent) => intent.payee.name),
-    intents.map((intent) => intent.payee.mcc),
-    intents.map((intent) => intent.createdAt),
-    intents.map((intent) => intent.expiresAt),
-    intents.map((intent) => intent.idempotency?.key),
-    intents.map((intent) => intent.idempotency?.fingerprint),
-  ]
   const issued = intents.filter((intent) => intent.issued)
-  if (issued.length === 0) return (await db.query<Stored>(INSERT, values)).rows
-  const { rows } = await db.query<Stored>(INSERT_WITH_ISSUED, [
-    ...values,
-    issued.map((intent) => intent.orderId),
-    issued.map((intent) => intent.issued?.acquirer),
-    issued.map((intent) => intent.issued?.merchantId),
-    issued.map((intent) => intent.issued?.id),
-    issued.map((intent) => intent.issued?.reference),
-    issued.map((intent) => intent.issued?.link),
-    issued.map((intent) => firstEnquiry(intent)),
-  ])
+  const values = arraysOf(INTENT_COLUMNS, intents)
+  const { rows } =
+    issued.length === 0
+      ? await db.query<Stored>(INSERT, values)
+      : await db.query<Stored>(INSERT_WITH_ISSUED, [...values, ...arraysOf(LINK_COLUMNS, issued)])
   return rows
 }
-
-const INSERT = `
-  insert into payment_intents
-    (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, customer_name, customer_email, customer_mobile,
-     payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, idempotency_fingerprint)
-  select mid, order_id, merchant_order_id, amount / 100, amount % 100, redirect_url, note, customer_name, customer_email,
-         customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, fingerprint
-    from unnest(
-           $1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-           $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::bytea[])
-           as i (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
-                 customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, idempotency_key, fingerprint)
-  on conflict do nothing
-  returning order_id`
-
-/** One statement, so that an intent is never stored without its link. */
-const INSERT_WITH_ISSUED = `
-  with stored as (${INSERT}, mid), issued as (
-    insert into acquirer_intents
-      (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries, enquire_at)
-    select stored.mid, stored.order_id, acquirer, merchant_id, id, reference, link, 0, enquire_at
-      from stored
-      join unnest($17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::timestamptz[])
-             as prepared (order_id, acquirer, merchant_id, id, reference, link, enquire_at)
-        using (order_id)
-  )
-  select order_id from stored`
 
 /** On Citus, which fetches the rows of `insert … select` to one node and sends them on from there: 20 times the time. */
 async function insertValues(db: Database, intents: Intent[]): Promise<Stored[]> {
@@ -135,13 +84,38 @@ const LINK_COLUMNS: Columns = {
   enquire_at: ['timestamptz', (intent) => firstEnquiry(intent)],
 }
 
+const namesOf = (columns: Columns) => Object.keys(columns).join(', ')
+
+const arraysOf = (columns: Columns, intents: Intent[]) =>
+  Object.values(columns).map(([, value]) => intents.map((intent) => value(intent)))
+
+/** The rows of arrays, one for each column, the first of which is parameter $`first`. */
+const unnest = (columns: Columns, first: number) =>
+  `unnest(${Object.values(columns).map(([type], place) => `$${first + place}::${type}[]`)}) as i (${namesOf(columns)})`
+
+const INSERT = `
+  insert into payment_intents (${namesOf(INTENT_COLUMNS)})
+  select ${namesOf(INTENT_COLUMNS)} from ${unnest(INTENT_COLUMNS, 1)}
+  on conflict do nothing
+  returning order_id`
+
+/** One statement, so that an intent is never stored without its link. */
+const INSERT_WITH_ISSUED = `
+  with stored as (${INSERT}), issued as (
+    insert into acquirer_intents (${namesOf(LINK_COLUMNS)})
+    select ${namesOf(LINK_COLUMNS)}
+      from ${unnest(LINK_COLUMNS, Object.keys(INTENT_COLUMNS).length + 1)}
+     where order_id in (select order_id from stored)
+  )
+  select order_id from stored`
+
 /** Every parameter has its type: PostgreSQL would otherwise repeat a wrong one, which may be a note, in its error. */
 function toInsert(table: string, columns: Columns, intents: Intent[]): [text: string, values: unknown[]] {
   const all = Object.values(columns)
   const row = (_: Intent, place: number) =>
     `(${all.map(([type], column) => `$${place * all.length + column + 1}::${type}`)})`
   const text = `
-    insert into ${table} (${Object.keys(columns)})
+    insert into ${table} (${namesOf(columns)})
     values ${intents.map(row)}
     on conflict do nothing
     returning order_id`

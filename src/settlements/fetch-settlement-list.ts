@@ -5,7 +5,7 @@ import type { AccessKeys } from '../auth/access-keys.ts'
 import { shareReads } from '../db/share-reads.ts'
 import { badRequest, oneLongListAtATime, tooManyLists } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
-import { ok, okText } from '../http/envelope.ts'
+import { okBatches, okRows } from '../http/envelope.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import { nextDay, startOfIstDay } from '../ist.ts'
 import type { Limits } from '../limits.ts'
@@ -144,7 +144,7 @@ export const fetchSettlementList = operation({
       const mayRead = async () =>
         (await findKey(request.publicKey as string)) !== undefined && (await isLinked(pid, mid))
       watchReader(reply, over, mayRead, listLimits)
-      return reply.send(Readable.from(okText(FOUND, recordBatches(first, rest)), { objectMode: false }))
+      return reply.send(Readable.from(okBatches(FOUND, recordBatches(first, rest)), { objectMode: false }))
     }
   },
 })
@@ -156,22 +156,17 @@ type Dependencies = {
   listLimits: Limits['lists']
 }
 
-/** One settlement as partners know it; every value is text. */
-function toRecord(settlement: Settlement): z.output<typeof SettlementRecord> {
-  return {
-    amount: settlement.amount,
-    UTR: settlement.utr,
-    bankReferenceNumber: settlement.bankReferenceNumber,
-    status: settlement.status,
-    merchant_id: settlement.mid,
-    initiationDate: settlement.initiatedAt,
-    created_at: settlement.createdAt,
-  }
+/**
+ * One settlement as partners know it. Not by JSON.stringify, which took a list of 1,000,000 a fifth longer: no value has a
+ * character that JSON escapes, by the table's checks.
+ */
+function toRecordText({ amount, utr, bankReferenceNumber, status, mid, initiatedAt, createdAt }: Settlement): string {
+  return `{"amount":"${amount}","UTR":"${utr}","bankReferenceNumber":"${bankReferenceNumber}","status":"${status}","merchant_id":"${mid}","initiationDate":"${initiatedAt}","created_at":"${createdAt}"}`
 }
 
 /** The whole answer to a short list; undefined when it was too long to be read in one piece. */
 function shortText(rows: Settlement[] | undefined): string | undefined {
-  return rows && JSON.stringify(ok(rows.length > 0 ? FOUND : NONE_FOUND, rows.map(toRecord)))
+  return rows && okRows(rows.length > 0 ? FOUND : NONE_FOUND, rows.map(toRecordText))
 }
 
 /** Aborts when the answer has been taken or its client has left; at once if that has happened already. */
@@ -207,6 +202,6 @@ function watchReader(
 }
 
 async function* recordBatches(first: Settlement[], rest: AsyncIterable<Settlement[]>) {
-  yield first.map(toRecord)
-  for await (const batch of rest) yield batch.map(toRecord)
+  yield first.map(toRecordText)
+  for await (const batch of rest) yield batch.map(toRecordText)
 }

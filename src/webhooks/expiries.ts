@@ -1,9 +1,18 @@
-import type { Database, Queryable } from '../db/pool.ts'
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { asksForCitus } from '../db/spread.ts'
 import { deliveriesOf } from '../payments/events.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
-import { LOOKED_AT_AFTER_MINUTES, minutesBefore, orderIdsFrom, SWEEP_MINUTES } from './expiry-times.ts'
-import { createSpreadExpiries } from './spread-expiries.ts'
+import { tellByMerchant } from './expiries-by-merchant.ts'
+
+/** The shortest is a minute, and the grace comes after it: no order is final sooner after it was made. */
+const LOOKED_AT_AFTER_MINUTES = EXPIRY_GRACE_MINUTES - 1
+/** Of orders made within this time, one statement looks at all: after an outage there may be a day's. */
+const SWEEP_MINUTES = 15
+
+/** orderIdsBegin of payments/intent.ts, in SQL. */
+const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
+
+const minutesBefore = (moment: Date, minutes: number) => new Date(moment.getTime() - minutes * 60_000)
 
 /**
  * Writes payment.expired when the answer of checkPaymentStatus becomes final for an unpaid order of a merchant with a webhook.
@@ -12,50 +21,33 @@ import { createSpreadExpiries } from './spread-expiries.ts'
  */
 export function createExpiries(db: Database) {
   const isSpread = asksForCitus(db)
-  const spread = createSpreadExpiries(db)
 
   return {
     /** Writes down open orders that were made some minutes ago. Returns whether there are more. */
-    async sweep(now: Date): Promise<boolean> {
-      if (await isSpread()) return spread.sweep(now)
-      const until = minutesBefore(now, LOOKED_AT_AFTER_MINUTES)
-      const { rows } = await db.query<{ more: boolean }>(
-        `with sweep as (
-           select greatest(swept_until, $1) as since, least($2, greatest(swept_until, $1) + $3 * interval '1 minute') as until
-             from webhook_expiry_sweep
-            where swept_until < $2
-              for update skip locked
-         ), open as materialized (
-           -- By the index of orderIds, which lie in it by time: each order is read once, whatever the planner expects.
-           select mid, order_id, expires_at
-             from payment_intents i
-            where order_id >= ${orderIdsFrom('(select since from sweep)')}
-              and order_id < ${orderIdsFrom('(select until from sweep)')}
-              and i.status in ${OPEN_STATUSES}
-              and exists (select from webhook_endpoints where kind = 'webhook' and disabled_at is null)
-         ), found as (
-           insert into webhook_expiries (mid, order_id, final_at)
-           select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
-             from open i
-             join (select mid, min(created_at) as since
-                     from webhook_endpoints
-                    where kind = 'webhook' and disabled_at is null
-                    group by mid) e on e.mid = i.mid
-            where i.expires_at + $4 * interval '1 minute' > e.since
-           on conflict do nothing
-         )
-         update webhook_expiry_sweep w
-            set swept_until = s.until
-           from sweep s
-         returning s.until < $2 as more`,
-        [minutesBefore(now, LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES), until, SWEEP_MINUTES, EXPIRY_GRACE_MINUTES],
-      )
-      return rows[0]?.more ?? false
+    sweep(now: Date): Promise<boolean> {
+      const end = minutesBefore(now, LOOKED_AT_AFTER_MINUTES)
+      return inTransaction(db, async (client) => {
+        const sweep = await client.query<{ since: Date; until: Date; more: boolean }>(
+          `select since, until, until < $2 as more
+             from (select greatest(swept_until, $1) as since,
+                          least($2, greatest(swept_until, $1) + $3 * interval '1 minute') as until
+                     from webhook_expiry_sweep
+                    where swept_until < $2
+                      for update skip locked) s`,
+          [minutesBefore(now, LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES), end, SWEEP_MINUTES],
+        )
+        const [found] = sweep.rows
+        if (found === undefined) return false
+        const webhooks = await client.query(`select 1 from ${WEBHOOKS} limit 1`)
+        if (webhooks.rows.length > 0) await writeDown(client, found)
+        await client.query('update webhook_expiry_sweep set swept_until = $1', [found.until])
+        return found.more
+      })
     },
 
     /** Writes the events of up to `limit` orders that are final by now. Returns how many were looked at. */
     async tell(limit: number, now: Date): Promise<number> {
-      if (await isSpread()) return spread.tell(limit, now)
+      if (await isSpread()) return tellByMerchant(db, limit, now)
       const { rows } = await db.query<{ looked: number }>(
         // By arrays, so that rows are looked up one by one, whatever the planner expects. A row that is never updated keeps its
         // ctid while it is locked. An order that somebody else holds is told later: the others do not wait for it.
@@ -92,6 +84,29 @@ export function createExpiries(db: Database) {
     },
   }
 }
+
+/** The open orders of that time, of merchants with a webhook. */
+async function writeDown(client: Queryable, { since, until }: { since: Date; until: Date }): Promise<void> {
+  await client.query(
+    `with open as materialized (
+       -- By the index of orderIds, which lie in it by time: each order is read once, whatever the planner expects.
+       select mid, order_id, expires_at
+         from payment_intents i
+        where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
+          and i.status in ${OPEN_STATUSES}
+     )
+     insert into webhook_expiries (mid, order_id, final_at)
+     select i.mid, i.order_id, i.expires_at + $3 * interval '1 minute'
+       from open i
+       join (select mid, min(created_at) as since from ${WEBHOOKS} group by mid) e on e.mid = i.mid
+      where i.expires_at + $3 * interval '1 minute' > e.since
+     on conflict do nothing`,
+    [since, until, EXPIRY_GRACE_MINUTES],
+  )
+}
+
+/** Those that are told of expired orders. */
+const WEBHOOKS = `(select * from webhook_endpoints where kind = 'webhook' and disabled_at is null) w`
 
 export type Expiries = ReturnType<typeof createExpiries>
 

@@ -467,8 +467,8 @@ describe('the command', () => {
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
   })
 
-  it('spells what a stranger wrote so that neither a script nor a spreadsheet stumbles over it', async () => {
-    const orderId = '=1+1,"x"'
+  it('spells what a stranger wrote so that no script, spreadsheet or terminal stumbles over it', async () => {
+    const orderId = '=1+1,"x"\u202e'
     const exceptionId = await except('unknown order', 'UX', orderId, at('2026-08-01'), '')
     await db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, body, received_at)
@@ -487,9 +487,13 @@ describe('the command', () => {
       },
     ])
     const { stdout } = await ops(...days, '--csv')
-    expect(stdout).toContain(`exception,,2026-08-01,unknown order,"'=1+1,""x""",UX,,${exceptionId},,200.00,,,,,,,,,\n`)
+    expect(stdout).toContain(
+      `exception,,2026-08-01,unknown order,"'=1+1,""x""\u202e",UX,,${exceptionId},,200.00,,,,,,,,,\n`,
+    )
     const unreadable = /^ {2}open exception \w{12}: unreadable, received 2026-08-01T06:30:00.000Z$/m
-    expect((await ops(...days)).stdout).toMatch(unreadable)
+    const text = (await ops(...days)).stdout
+    expect(text).toMatch(unreadable)
+    expect(text).toContain('unknown order, order =1+1,"x"\ufffd, UTR UX')
   })
 
   it('says which merchant it does not know', async () => {
