@@ -30,7 +30,7 @@ import { refuseBrokenHttp, refuseConnect, refuseExpectation } from './http/broke
 import { createHttpServer, streamAlone } from './http/connections.ts'
 import { refuseBadUrl, registerErrorHandling } from './http/error-handler.ts'
 import { livez, readyz } from './http/health.ts'
-import { registerInput } from './http/input.ts'
+import { NO_JSON_SCHEMA, registerInput } from './http/input.ts'
 import { measureLateness, refuseWhileLate } from './http/overload.ts'
 import { registerPatience } from './http/patience.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
@@ -153,6 +153,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     // While it closes, requests on open connections are still served instead of refused.
     return503OnClosing: false,
     genReqId: requestIdOf,
+    schemaController: NO_JSON_SCHEMA,
     exposeHeadRoutes: true,
     clientErrorHandler: (error, socket) => refuseBrokenHttp(error, socket, errorHandling),
     frameworkErrors: (error, request, reply) => refuseBadUrl(error, request, reply, errorHandling),

@@ -6,6 +6,7 @@ import { readConfig } from './config.ts'
 import { createPool, readBriefly } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
+import { NO_JSON_SCHEMA } from './http/input.ts'
 import { measureLateness } from './http/overload.ts'
 import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
@@ -49,7 +50,11 @@ const app = await buildApp({
   version: manifest.version,
   isDraining: shutdown.isDraining,
 })
-const opsApp = fastify({ requestTimeout: LIMITS.ops.requestMs, connectionTimeout: LIMITS.ops.requestMs })
+const opsApp = fastify({
+  requestTimeout: LIMITS.ops.requestMs,
+  connectionTimeout: LIMITS.ops.requestMs,
+  schemaController: NO_JSON_SCHEMA,
+})
 opsApp.server.maxConnections = LIMITS.ops.connections
 metricsRoutes(opsApp, metrics)
 const latenessMs = measureLateness(opsApp, LIMITS.lateness)
