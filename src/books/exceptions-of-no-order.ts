@@ -62,7 +62,7 @@ async function findOfNoOrder(client: PoolClient, settlements: Unexplained[]): Pr
        from payment_exceptions e
        left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
       where e.mid = '' and ${TELLS_OF_MONEY} and upper(e.utr) collate "C" = any ($1::text[])
-      order by upper(e.utr), r.reason is not null, e.received_at`,
+      order by upper(e.utr), r.reason is not null, e.received_at, e.exception_id`,
     [settlements.map(({ utr }) => utr)],
   )
   return new Map(rows.map(({ amount, ...row }) => [row.utr, { ...row, amount: toPaise(amount) }]))

@@ -68,13 +68,13 @@ const DIFFERENCES = `
       from payment_exceptions e
       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
      where e.mid = $1 and ${TELLS_OF_MONEY} and upper(e.utr) collate "C" in (select key from matched where order_id is null)
-     order by upper(e.utr), r.reason is not null, e.received_at
+     order by upper(e.utr), r.reason is not null, e.received_at, e.exception_id
   ), taken_back as (
     select distinct on (e.order_id) e.order_id, e.exception_id, e.kind, r.reason
       from payment_exceptions e
       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
      where e.mid = $1 and e.kind = 'failure after success'
-     order by e.order_id, r.reason is not null, e.received_at
+     order by e.order_id, r.reason is not null, e.received_at, e.exception_id
   ), difference as (
     select day, 'not settled' as kind, order_id, utr, null as settlement_utr, paid, null::numeric as settled,
            null::numeric as fee, null::numeric as tax, failed_utr as other_utr, failed_status as other_status,

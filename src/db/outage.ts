@@ -1,6 +1,8 @@
 import {
   hasState,
+  IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
   INVALID_CATALOG_NAME,
+  LOCK_NOT_AVAILABLE,
   QUERY_CANCELED,
   READ_ONLY_SQL_TRANSACTION,
   UNDEFINED_COLUMN,
@@ -10,6 +12,8 @@ import {
 /** Codes of temporary failures: the same request may succeed a moment later. */
 const OUTAGE_STATES = [
   QUERY_CANCELED, // its time was up
+  LOCK_NOT_AVAILABLE, // the same, while somebody else held a row
+  IDLE_IN_TRANSACTION_SESSION_TIMEOUT, // this process was stopped for a while
   READ_ONLY_SQL_TRANSACTION, // the primary has moved
   // Not migrated yet.
   UNDEFINED_TABLE,

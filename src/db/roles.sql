@@ -23,6 +23,8 @@ begin
   -- Two batches of intents may deadlock. PostgreSQL looks for that after 1 s by default, when the service has given up the
   -- query; after 0.2 s one of them is refused in time, and stored at the second try.
   alter role upi_service set deadlock_timeout = '200ms';
+  -- Before the service takes its connection for a dead one, after 0.9 s: the others would be closed with it.
+  alter role upi_service set lock_timeout = '800ms';
   -- An instance that is stopped in the middle of a transaction must not keep its rows from the others. Long lists lift it.
   alter role upi_service set idle_in_transaction_session_timeout = '10s';
 

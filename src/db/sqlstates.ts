@@ -1,5 +1,6 @@
 /** PostgreSQL's error codes that this code knows, under PostgreSQL's own names: its documentation, appendix A. */
 export const READ_ONLY_SQL_TRANSACTION = '25006'
+export const IDLE_IN_TRANSACTION_SESSION_TIMEOUT = '25P03'
 export const INVALID_PASSWORD = '28P01'
 export const INVALID_CATALOG_NAME = '3D000'
 export const DEADLOCK_DETECTED = '40P01'

@@ -21,7 +21,7 @@ export type Payee = { vpa: string; name: string; mcc: string }
 export type Intent = {
   mid: string
   /**
-   * Ours: unguessable, time-ordered, 32 hex digits, and three more of its merchant where the database is spread over several
+   * Ours: unguessable, time-ordered, 32 hex digits, and three characters of its merchant where the database is spread over several
    * servers. In our links it is the UPI parameter `tr`, which holds 35.
    */
   orderId: string
@@ -92,7 +92,7 @@ export function orderIdsBegin(moment: Date): string {
 /** Without the end that tells of the merchant. */
 export const ORDER_ID_DIGITS = 32
 
-const ORDER_ID = /^[0-9a-f]{32}(?:[0-9a-f]{3})?$/
+const ORDER_ID = /^[0-9a-f]{32}(?:[0-9A-Za-z]{3})?$/
 
 /** Whether `text` has the form of our orderIds; any other text is refused without a query. */
 export function isOrderId(text: string): boolean {

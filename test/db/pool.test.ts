@@ -67,3 +67,39 @@ it('a transaction whose connection is silent closes the idle ones too, so that t
     await database.drop()
   }
 })
+
+it('a transaction that waits for a lock for too long ends as an outage, and the idle connections stay', async () => {
+  const database = await createTestDatabase()
+  // As src/db/roles.sql sets it for the service, and less than what a query may take.
+  const url = `${database.url}?options=-clock_timeout=200ms`
+  const pool = createPool({ url, size: 3, queryTimeoutMs: 5_000, log: { warn: () => undefined } })
+  const [holder, ...others] = await Promise.all([pool.connect(), pool.connect(), pool.connect()])
+  try {
+    for (const client of others) client.release()
+    await holder.query('select pg_advisory_lock(1)')
+    const refused = inTransaction(pool, (client) => client.query('select pg_advisory_xact_lock(1)'))
+    expect(isOutage(await refused.catch((error: unknown) => error))).toBe(true)
+    expect(pool.idleCount).toBe(2)
+  } finally {
+    holder.release(true)
+    await pool.end()
+    await database.drop()
+  }
+})
+
+it('a transaction whose process was stopped for longer than PostgreSQL lets it hold its rows is an outage', async () => {
+  const database = await createTestDatabase()
+  const url = `${database.url}?options=-cidle_in_transaction_session_timeout=100ms`
+  const pool = createPool({ url, size: 1, log: { warn: () => undefined } })
+  try {
+    const ended = inTransaction(pool, async (client) => {
+      // The whole process, so that it learns of the end only by its next statement.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
+      await client.query('select 1')
+    })
+    expect(isOutage(await ended.catch((error: unknown) => error))).toBe(true)
+  } finally {
+    await pool.end()
+    await database.drop()
+  }
+})

@@ -143,8 +143,10 @@ describe('the role of the service', () => {
   })
 
   it('learns of a deadlock before it gives up the query, so that the second try can be stored', async () => {
-    const { rows } = await asService('show deadlock_timeout')
-    expect(rows).toEqual([{ deadlock_timeout: '200ms' }])
+    const { rows } = await asService(
+      `select current_setting('deadlock_timeout') as deadlock, current_setting('lock_timeout') as lock`,
+    )
+    expect(rows).toEqual([{ deadlock: '200ms', lock: '800ms' }])
   })
 
   it('without rights, as before the first ops migrate: /readyz says what to run', async () => {

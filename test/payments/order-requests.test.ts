@@ -36,7 +36,7 @@ describe('createOrderRequest', () => {
         statusCode: 200,
         msg: 'Order request created successfully',
         data: {
-          orderId: expect.stringMatching(/^[0-9a-f]{32}(?:[0-9a-f]{3})?$/),
+          orderId: expect.stringMatching(/^[0-9a-f]{32}(?:[0-9A-Za-z]{3})?$/),
           payment_url: `${PUBLIC_URL}/pay/${body.data.orderId}`,
         },
       },
