@@ -48,6 +48,7 @@ const AWAY_MS = 4_000
 /** The tests that know of one server only are left out: they look at its locks and plans, or change its rows by themselves. */
 const TESTS = [
   'test/books/reconcile.test.ts',
+  'test/acquirer/enquiries.test.ts',
   'test/db/one-shard.test.ts',
   'test/payments/create-payment-intent.test.ts',
   'test/payments/order-guard.test.ts',
@@ -56,6 +57,7 @@ const TESTS = [
   'test/payments/duplicate-storm.test.ts',
   'test/settlements/fetch-settlement-list.test.ts',
   'test/settlements/import.test.ts',
+  'test/webhooks/deliveries.test.ts',
   'test/webhooks/events.test.ts',
 ]
 
