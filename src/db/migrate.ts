@@ -74,12 +74,12 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     await client.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID])
     const applied: string[] = []
     for (;;) {
-      const name = await withLocks(client, observer, onWait, async () => {
+      const name = await withLocks(client, observer, onWait, async (timeoutMs) => {
         const [migration] = await runner({
           dbClient: client,
           dir: folder,
           ignorePattern: '(?!.*\\.sql$).*',
-          migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadFiles }],
+          migrationLoaderStrategies: [{ extensions: ['.sql'], loader: (files) => loadFiles(files, timeoutMs) }],
           direction: 'up',
           count: 1,
           migrationsTable: TABLE,
@@ -98,11 +98,13 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
 }
 
 /** Each file as its statements. The runner's own loader sends a whole file in one message. */
-function loadFiles(files: string[]) {
+function loadFiles(files: string[], timeoutMs: number) {
   return Promise.all(
     files.map(async (file) => {
       const statements = splitStatements(await readFile(file, 'utf8'))
       const up = (migration: MigrationBuilder) => {
+        // Of the transaction too: Citus tells its workers of no other.
+        migration.sql(`set local lock_timeout = ${timeoutMs}`)
         for (const statement of statements) migration.sql(statement)
       }
       return { id: file, filePaths: [file], actions: { up, down: false as const } }
@@ -115,7 +117,7 @@ async function withLocks<T>(
   client: pg.Client,
   observer: Queryable,
   onWait: (message: string) => void,
-  apply: () => Promise<T>,
+  apply: (timeoutMs: number) => Promise<T>,
 ): Promise<T> {
   let timeoutMs = LOCK_TIMEOUT_MS
   for (;;) {
@@ -126,7 +128,7 @@ async function withLocks<T>(
       held = (await findHolder(observer, client)) ?? held
     }, LOOK_INTERVAL_MS)
     try {
-      return await apply()
+      return await apply(timeoutMs)
     } catch (error) {
       if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
       clearInterval(looking)

@@ -6,6 +6,8 @@ import pg from 'pg'
 import { expect, inject, it, onTestFinished, vi } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { databaseUrl } from '../support/database-url.ts'
+import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { startServerProcess } from '../support/server-process.ts'
@@ -36,6 +38,28 @@ async function holdLockOfPgDump(url: string) {
     release: () => client.query('rollback'),
     isWaitedFor: async () => (await client.query(waiting)).rowCount === 1,
   }
+}
+
+/** Reads a shard of the table of intents, on its worker, until its connection ends. */
+async function readShard(url: string): Promise<pg.Client> {
+  const coordinator = new pg.Client({ connectionString: url })
+  await coordinator.connect()
+  const { rows } = await coordinator.query<{ name: string; port: number }>(
+    `select shard_name as name, nodeport as port
+       from citus_shards
+      where table_name = 'payment_intents'::regclass
+      order by 1
+      limit 1`,
+  )
+  await coordinator.end()
+  const [shard] = rows as [{ name: string; port: number }]
+  const worker = inject('adminUrls').find((node) => new URL(node).port === String(shard.port)) as string
+  const reader = new pg.Client({ connectionString: databaseUrl(worker, new URL(url).pathname.slice(1)) })
+  // The test's database may be dropped first.
+  reader.on('error', () => undefined)
+  await reader.connect()
+  await reader.query(`begin; select from ${shard.name}`)
+  return reader
 }
 
 it('a migration that waits for a lock holds up no payment, and is done once it gets it', {
@@ -101,6 +125,24 @@ it('ops migrate says what it waits for, and goes on', { timeout: 90_000 }, async
     /^(ops: waiting for a lock on payment_intents, held by process \d+ \(pg_dump\); next try in 5 s\n)+$/,
   )
 })
+
+it.skipIf(!ON_CITUS)(
+  'a migration that waits for a reader on a worker says so, and is done once it has left',
+  {
+    timeout: 90_000,
+  },
+  async () => {
+    const database = await createTestDatabase()
+    onTestFinished(database.drop)
+    const reader = await readShard(database.url)
+    const said: string[] = []
+    const migrating = migrate(database.url, { folder: migrationsAndOne(), onWait: (message) => said.push(message) })
+    await vi.waitUntil(() => said.length > 0, { timeout: 20 * LOCK_TIMEOUT_MS })
+    expect(said[0]).toBe('waiting for a lock; next try in 5 s')
+    await reader.end()
+    expect(await migrating).toEqual(['9999_needs_the_table'])
+  },
+)
 
 it('a migration of an ordinary role behind an autovacuum waits until PostgreSQL ends that', {
   timeout: 90_000,
