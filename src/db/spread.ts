@@ -36,8 +36,8 @@ export type SpreadObstacle = 'no citus' | 'not the coordinator' | 'no workers'
 
 /**
  * Spreads a migrated database over the nodes of its Citus cluster: the small tables whole on each node, those of tenants by
- * `mid`. Returns the tables that it spread, none when all were. May be repeated, also after it was killed. Writes to a
- * table wait while it is copied. `db` belongs to the tables' owner and leads to the coordinator.
+ * `mid`. Returns the tables that it spread, none when all were. May be repeated, also after it was killed: it waits for one
+ * that is under way. Writes to a table wait while it is copied. `db` belongs to the tables' owner and leads to the coordinator.
  */
 export async function spread(
   db: Database,
@@ -47,6 +47,9 @@ export async function spread(
   if (refused) return { refused }
   const client = await db.connect()
   try {
+    await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
+    // Also of one that was killed: in the server it goes on with its table.
+    await client.query(`select pg_advisory_lock(hashtext('upi_service spread'))`)
     await changeSettings(client)
     const tables = await unspreadTables(client)
     for (const table of tables) {
@@ -105,7 +108,6 @@ async function changeSettings(client: pg.PoolClient): Promise<void> {
     await client.query(`alter database ${rows[0]?.name} set ${setting} = '${value}'`)
     await client.query(`set ${setting} = '${value}'`)
   }
-  await client.query('set statement_timeout = 0; set client_min_messages = warning')
 }
 
 /** In the order of their foreign keys: each after the tables that it refers to. */

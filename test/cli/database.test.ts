@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { migrate } from '../../src/db/migrate.ts'
+import { spread } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
@@ -21,8 +23,9 @@ it.skipIf(ON_CITUS)('database spread says that there is no Citus, changes nothin
 })
 
 it.skipIf(!ON_CITUS)('database spread takes in what a later migration made, and nothing twice', async () => {
-  const spread = async () => JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
-  expect(await spread()).toEqual([])
+  const spreadAgain = async () =>
+    JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
+  expect(await spreadAgain()).toEqual([])
   const pool = testPool(database.url, 1)
   await pool.query('create table refunds (mid text not null, rrn text not null, primary key (mid, rrn))')
   await pool.end()
@@ -32,6 +35,25 @@ it.skipIf(!ON_CITUS)('database spread takes in what a later migration made, and 
     stdout: 'the schema is current\n',
     stderr: warning,
   })
-  expect(await spread()).toEqual(['refunds'])
-  expect(await spread()).toEqual([])
+  expect(await spreadAgain()).toEqual(['refunds'])
+  expect(await spreadAgain()).toEqual([])
 })
+
+it.skipIf(!ON_CITUS)(
+  'of two that spread a database at once one takes every table, and none fails',
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    const { url, drop } = await createTestDatabase({ empty: true })
+    onTestFinished(drop)
+    await migrate(url)
+    const pool = testPool(url, 2)
+    const outcomes = await Promise.all([1, 2].map(() => spread(pool, () => undefined)))
+    await pool.end()
+    const taken = outcomes
+      .map((outcome) => ('spread' in outcome ? outcome.spread : []))
+      .sort((a, b) => a.length - b.length)
+    expect(taken).toEqual([[], expect.arrayContaining(['merchants', 'payment_intents', 'audit_commands'])])
+  },
+)
