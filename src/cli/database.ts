@@ -5,9 +5,11 @@ import { type SpreadObstacle, spread } from '../db/spread.ts'
 import { steppingCommand } from './command.ts'
 import { CommandFault } from './faults.ts'
 
+export const NOT_THE_COORDINATOR = 'this server is a worker: name the coordinator in DATABASE_MIGRATE_URL'
+
 const REFUSALS: Readonly<Record<SpreadObstacle, string>> = {
   'no citus': 'this database has no Citus: only a cluster of Citus can hold a database on several servers',
-  'not the coordinator': 'this server is a worker: name the coordinator in DATABASE_MIGRATE_URL',
+  'not the coordinator': NOT_THE_COORDINATOR,
   'no workers': 'the cluster has no workers: add them first, by `select citus_add_node(…)` on the coordinator',
 }
 

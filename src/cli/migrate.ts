@@ -1,8 +1,10 @@
 import * as z from 'zod'
 import { applyGrants } from '../db/grants.ts'
 import { migrate } from '../db/migrate.ts'
-import { forgottenTables } from '../db/spread.ts'
+import { forgottenTables, isWorker } from '../db/spread.ts'
 import { steppingCommand } from './command.ts'
+import { NOT_THE_COORDINATOR } from './database.ts'
+import { CommandFault } from './faults.ts'
 
 export const migrateCommands = [
   steppingCommand({
@@ -11,6 +13,8 @@ export const migrateCommands = [
     usage: '',
     schema: z.object({}),
     async run(_, { config, db }) {
+      // It would make the tables up to the first that refers to another.
+      if (await isWorker(db)) throw new CommandFault(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, {
         onWait: (message) => process.stderr.write(`ops: ${message}\n`),
       })

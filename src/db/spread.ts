@@ -72,7 +72,14 @@ export async function hasCitus(db: Queryable): Promise<boolean> {
   return rows[0]?.found === true
 }
 
-/** Returns a function that asks so at its first call, and at the next one again when that failed. */
+/** Whether the server is a worker of a cluster, which takes no change of the schema; one that no cluster has yet is none. */
+export async function isWorker(db: Queryable): Promise<boolean> {
+  if (!(await hasCitus(db))) return false
+  const { rows } = await db.query<{ isWorker: boolean }>('select groupid > 0 as "isWorker" from pg_dist_local_group')
+  return rows[0]?.isWorker === true
+}
+
+/** Returns a function that asks whether the server has Citus at its first call, and at the next one again when that failed. */
 export function asksForCitus(db: Queryable): () => Promise<boolean> {
   let answer: Promise<boolean> | undefined
   return () => {
@@ -93,12 +100,9 @@ export async function forgottenTables(db: Queryable): Promise<string[]> {
 
 async function findObstacle(db: Queryable): Promise<SpreadObstacle | undefined> {
   if (!(await hasCitus(db))) return 'no citus'
-  const { rows } = await db.query<{ isCoordinator: boolean; workers: number }>(
-    `select citus_is_coordinator() as "isCoordinator",
-            (select count(*) from pg_dist_node where shouldhaveshards)::integer as workers`,
-  )
-  if (!rows[0]?.isCoordinator) return 'not the coordinator'
-  return rows[0].workers === 0 ? 'no workers' : undefined
+  if (await isWorker(db)) return 'not the coordinator'
+  const { rowCount: workers } = await db.query('select from pg_dist_node where shouldhaveshards')
+  return workers === 0 ? 'no workers' : undefined
 }
 
 /** For those who connect from now on, and for this connection. */

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { spread } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
+import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 
@@ -38,6 +39,36 @@ it.skipIf(!ON_CITUS)('database spread takes in what a later migration made, and 
   expect(await spreadAgain()).toEqual(['refunds'])
   expect(await spreadAgain()).toEqual([])
 })
+
+it.skipIf(!ON_CITUS)(
+  'a worker is not migrated and not spread, whether the coordinator was or not, and keeps no table',
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    const { url, drop } = await createTestDatabase({ empty: true })
+    onTestFinished(drop)
+    const refused = {
+      code: 1,
+      stdout: '',
+      stderr: 'ops: this server is a worker: name the coordinator in DATABASE_MIGRATE_URL\n',
+    }
+    expect(await runOps(workerUrl(url), ['migrate'])).toEqual(refused)
+    const worker = testPool(workerUrl(url), 1)
+    const { rows } = await worker.query(`select relname from pg_class where relnamespace = 'public'::regnamespace`)
+    await worker.end()
+    expect(rows.filter(({ relname }) => !relname.startsWith('citus'))).toEqual([])
+
+    expect(await runOps(workerUrl(database.url), ['migrate'])).toEqual(refused)
+    expect(await runOps(workerUrl(database.url), ['database', 'spread'])).toEqual(refused)
+  },
+)
+
+/** The same database on a worker, as the owner of its tables. */
+function workerUrl(url: string): string {
+  const worker = inject('adminUrls')[1] as string
+  return asRole(databaseUrl(worker, new URL(url).pathname.slice(1)), 'upi_owner')
+}
 
 it.skipIf(!ON_CITUS)(
   'of two that spread a database at once one takes every table, and none fails',
