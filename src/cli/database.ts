@@ -1,7 +1,11 @@
 import * as z from 'zod'
+import { createInstances } from '../books/instances.ts'
+import { summarize } from '../books/running.ts'
 import { applyGrants } from '../db/grants.ts'
 import { pendingMigrations } from '../db/migrate.ts'
-import { type SpreadObstacle, spread } from '../db/spread.ts'
+import type { Database } from '../db/pool.ts'
+import { type SpreadObstacle, spread, tablesToSpread } from '../db/spread.ts'
+import { LIMITS } from '../limits.ts'
 import { steppingCommand } from './command.ts'
 import { CommandFault } from './faults.ts'
 
@@ -18,9 +22,10 @@ export const databaseCommands = [
     name: 'database spread',
     usage: '',
     schema: z.object({}),
-    async run(_, { config, db }) {
+    async run(_, { config, db, now }) {
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandFault('the database is not migrated: run ops migrate')
+      if ((await tablesToSpread(db)).length > 0) await refuseWhileRunning(db, now)
       const result = await spread(db, (table) => process.stderr.write(`ops: spreading ${table}\n`))
       if ('refused' in result) throw new CommandFault(REFUSALS[result.refused])
       // A table's rights reach its shards only once it has them.
@@ -33,3 +38,14 @@ export const databaseCommands = [
     },
   }),
 ]
+
+/** While a table is spread, creates of instances that run fail. */
+async function refuseWhileRunning(db: Database, now: Date): Promise<void> {
+  const { running } = summarize(await createInstances(db).list(now), now, LIMITS.heartbeat.silentMs)
+  if (running.length === 0) return
+  const hosts = [...new Set(running.map(({ host }) => host))].sort()
+  const seconds = LIMITS.heartbeat.silentMs / 1_000
+  throw new CommandFault(
+    `instances run on ${hosts.join(', ')}: stop them first; after one was killed, wait ${seconds} s`,
+  )
+}

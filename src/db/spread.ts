@@ -98,6 +98,11 @@ export async function forgottenTables(db: Queryable): Promise<string[]> {
   return rows.length === 0 ? [] : unspreadTables(db)
 }
 
+/** What `spread` would take; none where it cannot. */
+export async function tablesToSpread(db: Queryable): Promise<string[]> {
+  return (await findObstacle(db)) ? [] : unspreadTables(db)
+}
+
 async function findObstacle(db: Queryable): Promise<SpreadObstacle | undefined> {
   if (!(await hasCitus(db))) return 'no citus'
   if (await isWorker(db)) return 'not the coordinator'

@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { createInstances } from '../../src/books/instances.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { spread } from '../../src/db/spread.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { spread, tablesToSpread } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
@@ -68,6 +71,50 @@ it.skipIf(!ON_CITUS)(
 function workerUrl(url: string): string {
   const worker = inject('adminUrls')[1] as string
   return asRole(databaseUrl(worker, new URL(url).pathname.slice(1)), 'upi_owner')
+}
+
+it.skipIf(!ON_CITUS)(
+  'a database is not spread while instances run, which are named; one that is spread already may be',
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    const { url, drop } = await createTestDatabase({ empty: true })
+    onTestFinished(drop)
+    await migrate(url)
+    const pool = testPool(url, 1)
+    onTestFinished(() => pool.end())
+    const now = Date.now()
+    await runsOn(pool, 'web-3', new Date(now - 5_000))
+    const running = await runsOn(pool, 'web-1', new Date(now))
+    await runsOn(pool, 'killed', new Date(now - 61_000))
+    const stopped = await runsOn(pool, 'stopped', new Date(now))
+    await createInstances(pool).stop(stopped, new Date(now))
+
+    const spreading = () => runOps(url, ['database', 'spread', '--json'])
+    expect(await spreading()).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'ops: instances run on web-1, web-3: stop them first; after one was killed, wait 60 s\n',
+    })
+    expect(await tablesToSpread(pool)).toContain('payment_intents')
+
+    await pool.query('update service_instances set stopped_at = seen_at')
+    expect(await spreading()).toMatchObject({ code: 0 })
+    await pool.query('update service_instances set stopped_at = null where instance_id = $1', [running])
+    expect(await spreading()).toMatchObject({ code: 0, stdout: '{"spread":[]}\n' })
+  },
+)
+
+/** Makes an instance that was seen at `seenAt`, and returns its name. */
+async function runsOn(db: Database, host: string, seenAt: Date): Promise<string> {
+  const instanceId = randomUUID()
+  await createInstances(db).beat(
+    { instanceId, host, version: '1.0.0', startedAt: seenAt },
+    { refusedOn: '2026-01-01', refused: 0, lastNotificationAt: undefined, acquirersAway: [] },
+    { now: seenAt, forgetBefore: new Date(0) },
+  )
+  return instanceId
 }
 
 it.skipIf(!ON_CITUS)(
