@@ -22,7 +22,7 @@ export const migrateCommands = [
       const forgotten = await forgottenTables(db)
       return {
         warnings: forgotten.map((table) => `${table} is on the coordinator alone: run ops database spread`),
-        json: { applied },
+        json: { applied, forgotten },
         made: { applied },
         text: applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`,
       }

@@ -101,7 +101,11 @@ it('migrate tells a script which migrations it applied, and none the second time
   const database = await createTestDatabase({ empty: true })
   const first = await runOps(database.url, ['migrate', '--json'])
   expect(JSON.parse(first.stdout).applied[0]).toMatch(/^0001_/)
-  expect(await runOps(database.url, ['migrate', '--json'])).toEqual({ code: 0, stdout: '{"applied":[]}\n', stderr: '' })
+  expect(await runOps(database.url, ['migrate', '--json'])).toEqual({
+    code: 0,
+    stdout: '{"applied":[],"forgotten":[]}\n',
+    stderr: '',
+  })
   await database.drop()
 })
 

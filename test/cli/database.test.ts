@@ -39,6 +39,10 @@ it.skipIf(!ON_CITUS)('database spread takes in what a later migration made, and 
     stdout: 'the schema is current\n',
     stderr: warning,
   })
+  expect(JSON.parse((await runOps(database.url, ['migrate', '--json'])).stdout)).toEqual({
+    applied: [],
+    forgotten: ['refunds'],
+  })
   expect(await spreadAgain()).toEqual(['refunds'])
   expect(await spreadAgain()).toEqual([])
 })

@@ -232,7 +232,7 @@ describe('roles.sql', () => {
       expect(await ownersIn(database.url)).toEqual(['upi_owner'])
     }
     const { stdout } = await runOps(asRole(database.url, 'upi_owner'), ['migrate', '--json'])
-    expect([stdout, await rightsIn(database.url)]).toEqual(['{"applied":[]}\n', RIGHTS])
+    expect([stdout, await rightsIn(database.url)]).toEqual(['{"applied":[],"forgotten":[]}\n', RIGHTS])
     const filler = await connect(asRole(database.url, 'upi_service'))
     await expect(filler.query('create temporary table loot (id integer)')).rejects.toMatchObject({ code: FORBIDDEN })
     await filler.end()
