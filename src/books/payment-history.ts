@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/pool.ts'
 import { type Intent, orderIdsBegin } from '../payments/intent.ts'
+import { createOrderMerchants } from '../payments/order-merchants.ts'
 import type { FinalStatus, Status } from '../payments/outcome.ts'
 import type { ReportReason } from '../payments/reports.ts'
 import { createExceptions, type PaymentException } from './exceptions.ts'
@@ -69,9 +70,12 @@ const FOUND_LIMIT = 100
 
 /** What happened to a payment, from its intent to its settlement, without its customer. */
 export function createPaymentHistory(db: Queryable) {
+  const orderMerchants = createOrderMerchants(db)
+
   return {
     /** All that is known of one intent; undefined when there is none. */
     async find(orderId: string): Promise<PaymentHistory | undefined> {
+      const candidates = await orderMerchants.candidates([orderId])
       const { rows } = await db.query<Omit<PaymentHistory, 'changes' | 'exceptions' | 'webhooks' | 'settlements'>>(
         `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
                 i.amount * 100 + i.paise as amount, i.note, i.status, i.utr,
@@ -79,8 +83,8 @@ export function createPaymentHistory(db: Queryable) {
                 a.acquirer_id as "acquirerId", a.reference as "acquirerReference", a.enquiries
            from payment_intents i
            left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-          where i.order_id = $1`,
-        [orderId],
+          where i.order_id = $1${candidates ? ' and i.mid = any ($2)' : ''}`,
+        [orderId, ...(candidates ? [candidates] : [])],
       )
       const [intent] = rows
       if (intent === undefined) return undefined
@@ -159,6 +163,8 @@ export function createPaymentHistory(db: Queryable) {
     if (utrs.length === 0) return []
     // The bank's file spells UTRs in upper or lower case, and they are kept so.
     const spellings = utrs.flatMap((utr) => [utr.toUpperCase(), utr.toLowerCase()])
+    // Without an `or`, of which Citus would ask every shard.
+    const ofOne = mid === undefined ? '' : ' and s.mid = $2'
     const columns = 's.mid, s.utr, s.payment_utr, s.amount, s.fee, s.tax, s.status, s.initiated_at'
     const { rows } = await db.query<SettledPayment>(
       // By an index each; an `or` of both would read all settlements.
@@ -167,14 +173,14 @@ export function createPaymentHistory(db: Queryable) {
            select ${columns}
              from merchants m
              join settlements s on s.mid = m.mid
-            where s.utr = any ($1) and ($2::text is null or m.mid = $2)
+            where s.utr = any ($1)${ofOne}
            union
            select ${columns}
              from merchants m
              join settlements s on s.mid = m.mid
-            where s.payment_utr = any ($1) and ($2::text is null or m.mid = $2)) found
+            where s.payment_utr = any ($1)${ofOne}) found
         order by initiated_at, utr`,
-      [spellings, mid],
+      [spellings, ...(mid === undefined ? [] : [mid])],
     )
     return rows
   }

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { createPaymentHistory } from '../../src/books/payment-history.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import {
@@ -17,8 +18,9 @@ import {
 } from '../support/service.ts'
 import { addSettlements } from '../support/settlements.ts'
 
-// What a merchant, a partner, a customer and a bank ask for goes to the one shard that has the merchant's rows: a node that is
-// away fails its own merchants only, and a statement costs one node's work. Runs where there are shards: TEST_CITUS=1.
+// What a merchant, a partner, a customer and a bank ask for, and an operator of one order, goes to the one shard that has the
+// merchant's rows: a node that is away fails its own merchants only, and a statement costs one node's work. Runs where there are
+// shards: TEST_CITUS=1.
 
 /** More than a list that is read in one piece. */
 const LONG_LIST_ROWS = 1_500
@@ -56,6 +58,7 @@ describe.skipIf(!ON_CITUS)('on a spread database', () => {
     'page',
     'QR',
     'open page',
+    'ops payments show',
   ]
 
   it.each(OPERATIONS)('%s: each statement touches one shard', async (name) => {
@@ -120,6 +123,9 @@ async function driveTheHotPath() {
     await notify(service, notification(failed, { UTR: newUtr() }))
     expect((await events).payload).toContain('over')
   })
+  await as('ops payments show', async () =>
+    expect(await createPaymentHistory(db).find(paid)).toMatchObject({ mid, status: 'SUCCESS' }),
+  )
 }
 
 async function as(name: string, work: () => Promise<unknown>) {
