@@ -16,7 +16,7 @@ import { exceptionTable } from './exceptions.ts'
 import { CommandFault } from './faults.ts'
 import { record, table } from './output.ts'
 
-const ORDER_ID_RULE = 'must be our orderId, 32 or 35 hex digits'
+const ORDER_ID_RULE = 'must be our orderId, of 32 or 35 letters and digits'
 export const orderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
 
 export const findPaymentCommands = [

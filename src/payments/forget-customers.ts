@@ -53,7 +53,7 @@ const REMEMBERED = `(
   and ($4::text is null or lower(customer_email) = lower($4))
   and ($5::text is null or customer_mobile = $5))`
 
-/** Every orderId, 32 or 35 hex digits, sorts before it. */
+/** Every orderId begins with a hex digit, and so sorts before it. */
 const AFTER_ALL = 'g'
 
 async function forgetStep(

@@ -134,7 +134,10 @@ describe('payments confirm', () => {
   })
 
   it.each([
-    [['--order-id', 'x', '--utr', 'U', '--amount', '1'], '--order-id must be our orderId, 32 or 35 hex digits'],
+    [
+      ['--order-id', 'x', '--utr', 'U', '--amount', '1'],
+      '--order-id must be our orderId, of 32 or 35 letters and digits',
+    ],
     [['--utr', 'U', '--amount', '1'], '--order-id is required'],
     [
       ['--order-id', '0'.repeat(32), '--utr', 'U 1', '--amount', '1.505'],
