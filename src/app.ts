@@ -24,6 +24,7 @@ import { pendingMigrations } from './db/migrate.ts'
 import { isOutage } from './db/outage.ts'
 import type { Database } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
+import { isWorker } from './db/spread.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { registerAnswerDeadline } from './http/answer-deadline.ts'
 import { refuseBrokenHttp, refuseConnect, refuseExpectation } from './http/broken-http.ts'
@@ -255,9 +256,10 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 async function unreadyReason(db: Database): Promise<string | undefined> {
   try {
     const pending = await pendingMigrations(db)
-    return pending.length === 0
-      ? undefined
-      : `The database schema is behind: run "ops migrate" (missing: ${pending.join(', ')})`
+    if (pending.length === 0) return undefined
+    // A worker has no table before the spreading.
+    const toRun = (await isWorker(db)) ? '"ops migrate" and "ops database spread"' : '"ops migrate"'
+    return `The database schema is behind: run ${toRun} (missing: ${pending.join(', ')})`
   } catch (error) {
     if (isOutage(error)) return 'The database does not answer'
     if (isForbiddenToRole(error)) {
