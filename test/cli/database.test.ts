@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { createInstances } from '../../src/books/instances.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import type { Database } from '../../src/db/pool.ts'
-import { spread, tablesToSpread } from '../../src/db/spread.ts'
+import { spread, tablesToCopy } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
@@ -78,7 +78,7 @@ function workerUrl(url: string): string {
 }
 
 it.skipIf(!ON_CITUS)(
-  'a database is not spread while instances run, which are named; one that is spread already may be',
+  'a database is not spread while instances run, which are named; a new table may be',
   {
     timeout: 60_000,
   },
@@ -101,12 +101,14 @@ it.skipIf(!ON_CITUS)(
       stdout: '',
       stderr: 'ops: instances run on web-1, web-3: stop them first; after one was killed, wait 60 s\n',
     })
-    expect(await tablesToSpread(pool)).toContain('payment_intents')
+    expect(await tablesToCopy(pool)).toContain('service_instances')
 
     await pool.query('update service_instances set stopped_at = seen_at')
     expect(await spreading()).toMatchObject({ code: 0 })
     await pool.query('update service_instances set stopped_at = null where instance_id = $1', [running])
     expect(await spreading()).toMatchObject({ code: 0, stdout: '{"spread":[]}\n' })
+    await pool.query('create table refunds (mid text not null, rrn text not null, primary key (mid, rrn))')
+    expect(await spreading()).toMatchObject({ code: 0, stdout: '{"spread":["refunds"]}\n' })
   },
 )
 
