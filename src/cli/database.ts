@@ -39,7 +39,7 @@ export const databaseCommands = [
   }),
 ]
 
-/** While tables are copied, creates of instances that run fail. Of 104 none did while three empty ones were spread. */
+/** While tables are copied, creates of instances that run fail. Of 96 none did while three empty ones were spread. */
 async function refuseWhileRunning(db: Database, now: Date): Promise<void> {
   const { running } = summarize(await createInstances(db).list(now), now, LIMITS.heartbeat.silentMs)
   if (running.length === 0) return
