@@ -1,12 +1,8 @@
+import { toIndianDigits } from '../money.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
 import type { Running } from './running.ts'
 
 /** What the operator reads, at the command line and on the page in the same words. */
-
-const INDIAN = new Intl.NumberFormat('en-IN')
-
-/** `12,34,567` */
-export const countText = (count: number): string => INDIAN.format(count)
 
 /** `82.4 %`; a share that is not all never reads as 100 %. */
 export function shareText(share: number): string {
@@ -29,7 +25,7 @@ export function ageText(moment: Date, now: Date): string {
 
 /** `1 for 1 to 2 days, 2 for over 2 days` */
 export function agesText(open: Readonly<Record<Age, number>>): string {
-  return AGES.flatMap((age) => (open[age] > 0 ? `${countText(open[age])} for ${age}` : [])).join(', ')
+  return AGES.flatMap((age) => (open[age] > 0 ? `${toIndianDigits(open[age])} for ${age}` : [])).join(', ')
 }
 
 /** What is wrong with an address. */
@@ -43,7 +39,7 @@ export function notificationsText({ refused, lastNotificationAt }: Running, now:
   const last = lastNotificationAt
     ? `the last one was accepted ${ageText(lastNotificationAt, now)} ago`
     : 'none was accepted yet'
-  return `${countText(refused)} refused today; ${last}`
+  return `${toIndianDigits(refused)} refused today; ${last}`
 }
 
 export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {

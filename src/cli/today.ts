@@ -6,7 +6,6 @@ import { type Running, summarize } from '../books/running.ts'
 import {
   agesText,
   ageText,
-  countText,
   importText,
   instancesText,
   notificationsText,
@@ -17,7 +16,7 @@ import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
 import { istDayOf, toIstText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
-import { toIndianText, toJsonNumber } from '../money.ts'
+import { toIndianDigits, toIndianText, toJsonNumber } from '../money.ts'
 import { command } from './command.ts'
 import { table } from './output.ts'
 
@@ -155,9 +154,11 @@ function toText({ now, all, hours, merchants, overview, running }: Today, byMerc
   const facts = {
     notifications: notificationsText(running, now),
     exceptions:
-      openCount === 0 ? 'none open' : `${countText(openCount)} open: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`,
+      openCount === 0
+        ? 'none open'
+        : `${toIndianDigits(openCount)} open: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`,
     webhooks: longest[0]
-      ? `${countText(behind)} behind; the longest: ${longest[0].mid} ${longest[0].endpointId} ${webhookText(longest[0], now)}`
+      ? `${toIndianDigits(behind)} behind; the longest: ${longest[0].mid} ${longest[0].endpointId} ${webhookText(longest[0], now)}`
       : 'none behind',
     acquirers: running.acquirersAway.length === 0 ? 'none is away' : `away: ${running.acquirersAway.join(', ')}`,
     settlements: importText(overview, now),
@@ -191,7 +192,7 @@ function ordersText(all: OrderCounts): string[] {
   const conversion = conversionOf(all)
   const states = ['paid', 'waiting', 'failed', 'expired', 'cancelled'] as const
   const line = (name: string, count: number, bar: string, rest: string) =>
-    `${name.padEnd(11)}${countText(count).padStart(11)}  ${bar.padEnd(BAR_CELLS)}  ${rest}`.trimEnd()
+    `${name.padEnd(11)}${toIndianDigits(count).padStart(11)}  ${bar.padEnd(BAR_CELLS)}  ${rest}`.trimEnd()
   return [
     line('orders', all.orders, bar(all.orders > 0 ? 1 : 0), toIndianText(all.paise)),
     ...states.map((state) =>
@@ -214,7 +215,7 @@ function hoursText(hours: readonly OrderCounts[]): string[] {
     orders === 0 ? ' ' : LEVELS[Math.ceil((orders / most) * LEVELS.length) - 1]
   return [
     `by hour        ${hours.map(level).join('')}`.trimEnd(),
-    `               0     6     12    18     at most ${countText(most)} an hour`,
+    `               0     6     12    18     at most ${toIndianDigits(most)} an hour`,
   ]
 }
 

@@ -4,7 +4,6 @@ import type { Running } from '../books/running.ts'
 import {
   agesText,
   ageText,
-  countText,
   importText,
   instancesText,
   notificationsText,
@@ -13,7 +12,7 @@ import {
 } from '../books/spell.ts'
 import { type Html, html } from '../html.ts'
 import { toIstText } from '../ist.ts'
-import { toIndianText } from '../money.ts'
+import { toIndianDigits, toIndianText } from '../money.ts'
 import { type Bar, plot } from './plot.ts'
 
 /** A day or an hour of Indian time, by its first moment; undefined while its orders are not counted. */
@@ -119,13 +118,13 @@ function tiles(all: OrderCounts): Html {
   const tile = (name: string, value: string, beside?: string) =>
     html`<div><dt>${name}</dt><dd>${value}${beside === undefined ? undefined : html` <small>${beside}</small>`}</dd></div>\n`
   return html`<dl class="tiles">
-${tile('Orders', countText(all.orders), toIndianText(all.paise))}
-${tile('Paid', countText(all.paid), toIndianText(all.paidPaise))}
+${tile('Orders', toIndianDigits(all.orders), toIndianText(all.paise))}
+${tile('Paid', toIndianDigits(all.paid), toIndianText(all.paidPaise))}
 ${tile('Conversion', conversion === undefined ? '–' : shareText(conversion), 'of those not waiting')}
-${tile('Waiting', countText(all.waiting))}
-${tile('Failed', countText(all.failed))}
-${tile('Expired', countText(all.expired))}
-${tile('Cancelled', countText(all.cancelled))}
+${tile('Waiting', toIndianDigits(all.waiting))}
+${tile('Failed', toIndianDigits(all.failed))}
+${tile('Expired', toIndianDigits(all.expired))}
+${tile('Cancelled', toIndianDigits(all.cancelled))}
 </dl>`
 }
 
@@ -138,13 +137,15 @@ type Graph = { name: (one: Counted) => string; unit: string; label: string }
 function graph(parts: readonly Counted[], { name, unit, label }: Graph): Html {
   const bars = parts.map((one): Bar => {
     const { counts } = one
-    const text = counts ? `${countText(counts.orders)} orders, ${countText(counts.paid)} paid` : 'not counted yet'
+    const text = counts
+      ? `${toIndianDigits(counts.orders)} orders, ${toIndianDigits(counts.paid)} paid`
+      : 'not counted yet'
     return { name: name(one), whole: counts?.orders, part: counts?.paid ?? 0, text: `${name(one)}: ${text}` }
   })
   const most = Math.max(0, ...bars.map(({ whole = 0 }) => whole))
   const [first, last] = [bars[0], bars.at(-1)]
   return html`<figure>
-<figcaption><span class="key part"></span> paid <span class="key whole"></span> not paid; at most ${countText(most)} orders in one ${unit}</figcaption>
+<figcaption><span class="key part"></span> paid <span class="key whole"></span> not paid; at most ${toIndianDigits(most)} orders in one ${unit}</figcaption>
 ${plot(bars, label)}
 <div class="ends"><span>${first?.name}</span><span>${last === first ? undefined : last?.name}</span></div>
 <details>
@@ -164,8 +165,8 @@ function row(name: string, counts: OrderCounts | undefined): Html {
   const conversion = counts && conversionOf(counts)
   const cells = counts
     ? [
-        countText(counts.orders),
-        countText(counts.paid),
+        toIndianDigits(counts.orders),
+        toIndianDigits(counts.paid),
         conversion === undefined ? '–' : shareText(conversion),
         toIndianText(counts.paidPaise),
       ]
@@ -180,7 +181,7 @@ function needs({ exceptions, webhooks }: Overview, { acquirersAway, silent }: Ru
   return html`${open > 0 ? exceptionsTable(exceptions, open, now) : undefined}
 ${webhooks.behind > 0 ? webhooksTable(webhooks, now) : undefined}
 ${acquirersAway.length > 0 ? html`<p>Acquirers that did not answer the last call: ${acquirersAway.join(', ')}</p>` : undefined}
-${silent.map(({ host, seenAt, times }) => html`<p>${times === 1 ? 'An instance' : `The last of ${countText(times)} instances`} on ${host} was not heard of for ${ageText(seenAt, now)}, and has not said that it stops.</p>`)}`
+${silent.map(({ host, seenAt, times }) => html`<p>${times === 1 ? 'An instance' : `The last of ${toIndianDigits(times)} instances`} on ${host} was not heard of for ${ageText(seenAt, now)}, and has not said that it stops.</p>`)}`
 }
 
 function exceptionsTable({ open, oldest }: Overview['exceptions'], count: number, now: Date): Html {
@@ -188,7 +189,7 @@ function exceptionsTable({ open, oldest }: Overview['exceptions'], count: number
     ({ id, kind, mid, orderId, receivedAt }) =>
       html`<tr><th scope="row"><code>${id}</code></th><td>${kind}</td><td>${mid}</td><td><code>${orderId}</code></td><td>${ageText(receivedAt, now)}</td></tr>\n`,
   )
-  return html`<h3>Exceptions: ${countText(count)} open</h3>
+  return html`<h3>Exceptions: ${toIndianDigits(count)} open</h3>
 <p>${agesText(open)}. <a href="docs#exceptions">What to do</a></p>
 <div class="table" tabindex="0" role="region" aria-label="The exceptions that are open the longest">
 <table>
@@ -205,7 +206,7 @@ function webhooksTable({ behind, longest }: Overview['webhooks'], now: Date): Ht
     (webhook) =>
       html`<tr><th scope="row"><code>${webhook.endpointId}</code></th><td>${webhook.mid}</td><td>${webhookText(webhook, now)}</td></tr>\n`,
   )
-  return html`<h3>Webhooks: ${countText(behind)} behind</h3>
+  return html`<h3>Webhooks: ${toIndianDigits(behind)} behind</h3>
 <p><a href="docs#a-merchant-hears-nothing">What to do</a></p>
 <div class="table" tabindex="0" role="region" aria-label="The webhooks that are behind the longest">
 <table>
