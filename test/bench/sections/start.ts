@@ -11,7 +11,7 @@ import { alternate, ratios } from '../statistics.ts'
 const ROUNDS = 9
 const POLL_MS = 1
 const IDLE_MS = 2_000
-const READY_LIMIT = 1.5
+const READY_LIMIT = 1.4
 const IDLE_LIMIT_MB = 120
 
 /** How soon the service is ready, and what it holds while nobody asks. */
