@@ -114,7 +114,10 @@ async function limitAsCompose(postgres: PostgresServer): Promise<void> {
   const settings = [...compose.matchAll(/^ +- -c(\w+)=(\w+)$/gm)]
   if (settings.length === 0) throw new Error('docker-compose.yml has no settings of PostgreSQL any more')
   const admin = postgres.poolOf('postgres')
-  for (const [, name, value] of settings) await admin.query(`alter system set ${name} = '${value}'`)
+  for (const [, name, value] of settings) {
+    // The PostgreSQL of npm has no zstd.
+    await admin.query(`alter system set ${name} = '${value === 'zstd' ? 'on' : value}'`)
+  }
   await admin.query('select pg_reload_conf()')
   await admin.end()
 }
