@@ -35,6 +35,19 @@ export type DeploymentDatabase = {
 export const ROLE = 'payments'
 export const PASSWORD = 'only-known-to-this-trial'
 
+/** What .env.example tells the operator to set; lists and imports must outlive them. */
+export const ROLE_LIMITS = {
+  statement_timeout: '5s',
+  idle_in_transaction_session_timeout: '10s',
+  client_connection_check_interval: '1s',
+}
+
+export async function limitRole(db: Database, role: string): Promise<void> {
+  for (const [name, value] of Object.entries(ROLE_LIMITS)) {
+    await db.query(`alter role ${role} set ${name} = '${value}'`)
+  }
+}
+
 /** What all instances log, in the directory of the trial. */
 export const INSTANCE_LOG = 'instances.log'
 

@@ -16,7 +16,7 @@ import { addSettlements } from '../../support/settlements.ts'
 import { newTenant, type Tenant, unique } from '../../support/tenants.ts'
 import { until } from '../../support/wait.ts'
 import { progress } from '../../support/workspace.ts'
-import { type Check, type Deployment, PASSWORD, startInstance } from '../deployment.ts'
+import { type Check, type Deployment, limitRole, PASSWORD, startInstance } from '../deployment.ts'
 import { type Node, type PostgresCluster, startPostgresCluster } from '../patroni.ts'
 
 export const FAILOVER_NEEDS = {
@@ -39,12 +39,6 @@ const STATUS_REFUSED_WITHIN_MS = 10_000
 /** As many as have a connection each to a server that is cut off. */
 const CUSTOMERS_INSIDE = 4
 const PAUSE_MS = 20
-/** What .env.example tells the operator to set. */
-const ROLE_LIMITS = {
-  statement_timeout: '5s',
-  idle_in_transaction_session_timeout: '10s',
-  client_connection_check_interval: '1s',
-}
 /** Of PostgreSQL's 100: commits that wait for a standby must not take the connections by which a standby comes back. */
 const ROLE_CONNECTIONS = 80
 const COMMITS_TIMED = 500
@@ -107,9 +101,7 @@ async function setUpDatabase({ programs }: Deployment, { port }: PostgresCluster
   const db = openPool(urlOf('postgres', 'upi'))
   await db.query(readFileSync(join(ROOT, 'src/db/roles.sql'), 'utf8'))
   for (const role of ['upi_owner', 'upi_service']) await db.query(`alter role ${role} password '${PASSWORD}'`)
-  for (const [name, value] of Object.entries(ROLE_LIMITS)) {
-    await db.query(`alter role upi_service set ${name} = '${value}'`)
-  }
+  await limitRole(db, 'upi_service')
   await db.query(`alter role upi_service connection limit ${ROLE_CONNECTIONS}`)
   await runBuiltOps(programs.ops, { DATABASE_URL: urlOf('upi_owner', 'upi') }, 'migrate')
   const environment = {

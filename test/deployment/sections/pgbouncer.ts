@@ -22,7 +22,15 @@ import { addSettlements, longList, SHORT_LIST_ROWS, shortList } from '../../supp
 import { newMerchant, newPartner, newTenant, type Tenant } from '../../support/tenants.ts'
 import { until } from '../../support/wait.ts'
 import { progress } from '../../support/workspace.ts'
-import { type Check, type Deployment, type DeploymentDatabase, ROLE, startInstance } from '../deployment.ts'
+import {
+  type Check,
+  type Deployment,
+  type DeploymentDatabase,
+  limitRole,
+  ROLE,
+  ROLE_LIMITS,
+  startInstance,
+} from '../deployment.ts'
 import { type Pooler, SERVER_CONNECTIONS, startPgbouncer } from '../pgbouncer.ts'
 
 const ORDERS = 2_000
@@ -38,12 +46,6 @@ const STALLED_READERS = 8
 const AT_ONCE = 64
 const OUTAGES = 3
 const OUTAGE_MS = 1_000
-/** What .env.example tells the operator to set; lists and imports must outlive them. */
-const ROLE_LIMITS = {
-  statement_timeout: '5s',
-  idle_in_transaction_session_timeout: '10s',
-  client_connection_check_interval: '1s',
-}
 /** Longer than the statement_timeout. */
 const STALLED_MS = 6_000
 /** 503 within 2 s, and some more for a machine that is busy. */
@@ -66,9 +68,7 @@ type Trial = {
 /** Two instances share a small pool of a transaction-pooling PgBouncer: nothing may rely on what a session remembers. */
 export async function pgbouncer(deployment: Deployment): Promise<Check[]> {
   const database = await deployment.createDatabase('payments_pooled')
-  for (const [name, value] of Object.entries(ROLE_LIMITS)) {
-    await database.db.query(`alter role ${ROLE} set ${name} = '${value}'`)
-  }
+  await limitRole(database.db, ROLE)
   const pooler = await startPgbouncer(deployment.directory, database.url)
   const migrated = await runBuiltOps(
     deployment.programs.ops,
