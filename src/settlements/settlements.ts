@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { escapeLiteral } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import { type Database, inTransaction } from '../db/pool.ts'
+import { type Database, inTransaction, setLocally } from '../db/pool.ts'
 import { asksForCitus } from '../db/spread.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 
@@ -28,7 +28,9 @@ const COLUMNS = `
  * where a merchant has about a seventh of a large table, and for any merchant that is younger than the table's statistics:
  * it then reads and sorts all rows of the merchant anew for every page. Hence no sort at all.
  */
-const SETTINGS = ['set local enable_sort = off', `set local datestyle = 'ISO'`]
+const SETTINGS = ['enable_sort = off', `datestyle = 'ISO'`]
+
+const locally = (setting: string) => `set local ${setting}`
 
 /**
  * Read only, and one snapshot for all pages. No limit on the time between two pages, which is the reader's: the service
@@ -36,7 +38,7 @@ const SETTINGS = ['set local enable_sort = off', `set local datestyle = 'ISO'`]
  */
 const beginLongList = (pageMs: number) => [
   'begin isolation level repeatable read, read only',
-  ...SETTINGS,
+  ...SETTINGS.map(locally),
   `set local statement_timeout = ${pageMs}`,
   'set local idle_in_transaction_session_timeout = 0',
 ]
@@ -64,11 +66,13 @@ export function createSettlements(
     })
     if (await isSpread()) {
       return inTransaction(shortListDb, async (client) => {
-        for (const setting of SETTINGS) await client.query(setting)
+        await setLocally(client, SETTINGS)
         return (await client.query<Columns>(query(statement))).rows
       })
     }
-    const results = (await shortListDb.query(query(...SETTINGS, statement))) as unknown as { rows: Columns[] }[]
+    const results = (await shortListDb.query(query(...SETTINGS.map(locally), statement))) as unknown as {
+      rows: Columns[]
+    }[]
     return results.at(-1)?.rows ?? []
   }
 
