@@ -106,7 +106,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     isDraining = () => false,
     limits = LIMITS,
   } = dependencies
-  const intents = createIntents(db, metrics.insertBatch, limits.inserts)
+  const intents = createIntents(db, metrics.insertBatch, limits)
   const reports = createReports(db, { onException: metrics.paymentException, onPayment: metrics.payment }, limits)
   const isLinked = rememberBriefly(createPartners(db).isLinked, limits.lookUps)
   const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db), limits.lookUps), limits.lookUps)
@@ -187,7 +187,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   await registerInput(app, limits.body)
 
   const checkout = {
-    findCheckout: createCheckoutFinder(intents, limits.pages),
+    findCheckout: createCheckoutFinder(intents),
     images: createQrMemory(limits.pages),
     watch: workers.watch,
     intents,

@@ -1,6 +1,6 @@
 /** The groups of `all` that have the same key, in the order of their first members. */
-export function groupBy<T>(all: readonly T[], keyOf: (one: T) => string): T[][] {
-  const groups = new Map<string, T[]>()
+export function groupBy<T>(all: readonly T[], keyOf: (one: T) => string | undefined): T[][] {
+  const groups = new Map<string | undefined, T[]>()
   for (const one of all) {
     const key = keyOf(one)
     const group = groups.get(key)

@@ -127,6 +127,12 @@ export const LIMITS = {
     waiting: 1_000,
   },
 
+  /** Where a database is spread over several nodes. */
+  nodes: {
+    /** How long it is remembered on which node a merchant is. While a shard moves, a merchant is counted for the wrong one. */
+    rememberedMs: 60_000,
+  },
+
   /** Where these pools differ from `database`: the connections of long lists, to the primary and to the replica each. */
   listDatabase: {
     size: 4,

@@ -40,15 +40,18 @@ export function startEnquiries({
   if (names.length === 0) return { stop: async () => undefined }
   const { stop } = startRepeating(look, MIN_PAUSE_MS)
 
+  const onAway = (error: unknown) =>
+    log.warn({ error: (error as Error).message }, 'acquirers were not asked about open payments')
+
   async function look(): Promise<number> {
     let pauseMs = enquiryPauseMs
     try {
-      const due = await enquiries.takeDue(names, enquiriesAtOnce, now())
+      const due = await enquiries.takeDue(names, enquiriesAtOnce, now(), onAway)
       await Promise.all(due.map(ask))
       const next = await enquiries.nextDue(names)
       if (next) pauseMs = Math.min(pauseMs, Math.max(MIN_PAUSE_MS, next.getTime() - now().getTime()))
     } catch (error) {
-      log.warn({ error: (error as Error).message }, 'acquirers were not asked about open payments')
+      onAway(error)
     }
     return pauseMs
   }

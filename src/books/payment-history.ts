@@ -1,4 +1,4 @@
-import type { Queryable } from '../db/pool.ts'
+import type { Database } from '../db/pool.ts'
 import { type Intent, orderIdsBegin } from '../payments/intent.ts'
 import { createOrderMerchants } from '../payments/order-merchants.ts'
 import type { FinalStatus, Status } from '../payments/outcome.ts'
@@ -69,7 +69,7 @@ export type Sought =
 const FOUND_LIMIT = 100
 
 /** What happened to a payment, from its intent to its settlement, without its customer. */
-export function createPaymentHistory(db: Queryable) {
+export function createPaymentHistory(db: Database) {
   const orderMerchants = createOrderMerchants(db)
 
   return {

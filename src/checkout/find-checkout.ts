@@ -1,7 +1,5 @@
-import { fewAtOnce, limitUnderWay } from '../db/few-at-once.ts'
 import { shareReads } from '../db/share-reads.ts'
-import { notFound, paymentClosed, unavailable } from '../errors.ts'
-import type { Limits } from '../limits.ts'
+import { notFound, paymentClosed } from '../errors.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 
@@ -13,16 +11,12 @@ export const noPaymentHere = () => notFound('There is no payment at this address
  */
 export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
-export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>, limits: Limits['pages']): FindCheckout {
-  const limited = limitUnderWay(limits.lookUps, unavailable)
-  const inTurn = fewAtOnce(limits.lookUpsAtOnce)
+export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>): FindCheckout {
   // One order is looked up by one query at a time, however many ask for its QR.
   const shareLookUp = shareReads<Checkout | undefined>()
 
-  const lookUp = (orderId: string) => limited(() => inTurn(() => intents.findCheckout(orderId)))
-
   return async (orderId = '') => {
-    const checkout = isOrderId(orderId) ? await shareLookUp(orderId, () => lookUp(orderId)) : undefined
+    const checkout = isOrderId(orderId) ? await shareLookUp(orderId, () => intents.findCheckout(orderId)) : undefined
     if (!checkout) throw noPaymentHere()
     if (checkout.merchantDisabled) throw paymentClosed()
     return checkout

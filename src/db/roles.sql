@@ -27,6 +27,9 @@ begin
   alter role upi_service set lock_timeout = '800ms';
   -- An instance that is stopped in the middle of a transaction must not keep its rows from the others. Long lists lift it.
   alter role upi_service set idle_in_transaction_session_timeout = '10s';
+  -- A statement that the service has given up ends, and its connection is free. While a node of a cluster was silent, those
+  -- statements waited for it, ten more each second, until the coordinator took no more connections.
+  alter role upi_service set client_connection_check_interval = '1s';
 
   execute format('alter database %I owner to upi_owner', current_database());
   -- By default every role may make temporary tables, and so fill the disk.

@@ -17,7 +17,7 @@ export const REFERENCE_TABLES: readonly string[] = [
 ]
 
 /** The tenants' table beside whose shards those of the others lie, so that a merchant's rows are all on one node. */
-const FIRST_TABLE = 'payment_intents'
+export const FIRST_TABLE = 'payment_intents'
 
 /** Settings of the database, since Citus asks for them on every connection. */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -77,18 +77,6 @@ export async function isWorker(db: Queryable): Promise<boolean> {
   if (!(await hasCitus(db))) return false
   const { rows } = await db.query<{ isWorker: boolean }>('select groupid > 0 as "isWorker" from pg_dist_local_group')
   return rows[0]?.isWorker === true
-}
-
-/** Returns a function that asks whether the server has Citus at its first call, and at the next one again when that failed. */
-export function asksForCitus(db: Queryable): () => Promise<boolean> {
-  let answer: Promise<boolean> | undefined
-  return () => {
-    answer ??= hasCitus(db).catch((error) => {
-      answer = undefined
-      throw error
-    })
-    return answer
-  }
 }
 
 /** The tables that a later migration has made, where the others are spread; none on one server. */

@@ -1,4 +1,4 @@
-import { fewAtOnce, limitUnderWay } from '../db/few-at-once.ts'
+import { limitUnderWay } from '../db/few-at-once.ts'
 import { badRequest, orderNotFound, paymentSuccessful, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import type { Limits } from '../limits.ts'
@@ -19,13 +19,12 @@ export const cancelPayment = operation({
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   answer: PAYMENT_STATUS,
-  handle: ({ intents, now, closeIssued, cancellationLimits: { atOnce, ofMerchant } }: Dependencies) => {
-    const inTurn = fewAtOnce(atOnce)
+  handle: ({ intents, now, closeIssued, cancellationLimits: { ofMerchant } }: Dependencies) => {
     const limited = limitUnderWay(ofMerchant, unavailable)
 
     return async ({ body, caller }) => {
       const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await limited(() => inTurn(() => intents.cancel(mid, body.order_id, now())), mid)
+      const payment = await limited(() => intents.cancel(mid, body.order_id, now()), mid)
       if (!payment) throw orderNotFound()
       if (payment.toClose) closeIssued(payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()

@@ -1,7 +1,8 @@
-import { fewAtOnce } from '../db/few-at-once.ts'
-import { type Database, inTransaction } from '../db/pool.ts'
-import { groupBy } from '../group-by.ts'
-import { LIMITS } from '../limits.ts'
+import { fewAtOnce, fewInTime } from '../db/few-at-once.ts'
+import { nodesOf } from '../db/nodes.ts'
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { unavailable } from '../errors.ts'
+import { LIMITS, type Limits } from '../limits.ts'
 import { writeChanges, writeDeliveries } from './events.ts'
 import { batchInserts } from './insert-batches.ts'
 import { insertRows } from './insert-rows.ts'
@@ -35,26 +36,38 @@ export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Status; utr: string | null }
 
 /** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
-export function createIntents(db: Database, onBatch: (rows: number, stored: number) => void, limits = LIMITS.inserts) {
+export function createIntents(
+  db: Database,
+  onBatch: (rows: number, stored: number) => void,
+  { inserts, cancellations, pages }: Pick<Limits, 'inserts' | 'cancellations' | 'pages'> = LIMITS,
+) {
   const merchants = createOrderMerchants(db)
-  const inTurn = fewAtOnce(limits.batchesInFlight)
+  const nodes = nodesOf(db)
+  const inPlaceOfCancellations = fewAtOnce(cancellations.atOnce)
+  const inPlaceOfPages = fewInTime({ atOnce: pages.lookUpsAtOnce, waiting: pages.lookUps }, unavailable)
+  const inPlaceOfOpenPages = fewAtOnce(pages.lookUpsAtOnce)
   const insertBatch = batchInserts(
-    async (intents) =>
-      insertRows(db, intents, { isSpread: await merchants.isSpread(), retries: limits.deadlockRetries }),
+    async (intents) => {
+      const options = { isSpread: await nodes.isSpread(), retries: inserts.deadlockRetries }
+      // Of one merchant, where nodes are told apart.
+      return nodes.ask(intents[0]?.mid as string, () => insertRows(db, intents, options))
+    },
     onBatch,
-    limits,
+    inserts,
   )
 
   /** Where the database is spread, a batch is of one merchant, so that a node that is away fails its own merchants only. */
-  const store = async (intent: Intent) => insertBatch(intent, (await merchants.isSpread()) ? intent.mid : '')
+  async function store(intent: Intent): Promise<boolean> {
+    const lane = (await nodes.isSpread()) ? intent.mid : ''
+    return insertBatch(intent, { lane, node: await nodes.nodeOf(intent.mid) })
+  }
 
   /** Sends a query only if the merchantOrderId has the form of our orderIds. */
   async function isOrderIdOfAnother({ mid, orderId, merchantOrderId }: Intent): Promise<boolean> {
     if (merchantOrderId === orderId || !isOrderId(merchantOrderId)) return false
-    const { rowCount } = await db.query('select from payment_intents where mid = $1 and order_id = $2', [
-      mid,
-      merchantOrderId,
-    ])
+    const { rowCount } = await nodes.ask(mid, () =>
+      db.query('select from payment_intents where mid = $1 and order_id = $2', [mid, merchantOrderId]),
+    )
     return rowCount === 1
   }
 
@@ -65,12 +78,14 @@ export function createIntents(db: Database, onBatch: (rows: number, stored: numb
     idempotency,
     ...intent
   }: Intent): Promise<InsertOutcome | undefined> {
-    const { rows } = await db.query<IntentRow & { idempotency_key: string | null; idempotency_fingerprint: Buffer }>(
-      `select ${INTENT}, i.idempotency_key, i.idempotency_fingerprint
-         from payment_intents i
-         left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-        where i.mid = $1 and (i.merchant_order_id = $2 or i.order_id = $2 or i.idempotency_key = $3)`,
-      [mid, merchantOrderId, idempotency?.key],
+    const { rows } = await nodes.ask(mid, () =>
+      db.query<IntentRow & { idempotency_key: string | null; idempotency_fingerprint: Buffer }>(
+        `select ${INTENT}, i.idempotency_key, i.idempotency_fingerprint
+           from payment_intents i
+           left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+          where i.mid = $1 and (i.merchant_order_id = $2 or i.order_id = $2 or i.idempotency_key = $3)`,
+        [mid, merchantOrderId, idempotency?.key],
+      ),
     )
     const repeated = rows.find((row) => idempotency !== undefined && row.idempotency_key === idempotency.key)
     if (repeated === undefined || idempotency === undefined) {
@@ -82,15 +97,32 @@ export function createIntents(db: Database, onBatch: (rows: number, stored: numb
     return { intent: { ...intent, mid, idempotency, ...toStored(repeated) } }
   }
 
-  /** With `mid`, of that merchant alone. */
-  async function lookUpStates(orders: readonly Pick<Intent, 'orderId'>[], mid?: string) {
+  /** Of these merchants alone, where there are any. */
+  async function lookUpStates(orders: readonly Pick<Intent, 'orderId'>[], mids: readonly string[] = []) {
     const { rows } = await db.query<PaymentState & { orderId: string }>(
       `select order_id as "orderId", status, utr, expires_at as "expiresAt"
          from payment_intents
-        where order_id = any ($1)${mid === undefined ? '' : ' and mid = $2'}`,
-      [orders.map(({ orderId }) => orderId), ...(mid === undefined ? [] : [mid])],
+        where order_id = any ($1)${mids.length === 0 ? '' : ' and mid = any ($2)'}`,
+      [orders.map(({ orderId }) => orderId), ...(mids.length === 0 ? [] : [mids])],
     )
     return rows
+  }
+
+  async function lookUpCheckout(orderId: string, mid: string | undefined): Promise<Checkout | undefined> {
+    const { rows } = await db.query<
+      IntentRow & { mid: string; status: Status; utr: string | null; merchant_disabled: boolean }
+    >(
+      `select ${INTENT}, i.mid, i.status, i.utr, m.disabled_at is not null as merchant_disabled
+         from payment_intents i
+         join merchants m on m.mid = i.mid
+         left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+        where i.order_id = $1${mid === undefined ? '' : ' and i.mid = $2'}`,
+      [orderId, ...(mid === undefined ? [] : [mid])],
+    )
+    const [row] = rows
+    if (row === undefined) return undefined
+    const { mid: of, status, utr, merchant_disabled: merchantDisabled } = row
+    return { ...toStored(row), mid: of, status, utr, merchantDisabled }
   }
 
   return {
@@ -110,34 +142,27 @@ export function createIntents(db: Database, onBatch: (rows: number, stored: numb
       return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
-    /** The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. */
-    async findCheckout(orderId: string): Promise<Checkout | undefined> {
-      const candidates = await merchants.candidates([orderId])
-      const { rows } = await db.query<
-        IntentRow & { mid: string; status: Status; utr: string | null; merchant_disabled: boolean }
-      >(
-        `select ${INTENT}, i.mid, i.status, i.utr, m.disabled_at is not null as merchant_disabled
-           from payment_intents i
-           join merchants m on m.mid = i.mid
-           left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-          where i.order_id = $1${candidates ? ' and i.mid = any ($2)' : ''}`,
-        [orderId, ...(candidates ? [candidates] : [])],
-      )
-      const [row] = rows
-      if (row === undefined) return undefined
-      const { mid, status, utr, merchant_disabled: merchantDisabled } = row
-      return { ...toStored(row), mid, status, utr, merchantDisabled }
-    },
+    /**
+     * The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. 503
+     * when too many are asked for.
+     */
+    findCheckout: (orderId: string): Promise<Checkout | undefined> =>
+      merchants.find(orderId, (mid) => nodes.askInPlace(inPlaceOfPages, mid, () => lookUpCheckout(orderId, mid))),
 
     /**
      * The states of many intents, by orderId; unknown ones are left out. On one server it is one look-up. Where the database is
-     * spread it is one for each merchant, so that a node that is away hides only the states that lie there: then it rejects
-     * when none is found.
+     * spread it is one for each node, so that a node that is away hides only the states that lie there: then it rejects when
+     * none is found.
      */
     async findStates(orders: readonly Pick<Intent, 'mid' | 'orderId'>[]): Promise<Map<string, PaymentState>> {
-      if (!(await merchants.isSpread())) return toStates(await lookUpStates(orders))
-      const groups = groupBy(orders, ({ mid }) => mid)
-      const found = await Promise.allSettled(groups.map((group) => inTurn(() => lookUpStates(group, group[0]?.mid))))
+      if (!(await nodes.isSpread())) return toStates(await lookUpStates(orders))
+      const groups = await nodes.groupByNode(orders)
+      const found = await Promise.allSettled(
+        groups.map((group) => {
+          const mids = [...new Set(group.map(({ mid }) => mid))]
+          return nodes.askInPlace(inPlaceOfOpenPages, mids[0], () => lookUpStates(group, mids))
+        }),
+      )
       const rows = found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
       const failed = found.find((one) => one.status === 'rejected')
       if (rows.length === 0 && failed) throw failed.reason
@@ -146,12 +171,14 @@ export function createIntents(db: Database, onBatch: (rows: number, stored: numb
 
     /** Ends the time to pay at `moment`, unless it ends before. For sandboxes only. */
     async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
-      await db.query(
-        `with ended as (
-           update payment_intents set expires_at = least(expires_at, $3) where mid = $1 and order_id = $2
-         )
-         update webhook_expiries set final_at = least(final_at, $4) where mid = $1 and order_id = $2`,
-        [mid, orderId, moment, new Date(moment.getTime() + EXPIRY_GRACE_MINUTES * 60_000)],
+      await nodes.ask(mid, () =>
+        db.query(
+          `with ended as (
+             update payment_intents set expires_at = least(expires_at, $3) where mid = $1 and order_id = $2
+           )
+           update webhook_expiries set final_at = least(final_at, $4) where mid = $1 and order_id = $2`,
+          [mid, orderId, moment, new Date(moment.getTime() + EXPIRY_GRACE_MINUTES * 60_000)],
+        ),
       )
     },
 
@@ -164,7 +191,7 @@ export function createIntents(db: Database, onBatch: (rows: number, stored: numb
       orderId: string,
       now: Date,
     ): Promise<(PaymentStatus & { toClose: IssuedLink | undefined }) | undefined> {
-      const toClose = await inTransaction(db, async (client) => {
+      const close = async (client: Queryable) => {
         const { rows } = await client.query<{ orderId: string; sequence: number }>(
           `update payment_intents
               set status = 'CANCELLED', event_sequence = event_sequence + 1
@@ -192,7 +219,8 @@ export function createIntents(db: Database, onBatch: (rows: number, stored: numb
           [mid, cancelled.orderId],
         )
         return links.rows[0] && toIssued(links.rows[0])
-      })
+      }
+      const toClose = await nodes.askInPlace(inPlaceOfCancellations, mid, () => inTransaction(db, close))
       // In a second statement: a payment may have been stored first, and then the update has changed nothing.
       const payment = await this.findStatus(mid, orderId)
       return payment && { ...payment, toClose }
@@ -200,13 +228,15 @@ export function createIntents(db: Database, onBatch: (rows: number, stored: numb
 
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
     async findStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
-      const { rows } = await db.query<PaymentStatus>(
-        `select amount * 100 + paise as amount, status, utr, expires_at as "expiresAt"
-           from payment_intents
-          where mid = $1 and (merchant_order_id = $2 or order_id = $2)
-          order by merchant_order_id = $2 desc
-          limit 1`,
-        [mid, orderId],
+      const { rows } = await nodes.ask(mid, () =>
+        db.query<PaymentStatus>(
+          `select amount * 100 + paise as amount, status, utr, expires_at as "expiresAt"
+             from payment_intents
+            where mid = $1 and (merchant_order_id = $2 or order_id = $2)
+            order by merchant_order_id = $2 desc
+            limit 1`,
+          [mid, orderId],
+        ),
       )
       return rows[0]
     },

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Queryable } from '../db/pool.ts'
-import { asksForCitus } from '../db/spread.ts'
+import { nodesOf } from '../db/nodes.ts'
+import type { Database } from '../db/pool.ts'
 import { ORDER_ID_DIGITS } from './intent.ts'
 
 /**
@@ -9,21 +9,28 @@ import { ORDER_ID_DIGITS } from './intent.ts'
  * merchant, of which there are 250,000: with 10,000 merchants 1 order in 25 is looked for at a second merchant. On one server
  * orderIds have no such end.
  */
-export function createOrderMerchants(db: Queryable) {
-  const isSpread = asksForCitus(db)
+export function createOrderMerchants(db: Database) {
+  const nodes = nodesOf(db)
 
   return {
-    isSpread,
-
     /** What new orderIds of `mid` end in: three letters or digits, or nothing on one server. */
-    endOf: async (mid: string): Promise<string> => ((await isSpread()) ? endOf(mid) : ''),
+    endOf: async (mid: string): Promise<string> => ((await nodes.isSpread()) ? endOf(mid) : ''),
+
+    /**
+     * Runs `look` for the merchant of an order, and returns what it finds; with an undefined mid it is to look at all. Where the
+     * order can be of several, all are looked at together and the first that has it counts, whatever becomes of the others.
+     */
+    async find<T>(orderId: string, look: (mid: string | undefined) => Promise<T | undefined>): Promise<T | undefined> {
+      const candidates = (await this.candidates([orderId])) ?? [undefined]
+      return firstFound(candidates.map(look))
+    },
 
     /**
      * The merchants whose orders these can be; undefined when they can be anyone's, as on one server and where an order is
      * older than the spreading.
      */
     async candidates(orderIds: readonly string[]): Promise<string[] | undefined> {
-      if (!(await isSpread()) || orderIds.some((orderId) => orderId.length === ORDER_ID_DIGITS)) return undefined
+      if (!(await nodes.isSpread()) || orderIds.some((orderId) => orderId.length === ORDER_ID_DIGITS)) return undefined
       const { rows } = await db.query<{ mid: string }>(
         `select mid from merchants where translate(left(encode(sha256(mid::bytea), 'base64'), 3), '+/', 'AB') = any ($1)`,
         [orderIds.map((orderId) => orderId.slice(ORDER_ID_DIGITS))],
@@ -33,7 +40,19 @@ export function createOrderMerchants(db: Queryable) {
   }
 }
 
-export type OrderMerchants = ReturnType<typeof createOrderMerchants>
+/** Rejects when none is found and one of them has failed: it could have been there. */
+async function firstFound<T>(looks: Promise<T | undefined>[]): Promise<T | undefined> {
+  const found = looks.map(async (look) => (await look) ?? Promise.reject(new NotHere()))
+  try {
+    return await Promise.any(found)
+  } catch (error) {
+    const fault = (error as AggregateError).errors.find((one) => !(one instanceof NotHere))
+    if (fault !== undefined) throw fault
+    return undefined
+  }
+}
+
+class NotHere extends Error {}
 
 /** Migration 0013 has an index of the same. Letters and digits only, since other characters are not safe in the `tr` of a UPI link. */
 const endOf = (mid: string) =>

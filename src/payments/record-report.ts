@@ -25,17 +25,17 @@ const MAX_TRIES = 5
  * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
  * reports at once make one change and get the same answer.
  */
-export function recordReport(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
-  return reports.inTurn(() => record(reports, report, reporting))
+export async function recordReport(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
+  const mid = await reports.onlyMerchant(report.orderId)
+  return reports.inTurn(mid, async () => record(reports, await locate(reports, [report], mid), reporting))
 }
 
-async function record(reports: Reports, report: Report, reporting: Reporting): Promise<Recorded> {
-  const located = await locate(reports, [report])
+async function record(reports: Reports, located: readonly LocatedReport[], reporting: Reporting): Promise<Recorded> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const [recorded] = await tryToRecord(reports, located, reporting)
     if (recorded) return recorded
   }
-  throw new Error(`order ${report.orderId} changed again and again while a report of it was stored`)
+  throw new Error(`order ${located[0]?.report.orderId} changed again and again while a report of it was stored`)
 }
 
 /** PostgreSQL runs a transaction on one processor core, and the smallest servers have two. */
@@ -69,9 +69,12 @@ export async function recordReports(
   return results
 }
 
-/** With the merchants of their orders. */
-async function locate(reports: Reports, batch: readonly Report[]): Promise<LocatedReport[]> {
-  const merchants = await reports.findMerchants(batch.map(({ orderId }) => orderId))
+/** With the merchants of their orders, or with `mid` where it is an order's. */
+async function locate(reports: Reports, batch: readonly Report[], mid?: string): Promise<LocatedReport[]> {
+  const merchants = await reports.findMerchants(
+    batch.map(({ orderId }) => orderId),
+    mid,
+  )
   return batch.map((report) => ({ report, mid: merchants.get(report.orderId) }))
 }
 

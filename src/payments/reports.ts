@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { fewAtOnce, limitUnderWay } from '../db/few-at-once.ts'
+import { fewInTime } from '../db/few-at-once.ts'
+import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
@@ -54,40 +55,52 @@ const NOBODY: Listeners = { onException: () => undefined, onPayment: () => undef
 export function createReports(
   db: Database,
   { onException, onPayment } = NOBODY,
-  { reports: { atOnce, waiting, waitingMs }, unreadable }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
+  { reports: limits, unreadable }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
 ) {
   const orderMerchants = createOrderMerchants(db)
-  const inTurn = fewAtOnce(atOnce)
-  const limited = limitUnderWay(waiting, unavailable)
+  const nodes = nodesOf(db)
+  const places = fewInTime(limits, unavailable)
+
+  /** Runs `work` for `mid` when few others run. 503 when too many wait, or this one did for too long. */
+  const inTurn = <T>(mid: string | undefined, work: () => Promise<T>) => nodes.askInPlace(places, mid, work)
+
+  /** Of these merchants alone, where they are given. */
+  async function lookUpMerchants(orderIds: readonly string[], mids: readonly string[] | undefined) {
+    const { rows } = await db.query<{ orderId: string; mid: string }>(
+      `select order_id as "orderId", mid
+         from payment_intents
+        where order_id = any ($1)${mids ? ' and mid = any ($2)' : ''}`,
+      [orderIds, ...(mids ? [mids] : [])],
+    )
+    return new Map(rows.map(({ orderId, mid }) => [orderId, mid]))
+  }
 
   return {
     keepUnreadable: reportsIn(db, false, onException, unreadable).keepUnreadable,
     onPayment,
 
-    /** Runs `work` when few others run, in the order of the calls. 503 when too many wait, or this one did for too long. */
-    inTurn<T>(work: () => Promise<T>): Promise<T> {
-      const latest = performance.now() + waitingMs
-      const workInTime = () => {
-        if (performance.now() > latest) throw unavailable()
-        return work()
-      }
-      return limited(() => inTurn(workInTime))
+    inTurn,
+
+    /** The only merchant whose the order can be; undefined when it can be anyone's, and empty when it is nobody's. */
+    async onlyMerchant(orderId: string): Promise<string | undefined> {
+      const candidates = await orderMerchants.candidates([orderId])
+      if (candidates === undefined) return undefined
+      if (candidates.length < 2) return candidates[0] ?? ''
+      const found = await orderMerchants.find(orderId, (mid) =>
+        inTurn(mid, async () => (await lookUpMerchants([orderId], mid === undefined ? mid : [mid])).get(orderId)),
+      )
+      return found ?? ''
     },
 
-    /** The merchants of the orders, by orderId; unknown orders are left out. Neither ever changes. */
-    async findMerchants(orderIds: readonly string[]): Promise<Map<string, string>> {
-      const candidates = await orderMerchants.candidates(orderIds)
-      const { rows } = await db.query<{ orderId: string; mid: string }>(
-        `select order_id as "orderId", mid
-           from payment_intents
-          where order_id = any ($1)${candidates ? ' and mid = any ($2)' : ''}`,
-        [orderIds, ...(candidates ? [candidates] : [])],
-      )
-      return new Map(rows.map(({ orderId, mid }) => [orderId, mid]))
-    },
+    /**
+     * The merchants of the orders, by orderId; unknown orders are left out. Neither ever changes. Only `mid` is looked at if it is
+     * given.
+     */
+    findMerchants: async (orderIds: readonly string[], mid?: string): Promise<Map<string, string>> =>
+      lookUpMerchants(orderIds, mid === undefined ? await orderMerchants.candidates(orderIds) : [mid]),
 
     /** Whether reports that share a transaction must be of one merchant, whose rows are on one of several servers. */
-    areOfOneMerchant: orderMerchants.isSpread,
+    areOfOneMerchant: nodes.isSpread,
 
     /**
      * Runs `work` in a transaction, while no other that was given one of these UTRs of the same merchants runs; without a UTR
@@ -97,7 +110,7 @@ export function createReports(
      */
     async alone<T>(located: readonly LocatedReport[], work: (reports: ReportsIn) => Promise<T>): Promise<T> {
       const utrs = utrsOf(located)
-      const isSpread = await orderMerchants.isSpread()
+      const isSpread = await nodes.isSpread()
       return inTransaction(db, async (client) => {
         if (utrs.length === 0) return work(reportsIn(client, isSpread, onException, unreadable))
         if (isSpread) await lockOnShard(client, located)

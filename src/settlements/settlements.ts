@@ -2,8 +2,8 @@ import type { Readable } from 'node:stream'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { escapeLiteral } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
+import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, setLocally } from '../db/pool.ts'
-import { asksForCitus } from '../db/spread.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 
 export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
@@ -53,7 +53,7 @@ export function createSettlements(
   { lists, database: { queryTimeoutMs } }: Pick<Limits, 'lists' | 'database'> = LIMITS,
 ) {
   const { shortRows, pageRows, batchRows, pageMs } = lists
-  const isSpread = asksForCitus(shortListDb)
+  const nodes = nodesOf(shortListDb)
 
   /** One message is one transaction, at whose end the settings end too. On Citus it would be sent to its nodes as a whole. */
   async function readShort(statement: string): Promise<Columns[]> {
@@ -64,7 +64,7 @@ export function createSettlements(
       // Every column as the text that it comes in, as COPY gives it.
       types: { getTypeParser: () => (text: string) => text },
     })
-    if (await isSpread()) {
+    if (await nodes.isSpread()) {
       return inTransaction(shortListDb, async (client) => {
         await setLocally(client, SETTINGS)
         return (await client.query<Columns>(query(statement))).rows
@@ -79,7 +79,7 @@ export function createSettlements(
   return {
     /** The same list as `list` in one piece, if it has at most `shortRows` rows; else undefined. */
     async shortList(mid: string, from: Date, until: Date): Promise<Settlement[] | undefined> {
-      const rows = await readShort(pageStatement(mid, startOf(from), until, shortRows + 1))
+      const rows = await nodes.ask(mid, () => readShort(pageStatement(mid, startOf(from), until, shortRows + 1)))
       return rows.length > shortRows ? undefined : rows.map(toSettlement)
     },
 

@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { fewAtOnce } from '../db/few-at-once.ts'
 import type { Limits } from '../limits.ts'
 import { startRepeating } from '../repeat.ts'
 import { type AttemptDependencies, createAttempts } from './attempt.ts'
@@ -23,7 +22,6 @@ type Dependencies = AttemptDependencies & {
  */
 export function startDeliveries(dependencies: Dependencies) {
   const { deliveries, log, metrics, now, limits } = dependencies
-  const inTurn = fewAtOnce(limits.connections)
   /** Endpoints that have a place, by name. */
   const serving = new Map<string, { failing: boolean; served: Promise<void> }>()
   /** Endpoints without a place, as the last look found them: those that fail come last, and who had a place lately. */
@@ -42,17 +40,22 @@ export function startDeliveries(dependencies: Dependencies) {
 
   /** Resolves to the pause until the next one. */
   async function look(): Promise<number> {
+    let unknownSince: Date | undefined
+    const onAway = (error: unknown) => {
+      unknownSince = behindSince ?? now()
+      log.warn({ error: (error as Error).message }, 'webhooks that are due were not looked up')
+    }
     try {
-      const due = await inTurn(() => deliveries.findDue(limits.lookedAt, now()))
-      behindSince = due.map(({ dueAt }) => dueAt).reduce<Date | undefined>(earlier, undefined)
+      const due = await deliveries.findDue(limits.lookedAt, now(), onAway)
+      behindSince = due.map(({ dueAt }) => dueAt).reduce(earlier, unknownSince)
       const time = performance.now()
       waiting = due
         .filter((one) => !one.elsewhere && !serving.has(endpointKey(one)) && isSignable(one, time))
         .sort((a, b) => Number(a.failing) - Number(b.failing) || lastServed(a) - lastServed(b))
       fillPlaces()
     } catch (error) {
-      behindSince ??= now()
-      log.warn({ error: (error as Error).message }, 'webhooks that are due were not looked up')
+      onAway(error)
+      behindSince = unknownSince
     }
     metrics.oldestDue(behindSince ? Math.max(0, now().getTime() - behindSince.getTime()) / 1000 : 0)
     return limits.lookIntervalMs
@@ -107,7 +110,7 @@ export function startDeliveries(dependencies: Dependencies) {
     const isNeeded = () => waiting.some((one) => name.failing || !one.failing)
     try {
       while (!isStopped() && !isOver) {
-        const endpoint = await inTurn(() => deliveries.lease(name, leasedUntil(), now()))
+        const endpoint = await deliveries.lease(name, leasedUntil(), now())
         if (!endpoint) break
         const callee = calleeOf(endpoint)
         // Another instance may have the key: while they are changed one after the other, only some can sign.
@@ -117,7 +120,7 @@ export function startDeliveries(dependencies: Dependencies) {
         }
         // Those that end while this is read may still be read as due.
         const begun = new Set(underWay.keys())
-        const due = await inTurn(() => deliveries.findDueTo(name, limits.readAtOnce, now()))
+        const due = await deliveries.findDueTo(name, limits.readAtOnce, now())
         const rest = due.filter((delivery) => !begun.has(deliveryKey(delivery)))
         if (rest.length === 0 && underWay.size === 0) break
         for (const delivery of rest) {
@@ -148,7 +151,7 @@ export function startDeliveries(dependencies: Dependencies) {
       await Promise.all(underWay.values())
     }
     if (fault !== undefined) throw fault
-    await inTurn(() => deliveries.release(name))
+    await deliveries.release(name)
   }
 
   /**
@@ -181,14 +184,12 @@ export function startDeliveries(dependencies: Dependencies) {
   async function settle(endpoint: EndpointName, attempts: Attempt[]): Promise<boolean> {
     // Whether a call that was given up has arrived is unknown: it is made again.
     if (giveUp.signal.aborted) return true
-    const { switchedOff, over } = await inTurn(() =>
-      deliveries.settle(endpoint, attempts, {
-        leasedUntil: leasedUntil(),
-        failingLimit: new Date(now().getTime() - limits.failingMs),
-        gone: attempts.some(({ outcome }) => outcome === '410'),
-        now: now(),
-      }),
-    )
+    const { switchedOff, over } = await deliveries.settle(endpoint, attempts, {
+      leasedUntil: leasedUntil(),
+      failingLimit: new Date(now().getTime() - limits.failingMs),
+      gone: attempts.some(({ outcome }) => outcome === '410'),
+      now: now(),
+    })
     if (switchedOff) {
       metrics.endpointSwitchedOff(switchedOff)
       log.warn({ mid: endpoint.mid, endpoint: endpoint.endpointId, reason: switchedOff }, 'a webhook was switched off')
@@ -213,7 +214,7 @@ export function startDeliveries(dependencies: Dependencies) {
   }
 }
 
-const earlier = (a: Date | undefined, b: Date) => (a === undefined || b < a ? b : a)
+const earlier = (a: Date | undefined, b: Date): Date | undefined => (a === undefined || b < a ? b : a)
 
 const endpointKey = ({ mid, endpointId }: EndpointName) => `${mid} ${endpointId}`
 

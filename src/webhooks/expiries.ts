@@ -1,5 +1,5 @@
+import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { asksForCitus } from '../db/spread.ts'
 import { deliveriesOf } from '../payments/events.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
 import { tellByMerchant } from './expiries-by-merchant.ts'
@@ -20,7 +20,7 @@ const minutesBefore = (moment: Date, minutes: number) => new Date(moment.getTime
  * creating an intent costs no more. By then most orders are paid, and only the others are written down.
  */
 export function createExpiries(db: Database) {
-  const isSpread = asksForCitus(db)
+  const nodes = nodesOf(db)
 
   return {
     /** Writes down open orders that were made some minutes ago. Returns whether there are more. */
@@ -47,7 +47,7 @@ export function createExpiries(db: Database) {
 
     /** Writes the events of up to `limit` orders that are final by now. Returns how many were looked at. */
     async tell(limit: number, now: Date): Promise<number> {
-      if (await isSpread()) return tellByMerchant(db, limit, now)
+      if (await nodes.isSpread()) return tellByMerchant(db, limit, now)
       const { rows } = await db.query<{ looked: number }>(
         // By arrays, so that rows are looked up one by one, whatever the planner expects. A row that is never updated keeps its
         // ctid while it is locked. An order that somebody else holds is told later: the others do not wait for it.

@@ -5,7 +5,7 @@ import { createIssuer } from '../../src/acquirer/issuer.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
-import { createIntents } from '../../src/payments/intents.ts'
+import { createIntents, type Intents } from '../../src/payments/intents.ts'
 import { createReports } from '../../src/payments/reports.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
@@ -18,10 +18,12 @@ const MANY = 1_000
 let service: TestService
 let mid: string
 let enquiries: ReturnType<typeof createEnquiries>
+let intents: Intents
 beforeAll(async () => {
   service = await startService()
   ;({ mid } = await newMerchant(service.db))
   enquiries = createEnquiries(service.db)
+  intents = createIntents(service.db, () => undefined)
 })
 beforeEach(async () => {
   await service.db.query('update acquirer_intents set enquire_at = null')
@@ -48,7 +50,6 @@ async function newIssued(number = 0): Promise<string> {
     reference: `SU${intent.orderId}`,
     link: 'upi://pay?',
   }
-  const intents = createIntents(service.db, () => undefined)
   expect(await intents.insert({ ...intent, issued })).toMatchObject({ intent: { issued } })
   return intent.orderId
 }

@@ -10,7 +10,7 @@ const FOLDERS: Record<string, RegExp> = {
   checkout:
     /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|books|cli|db|merchants|payments|settlements|webhooks)\//,
-  db: /^npm:|^limits\.ts$|^db\//,
+  db: /^npm:|^(group-by|limits)\.ts$|^db\//,
   dev: /./,
   docs: /^npm:(zod|marked)$|^(errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
   // Knows no feature.
@@ -21,7 +21,7 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|group-by|ist|limits|money)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
-  webhooks: /^npm:ipaddr\.js$|^(group-by|money|repeat)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
+  webhooks: /^npm:ipaddr\.js$|^(group-by|limits|money|repeat)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */

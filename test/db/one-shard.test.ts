@@ -115,7 +115,7 @@ async function driveTheHotPath() {
             .get('open page')
             ?.map(({ text }) => text)
             .join(),
-        ).toContain('order_id = any ($1) and mid = $2'),
+        ).toContain('order_id = any ($1) and mid = any ($2)'),
       {
         timeout: 10_000,
       },

@@ -56,7 +56,7 @@ describe('more than can be served', () => {
       return insertRows(service.db, intents, { isSpread: false, retries: 0 })
     }
     const insert = batchInserts(behindGate, () => undefined, LIMITS.inserts)
-    const store = (one: Intent) => insert(one, '')
+    const store = (one: Intent) => insert(one, { lane: '', node: undefined })
     // Statements under way take theirs only after a turn of the event loop: within one turn, all of them wait.
     const waiting = Array.from({ length: LIMITS.inserts.waiting }, () => store(intent()))
     const tooMany = Array.from({ length: 10 }, () => store(intent()).catch((error: unknown) => error))

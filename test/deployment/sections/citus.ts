@@ -1,19 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/db/pool.ts'
-import { groupBy } from '../../../src/group-by.ts'
 import { ACQUIRER_SECRETS, notificationRequest } from '../../support/acquirer.ts'
-import { admitRoles, type CitusCluster, createCitusDatabase, query, startCitus } from '../../support/citus.ts'
+import { admitRoles, createCitusDatabase, query, startCitus } from '../../support/citus.ts'
 import { databaseUrl } from '../../support/database-url.ts'
-import { createHttpClient, type HttpClient, tally } from '../../support/http-client.ts'
+import { createHttpClient, tally } from '../../support/http-client.ts'
 import { findCitus } from '../../support/installed-postgres.ts'
-import { faultOfForm, isUnsure, type Journal, statusOf } from '../../support/journal.ts'
-import { type Load, startLoad } from '../../support/load.ts'
 import { runBuiltOps } from '../../support/ops.ts'
-import { openPool, type PostgresServer } from '../../support/postgres-server.ts'
+import { openPool } from '../../support/postgres-server.ts'
 import { cpuSeconds, ROOT, runToEnd } from '../../support/processes.ts'
-import { reconcile } from '../../support/reconcile.ts'
 import {
   countRowsPatiently,
   createdOrderId,
@@ -26,10 +21,12 @@ import {
   withFields,
 } from '../../support/requests.ts'
 import type { ServerProcess } from '../../support/server-process.ts'
-import { addSettlements } from '../../support/settlements.ts'
-import { newMerchant, newPartner, type Tenant, unique } from '../../support/tenants.ts'
+import { newMerchant, type Tenant } from '../../support/tenants.ts'
+import { SEALING_KEY } from '../../support/webhooks.ts'
 import { progress } from '../../support/workspace.ts'
+import { type CitusTrial, newTenants } from '../citus-trial.ts'
 import { type Check, type Deployment, PASSWORD, startInstance } from '../deployment.ts'
+import { coordinatorKilled, workerKilled, workerSilent } from '../lost-nodes.ts'
 
 const DATABASE = 'spread'
 const ORDERS = 500
@@ -42,8 +39,6 @@ const MERCHANTS = 20
 const CREATES_AT_ONCE = 64
 const CREATES_A_ROUND = 3_000
 const COST_ROUNDS = 5
-const SERVING_MS = 2_000
-const AWAY_MS = 4_000
 
 /** The tests that know of one server only are left out: they look at its locks and plans, or change its rows by themselves. */
 const TESTS = [
@@ -64,25 +59,12 @@ const TESTS = [
 /** Undefined where it can be tried. */
 export const noCitus = () => (findCitus() ? undefined : 'no PostgreSQL of Debian has Citus: build it into one')
 
-type Trial = {
-  deployment: Deployment
-  cluster: CitusCluster
-  ownerUrl: string
-  /** A superuser's connections to the coordinator. */
-  db: Database
-  /** One is connected to the coordinator, the other to the first worker. */
-  instances: [ServerProcess, ServerProcess]
-  /** One on each worker. */
-  tenants: [Tenant, Tenant]
-  client: HttpClient
-}
-
 /** The database is spread over two workers: everything works as on one server, and a lost node loses nothing. */
 export async function citus(deployment: Deployment): Promise<Check[]> {
   const tests = await runTests()
   progress('citus: starting a coordinator and two workers')
   const { trial, checks } = await setUp(deployment)
-  for (const part of [storm, payments, importAndList, pages, cost, workerAway, coordinatorAway]) {
+  for (const part of [storm, payments, importAndList, pages, cost, workerKilled, workerSilent, coordinatorKilled]) {
     progress(`citus: ${part.name}`)
     checks.push(...(await part(trial)))
   }
@@ -108,7 +90,7 @@ async function runTests(): Promise<Check> {
   }
 }
 
-async function setUp(deployment: Deployment): Promise<{ trial: Trial; checks: Check[] }> {
+async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; checks: Check[] }> {
   const cluster = await startCitus(join(deployment.directory, 'citus'))
   const { adminUrls } = cluster
   const admin = databaseUrl(adminUrls[0] as string, DATABASE)
@@ -131,6 +113,8 @@ async function setUp(deployment: Deployment): Promise<{ trial: Trial; checks: Ch
       ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
       SHUTDOWN_DRAIN_SECONDS: '0',
       RATE_LIMIT_PER_MINUTE: '1000000',
+      WEBHOOK_SEALING_KEY: SEALING_KEY.export().toString('base64'),
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
     })
   const tenants = await newTenants(db, cluster)
   const instances = [await start(0), await start(1)] as [ServerProcess, ServerProcess]
@@ -147,29 +131,7 @@ async function setUp(deployment: Deployment): Promise<{ trial: Trial; checks: Ch
   }
 }
 
-/** One on each worker. */
-async function newTenants(db: Database, { nodes }: CitusCluster): Promise<[Tenant, Tenant]> {
-  return [await newTenantOn(db, nodes[1]), await newTenantOn(db, nodes[2])]
-}
-
-/** A merchant whose shard is on `node`, and its partner. */
-async function newTenantOn(db: Database, node: PostgresServer | undefined): Promise<Tenant> {
-  for (;;) {
-    const mid = unique('M')
-    const { rows } = await db.query<{ port: number }>(
-      `select nodeport as port
-         from citus_shards
-        where shardid = get_shard_id_for_distribution_column('payment_intents', $1::text)`,
-      [mid],
-    )
-    if (rows[0]?.port !== node?.port) continue
-    const tenant = { merchant: await newMerchant(db, { mid }), partner: await newPartner(db, mid) }
-    await addSettlements(db, mid)
-    return tenant
-  }
-}
-
-async function storm({ instances, tenants, client, db }: Trial): Promise<Check[]> {
+async function storm({ instances, tenants, client, db }: CitusTrial): Promise<Check[]> {
   const creates = tenants.map(({ merchant }) => createRequest(merchant))
   const attempts = Array.from({ length: ORDERS * ATTEMPTS }, (_, i) => i)
   const answers = await forEach(attempts, AT_ONCE, (i) => {
@@ -192,7 +154,7 @@ async function storm({ instances, tenants, client, db }: Trial): Promise<Check[]
 }
 
 /** Two orders and one payment, told of both at the same time by way of two nodes, which know nothing of each other's locks. */
-async function payments({ instances, tenants, client }: Trial): Promise<Check[]> {
+async function payments({ instances, tenants, client }: CitusTrial): Promise<Check[]> {
   const results = await forEach(
     Array.from({ length: PAIRS }, (_, i) => i),
     AT_ONCE / 4,
@@ -227,7 +189,7 @@ async function payments({ instances, tenants, client }: Trial): Promise<Check[]>
   ]
 }
 
-async function importAndList({ deployment, ownerUrl, instances, tenants }: Trial): Promise<Check[]> {
+async function importAndList({ deployment, ownerUrl, instances, tenants }: CitusTrial): Promise<Check[]> {
   const file = join(deployment.directory, 'spread-settlements.csv')
   const lines = Array.from({ length: IMPORTED_ROWS }, (_, i) => {
     const { mid } = (tenants[i % tenants.length] as Tenant).merchant
@@ -256,7 +218,7 @@ async function importAndList({ deployment, ownerUrl, instances, tenants }: Trial
   ]
 }
 
-async function pages({ instances, tenants, client }: Trial): Promise<Check[]> {
+async function pages({ instances, tenants, client }: CitusTrial): Promise<Check[]> {
   const numbers = Array.from({ length: 200 }, (_, i) => i)
   const answers = await forEach(numbers, AT_ONCE, async (i) => {
     const { merchant } = tenants[i % tenants.length] as Tenant
@@ -273,7 +235,7 @@ async function pages({ instances, tenants, client }: Trial): Promise<Check[]> {
 }
 
 /** What the database spends on a create, beside one server: the servers' processor time, theirs together. */
-async function cost({ deployment, cluster, db, client, instances }: Trial): Promise<Check[]> {
+async function cost({ deployment, cluster, db, client, instances }: CitusTrial): Promise<Check[]> {
   const one = await deployment.createDatabase('beside_citus')
   await runBuiltOps(deployment.programs.ops, { DATABASE_URL: one.url }, 'migrate')
   const limit = { RATE_LIMIT_PER_MINUTE: '1000000', SHUTDOWN_DRAIN_SECONDS: '0' }
@@ -316,84 +278,3 @@ async function cost({ deployment, cluster, db, client, instances }: Trial): Prom
 }
 
 const newMerchants = (db: Database) => Promise.all(Array.from({ length: MERCHANTS }, () => newMerchant(db)))
-
-/** The traffic of two merchants, one on each worker, while `away` is killed and started again. */
-async function underLoad(
-  trial: Trial,
-  away: PostgresServer,
-): Promise<{ journals: Journal[]; from: number; checks: Check[] }> {
-  const { instances, db, cluster } = trial
-  const tenants = await newTenants(db, cluster)
-  let turn = 0
-  const url = () => (instances[turn++ % INSTANCES] as ServerProcess).url
-  const loads = tenants.map((tenant) => startLoad(url, tenant, { without: 'long list' }))
-  await sleep(SERVING_MS)
-  const from = performance.now()
-  away.killHard()
-  await sleep(AWAY_MS)
-  await away.restart()
-  await sleep(SERVING_MS)
-  await Promise.all(loads.map((load) => load.end()))
-  const reconciled = await Promise.all(
-    loads.map(({ journal, client }, at) =>
-      reconcile({ journal, tenant: tenants[at] as Tenant, url: instances[0].url, client, db }),
-    ),
-  )
-  for (const { client } of loads) client.close()
-  const sum = (key: keyof (typeof reconciled)[number]) => reconciled.reduce((total, one) => total + one[key], 0)
-  const journals = loads.map(({ journal }: Load) => journal)
-  const faults = journals.flat().flatMap((entry) => faultOfForm(entry) ?? [])
-  const answers = journals.flat().flatMap(({ answer }) => answer ?? [])
-  return {
-    journals,
-    from,
-    checks: [
-      {
-        promise:
-          'nothing that was acknowledged is lost or doubled, what was unsure is settled; only 503 with Retry-After',
-        found: `${tally(answers)}; ${sum('lost')} lost, ${sum('doubled')} doubled, ${sum('resolved')} of ${sum('unsure')} settled${faults.length > 0 ? `; ${faults[0]}` : ''}`,
-        kept:
-          sum('lost') + sum('doubled') + sum('orphaned') === 0 &&
-          sum('resolved') === sum('unsure') &&
-          faults.length === 0 &&
-          answers.every(({ status }) => status === 200 || status === 503),
-      },
-    ],
-  }
-}
-
-/** Of what kinds they are; nothing where there are none. */
-function kindsOf(journal: Journal): string {
-  const kinds = groupBy(journal, ({ kind }) => kind).map((group) => `${group.length} × ${group[0]?.kind}`)
-  return kinds.length === 0 ? '' : ` (${kinds.join(', ')})`
-}
-
-/** The second worker: the first one, over which an instance is connected, has the other merchant. */
-async function workerAway(trial: Trial): Promise<Check[]> {
-  const { journals, from, checks } = await underLoad(trial, trial.cluster.nodes[2] as PostgresServer)
-  const [here = [], there = []] = journals.map((journal) =>
-    journal.filter(({ sentAt, kind }) => sentAt > from && kind !== 'readyz'),
-  )
-  const refused = here.filter(isUnsure)
-  return [
-    {
-      promise: 'a worker is killed: the merchant of the other one notices nothing',
-      found: `${refused.length} of ${here.length} refused${kindsOf(refused)}; of the merchant that lies there ${there.filter(isUnsure).length} of ${there.length}`,
-      kept: refused.length === 0 && there.some(isUnsure) && statusOf(there.at(-1) as Journal[number]) === 200,
-    },
-    ...checks,
-  ]
-}
-
-async function coordinatorAway(trial: Trial): Promise<Check[]> {
-  const { journals, from, checks } = await underLoad(trial, trial.cluster.nodes[0] as PostgresServer)
-  const after = journals.flat().filter(({ sentAt }) => sentAt > from)
-  return [
-    {
-      promise: 'the coordinator is killed: it is served again once it is back',
-      found: `${after.filter(isUnsure).length} of ${after.length} refused`,
-      kept: after.some(isUnsure) && journals.every((journal) => statusOf(journal.at(-1) as Journal[number]) === 200),
-    },
-    ...checks,
-  ]
-}

@@ -1,0 +1,126 @@
+import { groupBy } from '../group-by.ts'
+import { LIMITS } from '../limits.ts'
+import { type fewAtOnce, fewInTime, type Key } from './few-at-once.ts'
+import { isOutage, POOL_CROWDED } from './outage.ts'
+import type { Database } from './pool.ts'
+import { FIRST_TABLE, hasCitus } from './spread.ts'
+
+type Nodes = ReturnType<typeof createNodes>
+
+type Places = ReturnType<typeof fewAtOnce>
+
+const known = new WeakMap<Database, Nodes>()
+
+/** The nodes that a pool reaches. Of each pool there is one, since it counts the pool's connections. */
+export function nodesOf(db: Database): Nodes {
+  const nodes = known.get(db) ?? createNodes(db)
+  known.set(db, nodes)
+  return nodes
+}
+
+/**
+ * Where the rows of merchants are. On one server there is nothing to tell apart. Where the database is spread, what is asked of a
+ * node that is silent holds its connection for 0.9 s: no more than half of the connections are used for one node, and the places
+ * of each kind of work are given by node too, so that the merchants of the others notice nothing.
+ */
+function createNodes(db: Database) {
+  const isSpread = askOnce(() => hasCitus(db))
+  /** By mid. There are as many as merchants. */
+  const found = new Map<string, { node: string | undefined; until: number }>()
+  let shares: Places | undefined
+
+  /** From the metadata of Citus, which every node has: the node itself is not asked. */
+  async function find(mids: readonly string[]): Promise<void> {
+    const moment = performance.now()
+    const unknown = mids.filter((mid) => (found.get(mid)?.until ?? 0) <= moment)
+    if (unknown.length === 0) return
+    const { rows } = await db.query<{ mid: string; node: string }>(
+      `select m.mid, p.groupid::text as node
+         from unnest($2::text[]) m (mid), ${PLACEMENTS}
+        where s.logicalrelid = $1::regclass and ${hasShard('m.mid')}`,
+      [FIRST_TABLE, unknown],
+    )
+    const nodes = new Map(rows.map(({ mid, node }) => [mid, node]))
+    for (const mid of unknown) found.set(mid, { node: nodes.get(mid), until: moment + LIMITS.nodes.rememberedMs })
+  }
+
+  async function nodeOf(mid: string): Promise<Key> {
+    if (!(await isSpread())) return undefined
+    await find([mid])
+    return found.get(mid)?.node
+  }
+
+  function inShare<T>(work: () => Promise<T>, node: Key): Promise<T> {
+    if (node === undefined) return work()
+    const { waiting, connectTimeoutMs: waitingMs } = LIMITS.database
+    shares ??= fewInTime({ atOnce: db.options.max, waiting, waitingMs }, () => new Error(POOL_CROWDED))
+    return shares(work, node)
+  }
+
+  return {
+    /** Whether there are several servers, on which statements need another shape. */
+    isSpread,
+
+    /** Names the node that has the rows of `mid`; undefined on one server. */
+    nodeOf,
+
+    /** Runs `work`, which asks for rows of `mid` alone, within its node's share of the connections. */
+    ask: async <T>(mid: string, work: () => Promise<T>): Promise<T> => inShare(work, await nodeOf(mid)),
+
+    /** The same in one of these places too. Without `mid` it asks all nodes. */
+    async askInPlace<T>(places: Places, mid: string | undefined, work: () => Promise<T>): Promise<T> {
+      const node = mid === undefined ? undefined : await nodeOf(mid)
+      return places(() => inShare(work, node), node)
+    },
+
+    /** What belongs to merchants, by their nodes. */
+    async groupByNode<T extends { mid: string }>(all: readonly T[]): Promise<T[][]> {
+      await find([...new Set(all.map(({ mid }) => mid))])
+      return groupBy(all, ({ mid }) => found.get(mid)?.node)
+    },
+
+    /**
+     * Runs `look`, which returns rows of all merchants. While a node is away it runs for the merchants of each node apart, and
+     * the rows of those that answer are returned; `onAway` gets the error of each that does not. Rejects when none answers.
+     */
+    async askAll<T>(
+      look: (mids: string[] | undefined) => Promise<T[]>,
+      onAway: (error: unknown) => void,
+    ): Promise<T[]> {
+      try {
+        return await look(undefined)
+      } catch (error) {
+        if (!isOutage(error) || !(await isSpread())) throw error
+      }
+      const { rows } = await db.query<{ mids: string[] }>(
+        `select array_agg(m.mid) as mids
+           from merchants m, ${PLACEMENTS}
+          where s.logicalrelid = $1::regclass and ${hasShard('m.mid')}
+          group by p.groupid`,
+        [FIRST_TABLE],
+      )
+      const looks = await Promise.allSettled(rows.map(({ mids }) => look(mids)))
+      const failed = looks.filter((one) => one.status === 'rejected')
+      if (failed.length === looks.length) throw failed[0]?.reason
+      for (const { reason } of failed) onAway(reason)
+      return looks.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
+    },
+  }
+}
+
+/** The metadata of Citus, in SQL. */
+const PLACEMENTS = 'pg_dist_shard s join pg_dist_placement p on p.shardid = s.shardid'
+
+const hasShard = (mid: string) => `worker_hash(${mid}) between s.shardminvalue::integer and s.shardmaxvalue::integer`
+
+/** Returns a function that asks at its first call, and at the next one again when that failed. */
+function askOnce(ask: () => Promise<boolean>): () => Promise<boolean> {
+  let answer: Promise<boolean> | undefined
+  return () => {
+    answer ??= ask().catch((error) => {
+      answer = undefined
+      throw error
+    })
+    return answer
+  }
+}
