@@ -26,7 +26,7 @@ export const databaseCommands = [
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandFault('the database is not migrated: run ops migrate')
       if ((await tablesToCopy(db)).length > 0) await refuseWhileRunning(db, now)
-      const result = await spread(db, (table) => process.stderr.write(`ops: spreading ${table}\n`))
+      const result = await spread(db, (step) => process.stderr.write(`ops: ${step}\n`))
       if ('refused' in result) throw new CommandFault(REFUSALS[result.refused])
       // A table's rights reach its shards only once it has them.
       await applyGrants(config.databaseMigrateUrl)

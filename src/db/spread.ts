@@ -31,17 +31,19 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'citus.max_adaptive_executor_pool_size': '1',
 }
 
+const LOCK = `hashtext('upi_service spread')`
+
 /** Why a database cannot be spread. */
 export type SpreadObstacle = 'no citus' | 'not the coordinator' | 'no workers'
 
 /**
  * Spreads a migrated database over the nodes of its Citus cluster: the small tables whole on each node, those of tenants by
  * `mid`. Returns the tables that it spread, none when all were. May be repeated, also after it was killed: it waits for one
- * that is under way. Writes to a table wait while it is copied. `db` belongs to the tables' owner and leads to the coordinator.
+ * that is under way. `onStep` is told what is done next. Writes to a table wait while it is copied. `db` belongs to the tables' owner and leads to the coordinator.
  */
 export async function spread(
   db: Database,
-  onTable: (table: string) => void,
+  onStep: (step: string) => void,
 ): Promise<{ spread: string[] } | { refused: SpreadObstacle }> {
   const refused = await findObstacle(db)
   if (refused) return { refused }
@@ -49,11 +51,15 @@ export async function spread(
   try {
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
     // Also of one that was killed: in the server it goes on with its table.
-    await client.query(`select pg_advisory_lock(hashtext('upi_service spread'))`)
+    const { rows } = await client.query(`select pg_try_advisory_lock(${LOCK}) as taken`)
+    if (rows[0]?.taken !== true) {
+      onStep('waiting for another database spread to end')
+      await client.query(`select pg_advisory_lock(${LOCK})`)
+    }
     await changeSettings(client)
     const tables = await unspreadTables(client)
     for (const table of tables) {
-      onTable(table)
+      onStep(`spreading ${table}`)
       await spreadTable(client, table)
     }
     await removeLocalCopies(client)

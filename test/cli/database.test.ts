@@ -133,11 +133,14 @@ it.skipIf(!ON_CITUS)(
     onTestFinished(drop)
     await migrate(url)
     const pool = testPool(url, 2)
-    const outcomes = await Promise.all([1, 2].map(() => spread(pool, () => undefined)))
+    const steps: string[] = []
+    const outcomes = await Promise.all([1, 2].map(() => spread(pool, (step) => steps.push(step))))
     await pool.end()
     const taken = outcomes
       .map((outcome) => ('spread' in outcome ? outcome.spread : []))
       .sort((a, b) => a.length - b.length)
     expect(taken).toEqual([[], expect.arrayContaining(['merchants', 'payment_intents', 'audit_commands'])])
+    expect(steps.filter((step) => step === 'waiting for another database spread to end').length).toBe(1)
+    expect(steps).toContain('spreading payment_intents')
   },
 )
