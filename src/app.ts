@@ -120,7 +120,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const instance = { instanceId: randomUUID(), host: hostname(), version }
   const { sealingKey, allowedNetworks } = config.webhooks
   const webhooks = {
-    deliveries: createDeliveries(db, instance.instanceId),
+    deliveries: createDeliveries(db, instance.instanceId, limits.webhooks),
     expiries: createExpiries(db),
     call: createCaller({ allowedNetworks, limits: limits.webhooks, now }),
     sealingKey,

@@ -1,11 +1,23 @@
-/** What items are waited for by, such as the node whose rows they need; undefined where there is only one. */
+/** What work needs, such as the node that has its rows; undefined where nothing is told apart. */
 export type Key = string | undefined
+
+/** The key of work that needs all that is told apart: it hangs where any of it does. */
+export const ALL = 'all'
+
+/** Runs work when it has a place. */
+export type Places = <T>(work: () => Promise<T>, key?: Key) => Promise<T>
+
+/** So that what hangs, one key's work and that of `ALL`, leaves places for the others. */
+function shareOf(key: Key, limit: number): number {
+  if (key === undefined) return limit
+  return key === ALL ? Math.ceil(limit / 4) : Math.ceil(limit / 2)
+}
 
 /**
  * Returns a function that runs at most `limit` pieces of work at once; more of them wait, in the order of the calls. Of those with
- * the same `key` at most half as many run, so that they leave places for others; without a key all may.
+ * the same `key` at most half as many run, and of those with `ALL` a quarter; without a key all may.
  */
-export function fewAtOnce(limit: number): <T>(work: () => Promise<T>, key?: Key) => Promise<T> {
+export function fewAtOnce(limit: number): Places {
   const turns = queueByKey<() => void>(limit)
 
   return async (work, key) => {
@@ -28,13 +40,13 @@ export function fewAtOnce(limit: number): <T>(work: () => Promise<T>, key?: Key)
 }
 
 /**
- * The same, but work is refused, with what `refusal` makes, when `waiting` pieces run or wait, or half as many with its key, and when
- * it has waited for longer than `waitingMs`.
+ * The same, but work is refused, with what `refusal` makes, when `waiting` pieces run or wait, or its key's share of that, and when it
+ * has waited for longer than `waitingMs`.
  */
 export function fewInTime(
   { atOnce, waiting, waitingMs = Number.POSITIVE_INFINITY }: { atOnce: number; waiting: number; waitingMs?: number },
   refusal: () => Error,
-): <T>(work: () => Promise<T>, key?: Key) => Promise<T> {
+): Places {
   const inTurn = fewAtOnce(atOnce)
   const underWay = countShares(waiting)
 
@@ -78,12 +90,12 @@ export function limitUnderWay(
   }
 }
 
-/** Counts what has a place: at most `limit`, and with the same key at most half as many; without a key there is no half. */
+/** Counts what has a place: at most `limit`, and of each key its share. */
 export function countShares(limit: number) {
   const ofKeys = new Map<Key, number>()
   let all = 0
   return {
-    hasRoom: (key: Key): boolean => all < limit && (key === undefined || (ofKeys.get(key) ?? 0) < Math.ceil(limit / 2)),
+    hasRoom: (key: Key): boolean => all < limit && (ofKeys.get(key) ?? 0) < shareOf(key, limit),
 
     add(count: number, key: Key): void {
       all += count

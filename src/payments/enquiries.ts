@@ -55,7 +55,7 @@ export function createEnquiries(db: Database) {
   return {
     /**
      * Takes up to `limit` questions that are due, of these acquirers, longest due first. An intent that is paid by now is
-     * not asked about any more. While a node is away, `onAway` gets its error, and up to `limit` of each other node are taken.
+     * not asked about any more. While a node is away, `onAway` gets its error, and those of the others are taken.
      */
     async takeDue(
       acquirers: readonly string[],
@@ -65,7 +65,8 @@ export function createEnquiries(db: Database) {
     ): Promise<Enquiry[]> {
       const look = async (mids: readonly string[] | undefined) => {
         const { rows } = await db.query<DueRow>(
-          `select a.mid, a.order_id as "orderId", a.enquiries, i.expires_at as "expiresAt", i.status = 'SUCCESS' as paid
+          `select a.mid, a.order_id as "orderId", a.enquiries, i.expires_at as "expiresAt", i.status = 'SUCCESS' as paid,
+                  a.enquire_at as "dueAt"
              from acquirer_intents a
              join payment_intents i on i.mid = a.mid and i.order_id = a.order_id
             where a.enquire_at <= $2 and a.acquirer = any ($1)${mids ? ' and a.mid = any ($4)' : ''}
@@ -75,7 +76,9 @@ export function createEnquiries(db: Database) {
         )
         return rows
       }
-      const rows = await nodes.askAll(look, onAway)
+      const rows = (await nodes.askAll(look, onAway))
+        .sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())
+        .slice(0, limit)
       const taken = await Promise.allSettled(rows.map((due) => takeOne(due, now)))
       const failed = taken.find((one) => one.status === 'rejected')
       const questions = taken.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
@@ -120,7 +123,7 @@ const ENQUIRY = `
   a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link, a.enquiries`
 
 /** `enquiries` are those that were asked. */
-type DueRow = { mid: string; orderId: string; enquiries: number; expiresAt: Date; paid: boolean }
+type DueRow = { mid: string; orderId: string; enquiries: number; expiresAt: Date; paid: boolean; dueAt: Date }
 
 type EnquiryRow = IssuedLink & { orderId: string; enquiries: number }
 

@@ -41,10 +41,11 @@ export function createIntents(
   onBatch: (rows: number, stored: number) => void,
   { inserts, cancellations, pages }: Pick<Limits, 'inserts' | 'cancellations' | 'pages'> = LIMITS,
 ) {
-  const merchants = createOrderMerchants(db)
+  const pagesInTime = { atOnce: pages.lookUpsAtOnce, waiting: pages.lookUps }
+  const merchants = createOrderMerchants(db, fewInTime(pagesInTime, unavailable))
   const nodes = nodesOf(db)
   const inPlaceOfCancellations = fewAtOnce(cancellations.atOnce)
-  const inPlaceOfPages = fewInTime({ atOnce: pages.lookUpsAtOnce, waiting: pages.lookUps }, unavailable)
+  const inPlaceOfPages = fewInTime(pagesInTime, unavailable)
   const inPlaceOfOpenPages = fewAtOnce(pages.lookUpsAtOnce)
   const insertBatch = batchInserts(
     async (intents) => {
@@ -123,6 +124,18 @@ export function createIntents(
     if (row === undefined) return undefined
     const { mid: of, status, utr, merchant_disabled: merchantDisabled } = row
     return { ...toStored(row), mid: of, status, utr, merchantDisabled }
+  }
+
+  async function lookUpStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
+    const { rows } = await db.query<PaymentStatus>(
+      `select amount * 100 + paise as amount, status, utr, expires_at as "expiresAt"
+         from payment_intents
+        where mid = $1 and (merchant_order_id = $2 or order_id = $2)
+        order by merchant_order_id = $2 desc
+        limit 1`,
+      [mid, orderId],
+    )
+    return rows[0]
   }
 
   return {
@@ -220,26 +233,17 @@ export function createIntents(
         )
         return links.rows[0] && toIssued(links.rows[0])
       }
-      const toClose = await nodes.askInPlace(inPlaceOfCancellations, mid, () => inTransaction(db, close))
-      // In a second statement: a payment may have been stored first, and then the update has changed nothing.
-      const payment = await this.findStatus(mid, orderId)
-      return payment && { ...payment, toClose }
+      return nodes.askInPlace(inPlaceOfCancellations, mid, async () => {
+        const toClose = await inTransaction(db, close)
+        // In a second statement: a payment may have been stored first, and then the update has changed nothing.
+        const payment = await lookUpStatus(mid, orderId)
+        return payment && { ...payment, toClose }
+      })
     },
 
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
-    async findStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
-      const { rows } = await nodes.ask(mid, () =>
-        db.query<PaymentStatus>(
-          `select amount * 100 + paise as amount, status, utr, expires_at as "expiresAt"
-             from payment_intents
-            where mid = $1 and (merchant_order_id = $2 or order_id = $2)
-            order by merchant_order_id = $2 desc
-            limit 1`,
-          [mid, orderId],
-        ),
-      )
-      return rows[0]
-    },
+    findStatus: (mid: string, orderId: string): Promise<PaymentStatus | undefined> =>
+      nodes.ask(mid, () => lookUpStatus(mid, orderId)),
   }
 }
 

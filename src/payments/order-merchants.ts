@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Places } from '../db/few-at-once.ts'
 import { nodesOf } from '../db/nodes.ts'
 import type { Database } from '../db/pool.ts'
 import { ORDER_ID_DIGITS } from './intent.ts'
@@ -7,9 +8,9 @@ import { ORDER_ID_DIGITS } from './intent.ts'
  * Whose an order is. Pages and banks name it by our orderId alone, and where the database is spread by `mid`, such a look-up asks
  * every shard: with one node away nobody's page would open. So there an orderId ends in three characters of a hash of its
  * merchant, of which there are 250,000: with 10,000 merchants 1 order in 25 is looked for at a second merchant. On one server
- * orderIds have no such end.
+ * orderIds have no such end. `inTurn` limits the look-ups of merchants, which are made on the node that is connected to.
  */
-export function createOrderMerchants(db: Database) {
+export function createOrderMerchants(db: Database, inTurn: Places = (work) => work()) {
   const nodes = nodesOf(db)
 
   return {
@@ -31,9 +32,11 @@ export function createOrderMerchants(db: Database) {
      */
     async candidates(orderIds: readonly string[]): Promise<string[] | undefined> {
       if (!(await nodes.isSpread()) || orderIds.some((orderId) => orderId.length === ORDER_ID_DIGITS)) return undefined
-      const { rows } = await db.query<{ mid: string }>(
-        `select mid from merchants where translate(left(encode(sha256(mid::bytea), 'base64'), 3), '+/', 'AB') = any ($1)`,
-        [orderIds.map((orderId) => orderId.slice(ORDER_ID_DIGITS))],
+      const { rows } = await inTurn(() =>
+        db.query<{ mid: string }>(
+          `select mid from merchants where translate(left(encode(sha256(mid::bytea), 'base64'), 3), '+/', 'AB') = any ($1)`,
+          [orderIds.map((orderId) => orderId.slice(ORDER_ID_DIGITS))],
+        ),
       )
       return rows.map(({ mid }) => mid)
     },

@@ -57,7 +57,7 @@ export function createReports(
   { onException, onPayment } = NOBODY,
   { reports: limits, unreadable }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
 ) {
-  const orderMerchants = createOrderMerchants(db)
+  const orderMerchants = createOrderMerchants(db, fewInTime(limits, unavailable))
   const nodes = nodesOf(db)
   const places = fewInTime(limits, unavailable)
 

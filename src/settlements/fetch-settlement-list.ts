@@ -130,7 +130,7 @@ export const fetchSettlementList = operation({
       reply.type('application/json; charset=utf-8')
       // Shared within one partner only, so that its refusal is never another one's.
       const short = await shareList(`${pid} ${mid} ${from.getTime()} ${until.getTime()}`, async () =>
-        shortText(await turns.inTurn(pid, () => settlements.short(mid, from, until))),
+        shortText(await turns.inTurn(pid, () => settlements.short(mid, from, until), await settlements.nodeOf(mid))),
       )
       if (short !== undefined) return reply.send(short)
       // A long list would take one of few connections for a client that has left.

@@ -1,3 +1,4 @@
+import { nodesOf } from '../db/nodes.ts'
 import type { Database } from '../db/pool.ts'
 import { createReadRouter } from '../db/replica.ts'
 import type { Limits } from '../limits.ts'
@@ -24,6 +25,12 @@ export function createSettlementReader(
   }
 
   return {
+    /** The node that has a merchant's rows; undefined on one server, and where nobody can tell: then the read finds out. */
+    nodeOf: (mid: string) =>
+      nodesOf(db)
+        .nodeOf(mid)
+        .catch(() => undefined),
+
     /** The whole list, if it is short; else undefined. */
     short: (mid: string, from: Date, until: Date): Promise<Settlement[] | undefined> =>
       read((settlements) => settlements.shortList(mid, from, until)),

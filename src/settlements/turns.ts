@@ -1,4 +1,4 @@
-import { fewAtOnce } from '../db/few-at-once.ts'
+import { fewAtOnce, type Key } from '../db/few-at-once.ts'
 import type { Limits } from '../limits.ts'
 
 /** The lists of one partner that are asked for and not yet taken, and its reads that are running or waiting. */
@@ -33,12 +33,15 @@ export function createTurns({ readsOfPartner, ofPartner }: Limits['lists']) {
       return true
     },
 
-    /** Runs `read` when fewer than `readsOfPartner` reads of that partner are running, in the order of the calls. */
-    async inTurn<T>(pid: string, read: () => Promise<T>): Promise<T> {
+    /**
+     * Runs `read` when fewer than `readsOfPartner` reads of that partner are running, in the order of the calls; those of one
+     * node of a spread database leave places for the others.
+     */
+    async inTurn<T>(pid: string, read: () => Promise<T>, node?: Key): Promise<T> {
       const lane = laneOf(pid)
       lane.reads++
       try {
-        return await lane.inTurn(read)
+        return await lane.inTurn(read, node)
       } finally {
         lane.reads--
         forgetIfUnused(pid, lane)

@@ -1,14 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { nodesOf } from '../../src/db/nodes.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { createEnquiries } from '../../src/payments/enquiries.ts'
+import { createIntents } from '../../src/payments/intents.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 
-// Runs where there are nodes: TEST_CITUS=1. `npm run test:deployment -- citus` kills and silences them.
+// `npm run test:deployment -- citus` kills and silences real nodes under load.
 
 const MERCHANTS = 40
 const WORKERS = 2
 const SILENCE = new Error('Query read timeout')
 const nobodyIsHeard = () => expect.unreachable()
+
+/** What answers in the place of a spread database; `answer` gets what is not asked of the metadata of Citus. */
+function spreadDatabase(answer: (text: string, values: unknown[]) => Promise<object[]>, metadata: object[] = []) {
+  let looks = 0
+  const query = async (sent: string | { text: string; values: unknown[] }, values: unknown[] = []) => {
+    const text = typeof sent === 'string' ? sent : sent.text
+    if (text.includes('pg_extension')) return { rows: [{ found: true }] }
+    if (!text.includes('pg_dist')) return { rows: await answer(text, values) }
+    looks++
+    await sleep(1)
+    return { rows: metadata }
+  }
+  return { db: { options: { max: 10 }, query } as unknown as Database, looks: () => looks }
+}
+
+describe('where a database is spread', () => {
+  const ONE = [{ mid: 'M1', node: '1' }]
+  const never = () => new Promise<never>(() => undefined)
+
+  it('the node of a merchant is looked up once, however many requests ask for it', async () => {
+    const { db, looks } = spreadDatabase(never, ONE)
+    const found = await Promise.all(Array.from({ length: 1_000 }, () => nodesOf(db).nodeOf('M1')))
+    expect(new Set(found)).toEqual(new Set(['1']))
+    expect(looks()).toBe(1)
+  })
+
+  it('pages that are asked for without end have no more than their places, and the rest is refused', async () => {
+    let underWay = 0
+    let most = 0
+    const { db } = spreadDatabase(async (text) => {
+      most = Math.max(most, ++underWay)
+      await sleep(1)
+      underWay--
+      return text.includes('from merchants') ? [{ mid: 'M1' }] : []
+    }, ONE)
+    const intents = createIntents(db, () => undefined)
+    const asked = await Promise.allSettled(
+      Array.from({ length: 1_000 }, (_, i) => intents.findCheckout(String(i).padStart(35, '0'))),
+    )
+    // Once for the merchants that it can be of, and once at their nodes.
+    expect(most).toBeLessThanOrEqual(2 * LIMITS.pages.lookUpsAtOnce)
+    const refused = asked.filter(({ status }) => status === 'rejected')
+    expect(refused.length).toBeGreaterThanOrEqual(1_000 - 2 * LIMITS.pages.lookUps)
+    expect(refused[0]).toMatchObject({ reason: { statusCode: 503 } })
+  })
+
+  it('pages of orders from before the spread, which ask all nodes and so the silent one, leave places for others', async () => {
+    const { db } = spreadDatabase(async (text, [orderId]) => {
+      if (text.includes('from merchants')) return [{ mid: 'M1' }]
+      return (orderId as string).length === 32 ? never() : []
+    }, ONE)
+    const intents = createIntents(db, () => undefined)
+    for (let i = 0; i < 20; i++) void intents.findCheckout(String(i).padStart(32, '0')).catch(() => undefined)
+    expect(await intents.findCheckout('0'.repeat(35))).toBeUndefined()
+  })
+
+  it('with a node away no more questions are taken than at any time, the longest due first', async () => {
+    const due = (mid: string) =>
+      [3, 1, 2].map((minute) => ({ mid, orderId: `${mid}-${minute}`, dueAt: new Date(minute * 60_000), paid: false }))
+    const { db } = spreadDatabase(
+      async (text, values) => {
+        if (text.trimStart().startsWith('update')) return [{ orderId: values[1] }]
+        if (values.length === 3) throw SILENCE
+        return due((values[3] as string[])[0] as string)
+      },
+      [{ mids: ['M1'] }, { mids: ['M2'] }],
+    )
+    const taken = await createEnquiries(db).takeDue(['setu'], 3, new Date())
+    expect(taken.map(({ orderId }) => orderId)).toEqual(['M1-1', 'M2-1', 'M1-2'])
+  })
+
+  it('what is looked for rejects with the fault of the first look where nothing is spread yet', async () => {
+    const { db } = spreadDatabase(never)
+    await expect(nodesOf(db).askAll(() => Promise.reject(SILENCE), nobodyIsHeard)).rejects.toBe(SILENCE)
+    expect(await nodesOf(db).nodeOf('M1')).toBeUndefined()
+  })
+})
+
+it('a cancellation holds one connection at a time, and as many are under way as there are places', async () => {
+  let underWay = 0
+  let most = 0
+  const query = async (text: string) => {
+    if (text.includes('pg_extension')) return { rows: [{ found: false }] }
+    most = Math.max(most, ++underWay)
+    await sleep(1)
+    underWay--
+    return { rows: [] }
+  }
+  const client = { query, release: () => undefined, on: () => undefined, off: () => undefined }
+  const db = { query, connect: async () => client } as unknown as Database
+  const intents = createIntents(db, () => undefined)
+  await Promise.all(Array.from({ length: 50 }, (_, i) => intents.cancel('M1', String(i), new Date())))
+  expect(most).toBe(LIMITS.cancellations.atOnce)
+})
 
 let service: TestService
 const mids: string[] = []

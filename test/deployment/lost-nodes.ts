@@ -116,12 +116,15 @@ export async function workerSilent(trial: CitusTrial): Promise<Check[]> {
   let most = 0
   const checks = await withoutWorker('a worker is silent', trial, MERCHANTS, async () => {
     const resume = worker.silence()
-    const until = performance.now() + SILENT_MS
-    while (performance.now() < until) {
-      await sleep(LOOK_MS)
-      most = Math.max(most, await countConnections(trial.db))
+    try {
+      const until = performance.now() + SILENT_MS
+      while (performance.now() < until) {
+        await sleep(LOOK_MS)
+        most = Math.max(most, await countConnections(trial.db))
+      }
+    } finally {
+      resume()
     }
-    resume()
   })
   return [
     ...checks,
