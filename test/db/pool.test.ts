@@ -103,3 +103,20 @@ it('a transaction whose process was stopped for longer than PostgreSQL lets it h
     await database.drop()
   }
 })
+
+it('a statement that PostgreSQL refuses costs no connection, and one that it ends does', async () => {
+  const database = await createTestDatabase()
+  const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
+  const backend = async () => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid
+  try {
+    const first = await backend()
+    await expect(pool.query('select 1 / $1::integer', [0])).rejects.toMatchObject({ code: '22012' })
+    await expect(pool.query('set local work_mem = 64; select * from nowhere')).rejects.toMatchObject({ code: '42P01' })
+    expect(await backend()).toBe(first)
+    await expect(pool.query('select pg_terminate_backend(pg_backend_pid())')).rejects.toMatchObject({ code: '57P01' })
+    expect(await backend()).not.toBe(first)
+  } finally {
+    await pool.end()
+    await database.drop()
+  }
+})

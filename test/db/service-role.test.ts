@@ -144,9 +144,10 @@ describe('the role of the service', () => {
 
   it('learns of a deadlock before it gives up the query, so that the second try can be stored', async () => {
     const { rows } = await asService(
-      `select current_setting('deadlock_timeout') as deadlock, current_setting('lock_timeout') as lock`,
+      `select current_setting('deadlock_timeout') as deadlock, current_setting('lock_timeout') as lock,
+              current_setting('client_connection_check_interval') as gone`,
     )
-    expect(rows).toEqual([{ deadlock: '200ms', lock: '800ms' }])
+    expect(rows).toEqual([{ deadlock: '200ms', lock: '800ms', gone: '1s' }])
   })
 
   it('without rights, as before the first ops migrate: /readyz says what to run', async () => {
