@@ -62,15 +62,9 @@ const isRefusal = (error: unknown) => error instanceof pg.DatabaseError && error
 
 /** The pool itself would let any number wait. */
 function limitWaiting(pool: pg.Pool, limit: number) {
-  const connect = pool.connect
-  type Callback = Parameters<typeof connect>[0]
-  pool.connect = function (this: pg.Pool, callback?: Callback) {
-    if (pool.waitingCount < limit) return connect.call(this, callback as Callback)
-    const error = new Error(POOL_CROWDED)
-    // pool.query calls connect with a callback.
-    if (callback) return callback(error, undefined, () => undefined)
-    return Promise.reject(error)
-  } as typeof connect
+  const connect: () => Promise<pg.PoolClient> = pool.connect.bind(pool)
+  pool.connect = (() =>
+    pool.waitingCount < limit ? connect() : Promise.reject(new Error(POOL_CROWDED))) as typeof pool.connect
 }
 
 /**
