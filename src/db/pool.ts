@@ -68,18 +68,27 @@ function limitWaiting(pool: pg.Pool, limit: number) {
 }
 
 /**
- * When one connection does not answer, the idle ones are most likely dead too, and each would cost a request its whole
- * time-out: after a network had dropped its connections, lists failed for 2 s after its return.
+ * When a statement gets no answer, the idle connections are most likely dead too, and each would cost a request its whole time-out:
+ * after a network had dropped its connections, lists failed for 2 s after its return. Those that have answered since this
+ * connection was taken stay: while one node of a cluster was silent, closing them too was 16 new connections a second.
  */
 function closeIdleOnSilence(pool: pg.Pool) {
-  const idle = new Set<pg.PoolClient>()
-  pool.on('acquire', (client) => idle.delete(client))
-  pool.on('remove', (client) => idle.delete(client))
-  pool.on('release', (error, client) => {
-    if (!error) idle.add(client)
-    // The pool removes an idle connection that ends; it has no method to close idle ones.
-    else if (isSilence(error)) for (const it of idle) socketOf(it).destroy(new Error(SILENCE))
+  const takenAt = new WeakMap<pg.PoolClient, number>()
+  const idleSince = new Map<pg.PoolClient, number>()
+  pool.on('acquire', (client) => {
+    idleSince.delete(client)
+    takenAt.set(client, performance.now())
   })
+  pool.on('remove', (client) => idleSince.delete(client))
+  pool.on('release', (error, client) => {
+    if (!error) idleSince.set(client, performance.now())
+    else if (isSilence(error)) closeIdle(takenAt.get(client) ?? 0)
+  })
+
+  // The pool removes an idle connection that ends; it has no method to close idle ones.
+  function closeIdle(before: number) {
+    for (const [client, since] of idleSince) if (since < before) socketOf(client).destroy(new Error(SILENCE))
+  }
 }
 
 const SILENCE = 'Query read timeout'

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { isOutage } from '../../src/db/outage.ts'
 import { createPool, inTransaction } from '../../src/db/pool.ts'
@@ -64,6 +65,30 @@ it('a transaction whose connection is silent closes the idle ones too, so that t
   } finally {
     await pool.end()
     network.close()
+    await database.drop()
+  }
+})
+
+it('a statement without an answer leaves open the idle connections that have answered since it began', async () => {
+  const database = await createTestDatabase()
+  const pool = createPool({ url: database.url, size: 3, queryTimeoutMs: 500, log: { warn: () => undefined } })
+  const backends = async (count: number) => {
+    const clients = await Promise.all(Array.from({ length: count }, () => pool.connect()))
+    const rows = await Promise.all(clients.map((client) => client.query('select pg_backend_pid() as pid')))
+    for (const client of clients) client.release()
+    return rows.map(({ rows: [{ pid }] }) => pid)
+  }
+  try {
+    await backends(3)
+    // As a statement for a node of a cluster that does not answer.
+    const lost = pool.query('select pg_sleep(5)').catch((error: unknown) => error)
+    await setTimeout(100)
+    const answering = await backends(1)
+    expect(isOutage(await lost)).toBe(true)
+    await expect.poll(() => pool.totalCount).toBe(1)
+    expect(await backends(1)).toEqual(answering)
+  } finally {
+    await pool.end()
     await database.drop()
   }
 })
