@@ -3,6 +3,7 @@ import { LIMITS } from '../limits.ts'
 import { ALL, fewInTime, type Key, type Places } from './few-at-once.ts'
 import { isOutage, POOL_CROWDED } from './outage.ts'
 import type { Database } from './pool.ts'
+import { refuseWhileSilent } from './silent-nodes.ts'
 import { FIRST_TABLE, hasCitus } from './spread.ts'
 
 type Nodes = ReturnType<typeof createNodes>
@@ -27,6 +28,7 @@ function createNodes(db: Database) {
   const found = new Map<string, { node: Key; until: number }>()
   const asking = new Map<string, Promise<void>>()
   let shares: Places | undefined
+  const unlessSilent = refuseWhileSilent()
 
   /** Afterwards the nodes of these merchants are in `found`. What was found before counts for as long as nothing newer can be. */
   async function find(mids: readonly string[]): Promise<void> {
@@ -76,7 +78,7 @@ function createNodes(db: Database) {
     if (node === undefined) return work()
     const { waiting, connectTimeoutMs: waitingMs } = LIMITS.database
     shares ??= fewInTime({ atOnce: db.options.max, waiting, waitingMs }, () => new Error(POOL_CROWDED))
-    return shares(work, node)
+    return shares(node === ALL ? work : () => unlessSilent(node, work), node)
   }
 
   return {

@@ -48,12 +48,15 @@ export const LOOK_UP_TIMEOUT = 'Look-up timeout'
 /** The message of our own error when too many requests already wait for a connection of the pool. */
 export const POOL_CROWDED = 'Too many wait for a connection'
 
+/** The message of our own error when a node of a cluster is silent and another statement tries it. */
+export const NODE_SILENT = 'The node is silent'
+
 /** How the warning of Citus begins that a node was lost while it committed. */
 export const LOST_COMMIT = 'failed to commit transaction on'
 
-// pg reports all but the last three without any code.
+// pg reports all but the last four without any code.
 const OUTAGE_MESSAGES =
-  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Look-up timeout|Too many wait for a connection|failed to commit transaction on)/
+  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Look-up timeout|Too many wait for a connection|The node is silent|failed to commit transaction on)/
 
 /** How Citus tells that one of its nodes is away: as an internal error, XX000, whose text alone says it. */
 const NODE_MESSAGES =

@@ -58,7 +58,7 @@ function keepOnRefusal(pool: pg.Pool) {
 }
 
 /** Whether PostgreSQL has refused a statement, after which its connection is as good as before. A FATAL error ends it. */
-const isRefusal = (error: unknown) => error instanceof pg.DatabaseError && error.severity === 'ERROR'
+export const isRefusal = (error: unknown) => error instanceof pg.DatabaseError && error.severity === 'ERROR'
 
 /** The pool itself would let any number wait. */
 function limitWaiting(pool: pg.Pool, limit: number) {
@@ -93,7 +93,8 @@ function closeIdleOnSilence(pool: pg.Pool) {
 
 const SILENCE = 'Query read timeout'
 
-const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
+/** Whether a statement got no answer within its time. */
+export const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
 
 const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
 

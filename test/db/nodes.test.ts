@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { nodesOf } from '../../src/db/nodes.ts'
+import { isOutage, POOL_CROWDED } from '../../src/db/outage.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
@@ -13,6 +15,8 @@ import { newMerchant, startService, type TestService } from '../support/service.
 const MERCHANTS = 40
 const WORKERS = 2
 const SILENCE = new Error('Query read timeout')
+const refusal = (code: string, message: string) =>
+  Object.assign(new pg.DatabaseError(message, message.length, 'error'), { severity: 'ERROR', code })
 const nobodyIsHeard = () => expect.unreachable()
 
 /** What answers in the place of a spread database; `answer` gets what is not asked of the metadata of Citus. */
@@ -68,6 +72,90 @@ describe('where a database is spread', () => {
     const intents = createIntents(db, () => undefined)
     for (let i = 0; i < 20; i++) void intents.findCheckout(String(i).padStart(32, '0')).catch(() => undefined)
     expect(await intents.findCheckout('0'.repeat(35))).toBeUndefined()
+  })
+
+  describe('a node that is silent', () => {
+    const BOTH = [
+      { mid: 'M1', node: '1' },
+      { mid: 'M2', node: '2' },
+    ]
+
+    /** The work under way at a node, oldest first, each of which ends by a call. */
+    function startAsking() {
+      const nodes = nodesOf(spreadDatabase(never, BOTH).db)
+      const underWay: { answer: () => void; end: (error: Error) => void }[] = []
+      const work = () => new Promise<string>((resolve, end) => underWay.push({ answer: () => resolve('rows'), end }))
+      const ask = (mid: string) => nodes.ask(mid, work).catch((error: Error) => error)
+      const next = async () => {
+        await expect.poll(() => underWay.length).toBeGreaterThan(0)
+        return underWay.shift() as (typeof underWay)[number]
+      }
+      return { ask, next, underWay }
+    }
+
+    it('is tried by one statement at a time, and the others for it are refused at once as by an outage', async () => {
+      const { ask, next, underWay } = startAsking()
+      const first = ask('M1')
+      ;(await next()).end(SILENCE)
+      expect(await first).toBe(SILENCE)
+      const trying = ask('M1')
+      const probe = await next()
+      const others = await Promise.all([ask('M1'), ask('M1'), ask('M1')])
+      expect(others.every(isOutage)).toBe(true)
+      expect(underWay.length).toBe(0)
+      const neighbour = ask('M2')
+      ;(await next()).answer()
+      expect(await neighbour).toBe('rows')
+      probe.end(SILENCE)
+      expect(await trying).toBe(SILENCE)
+      const later = ask('M1')
+      ;(await next()).answer()
+      expect(await later).toBe('rows')
+    })
+
+    it('is asked by all again once it has answered', async () => {
+      const { ask, next, underWay } = startAsking()
+      const first = ask('M1')
+      ;(await next()).end(SILENCE)
+      await first
+      const probe = ask('M1')
+      ;(await next()).answer()
+      await probe
+      for (let i = 0; i < 3; i++) void ask('M1')
+      await expect.poll(() => underWay.length).toBe(3)
+    })
+
+    it('is not one that has answered something else since the statement began', async () => {
+      const { ask, next, underWay } = startAsking()
+      const slow = ask('M1')
+      const held = await next()
+      const other = ask('M1')
+      ;(await next()).answer()
+      await other
+      held.end(SILENCE)
+      await slow
+      for (let i = 0; i < 3; i++) void ask('M1')
+      await expect.poll(() => underWay.length).toBe(3)
+    })
+
+    it.each([
+      { heard: 'a refusal by PostgreSQL', error: refusal('XX000', 'connection to the remote node failed'), asked: 3 },
+      { heard: 'a fault of ours after its answer', error: new Error('already paid'), asked: 3 },
+      { heard: 'a crowded pool, which did not ask it,', error: new Error(POOL_CROWDED), asked: 1 },
+    ])('is asked by $asked of three statements after $heard', async ({ error, asked }) => {
+      const { ask, next, underWay } = startAsking()
+      const first = ask('M1')
+      ;(await next()).end(SILENCE)
+      await first
+      const probe = ask('M1')
+      ;(await next()).end(error)
+      await probe
+      const refused = [ask('M1'), ask('M1'), ask('M1')]
+      await sleep(20)
+      expect(underWay.length).toBe(asked)
+      for (const { answer } of underWay) answer()
+      expect((await Promise.all(refused)).filter(isOutage).length).toBe(3 - asked)
+    })
   })
 
   it('with a node away no more questions are taken than at any time, the longest due first', async () => {
