@@ -8,7 +8,7 @@ import { type Contender, floor, launch, ours, type Service } from '../contenders
 import type { Finding } from '../report.ts'
 import { alternate, ratios } from '../statistics.ts'
 
-const ROUNDS = 9
+const ROUNDS = 25
 const POLL_MS = 1
 const IDLE_MS = 2_000
 const READY_LIMIT = 1.4
