@@ -131,6 +131,8 @@ export const LIMITS = {
   nodes: {
     /** How long it is remembered on which node a merchant is. While a shard moves, a merchant is counted for the wrong one. */
     rememberedMs: 60_000,
+    /** How often a silent one is tried: three tries wait at once, and one that gets an answer ends the silence. */
+    tryEveryMs: 300,
   },
 
   /** Where these pools differ from `database`: the connections of long lists, to the primary and to the replica each. */

@@ -28,7 +28,7 @@ function createNodes(db: Database) {
   const found = new Map<string, { node: Key; until: number }>()
   const asking = new Map<string, Promise<void>>()
   let shares: Places | undefined
-  const unlessSilent = refuseWhileSilent()
+  const unlessSilent = refuseWhileSilent(LIMITS.nodes.tryEveryMs)
 
   /** Afterwards the nodes of these merchants are in `found`. What was found before counts for as long as nothing newer can be. */
   async function find(mids: readonly string[]): Promise<void> {
@@ -88,7 +88,10 @@ function createNodes(db: Database) {
     /** Names the node that has the rows of `mid`; undefined where there is only one, or nothing is spread yet. */
     nodeOf,
 
-    /** Runs `work`, which asks for rows of `mid` alone, within its node's share of the connections. */
+    /**
+     * Runs `work`, which asks for rows of `mid` alone, within its node's share of the connections. Not to be called within
+     * other work of the node: it would wait for a place that the other has, and be refused while the node is silent.
+     */
     ask: async <T>(mid: string, work: () => Promise<T>): Promise<T> => inShare(work, await nodeOf(mid)),
 
     /** The same in one of these places too. Without `mid` it asks for rows of any merchant. */

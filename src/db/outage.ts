@@ -48,7 +48,7 @@ export const LOOK_UP_TIMEOUT = 'Look-up timeout'
 /** The message of our own error when too many requests already wait for a connection of the pool. */
 export const POOL_CROWDED = 'Too many wait for a connection'
 
-/** The message of our own error when a node of a cluster is silent and another statement tries it. */
+/** The message of our own error when a node of a cluster is silent, and was tried a moment ago. */
 export const NODE_SILENT = 'The node is silent'
 
 /** How the warning of Citus begins that a node was lost while it committed. */
