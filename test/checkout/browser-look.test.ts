@@ -62,7 +62,10 @@ async function fitsInto(checkout: Checkout, height: number, locale: keyof typeof
   await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined, amount: 100_000 })
   await tab.goto(order.payment_url)
   expect(await tab.getByText(says.attemptFailed).isVisible()).toBe(true)
-  expect(await tab.locator('.on-desktop img').isVisible()).toBe(true)
+  const qr = tab.locator('.on-desktop img')
+  expect(await qr.isVisible()).toBe(true)
+  // It is loaded lazily, and gone once the order is paid.
+  await expect.poll(() => qr.evaluate((image) => 'complete' in image && image.complete), SOON).toBe(true)
   expect(await heightOf()).toBe(height)
   await checkout.pay(order.orderId, { amount: 100_000 })
   await tab.getByRole('heading', { name: says.paid }).waitFor(SOON)
