@@ -167,10 +167,9 @@ async function withoutWorker(
       kept: refused.length === 0 && away.some(isUnsure),
     },
     {
-      // All connections to it are made anew, and the three servers, two instances and this process share the cores of one machine.
-      promise: `${what}: everybody is served again once it is back`,
-      found: `${after.filter(isUnsure).length} of ${after.length} of the other one's refused at its return`,
-      kept: [served, away].every((journal) => statusOf(lastSent(journal)) === 200),
+      promise: `${what}: nor at its return, after which everybody is served again`,
+      found: `${after.filter(isUnsure).length} of ${after.length} refused`,
+      kept: !after.some(isUnsure) && [served, away].every((journal) => statusOf(lastSent(journal)) === 200),
     },
     {
       promise: `${what}: webhooks of the other one's merchants go on`,

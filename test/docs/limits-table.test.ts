@@ -41,7 +41,7 @@ const ROWS = [
   `QR images remembered | ${count(pages.qrImages)}, ${mib(pages.qrImagesBytes)}`,
   `requests of a key / wrong secrets of a key and address | ${count(DEFAULTS.rateLimitPerMinute)} / ${rates.wrongSecrets} a minute`,
   `unknown public keys of an address | ${rates.unknownKeys} a minute, then 429; all of them share ${1000 / lookUps.gatherMs} queries a second`,
-  `spread database: of connections and places, for one server / for what asks all / where a merchant is, is remembered for | half / a quarter / ${seconds(nodes.rememberedMs)}`,
+  `spread database: of connections and places, for one server / for what asks all / where a merchant is, is remembered for / a silent server is tried every | half / a quarter / ${seconds(nodes.rememberedMs)} / ${nodes.tryEveryMs} ms`,
   `cancellations: with a connection / of one merchant, under way or waiting | ${cancellations.atOnce} / ${cancellations.ofMerchant}, then 503`,
   `reports of payments: with a connection / under way or waiting / time | ${reports.atOnce} / ${reports.waiting} / ${seconds(reports.waitingMs)}, then 503`,
   `unreadable notifications kept: number / of each | ${count(unreadable.kept)} / ${kib(unreadable.bytes)}`,
