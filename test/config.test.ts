@@ -91,9 +91,9 @@ describe('the configuration', () => {
       const { sealingKey } = read({ DATABASE_URL, WEBHOOK_SEALING_KEY: key }).webhooks
       expect(sealingKey?.export().toString('base64')).toBe(key)
       // Whatever prints the configuration prints no key.
-      expect(inspect(sealingKey, { depth: 9, showHidden: true }) + JSON.stringify(sealingKey)).not.toMatch(
-        new RegExp(`${Buffer.from(key, 'base64').toString('hex')}|${key.slice(0, 10)}`),
-      )
+      const printed = inspect(sealingKey, { depth: 9, showHidden: true }) + JSON.stringify(sealingKey)
+      expect(printed).not.toContain(key.slice(0, 10))
+      expect(printed).not.toContain(Buffer.from(key, 'base64').toString('hex'))
     }
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     const WEBHOOK_SEALING_KEY_FILE = join(folder, 'key')
