@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/kill-left-over.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // The machines that this runs on have two cores, and the PostgreSQL server shares them.

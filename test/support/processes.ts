@@ -25,7 +25,7 @@ export function start(command: string, args: string[], options: SpawnOptions): C
   return child
 }
 
-/** Ends what `start` has started; for the last moment of this process. */
+/** Ends what `start` has started; for the last moment of a test file or of this process. */
 export function killStarted(): void {
   for (const child of living) child.kill('SIGKILL')
 }
