@@ -185,8 +185,27 @@ async function readLines(rows: Readable, limitMs: number, onSilence: () => void)
   }
 }
 
-/** The text format of COPY escapes only backslashes and control characters; the table's checks let neither in. */
-const parseLine = (line: string) => line.split('\t') as Columns
+/**
+ * The text format of COPY escapes only backslashes and control characters; the table's checks let neither in. Not by
+ * `line.split`, with which a long list took a quarter more processor time.
+ */
+function parseLine(line: string): Columns {
+  const utr = line.indexOf('\t') + 1
+  const bankReferenceNumber = line.indexOf('\t', utr) + 1
+  const status = line.indexOf('\t', bankReferenceNumber) + 1
+  const mid = line.indexOf('\t', status) + 1
+  const initiatedAt = line.indexOf('\t', mid) + 1
+  const createdAt = line.indexOf('\t', initiatedAt) + 1
+  return [
+    line.slice(0, utr - 1),
+    line.slice(utr, bankReferenceNumber - 1),
+    line.slice(bankReferenceNumber, status - 1),
+    line.slice(status, mid - 1) as SettlementStatus,
+    line.slice(mid, initiatedAt - 1),
+    line.slice(initiatedAt, createdAt - 1),
+    line.slice(createdAt),
+  ]
+}
 
 type Columns = [string, string, string, SettlementStatus, string, string, string]
 
