@@ -213,7 +213,11 @@ function firstAnswer(request: ClientRequest, interimAnswers: number): Promise<In
       interim += 1
       if (interim > interimAnswers) request.destroy(new CallFault('broken answer', 'Interim answers without an end'))
     })
-    request.on('upgrade', () => reject(new CallFault('broken answer', 'Another protocol than HTTP was answered')))
+    request.on('upgrade', (_answer, socket) => {
+      // Node.js has let go of the connection: nobody else listens to its errors, and request.destroy() does not close it.
+      socket.on('error', () => undefined).destroy()
+      reject(new CallFault('broken answer', 'Another protocol than HTTP was answered'))
+    })
   })
 }
 

@@ -258,6 +258,49 @@ describe('a call ends, and in bounded memory, when the other end', () => {
   })
 })
 
+const UPGRADE = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'
+
+describe('an answer of 101', () => {
+  it('leaves no connection open, whether its sender holds it, goes on writing, or ends it', async () => {
+    for (const then of [
+      (_socket: Socket) => {},
+      (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536)),
+      (socket: Socket) => void socket.end(),
+    ]) {
+      const receiver = await listen((socket) => {
+        socket.write(UPGRADE)
+        then(socket)
+      })
+      expect(await callTo(receiver)).toEqual({
+        failure: 'broken answer',
+        text: 'Another protocol than HTTP was answered',
+      })
+      await until('the connection was closed', () => receiver.sockets.every((socket) => socket.destroyed))
+    }
+  })
+})
+
+/** An error that no listener takes ends the process; Vitest reports it as a failure of the run. */
+describe('a connection that is reset', () => {
+  it.each([
+    ['a whole answer', `${HEADERS}content-length: 2\r\n\r\nok`],
+    ['interim answers', `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 x\r\n\r\n${HEADERS}content-length: 0\r\n\r\n`],
+    ['chunks and a trailer', `${HEADERS}transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nx: y\r\n\r\n`],
+    ['another protocol', `${UPGRADE}bytes of it`],
+    ['bytes that are not HTTP', '\u0000\u0001HTTP/1.1 200 OK\r\n\r\n'],
+  ])('after any number of bytes of %s ends its own call only', async (_what, answer) => {
+    const receiver = await listen((socket) => {
+      socket.write(answer.slice(0, receiver.connections - 1))
+      // Together with a reset the system would drop what was written.
+      setTimeout(() => socket.resetAndDestroy(), 2)
+    })
+    for (let bytes = 0; bytes <= answer.length; bytes += 1) {
+      expect(await callTo(receiver)).toSatisfy((end) => 'status' in end || /failed|broken/.test(end.failure))
+    }
+    expect(receiver.connections).toBe(answer.length + 1)
+  })
+})
+
 describe('a name', () => {
   const limits = { ...LIMITS.webhooks, answerMs: IMPATIENT_MS }
   const call: Call = { method: 'GET', url: 'http://shop.example/', plainHttp: true }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
@@ -16,11 +16,18 @@ const KEY = join(folder, 'key.pem')
 
 /** The names that callers asked for, one for each request that arrived. */
 const requests: (string | false | null)[] = []
+/** Below TLS. */
+const connections: Socket[] = []
 let port = 0
 let close = () => {}
 
-async function callAll(environment: Record<string, string>, ...hosts: string[]) {
-  const urls = hosts.map((host) => `https://${host}:${port}/`)
+const callAll = (environment: Record<string, string>, ...hosts: string[]) =>
+  callUrls(
+    environment,
+    hosts.map((host) => `https://${host}:${port}/`),
+  )
+
+async function callUrls(environment: Record<string, string>, urls: string[]) {
   const args = ['--import', 'tsx', join(import.meta.dirname, 'call-process.ts'), ...urls]
   const env = { ...process.env, NODE_NO_WARNINGS: '1', ...environment }
   return JSON.parse((await run(process.execPath, args, { env })).stdout)
@@ -33,9 +40,15 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     const keyArgs = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', KEY]
     await run('openssl', ['req', '-x509', ...keyArgs, '-out', CERTIFICATE, ...subject])
     const server = createServer({ cert: readFileSync(CERTIFICATE), key: readFileSync(KEY) }, (request, response) => {
+      if (request.url === '/101') {
+        request.socket.write('HTTP/1.1 101 x\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n')
+        setTimeout(() => connections.at(-1)?.resetAndDestroy(), 100)
+        return
+      }
       requests.push((request.socket as TLSSocket & { servername: string | false | null }).servername)
       response.end('ok')
     })
+    server.on('connection', (socket) => connections.push(socket))
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
     port = (server.address() as AddressInfo).port
     close = () => void server.close()
@@ -72,5 +85,12 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     const environment = { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_USE_ENV_PROXY: '1', ...proxies }
     expect(await callAll(environment, 'shop.example')).toEqual([{ status: 200, text: 'ok' }])
     expect(requests).toEqual(['shop.example'])
+  })
+
+  it('that answers 101 and resets the connection does not end the process that called it', async () => {
+    expect(await callUrls({ NODE_EXTRA_CA_CERTS: CERTIFICATE }, [`https://shop.example:${port}/101`])).toEqual([
+      { failure: 'broken answer', text: 'Another protocol than HTTP was answered' },
+    ])
+    expect(connections.at(-1)?.destroyed).toBe(true)
   })
 })
