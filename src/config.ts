@@ -104,6 +104,7 @@ const DatabaseVariables = z.object({
   SETU_NOTIFICATION_SECRETS: setuSecrets.optional(),
   WEBHOOK_SEALING_KEY: sealingKey.optional(),
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
+  RETURN_CALL_ALLOWED_NETWORKS: networks.default([]),
   OPS_BY: z
     .string()
     .trim()
@@ -198,7 +199,10 @@ function databaseConfig(variables: z.output<typeof DatabaseVariables>) {
     setu: setuSettings(variables),
     webhooks: {
       sealingKey: variables.WEBHOOK_SEALING_KEY,
-      allowedNetworks: variables.WEBHOOK_ALLOWED_NETWORKS,
+      allowedNetworks: {
+        webhook: variables.WEBHOOK_ALLOWED_NETWORKS,
+        'return call': variables.RETURN_CALL_ALLOWED_NETWORKS,
+      },
     },
     operator: variables.OPS_BY,
   })

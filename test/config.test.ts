@@ -114,15 +114,21 @@ describe('the configuration', () => {
     }
   })
 
-  it('takes networks as WEBHOOK_ALLOWED_NETWORKS, and none whose prefix covers more than its address says', () => {
-    const allowed = (list: string) =>
-      readConfig({ DATABASE_URL, WEBHOOK_ALLOWED_NETWORKS: list }).webhooks.allowedNetworks
+  it.each([
+    ['WEBHOOK_ALLOWED_NETWORKS', 'webhook', 'return call'],
+    ['RETURN_CALL_ALLOWED_NETWORKS', 'return call', 'webhook'],
+  ] as const)('takes networks as %s, and none whose prefix covers more than its address says', (name, kind, other) => {
+    const allowed = (list: string) => {
+      const networks = readConfig({ DATABASE_URL, [name]: list }).webhooks.allowedNetworks
+      expect(networks[other]).toEqual([])
+      return networks[kind]
+    }
     expect(allowed('')).toEqual([])
     expect(allowed('127.0.0.1/32, 10.1.0.0/16,fd00::/8')).toEqual(['127.0.0.1/32', '10.1.0.0/16', 'fd00::/8'])
     const wrong = '10.1.0.0 10.1.2.3/8 10.1/16 10.0.0.0/33 10.0.0.0/ 010.0.0.0/8 fd00::1/8 fe80::%lo/10 localhost * ,'
     for (const list of wrong.split(' ')) {
       expect(() => allowed(list), list).toThrow(
-        'WEBHOOK_ALLOWED_NETWORKS must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, joined by commas',
+        `${name} must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, joined by commas`,
       )
     }
   })

@@ -1,5 +1,6 @@
 import { appliedMigrations } from '../db/migrate.ts'
 import type { Queryable } from '../db/pool.ts'
+import { RETURN_CALL } from '../payments/events.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { createInstances, type Instance } from './instances.ts'
 
@@ -25,10 +26,15 @@ export type WebhookBehind = {
   switchedOffAt: Date | null
 }
 
+/** An order that is paid, and whose return call was attempted for the last time at `givenUpAt`. */
+export type ReturnCallGivenUp = { mid: string; orderId: string; givenUpAt: Date }
+
 /** What needs a person, and what the service knows of itself. Nothing of a customer. */
 export type Overview = {
   exceptions: { open: Record<Age, number>; oldest: OpenException[] }
   webhooks: { behind: number; longest: WebhookBehind[] }
+  /** Of the last 7 days; the newest come first. */
+  returnCalls: { givenUp: number; newest: ReturnCallGivenUp[] }
   settlementImport: { importedAt: Date; file: string } | undefined
   /** The newest migration that was applied. */
   migration: string | undefined
@@ -38,7 +44,8 @@ export type Overview = {
 const HOUR_MS = 60 * 60_000
 /** A delivery is attempted within seconds of being due. */
 const BEHIND_MS = 60_000
-/** Of exceptions and of webhooks. Whoever has more has the commands. */
+const GIVEN_UP_SHOWN_HOURS = 7 * 24
+/** Of exceptions, of webhooks and of return calls. Whoever has more has the commands. */
 const LISTED = 20
 
 /** What the operator reads beside the orders. */
@@ -99,6 +106,19 @@ export function createOverview(db: Queryable) {
     return { behind: rows[0]?.behind ?? 0, longest: rows.map(({ behind, ...webhook }) => webhook) }
   }
 
+  /** Of orders that checkPaymentStatus has told as paid since then there is nothing to do. */
+  async function returnCallsGivenUp(now: Date): Promise<Overview['returnCalls']> {
+    const { rows } = await db.query<ReturnCallGivenUp & { givenUp: number }>(
+      `select mid, order_id as "orderId", attempted_at as "givenUpAt", count(*) over ()::integer as "givenUp"
+         from webhook_deliveries
+        where endpoint_id = '${RETURN_CALL}' and due_at is null and delivered_at is null and attempted_at > $1
+        order by attempted_at desc, mid, order_id
+        limit $2`,
+      [hoursBefore(now, GIVEN_UP_SHOWN_HOURS), LISTED],
+    )
+    return { givenUp: rows[0]?.givenUp ?? 0, newest: rows.map(({ givenUp, ...one }) => one) }
+  }
+
   async function lastSettlementImport(): Promise<Overview['settlementImport']> {
     const { rows } = await db.query<{ importedAt: Date; file: string }>(
       `select imported_at as "importedAt", file
@@ -117,6 +137,7 @@ export function createOverview(db: Queryable) {
       return {
         exceptions: await exceptionsWithOldest(now),
         webhooks: await webhooksBehind(now),
+        returnCalls: await returnCallsGivenUp(now),
         settlementImport: await lastSettlementImport(),
         migration: [...(await appliedMigrations(db))].sort().at(-1),
         instances: await createInstances(db).list(now),

@@ -43,6 +43,9 @@ function ofException(exception: PaymentException): Step[] {
 
 function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemptedAt, outcome }: ToldMerchant): Step {
   const to = url === null ? 'the return call' : `${type} to ${url}`
+  if (outcome === 'told' && deliveredAt) {
+    return { at: deliveredAt, what: 'merchant told by checkPaymentStatus: no more return calls', by: 'merchant' }
+  }
   if (deliveredAt) return { at: deliveredAt, what: `merchant told: ${to}, answered ${outcome}`, by: 'webhook' }
   const tried = attempts > 0 ? `${attempts} attempts, the last: ${outcome}` : 'not tried yet'
   const next = dueAt ? `next at ${dueAt.toISOString()}` : 'given up'

@@ -35,6 +35,13 @@ export function webhookText({ switchedOffAt, failingSince, dueSince }: WebhookBe
   return `has waited for ${dueSince ? ageText(dueSince, now) : '-'}`
 }
 
+/** Return calls that were given up, and the newest of them. */
+export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], now: Date): string {
+  const [last] = newest
+  if (last === undefined) return 'none given up in 7 days'
+  return `${toIndianDigits(givenUp)} given up in 7 days; the last: ${last.mid} ${last.orderId} ${ageText(last.givenUpAt, now)} ago`
+}
+
 export function notificationsText({ refused, lastNotificationAt }: Running, now: Date): string {
   const last = lastNotificationAt
     ? `the last one was accepted ${ageText(lastNotificationAt, now)} ago`

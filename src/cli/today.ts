@@ -9,6 +9,7 @@ import {
   importText,
   instancesText,
   notificationsText,
+  returnCallsText,
   shareText,
   webhookText,
 } from '../books/spell.ts'
@@ -118,7 +119,7 @@ async function readByMerchant(db: Database, since: Date, now: Date): Promise<Ord
 }
 
 function toJson({ now, day, all, hours, merchants, overview, running }: Today, byMerchant: boolean) {
-  const { exceptions, webhooks, settlementImport, migration } = overview
+  const { exceptions, webhooks, returnCalls, settlementImport, migration } = overview
   return {
     day: toIstText(day).slice(0, 10),
     at: now,
@@ -128,6 +129,7 @@ function toJson({ now, day, all, hours, merchants, overview, running }: Today, b
     notifications: { refused: running.refused, lastAcceptedAt: running.lastNotificationAt ?? null },
     exceptions,
     webhooks,
+    returnCalls,
     acquirersAway: running.acquirersAway,
     settlementImport: settlementImport ?? null,
     migration: migration ?? null,
@@ -160,6 +162,7 @@ function toText({ now, all, hours, merchants, overview, running }: Today, byMerc
     webhooks: longest[0]
       ? `${toIndianDigits(behind)} behind; the longest: ${longest[0].mid} ${longest[0].endpointId} ${webhookText(longest[0], now)}`
       : 'none behind',
+    'return calls': returnCallsText(overview.returnCalls, now),
     acquirers: running.acquirersAway.length === 0 ? 'none is away' : `away: ${running.acquirersAway.join(', ')}`,
     settlements: importText(overview, now),
     schema: overview.migration ?? 'none',

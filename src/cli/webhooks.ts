@@ -52,7 +52,7 @@ export const webhookCommands = [
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
     async run({ mid, url, label }, { config, db, now }) {
       const { sealingKey, allowedNetworks } = config.webhooks
-      if (url.startsWith('http:') && allowedNetworks.length === 0) throw new CommandFault(`--url ${HTTPS_RULE}`)
+      if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandFault(`--url ${HTTPS_RULE}`)
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
       const secret = newSigningSecret()
       const sealed = seal(keyOrFault(sealingKey), secret, ownerOf({ mid, endpointId }))

@@ -7,6 +7,7 @@ import {
   importText,
   instancesText,
   notificationsText,
+  returnCallsText,
   shareText,
   webhookText,
 } from '../books/spell.ts'
@@ -174,12 +175,13 @@ function row(name: string, counts: OrderCounts | undefined): Html {
   return html`<tr><th scope="row">${name}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>\n`
 }
 
-function needs({ exceptions, webhooks }: Overview, { acquirersAway, silent }: Running, now: Date): Html {
+function needs({ exceptions, webhooks, returnCalls }: Overview, { acquirersAway, silent }: Running, now: Date): Html {
   const open = countOpen(exceptions.open)
-  const nothing = open + webhooks.behind + acquirersAway.length + silent.length === 0
+  const nothing = open + webhooks.behind + returnCalls.givenUp + acquirersAway.length + silent.length === 0
   if (nothing) return html`<p>Nothing: no exception is open, no webhook is behind, no acquirer is away.</p>`
   return html`${open > 0 ? exceptionsTable(exceptions, open, now) : undefined}
 ${webhooks.behind > 0 ? webhooksTable(webhooks, now) : undefined}
+${returnCalls.givenUp > 0 ? html`<p>Return calls: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}
 ${acquirersAway.length > 0 ? html`<p>Acquirers that did not answer the last call: ${acquirersAway.join(', ')}</p>` : undefined}
 ${silent.map(({ host, seenAt, times }) => html`<p>${times === 1 ? 'An instance' : `The last of ${toIndianDigits(times)} instances`} on ${host} was not heard of for ${ageText(seenAt, now)}, and has not said that it stops.</p>`)}`
 }

@@ -85,12 +85,20 @@ export const checkPaymentStatus = operation({
   answer: PAYMENT_STATUS,
   // Shop plugins take a 503 of this call for a failed payment, even where the order is paid.
   route: { config: { patient: true } },
-  handle: ({ intents, now }: { intents: Pick<Intents, 'findStatus'>; now: () => Date }) => {
-    return async (request) => {
+  handle: ({ intents, now }: { intents: Pick<Intents, 'findStatus' | 'endReturnCall'>; now: () => Date }) => {
+    return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeMerchant(caller, body.mid)
       const payment = await request.patiently(() => intents.findStatus(mid, body.order_id))
       if (!payment) throw orderNotFound()
+      const { returnCallOf } = payment
+      if (returnCallOf !== null) {
+        // Node.js emits it when the whole answer was handed to an open connection: a caller that has left was told nothing.
+        reply.raw.once('finish', () => {
+          // Where it cannot be stored the shop is called once more, and asks again.
+          intents.endReturnCall(mid, returnCallOf, now()).catch(() => undefined)
+        })
+      }
       return toPaymentStatus(payment, body.order_id, now())
     }
   },

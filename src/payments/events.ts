@@ -55,6 +55,19 @@ export function deliveriesOf(changed: string, type: EventType): string {
      where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}`
 }
 
+/** The endpoint_id of a merchant's return calls, which share one endpoint. */
+export const RETURN_CALL = 'return-call'
+
+/** Ends the return call of an order: checkPaymentStatus has told its merchant that it is paid. */
+export async function endReturnCall(db: Queryable, mid: string, orderId: string, now: Date): Promise<void> {
+  await db.query(
+    `update webhook_deliveries
+        set due_at = null, delivered_at = $3, attempted_at = $3, outcome = 'told', answer = ''
+      where mid = $1 and endpoint_id = '${RETURN_CALL}' and order_id = $2 and delivered_at is null`,
+    [mid, orderId, now],
+  )
+}
+
 /** A return call comes later, so that the customer's browser is there first. */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`
 

@@ -3,7 +3,7 @@ import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { writeChanges, writeDeliveries } from './events.ts'
+import { endReturnCall, RETURN_CALL, writeChanges, writeDeliveries } from './events.ts'
 import { batchInserts } from './insert-batches.ts'
 import { insertRows } from './insert-rows.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
@@ -33,7 +33,12 @@ export type Checkout = Pick<
 /** What an open page is told of its payment; `utr` is there once it is paid. */
 export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 
-export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & { status: Status; utr: string | null }
+export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & {
+  status: Status
+  utr: string | null
+  /** The orderId of a paid order whose return call has not ended. */
+  returnCallOf: string | null
+}
 
 /** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
 export function createIntents(
@@ -128,8 +133,13 @@ export function createIntents(
 
   async function lookUpStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
     const { rows } = await db.query<PaymentStatus>(
-      `select amount * 100 + paise as amount, status, utr, expires_at as "expiresAt"
-         from payment_intents
+      `select amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
+              case when status = 'SUCCESS' and exists (
+                     select from webhook_deliveries d
+                      where d.mid = i.mid and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
+                        and d.delivered_at is null)
+                   then order_id end as "returnCallOf"
+         from payment_intents i
         where mid = $1 and (merchant_order_id = $2 or order_id = $2)
         order by merchant_order_id = $2 desc
         limit 1`,
@@ -244,6 +254,10 @@ export function createIntents(
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
     findStatus: (mid: string, orderId: string): Promise<PaymentStatus | undefined> =>
       nodes.ask(mid, () => lookUpStatus(mid, orderId)),
+
+    /** Ends the return call of a paid order, whose merchant has been told. `orderId` is ours. */
+    endReturnCall: (mid: string, orderId: string, now: Date): Promise<void> =>
+      nodes.ask(mid, () => endReturnCall(db, mid, orderId, now)),
   }
 }
 

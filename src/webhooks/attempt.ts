@@ -50,8 +50,9 @@ export function createAttempts({ call, sealingKey, log, metrics, now }: AttemptD
     metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
     const pauseSeconds =
       !failed && (result.status === 429 || result.status === 503) ? result.retryAfterSeconds : undefined
-    // A shop does not move out of a private network within three days.
-    const isLast = delivered || (refused && kind === 'return call')
+    // A shop answers a return call by a redirect also when it could not ask for the payment: only checkPaymentStatus ends it.
+    // It does not move out of a private network within three days.
+    const isLast = kind === 'webhook' ? delivered : refused
     return {
       delivery,
       delivered,
@@ -68,7 +69,7 @@ export function createAttempts({ call, sealingKey, log, metrics, now }: AttemptD
   }
 
   function get({ redirectUrl }: Delivery): Promise<Answer | Failure> {
-    return call({ method: 'GET', url: redirectUrl, plainHttp: true, signal })
+    return call({ kind: 'return call', url: redirectUrl, signal })
   }
 
   return { calleeOf, attemptOf }

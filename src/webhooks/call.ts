@@ -5,13 +5,17 @@ import { isIP, type LookupFunction } from 'node:net'
 import type { Limits } from '../limits.ts'
 import { createAddressJudge } from './addresses.ts'
 
+/** A webhook is a POST to an endpoint of a merchant, a return call a GET of an order's redirect_url. */
+export type CallKind = 'webhook' | 'return call'
+
+/** For each kind, the operator's exceptions from public addresses: networks as address/prefix. */
+export type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
+
 export type Call = {
-  method: 'POST' | 'GET'
+  kind: CallKind
   url: string
   headers?: Readonly<Record<string, string>>
   body?: string
-  /** Takes an http URL of a public address too. Without it http is taken only in the operator's networks. */
-  plainHttp: boolean
   /** Gives the call up. */
   signal?: AbortSignal
 }
@@ -37,8 +41,7 @@ export type Failure = {
 export type Resolve = (name: string, signal: AbortSignal) => Promise<string[]>
 
 type CallerOptions = {
-  /** The operator's exceptions, each as address/prefix. */
-  allowedNetworks: readonly string[]
+  allowedNetworks: AllowedNetworks
   limits: Limits['webhooks']
   now: () => Date
   resolve?: Resolve
@@ -50,7 +53,10 @@ type CallerOptions = {
  * reject, whatever the other end does.
  */
 export function createCaller({ allowedNetworks, limits, now, resolve = createResolve(limits) }: CallerOptions) {
-  const judge = createAddressJudge(allowedNetworks)
+  const judges = {
+    webhook: createAddressJudge(allowedNetworks.webhook),
+    'return call': createAddressJudge(allowedNetworks['return call']),
+  }
   // A connection for each call: none is reused for another name, or after its other end has closed it. Both agents ignore
   // HTTP_PROXY and the like.
   const options = { keepAlive: false, autoSelectFamily: true, autoSelectFamilyAttemptTimeout: limits.connectAttemptMs }
@@ -65,7 +71,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
     try {
       const url = parseUrl(call.url)
       const addresses = await addressesOf(url, deadline.signal)
-      refuseUnlessAllowed(addresses, url, call.plainHttp)
+      refuseUnlessAllowed(addresses, url, call.kind)
       return await exchange(call, url, addresses, deadline.signal)
     } catch (error) {
       if (deadline.signal.aborted) {
@@ -90,12 +96,13 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
   }
 
   /** One address that is not public is enough: which of them is used is decided by the network, and not by us. */
-  function refuseUnlessAllowed(addresses: readonly string[], { protocol }: URL, plainHttp: boolean): void {
-    const verdicts = addresses.map(judge)
+  function refuseUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
+    const verdicts = addresses.map(judges[kind])
     if (verdicts.includes('refused')) {
-      throw new CallFault('not allowed', 'The address is not public, nor in WEBHOOK_ALLOWED_NETWORKS')
+      throw new CallFault('not allowed', `The address is not public, nor in ${SETTINGS[kind]}`)
     }
-    if (protocol === 'http:' && !plainHttp && verdicts.includes('public')) {
+    // Customers' browsers open a redirect_url by http as well.
+    if (protocol === 'http:' && kind === 'webhook' && verdicts.includes('public')) {
       throw new CallFault('not allowed', 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS')
     }
   }
@@ -103,7 +110,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
   async function exchange(call: Call, url: URL, addresses: string[], signal: AbortSignal): Promise<Answer> {
     const protocol = url.protocol === 'https:' ? 'https:' : 'http:'
     const request = (protocol === 'https:' ? https : http).request(url, {
-      method: call.method,
+      method: call.kind === 'webhook' ? 'POST' : 'GET',
       headers: { 'user-agent': 'upi-payments', ...call.headers },
       agent: agents[protocol],
       // Node.js does not ask it for an address that is written in the URL, which was judged as well.
@@ -126,6 +133,8 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
     }
   }
 }
+
+const SETTINGS = { webhook: 'WEBHOOK_ALLOWED_NETWORKS', 'return call': 'RETURN_CALL_ALLOWED_NETWORKS' }
 
 class CallFault extends Error {
   readonly failure: Failure['failure']

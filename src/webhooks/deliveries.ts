@@ -2,6 +2,7 @@ import { fewAtOnce } from '../db/few-at-once.ts'
 import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
+import { RETURN_CALL } from '../payments/events.ts'
 import type { PaymentEvent } from './message.ts'
 
 /** An endpoint, named as its deliveries name it. */
@@ -25,13 +26,14 @@ export type Delivery = PaymentEvent & {
 /** What came of an attempt. */
 export type Attempt = {
   delivery: Delivery
+  /** It was answered as it should be. A return call is not over by that. */
   delivered: boolean
   /** The HTTP status, or why there was none. */
   outcome: string
   /** The beginning of what was answered. */
   answer: string
   at: Date
-  /** When it is attempted again; undefined when it was delivered or is given up. */
+  /** When it is attempted again; undefined when a webhook was delivered, or it is given up. */
   next: Date | undefined
 }
 
@@ -167,7 +169,7 @@ export function createDeliveries(
             attempts.map(({ delivery }) => delivery.sequence),
             attempts.map(({ delivery }) => delivery.attempts + 1),
             attempts.map(({ next }) => next),
-            attempts.map(({ delivered, at }) => (delivered ? at : undefined)),
+            attempts.map(({ delivered, at }) => (delivered && endpointId !== RETURN_CALL ? at : undefined)),
             attempts.map(({ at }) => at),
             attempts.map(({ outcome }) => outcome),
             attempts.map(({ answer }) => answer),

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { RETURN_CALL } from '../payments/events.ts'
 import { type EndpointName, secretsAt } from './deliveries.ts'
 import type { PaymentEvent } from './message.ts'
 
@@ -28,9 +29,6 @@ export type DeliveryRecord = EndpointName &
 
 /** The name of a delivery in commands. */
 export type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequence'>
-
-/** A return call is one endpoint of its merchant. */
-const RETURN_CALL = 'return-call'
 
 /** What the operator does with endpoints and deliveries. Secrets come and go sealed. */
 export function createEndpoints(db: Queryable) {
@@ -170,14 +168,18 @@ export function createEndpoints(db: Queryable) {
       return rows.length === 1
     },
 
-    /** Delivers again all webhooks, of endpoints that are on, of events from `since` until before `until`. Returns how many. */
+    /**
+     * Delivers again, by endpoints that are on, all webhooks of events from `since` until before `until`, and the return calls
+     * whose order checkPaymentStatus has not told as paid. Returns how many.
+     */
     async resendAll(mid: string, since: Date, until: Date, now: Date): Promise<number> {
       const { rows } = await db.query<{ resent: number }>(
         `with resent as (
            update webhook_deliveries d
               set attempts = 0, due_at = $4, delivered_at = null
              from webhook_endpoints e
-            where d.mid = $1 and e.mid = $1 and e.endpoint_id = d.endpoint_id and e.kind = 'webhook' and e.disabled_at is null
+            where d.mid = $1 and e.mid = $1 and e.endpoint_id = d.endpoint_id and e.disabled_at is null
+              and (e.kind = 'webhook' or d.delivered_at is null)
               and d.occurred_at >= $2 and d.occurred_at < $3
            returning 1
          )

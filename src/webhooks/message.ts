@@ -42,7 +42,7 @@ export function toCall(
   { url, secrets, sentAt }: { url: string; secrets: readonly string[]; sentAt: Date },
 ): Call {
   const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, sentAt, body, secrets }) }
-  return { method: 'POST', url, headers, body, plainHttp: false }
+  return { kind: 'webhook', url, headers, body }
 }
 
 /** Whether a webhook's receiver has said by this HTTP status that it has the message. */

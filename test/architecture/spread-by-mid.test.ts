@@ -30,7 +30,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
-import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 
 // What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
 
@@ -191,7 +191,7 @@ nobody,FAIL,,200,
 async function driveWebhooks() {
   const { app, db, clock } = await startService({
     asServiceRole: true,
-    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: [] },
+    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow() },
     limits: { webhooks: { lookIntervalMs: 20, sweepIntervalMs: 20 } },
   })
   const { mid, key } = await newMerchant(db)

@@ -5,6 +5,7 @@ import { createOrder, reportPayment } from '../support/orders.ts'
 import { type Key, newMerchant, startService, type TestService, unique } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+import { allow } from '../support/webhooks.ts'
 
 const WEBHOOK_SEALING_KEY = Buffer.alloc(32, 7).toString('base64')
 const SETTINGS = { WEBHOOK_SEALING_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }
@@ -18,7 +19,7 @@ let path: string
 beforeAll(async () => {
   receiver = await startReceiver()
   const sealingKey = createSecretKey(WEBHOOK_SEALING_KEY, 'base64')
-  const webhooks = { sealingKey, allowedNetworks: ['127.0.0.1/32'] }
+  const webhooks = { sealingKey, allowedNetworks: allow('127.0.0.1/32') }
   service = await startService({ webhooks, limits: { webhooks: { lookIntervalMs: 20 } } })
 })
 afterAll(() => receiver.close())

@@ -1,6 +1,11 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
+
+/** Within which the service has closed the connection of its last call. */
+const SETTLE_MS = 2_000
 
 /** How an endpoint answers. `call` counts the calls of this webhook-id, from 1; `isHealed` once its shop has mended it. */
 export type Conduct = (response: ServerResponse, call: number, isHealed: boolean) => void
@@ -54,6 +59,11 @@ export async function startReceivers(conducts: Record<string, Conduct>) {
       const receiver: Receiver = { name, url: origin + path, secrets: [], ...heard }
       receivers.set(path, receiver)
       return receiver
+    },
+    /** After the last call: connections that the service has not closed. */
+    async openConnections(): Promise<number> {
+      await sleep(SETTLE_MS)
+      return promisify(server.getConnections.bind(server))()
     },
     close() {
       server.closeAllConnections()

@@ -12,6 +12,7 @@ import { ACQUIRER_SECRETS } from './acquirer.ts'
 import { createTestDatabase } from './database.ts'
 import { asRole } from './database-url.ts'
 import './openapi.ts'
+import { allow } from './webhooks.ts'
 
 // What nearly every test of the service needs too. Programs that vitest does not run import it from where it is.
 export { ACQUIRER_SECRETS } from './acquirer.ts'
@@ -117,7 +118,7 @@ export async function startService(
     intentExpiryMinutes: options.expiryMinutes ?? 15,
     acquirerSecrets: options.acquirerSecrets ?? ACQUIRER_SECRETS,
     setu: options.setu,
-    webhooks: options.webhooks ?? { sealingKey: undefined, allowedNetworks: [] },
+    webhooks: options.webhooks ?? { sealingKey: undefined, allowedNetworks: allow() },
     sandbox: options.sandbox ?? false,
     trustProxy: options.trustProxy ?? (false as const),
     rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,

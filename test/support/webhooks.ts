@@ -8,6 +8,9 @@ import { unique } from './tenants.ts'
 /** What the secrets of webhooks are sealed by, where a test does not say otherwise. */
 export const SEALING_KEY = createSecretKey(Buffer.alloc(32, 7))
 
+/** Allows these networks to webhooks and return calls alike. */
+export const allow = (...networks: string[]) => ({ webhook: networks, 'return call': networks })
+
 /** A webhook of the merchant, which signs with `secret`. */
 export async function newWebhook(
   db: Database,

@@ -5,6 +5,7 @@ import { LIMITS } from '../../src/limits.ts'
 import { type Call, createCaller } from '../../src/webhooks/call.ts'
 import { trickle } from '../support/slow-sender.ts'
 import { until } from '../support/wait.ts'
+import { allow } from '../support/webhooks.ts'
 import { answerOk, type Listener, listen } from './listener.ts'
 
 const NOW = new Date('2026-11-21T10:00:00Z')
@@ -14,14 +15,13 @@ const IMPATIENT_MS = 700
 
 async function callTo(receiver: Pick<Listener, 'host' | 'port'>, call: Partial<Call> = {}, answerMs = PATIENT_MS) {
   const limits = { ...LIMITS.webhooks, answerMs }
-  const send = createCaller({ allowedNetworks: ['127.0.0.1/32'], limits, now: () => NOW })
+  const send = createCaller({ allowedNetworks: allow('127.0.0.1/32'), limits, now: () => NOW })
   const url = `http://${receiver.host}:${receiver.port}/hook`
   return send({
-    method: 'POST',
+    kind: 'webhook',
     url,
     headers: { 'content-type': 'application/json' },
     body: '{}',
-    plainHttp: false,
     ...call,
   })
 }
@@ -65,8 +65,8 @@ describe('a call', () => {
 
   it('makes a connection of its own each time, so that none is used that its other end has closed', async () => {
     const receiver = await listen((socket) => void socket.write(`${HEADERS}content-length: 2\r\n\r\nok`))
-    const send = createCaller({ allowedNetworks: ['127.0.0.1/32'], limits: LIMITS.webhooks, now: () => NOW })
-    const call: Call = { method: 'GET', url: `http://127.0.0.1:${receiver.port}/`, plainHttp: true }
+    const send = createCaller({ allowedNetworks: allow('127.0.0.1/32'), limits: LIMITS.webhooks, now: () => NOW })
+    const call: Call = { kind: 'return call', url: `http://127.0.0.1:${receiver.port}/` }
     for (let i = 0; i < 3; i += 1) expect(await send(call)).toMatchObject({ status: 200, text: 'ok' })
     expect(receiver.connections).toBe(3)
     await until('the connections were closed', () => receiver.sockets.every((socket) => socket.destroyed))
@@ -250,8 +250,8 @@ describe('a call ends, and in bounded memory, when the other end', () => {
     const { port } = closed
     const free = await listen(answerOk, '127.0.0.2', port)
     expect(free.port).toBe(port)
-    const send = createCaller({ allowedNetworks: ['127.0.0.0/8'], limits: LIMITS.webhooks, now: () => NOW })
-    expect(await send({ method: 'GET', url: `http://127.0.0.3:${port}/`, plainHttp: true })).toEqual({
+    const send = createCaller({ allowedNetworks: allow('127.0.0.0/8'), limits: LIMITS.webhooks, now: () => NOW })
+    expect(await send({ kind: 'return call', url: `http://127.0.0.3:${port}/` })).toEqual({
       failure: 'connection failed',
       text: 'The connection failed or broke off (ECONNREFUSED)',
     })
@@ -303,7 +303,7 @@ describe('a connection that is reset', () => {
 
 describe('a name', () => {
   const limits = { ...LIMITS.webhooks, answerMs: IMPATIENT_MS }
-  const call: Call = { method: 'GET', url: 'http://shop.example/', plainHttp: true }
+  const call: Call = { kind: 'return call', url: 'http://shop.example/' }
 
   it.each([
     [
@@ -313,7 +313,7 @@ describe('a name', () => {
     ],
     ['has no address', async () => [], 'The name has no address'],
   ])('that %s is a failed connection', async (_what, resolve, text) => {
-    const send = createCaller({ allowedNetworks: [], limits, now: () => NOW, resolve })
+    const send = createCaller({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual({ failure: 'connection failed', text })
   })
 
@@ -325,7 +325,7 @@ describe('a name', () => {
       })
       return new Promise<string[]>(() => {})
     }
-    const send = createCaller({ allowedNetworks: [], limits, now: () => NOW, resolve })
+    const send = createCaller({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual(TIMED_OUT)
     expect(givenUp).toBe(true)
   })

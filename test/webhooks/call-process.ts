@@ -3,12 +3,12 @@ import { createCaller } from '../../src/webhooks/call.ts'
 
 // Calls the URLs of its arguments, whose names are all this machine's, and prints what came of it. A process of its own, because
 // Node.js reads whom it trusts at its start.
-const allowedNetworks = ['127.0.0.1/32']
+const networks = ['127.0.0.1/32']
 const call = createCaller({
-  allowedNetworks,
+  allowedNetworks: { webhook: networks, 'return call': networks },
   limits: LIMITS.webhooks,
   now: () => new Date(),
   resolve: async () => ['127.0.0.1'],
 })
-const outcomes = process.argv.slice(2).map((url) => call({ method: 'GET', url, plainHttp: false }))
+const outcomes = process.argv.slice(2).map((url) => call({ kind: 'webhook', url }))
 console.log(JSON.stringify(await Promise.all(outcomes)))

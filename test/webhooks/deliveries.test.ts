@@ -1,4 +1,6 @@
 import { createSecretKey } from 'node:crypto'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createMerchants } from '../../src/merchants/merchants.ts'
@@ -7,17 +9,27 @@ import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
-import { type Key, newMerchant, startService, type TestService, unique } from '../support/service.ts'
+import {
+  basic,
+  form,
+  type Key,
+  newMerchant,
+  post,
+  STATUS,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
-import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 
 const SCHEDULE_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 const DAY_SECONDS = 86_400
 
 let service: TestService
 let receiver: Receiver
-const webhooks = { sealingKey: SEALING_KEY, allowedNetworks: ['127.0.0.1/32'] }
+const webhooks = { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') }
 beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({ webhooks, limits: { webhooks: { lookIntervalMs: 20, answerMs: 1_500 } } })
@@ -248,6 +260,13 @@ it('tells an amount with paise as createPaymentIntent does', async () => {
 })
 
 describe('a return call', () => {
+  const ask = async (order_id: string) => (await post(service.app, STATUS, { mid, order_id }, key)).body
+
+  const told = (orderId: string) => until('it is over', async () => (await deliveryOf(orderId)).delivered_at !== null)
+
+  const dueNow = async () =>
+    (await createDeliveries(service.db, 'another').findDue(1_000, service.clock.now())).filter((one) => one.mid === mid)
+
   const shop = () => `${receiver.url}${path}?order=7&key=a%20b`
 
   it('is made to the redirect_url 10 s after the payment, as the customer’s browser would make it', async () => {
@@ -264,19 +283,99 @@ describe('a return call', () => {
     expect(Object.keys(receiver.to(path)[0]?.headers ?? {}).filter((name) => name.startsWith('webhook'))).toEqual([])
   })
 
-  it('is done with a redirect, which is not followed, and repeated after an error at most 10 times', async () => {
+  it.each([
+    [200, {}],
+    [302, { location: '/thanks' }],
+    [500, {}],
+  ])(
+    'that is answered %i is made again, until checkPaymentStatus has told that the order is paid',
+    async (status, headers) => {
+      await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+      receiver.answers.set(path, (response) => response.writeHead(status, headers).end())
+      const orderId = await newOrder({ redirect_url: shop() })
+      await pay(orderId)
+      service.clock.advance(10)
+      await settled(orderId, 1)
+      service.clock.advance(6)
+      await settled(orderId, 2)
+      expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}` })
+      expect(await ask(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
+      await told(orderId)
+      service.clock.advance(DAY_SECONDS)
+      expect(await dueNow()).toEqual([])
+      expect(receiver.to(path)).toHaveLength(2)
+      expect(receiver.to('/thanks')).toEqual([])
+    },
+  )
+
+  it('is not made when the shop has asked before, because the customer’s browser came first', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
-    receiver.answers.set(path, (response, count) =>
-      response.writeHead(count === 1 ? 500 : 302, { location: `${receiver.url}/thanks` }).end(),
-    )
+    const orderId = await newOrder({ redirect_url: shop(), order_id: 'ORDER-7' })
+    expect(await ask('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
+    await pay(orderId)
+    expect((await deliveryOf(orderId)).due_at).not.toBeNull()
+    expect(await ask('ORDER-7')).toMatchObject({ txnStatus: 'SUCCESS' })
+    await told(orderId)
+    service.clock.advance(DAY_SECONDS)
+    expect(await dueNow()).toEqual([])
+    expect(receiver.to(path)).toEqual([])
+  })
+
+  it('is made although checkPaymentStatus was asked, when the caller had left before the answer', async () => {
+    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    const orderId = await newOrder({ redirect_url: shop() })
+    await pay(orderId)
+    const { port } = new URL(await service.app.listen({ host: '127.0.0.1', port: 0 }))
+    const lock = await service.db.connect()
+    await lock.query('begin; lock table payment_intents in access exclusive mode')
+    const body = form({ mid, order_id: orderId })
+    const head = `POST ${STATUS} HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basic(key)}\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: ${body.length}`
+    const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined)
+    socket.write(`${head}\r\n\r\n${body}`)
+    await until('it waits for the table', async () => {
+      const { rows } = await service.db.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return rows.length > 0
+    })
+    socket.resetAndDestroy()
+    await sleep(50)
+    await lock.query('commit')
+    lock.release()
+    service.clock.advance(10)
+    await settled(orderId, 1)
+    expect((await deliveryOf(orderId)).delivered_at).toBeNull()
+  })
+
+  it('is given up after the tenth', async () => {
+    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId)
     service.clock.advance(10)
-    await settled(orderId, 1)
-    service.clock.advance(6)
-    await settled(orderId, 2)
-    expect((await deliveryOf(orderId)).delivered_at).not.toBeNull()
-    expect(receiver.to('/thanks')).toEqual([])
+    for (const [index, seconds] of SCHEDULE_SECONDS.entries()) {
+      await settled(orderId, index + 1)
+      service.clock.advance(1.1 * seconds)
+    }
+    await settled(orderId, 10)
+    expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, delivered_at: null, outcome: '200' })
+    expect(receiver.to(path)).toHaveLength(10)
+  })
+
+  it('leads to no address of WEBHOOK_ALLOWED_NETWORKS, since a customer’s order chooses it', async () => {
+    const inward = await startService({
+      webhooks: { sealingKey: SEALING_KEY, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
+      limits: { webhooks: { lookIntervalMs: 20 } },
+    })
+    const merchant = await newMerchant(inward.db)
+    await createEndpoints(inward.db).setReturnCall(merchant.mid, true, inward.clock.now())
+    const orderId = await createOrder(inward, merchant, { redirect_url: `${receiver.url}${path}` })
+    await reportPayment(inward, orderId)
+    inward.clock.advance(10)
+    await until('it was given up', async () => {
+      const { rows } = await inward.db.query('select outcome, due_at from webhook_deliveries')
+      return rows[0].outcome === 'not allowed' && rows[0].due_at === null
+    })
+    expect(receiver.to(path)).toEqual([])
   })
 
   it('is not made once it is switched off, nor for merchants who did not ask for it', async () => {

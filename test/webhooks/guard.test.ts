@@ -2,16 +2,21 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { createAddressJudge } from '../../src/webhooks/addresses.ts'
-import { createCaller, faultOfUrl, type Resolve } from '../../src/webhooks/call.ts'
+import { type CallKind, createCaller, faultOfUrl, type Resolve } from '../../src/webhooks/call.ts'
 import { answerOk, listen } from './listener.ts'
 
-type Options = { allowedNetworks?: string[]; resolve?: Resolve; plainHttp?: boolean }
+type Options = { allowedNetworks?: string[]; resolve?: Resolve; kind?: CallKind }
 
-/** With http taken, so that nothing but the address can refuse; `callUrl` is told the port of the listener as PORT. */
-function callUrl(url: string, port: number, { allowedNetworks = [], plainHttp = true, ...options }: Options = {}) {
+/** As a return call, which takes http, so that nothing but the address can refuse; `callUrl` is told the port of the listener as PORT. */
+function callUrl(url: string, port: number, { allowedNetworks = [], kind = 'return call', ...options }: Options = {}) {
   const limits = { ...LIMITS.webhooks, answerMs: 3_000 }
-  const call = createCaller({ allowedNetworks, limits, now: () => new Date(), ...options })
-  return call({ method: 'GET', url: url.replace('PORT', `${port}`), plainHttp })
+  const call = createCaller({
+    allowedNetworks: { webhook: [], 'return call': [], [kind]: allowedNetworks },
+    limits,
+    now: () => new Date(),
+    ...options,
+  })
+  return call({ kind, url: url.replace('PORT', `${port}`) })
 }
 
 /** Connections that this process begins, to whatever address: most private addresses are of no machine here. */
@@ -104,7 +109,7 @@ const WRITTEN_OUT = [
   'https://127.0.0.1:PORT/',
 ]
 
-const REFUSED = { failure: 'not allowed', text: 'The address is not public, nor in WEBHOOK_ALLOWED_NETWORKS' }
+const REFUSED = { failure: 'not allowed', text: 'The address is not public, nor in RETURN_CALL_ALLOWED_NETWORKS' }
 
 describe('no connection is made to', () => {
   it.each(NAMES_OF)('a name of $what: $addresses', async ({ addresses }) => {
@@ -181,14 +186,14 @@ describe('the same listeners are reached', () => {
     ['http://0.0.0.0:PORT/', '0.0.0.0/32'],
   ])('by %s when %s is allowed, by http too', async (url, network) => {
     const inside = await listen(answerOk, '::')
-    const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], plainHttp: false })
+    const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], kind: 'webhook' as const })
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
   })
 
   it('by localhost when both of its addresses are allowed, whichever of them the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       const inside = await listen(answerOk, host)
-      const options = { allowedNetworks: ['127.0.0.1/32', '::1/128'], plainHttp: false }
+      const options = { allowedNetworks: ['127.0.0.1/32', '::1/128'], kind: 'webhook' as const }
       expect(await callUrl('http://localhost:PORT/', inside.port, options)).toMatchObject({ status: 200 })
     }
   })
@@ -208,7 +213,7 @@ describe('http', () => {
     const resolve = resolvesTo('93.184.216.34', '10.0.0.1')
     const outcome = await callUrl('http://shop.example/', 0, {
       allowedNetworks: ['10.0.0.0/8'],
-      plainHttp: false,
+      kind: 'webhook' as const,
       resolve,
     })
     expect({ outcome, ...count }).toEqual({

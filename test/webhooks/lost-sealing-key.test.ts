@@ -8,13 +8,14 @@ import { notification, notify } from '../support/acquirer.ts'
 import { runProgram } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
+import { allow } from '../support/webhooks.ts'
 
 it('after the sealing key was lost, what waited arrives by a new key and a new secret', async () => {
   const [lost, found] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')]
   const allowedNetworks = ['127.0.0.1/32']
   const sealingKey = createSecretKey(found, 'base64')
   const service = await startService({
-    webhooks: { sealingKey, allowedNetworks },
+    webhooks: { sealingKey, allowedNetworks: allow(...allowedNetworks) },
     limits: { webhooks: { lookIntervalMs: 50, leaseMs: 1_000 } },
   })
   // Receivers compare the time of a webhook with their own clock.

@@ -8,7 +8,7 @@ import { newMerchant, startService, type TestService } from '../support/service.
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
-import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 
 const PLACES = 4
 /** Longer than the test waits for the neighbour. */
@@ -19,7 +19,7 @@ let service: TestService
 beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
-    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: ['127.0.0.1/32'] },
+    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') },
     limits: { webhooks: { lookIntervalMs: 50, sweepIntervalMs: 50, answerMs: ANSWER_MS, endpointsAtOnce: PLACES } },
   })
 })

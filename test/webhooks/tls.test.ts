@@ -48,7 +48,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
       requests.push((request.socket as TLSSocket & { servername: string | false | null }).servername)
       response.end('ok')
     })
-    server.on('connection', (socket) => connections.push(socket))
+    server.on('connection', (socket) => connections.push(socket as Socket))
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
     port = (server.address() as AddressInfo).port
     close = () => void server.close()

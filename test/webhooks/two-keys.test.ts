@@ -7,11 +7,11 @@ import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 import { answerOk, listen } from './listener.ts'
 
 const EARLIER_KEY = createSecretKey(Buffer.alloc(32, 8))
-const allowedNetworks = ['127.0.0.1/32']
+const allowedNetworks = allow('127.0.0.1/32')
 
 let service: TestService
 beforeAll(async () => {

@@ -46,6 +46,9 @@ const unlessHealed =
   (response, _call, isHealed) =>
     isHealed ? ok(response) : broken(response)
 
+const upgrade = ({ socket }: ServerResponse) =>
+  void socket?.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n')
+
 const CONDUCTS: Record<string, Conduct> = {
   prompt: ok,
   'a second one': ok,
@@ -56,6 +59,11 @@ const CONDUCTS: Record<string, Conduct> = {
   'cuts in the middle at first': firstly((response) => {
     response.writeHead(200, { 'content-length': '1000' }).write('half')
     response.destroy()
+  }),
+  'another protocol at first': firstly((response) => upgrade(response)),
+  'another protocol and a reset at first': firstly((response) => {
+    upgrade(response)
+    setTimeout(() => response.socket?.resetAndDestroy(), 50)
   }),
   'endless body': (response) => {
     const more = () => {
@@ -76,12 +84,14 @@ const UNTIL_MENDED = ', until mended'
 const GONE = '410, until mended'
 
 const SHOPS: { payments: number; endpoints: (keyof typeof CONDUCTS)[] }[] = [
-  { payments: 4_620, endpoints: ['prompt', 'a second one'] },
+  { payments: 4_220, endpoints: ['prompt', 'a second one'] },
   { payments: 1_500, endpoints: ['500 at first'] },
   { payments: 900, endpoints: ['429 at first'] },
   { payments: 800, endpoints: ['301 at first'] },
   { payments: 700, endpoints: ['cuts at first'] },
   { payments: 500, endpoints: ['cuts in the middle at first'] },
+  { payments: 200, endpoints: ['another protocol at first'] },
+  { payments: 200, endpoints: ['another protocol and a reset at first'] },
   { payments: 400, endpoints: ['endless body'] },
   { payments: 300, endpoints: ['slow'] },
   { payments: 30, endpoints: ['very slow'] },
@@ -137,6 +147,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
   const payments = await makePayments()
 
   const instances = await Promise.all([startInstance(), startInstance()])
+  let endedByItself = 0
   const client = createHttpClient()
   const loadBegan = performance.now()
   progress(`webhooks: ${payments.length} payments`)
@@ -176,7 +187,11 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
   const tooMany = everyone.filter(({ mostUnderWay }) => mostUnderWay > MOST_CALLS_UNDER_WAY)
   broken.push(...tooMany.map(({ name, mostUnderWay }) => `at most 4 calls under way: ${mostUnderWay} to "${name}"`))
   if (stand.strays.length > 0) broken.push(`no redirect is followed: ${stand.strays.length} were`)
+  endedByItself += instances.filter(({ process }) => process.hasEnded()).length
+  if (endedByItself > 0) broken.push(`no answer ends an instance: ${endedByItself} ended by themselves`)
   const repeats = everyone.flatMap(({ events }) => [...events.values()]).filter(({ calls }) => calls > 1).length
+  const open = await stand.openConnections()
+  if (open > 0) broken.push(`no connection is left open: ${open} are`)
   await Promise.all(instances.map(({ process }) => process.stop()))
   client.close()
   stand.close()
@@ -226,6 +241,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
     for (let kill = 0; kill < SERVICE_KILLS; kill++) {
       await sleep(SERVICE_KILL_EVERY_MS)
       const instance = instances[kill % 2] as { process: ServerProcess; start: () => Promise<ServerProcess> }
+      if (instance.process.hasEnded()) endedByItself++
       await instance.process.killHard()
       instance.process = await instance.start()
     }
