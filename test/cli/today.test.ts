@@ -50,6 +50,7 @@ describe('ops today', () => {
       notifications: { refused: 0, lastAcceptedAt: null },
       exceptions: { open: { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }, oldest: [] },
       webhooks: { behind: 0, longest: [] },
+      returnCalls: { givenUp: 0, newest: [] },
       acquirersAway: [],
       settlementImport: null,
       migration: expect.stringMatching(/^\d{4}_/),
@@ -152,6 +153,16 @@ describe('ops today', () => {
               ('CHAI', 'ep_well', 'webhook', 'https://a.example/', '\\x00', now(), null, null, null),
               ('CHAI', 'return-call', 'return call', null, null, now(), '2026-04-05T03:00:00Z', null, null)`,
     )
+    const { rows: orders } = await db.query(`select order_id from payment_intents where mid = 'CHAI' order by order_id`)
+    const [paidOrderId, toldOrderId, earlierOrderId] = orders.map(({ order_id }) => order_id)
+    await db.query(
+      `insert into webhook_deliveries
+         (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at, attempts, attempted_at, delivered_at)
+       values ('CHAI', 'return-call', $1, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-04-05T05:00:00Z', null),
+              ('CHAI', 'return-call', $2, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-04-05T05:00:00Z', now()),
+              ('CHAI', 'return-call', $3, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-03-29T05:59:59Z', null)`,
+      [paidOrderId, toldOrderId, earlierOrderId],
+    )
     await db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, undone_at, undone_by)
        values (1, '2026-04-05T02:00:00Z', 'asha', 'bank.csv', '', 1, 0, 0, null, null),
@@ -181,6 +192,10 @@ describe('ops today', () => {
           { mid: 'CHAI', endpointId: 'ep_off', switchedOffAt: '2026-04-05T04:00:00.000Z' },
         ],
       },
+      returnCalls: {
+        givenUp: 1,
+        newest: [{ mid: 'CHAI', orderId: paidOrderId, givenUpAt: '2026-04-05T05:00:00.000Z' }],
+      },
       acquirersAway: ['setu'],
       settlementImport: { importedAt: '2026-04-05T02:00:00.000Z', file: 'bank.csv' },
       instances: { silent: [{ instanceId: 'killed' }] },
@@ -190,6 +205,7 @@ describe('ops today', () => {
       'notifications  4 refused today; the last one was accepted 4 days ago',
       'exceptions     3 open: 1 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
       'webhooks       2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
+      `return calls   1 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
       'acquirers      away: setu',
       'settlements    bank.csv was imported 4 h ago',
       'silent, the last one, old-host, for 30 min',

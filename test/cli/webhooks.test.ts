@@ -1,8 +1,9 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { runOps } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
-import { type Key, newMerchant, startService, type TestService, unique } from '../support/service.ts'
+import { type Key, newMerchant, post, STATUS, startService, type TestService, unique } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { allow } from '../support/webhooks.ts'
@@ -44,8 +45,8 @@ async function json(...args: string[]) {
 const url = () => `${receiver.url}${path}`
 const add = (...more: string[]) => json('add', '--mid', mid, '--url', url(), ...more)
 
-async function paidOrder(): Promise<string> {
-  const orderId = await createOrder(service, { mid, key })
+async function paidOrder(fields: Record<string, string> = {}): Promise<string> {
+  const orderId = await createOrder(service, { mid, key }, fields)
   await reportPayment(service, orderId)
   return orderId
 }
@@ -132,6 +133,26 @@ describe('an operator whose merchant hears nothing', () => {
     await received(5)
     await until('all have arrived', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 0)
     expect((await ops(['deliveries', '--mid', mid])).stdout).toContain(id)
+  }, 120_000)
+
+  it('makes return calls again too, but for orders that checkPaymentStatus has told', async () => {
+    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    receiver.answers.set(path, (response) => response.writeHead(302, { location: '/' }).end())
+    const orders = [await paidOrder({ redirect_url: url() }), await paidOrder({ redirect_url: url() })]
+    expect((await post(service.app, STATUS, { mid, order_id: orders[0] as string }, key)).body.txnStatus).toBe(
+      'SUCCESS',
+    )
+    await until('one is told', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 1)
+    expect(await json('deliveries', '--mid', mid)).toContainEqual(
+      expect.objectContaining({ orderId: orders[0], state: 'delivered', outcome: 'told' }),
+    )
+    const since = new Date(service.clock.now().getTime() - 60_000).toISOString()
+    expect(await json('resend', '--mid', mid, '--since', since)).toEqual({ resent: 1 })
+    catchUp()
+    await received(1)
+    expect(
+      (await runOps(service.databaseUrl, ['payments', 'show', '--order-id', orders[0] as string])).stdout,
+    ).toContain('merchant told by checkPaymentStatus: no more return calls')
   }, 120_000)
 
   it('switches a webhook off and on again', async () => {
