@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { callJson } from '../../src/acquirer/call-json.ts'
+import { listen } from '../support/listener.ts'
 import { until } from '../support/wait.ts'
-import { listen } from '../webhooks/listener.ts'
 
 const UPGRADE = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'
 const call = { method: 'POST', headers: {}, body: {}, timeoutMs: 5_000, maxBytes: 1_000 } as const

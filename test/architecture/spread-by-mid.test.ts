@@ -287,7 +287,7 @@ describe('every statement on a tenant’s table', () => {
       // With an Idempotency-Key.
       createPaymentIntent: ['payment_intents', 'acquirer_intents'],
       createOrderRequest: ['payment_intents'],
-      checkPaymentStatus: ['payment_intents'],
+      checkPaymentStatus: ['payment_intents', 'webhook_deliveries'],
       'pay page': expect.arrayContaining(['payment_intents', 'payment_changes', 'payment_exceptions']),
       paymentNotification: expect.arrayContaining([
         'payment_intents',
@@ -361,6 +361,7 @@ describe('every statement on a tenant’s table', () => {
           'payment_intents ((order_id >= h.first) AND (order_id < h.next))',
           'payment_exceptions ',
           'webhook_endpoints ',
+          'webhook_deliveries (attempted_at > $1)',
         ]),
       )
     }

@@ -3,10 +3,10 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { type Call, createCaller } from '../../src/webhooks/call.ts'
+import { answerOk, type Listener, listen } from '../support/listener.ts'
 import { trickle } from '../support/slow-sender.ts'
 import { until } from '../support/wait.ts'
 import { allow } from '../support/webhooks.ts'
-import { answerOk, type Listener, listen } from './listener.ts'
 
 const NOW = new Date('2026-11-21T10:00:00Z')
 /** A call that has to end by itself may take as long as a busy machine needs; one that has to be given up ends soon. */

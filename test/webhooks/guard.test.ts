@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { createAddressJudge } from '../../src/webhooks/addresses.ts'
 import { type CallKind, createCaller, faultOfUrl, type Resolve } from '../../src/webhooks/call.ts'
-import { answerOk, listen } from './listener.ts'
+import { answerOk, listen } from '../support/listener.ts'
 
 type Options = { allowedNetworks?: string[]; resolve?: Resolve; kind?: CallKind }
 

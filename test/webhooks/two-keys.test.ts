@@ -4,11 +4,11 @@ import { LIMITS } from '../../src/limits.ts'
 import { createCaller } from '../../src/webhooks/call.ts'
 import { startDeliveries } from '../../src/webhooks/deliver.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
+import { answerOk, listen } from '../support/listener.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
-import { answerOk, listen } from './listener.ts'
 
 const EARLIER_KEY = createSecretKey(Buffer.alloc(32, 8))
 const allowedNetworks = allow('127.0.0.1/32')
