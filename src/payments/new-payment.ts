@@ -23,7 +23,7 @@ const redirectUrl = z
   .max(2048, { error: REDIRECT_RULE, abort: true })
   .regex(
     new RegExp(
-      `^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#\\s\\\\]{1,${HOST_LIMIT_CHARACTERS}}([/?#][^\\s\\\\${CONTROLS}]*)?$`,
+      `^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#\\s\\\\${CONTROLS}]{1,${HOST_LIMIT_CHARACTERS}}([/?#][^\\s\\\\${CONTROLS}]*)?$`,
       'u',
     ),
     { error: REDIRECT_RULE, abort: true },

@@ -1,4 +1,5 @@
 import type { Issuer } from '../acquirer/issuer.ts'
+import { isRefusedRow } from '../db/sqlstates.ts'
 import { idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import type { OperationRequest } from '../http/operation.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
@@ -37,8 +38,8 @@ export async function storeNewPayment(
 
 /**
  * Asks the acquirer for a link, then stores the intent with it. A repeat costs no call of the acquirer. When another request
- * with the same order_id was faster, its link is the one that counts, and this one, which nobody has seen, is closed. Throws
- * 503 without a link; nothing is stored then.
+ * with the same order_id was faster, or PostgreSQL refuses the intent, nobody has seen this link, and it is closed. Throws 503
+ * without a link; nothing is stored then.
  */
 async function insertWithLink(
   intent: Intent,
@@ -50,8 +51,11 @@ async function insertWithLink(
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
   const issued = await issuer.prepare(intent, acquirerMerchantId ?? '', began)
-  // When this fails, the intent may be stored all the same, and a repeat finds it: its link has to stay open.
-  const stored = await intents.insert({ ...intent, issued })
+  const stored = await intents.insert({ ...intent, issued }).catch((error) => {
+    // After any other failure the intent may be stored all the same, and a repeat finds it: its link has to stay open.
+    if (isRefusedRow(error)) issuer.close(issued)
+    throw error
+  })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
   if (!isOurs) issuer.close(issued)
   return stored

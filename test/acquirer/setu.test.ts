@@ -126,6 +126,21 @@ describe('a link of Setu', () => {
     expect(bank.find(stored)?.status).toBe('active')
   })
 
+  it('is closed when PostgreSQL refuses the intent: nobody will see it', async () => {
+    await service.db.query(
+      "alter table payment_intents add constraint refused_by_a_test check (note <> 'refused by PostgreSQL') not valid",
+    )
+    const known = bank.qrs.size
+    const answers = await Promise.all([1, 2, 3].map(() => create({ note: 'refused by PostgreSQL' })))
+    const other = await create()
+    await service.db.query('alter table payment_intents drop constraint refused_by_a_test')
+    expect(answers.map(({ status }) => status)).toEqual([500, 500, 500])
+    const refused = [...bank.qrs.values()].slice(known).filter((qr) => qr.referenceId !== other.body.data.orderId)
+    expect(refused.length).toBe(3)
+    await until('the refused ones are closed', () => refused.every(({ status }) => status === 'closed'))
+    expect(bank.find(other.body.data.orderId)?.status).toBe('active')
+  })
+
   it('is the same for repeats at once with one Idempotency-Key', async () => {
     const headers = { 'idempotency-key': unique('key') }
     const answers = await Promise.all(Array.from({ length: 5 }, () => create({}, { headers })))

@@ -51,16 +51,23 @@ async function newRequest() {
   return { store, deadlines, closed }
 }
 
-it('a link stays open when the database has stored it and then does not answer: a repeat finds it', async () => {
-  const { store, closed } = await newRequest()
-  const answerIsLost: Intents['insert'] = async (intent) => {
-    await intents.insert(intent)
-    throw new Error('the connection is cut')
-  }
-  await expect(store({ ...intents, insert: answerIsLost })).rejects.toThrow('the connection is cut')
-  const { intent } = await store(intents)
-  expect(closed).not.toContain(intent.issued?.id)
-})
+it.each([
+  { message: 'Query read timeout', code: undefined },
+  { message: 'terminating connection due to administrator command', code: '57P01' },
+])(
+  'a link stays open when the database has stored it and then fails ($message): a repeat finds it',
+  async (failure) => {
+    const { store, closed } = await newRequest()
+    const answerIsLost: Intents['insert'] = async (intent) => {
+      await intents.insert(intent)
+      throw Object.assign(new Error(failure.message), { code: failure.code })
+    }
+    await expect(store({ ...intents, insert: answerIsLost })).rejects.toThrow(failure.message)
+    const { intent } = await store(intents)
+    expect(closed).toEqual([])
+    expect(intent.issued?.id).toMatch(/^QR/)
+  },
+)
 
 it('the time that the database took before is part of the time of a request', async () => {
   const { store, deadlines } = await newRequest()

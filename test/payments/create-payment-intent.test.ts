@@ -237,6 +237,25 @@ describe('400 for fields', () => {
     expect((await create({ redirect_url })).body).toEqual(refusal(400, REDIRECT))
   })
 
+  it('refuses every control character in redirect_url, wherever it stands', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const codes = [...Array(0x20).keys(), ...Array.from({ length: 0x21 }, (_, index) => 0x7f + index)]
+    const controls = codes.map((code) => String.fromCharCode(code))
+    const hosts = controls.flatMap((control) => [
+      `http://shop${control}.example`,
+      `http://shop.example${control}/thanks`,
+    ])
+    const paths = controls.map((control) => `http://shop.example/a${control}b`)
+    // Blanks at the ends of a field are left out before it is read.
+    const ends = controls.filter((control) => control.trim()).map((control) => `http://shop.example${control}`)
+    const taken: string[] = []
+    for (const redirect_url of [...hosts, ...paths, ...ends]) {
+      const { body } = await post(service.app, CREATE, intentFields(mid, { redirect_url }), key)
+      if (body.msg !== REDIRECT) taken.push(redirect_url)
+    }
+    expect(taken).toEqual([])
+  })
+
   it.each([
     ['order_id', 'x'.repeat(64)],
     ['order_id', '🙏'.repeat(64)],
