@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import * as z from 'zod'
 import type { SetuSettings } from './acquirer/setu.ts'
+import { readUrl } from './url.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -21,7 +22,7 @@ const postgresUrl = z
 const publicUrl = z
   .string()
   .refine(
-    (text) => /^https?:\/\//.test(text) && URL.canParse(text) && !/[?#]/.test(text),
+    (text) => /^https?:\/\//.test(text) && readUrl(text) !== undefined && !/[?#]/.test(text),
     'must be an http or https URL without query, such as https://pay.example.in',
   )
   .transform((text) => text.replace(/\/+$/, ''))
@@ -60,7 +61,7 @@ const setuSecrets = z
 const secureUrl = z
   .string()
   .refine(
-    (text) => URL.canParse(text) && /^(https:|http:\/\/(127\.0\.0\.1|localhost)[:/])/.test(text),
+    (text) => readUrl(text) !== undefined && /^(https:|http:\/\/(127\.0\.0\.1|localhost)[:/])/.test(text),
     'must be an https URL',
   )
   .transform((text) => text.replace(/\/+$/, ''))

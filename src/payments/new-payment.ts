@@ -3,6 +3,7 @@ import * as z from 'zod'
 import { badRequest } from '../errors.ts'
 import { CONTROLS, errorText, identifier, mobileAsWritten, text, textRule } from '../fields.ts'
 import { orderAmount, shopAmount } from '../money.ts'
+import { readUrl } from '../url.ts'
 
 const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
@@ -28,16 +29,7 @@ const redirectUrl = z
     ),
     { error: REDIRECT_RULE, abort: true },
   )
-  .refine(isReadable, REDIRECT_RULE)
-
-/** Not URL.canParse: once V8 has optimised it, Node.js 20 refuses every address with a letter such as ü. */
-function isReadable(address: string): boolean {
-  try {
-    return new URL(address) !== null
-  } catch {
-    return false
-  }
-}
+  .refine((address) => readUrl(address) !== undefined, REDIRECT_RULE)
 
 const NOTE_LIMIT_CHARACTERS = 255
 

@@ -3,6 +3,7 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import type { Limits } from '../limits.ts'
+import { readUrl } from '../url.ts'
 import { createAddressJudge } from './addresses.ts'
 
 /** A webhook is a POST to an endpoint of a merchant, a return call a GET of an order's redirect_url. */
@@ -164,8 +165,9 @@ function codeOf(error: unknown): string {
  * is called.
  */
 export function faultOfUrl(text: string): string | undefined {
-  if (!URL.canParse(text)) return 'must be a URL, such as https://shop.example/webhooks'
-  const { protocol, username, password } = new URL(text)
+  const url = readUrl(text)
+  if (url === undefined) return 'must be a URL, such as https://shop.example/webhooks'
+  const { protocol, username, password } = url
   if (protocol !== 'https:' && protocol !== 'http:') return 'must be an https URL'
   return username || password ? 'must not hold a user or a password' : undefined
 }

@@ -261,3 +261,8 @@ it('what is wrong with a URL by itself can be said before it is called', () => {
   )
   expect(faultOfUrl('shop.example')).toBe('must be a URL, such as https://shop.example/webhooks')
 })
+
+it('a URL with a letter such as ü stays one, however many were read before', () => {
+  const faults = Array.from({ length: 20_000 }, () => faultOfUrl('https://bücher.example/?order=1'))
+  expect(new Set(faults)).toEqual(new Set([undefined]))
+})
