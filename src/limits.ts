@@ -395,10 +395,10 @@ export const LIMITS = {
   /** How often the exceptions that are open are counted for `/metrics`, and how long a scrape waits for it. */
   openExceptions: { rememberedMs: 15_000, remembered: 1, ms: 900 },
 
-  /** The listener of OPS_PORT. */
+  /** The listener of OPS_PORT, where they differ from those of all connections. */
   ops: {
-    /** Longest time for a request to arrive, and for its reader to take nothing of the answer. */
-    requestMs: 10_000,
+    /** How long its reader may take nothing of an answer, as above. */
+    stalledMs: 10_000,
     /** Scrapers and operators. They are part of the open files that customers' connections leave free. */
     connections: 64,
   },

@@ -6,12 +6,13 @@ import { readConfig } from './config.ts'
 import { createPool, readBriefly } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
+import { createHttpServer } from './http/connections.ts'
 import { NO_JSON_SCHEMA } from './http/input.ts'
 import { measureLateness } from './http/overload.ts'
 import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
 import { createMetrics, metricsRoutes } from './metrics.ts'
-import { operatorPageRoutes } from './operator/routes.ts'
+import { insidersOnly, operatorPageRoutes } from './operator/routes.ts'
 import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()
@@ -51,11 +52,11 @@ const app = await buildApp({
   isDraining: shutdown.isDraining,
 })
 const opsApp = fastify({
-  requestTimeout: LIMITS.ops.requestMs,
-  connectionTimeout: LIMITS.ops.requestMs,
+  serverFactory: (handle) =>
+    createHttpServer({ request: handle, unknownExpectation: handle }, { ...LIMITS.connections, ...LIMITS.ops }),
   schemaController: NO_JSON_SCHEMA,
 })
-opsApp.server.maxConnections = LIMITS.ops.connections
+insidersOnly(opsApp)
 metricsRoutes(opsApp, metrics)
 const latenessMs = measureLateness(opsApp, LIMITS.lateness)
 operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl: config.publicUrl, latenessMs, limits: LIMITS })

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import { add, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { createOverview } from '../books/overview.ts'
@@ -33,6 +33,17 @@ const HEADERS = {
 
 const HOUR_MS = 60 * 60_000
 const DAY_MS = 24 * HOUR_MS
+
+/** Refuses with 403 whatever is asked for from outside or by a public name: every route, and what is no route. */
+export function insidersOnly(app: FastifyInstance) {
+  app.addHook('onRequest', async ({ headers, socket }, reply) => {
+    if (!isFromInside(headers, socket.remoteAddress)) return refuse(reply, 'Not from here', FROM_OUTSIDE)
+    if (!isPrivateName(headers.host)) return refuse(reply, 'Not by this name', BY_A_PUBLIC_NAME)
+  })
+}
+
+const refuse = (reply: FastifyReply, title: string, text: string) =>
+  reply.code(403).headers(HEADERS).send(messagePage(title, text))
 
 /** `/` of the listener that only the operator reaches: today, the last days, and what needs a person. Read only. */
 export function operatorPageRoutes(
@@ -90,11 +101,8 @@ export function operatorPageRoutes(
     return { page, headers: refreshes ? { refresh: String(seconds) } : {} }
   }, limits.operatorPage.page)
 
-  app.get('/', async ({ headers, socket, query }, reply) => {
+  app.get('/', async ({ query }, reply) => {
     reply.headers(HEADERS)
-    const { remoteAddress } = socket
-    if (!isFromInside(headers, remoteAddress)) return reply.code(403).send(messagePage('Not from here', FROM_OUTSIDE))
-    if (!isPrivateName(headers.host)) return reply.code(403).send(messagePage('Not by this name', BY_A_PUBLIC_NAME))
     const unavailable = (title: string, text: string) =>
       reply
         .code(503)
@@ -124,15 +132,15 @@ function causeOf(error: unknown): [string, string] {
 }
 
 const FROM_OUTSIDE =
-  'You ask from outside, or through a proxy that is reached from outside or does not say from where. This page shows the ' +
-  'business of every merchant and asks for no password, so it is shown on this machine and in private networks only. Take the ' +
+  'You ask from outside, or through a proxy that is reached from outside or does not say from where. This port shows the ' +
+  'business of every merchant and asks for no password, so it serves this machine and private networks only. Take the ' +
   'port for operators (OPS_PORT) out of that proxy, and open the page on this machine, by a tunnel such as ' +
   'ssh -L 3001:127.0.0.1:3001, or in your private network (OPS_HOST).'
 
 const BY_A_PUBLIC_NAME =
-  'The name in the address may belong to anybody, and a website could read this page by it in your browser. Open the page by ' +
+  'The name in the address may belong to anybody, and a website could read this port by it in your browser. Open the page by ' +
   'an IP address, as localhost, by a name without a dot, or by one that ends in .internal, .local, .localhost or .home.arpa. ' +
-  'A proxy in your private network has to ask by such a name too.'
+  'A Prometheus, or a proxy in your private network, has to ask by such a name too.'
 
 const BUSY = 'Payments come first, so this page waits until the service is less busy.'
 

@@ -1,13 +1,16 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import fastify, { type FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { operatorPageRoutes } from '../../src/operator/routes.ts'
+import { insidersOnly, operatorPageRoutes } from '../../src/operator/routes.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { browserPath, useCheckout, violations } from '../support/browser.ts'
 import { testPool } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
-import { startServerProcess } from '../support/server-process.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
@@ -34,6 +37,7 @@ async function startPage(
   latenessMs = () => 0,
 ): Promise<FastifyInstance> {
   const app = fastify()
+  insidersOnly(app)
   const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
   const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
   operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, latenessMs, limits })
@@ -260,18 +264,71 @@ describe('the operator’s page', () => {
   })
 })
 
-it('is at / of the port for operators of a running service, and nowhere on the public one', async () => {
-  const service = await startService()
-  const server = await startServerProcess(service.databaseUrl)
-  try {
+describe('the port for operators of a running service', () => {
+  let server: ServerProcess
+  beforeAll(async () => {
+    const service = await startService()
+    server = await startServerProcess(service.databaseUrl)
+  })
+  afterAll(() => server.stop())
+
+  it('shows the page at /, which the public port has nowhere', async () => {
     const answer = await fetch(`${server.opsUrl}/`)
     expect([answer.status, (await answer.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
     expect((await fetch(`${server.opsUrl}/docs/operator.css`)).status).toBe(200)
     expect((await fetch(`${server.url}/`)).status).toBe(404)
     const metrics = await (await fetch(`${server.opsUrl}/metrics`)).text()
     expect(metrics).toContain('payment_exceptions_open{age="over 2 days"} 0')
-  } finally {
-    await server.stop()
+  })
+
+  const PATHS = ['/', '/metrics', '/docs', '/docs/setu', '/docs/guide.css', '/nothing-is-here']
+  const REFUSED = [
+    ['by a name that may be of another website', { host: 'rebind.evil.example:3001' }, 'Not by this name'],
+    ['from outside', { 'x-forwarded-for': '203.0.113.9' }, 'Not from here'],
+  ] as const
+
+  it.each(REFUSED.flatMap(([how, headers, title]) => PATHS.map((path) => [how, path, headers, title] as const)))(
+    'refuses %s whoever asks for %s',
+    async (_how, path, headers, title) => {
+      const { status, text } = await ask(path, headers)
+      expect([status, text.includes(`<h1>${title}</h1>`)]).toEqual([403, true])
+      expect(text).not.toMatch(/http_request_duration_seconds|ops merchants/)
+    },
+  )
+
+  it.each(['localhost', '127.0.0.1', '172.18.0.5:3001', '[fd00::5]:3001', 'api:3001', 'upi-payments-api-1:3001'])(
+    'shows /metrics to a Prometheus that knows it as %s',
+    async (host) => {
+      const { status, text } = await ask('/metrics', { host })
+      expect([status, text.includes('http_request_duration_seconds')]).toEqual([200, true])
+    },
+  )
+
+  it('is not shut by connections whose requests never arrive', async () => {
+    const beginnings = ['', 'GET', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n']
+    const halfOpen = await Promise.all(
+      Array.from({ length: 3 * LIMITS.ops.connections }, async (_, index) => {
+        const socket = connect(server.opsPort, '127.0.0.1')
+        socket.on('error', () => undefined)
+        await once(socket, 'connect')
+        socket.write(beginnings[index % beginnings.length] ?? '')
+        return socket
+      }),
+    )
+    try {
+      for (const path of ['/metrics', '/']) expect((await ask(path)).status).toBe(200)
+    } finally {
+      for (const socket of halfOpen) socket.destroy()
+    }
+  })
+
+  /** On a connection of its own. */
+  async function ask(path: string, headers: Record<string, string> = {}) {
+    const request = get({ host: '127.0.0.1', port: server.opsPort, path, headers, agent: false })
+    const [answer] = (await once(request, 'response')) as [IncomingMessage]
+    let text = ''
+    for await (const chunk of answer.setEncoding('utf8')) text += chunk
+    return { status: answer.statusCode, text }
   }
 })
 
