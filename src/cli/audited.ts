@@ -77,7 +77,7 @@ async function endAsFailed(auditId: string, { db }: Given<Database>, error: unkn
 
 /** A message of PostgreSQL or of Node.js may hold what was in a row. */
 function faultOf(error: unknown): string {
-  if (error instanceof CommandFault) return error.audited
+  if (error instanceof CommandFault) return error.message
   const { code, name } = error as Error & { code?: string }
   return `unexpected: ${code ?? name}`
 }

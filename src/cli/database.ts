@@ -8,6 +8,7 @@ import { type SpreadObstacle, spread, tablesToCopy } from '../db/spread.ts'
 import { LIMITS } from '../limits.ts'
 import { steppingCommand } from './command.ts'
 import { CommandFault } from './faults.ts'
+import { note } from './output.ts'
 
 export const NOT_THE_COORDINATOR = 'this server is a worker: name the coordinator in DATABASE_MIGRATE_URL'
 
@@ -26,7 +27,7 @@ export const databaseCommands = [
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandFault('the database is not migrated: run ops migrate')
       if ((await tablesToCopy(db)).length > 0) await refuseWhileRunning(db, now)
-      const result = await spread(db, (step) => process.stderr.write(`ops: ${step}\n`))
+      const result = await spread(db, note)
       if ('refused' in result) throw new CommandFault(REFUSALS[result.refused])
       // A table's rights reach its shards only once it has them.
       await applyGrants(config.databaseMigrateUrl)

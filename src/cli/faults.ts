@@ -2,14 +2,14 @@
 export class UsageError extends Error {}
 
 /**
- * The command is typed correctly but cannot be done; the message is one line for the operator: exit 1. `audited` is what the
- * audit keeps of it for ever, where the message may repeat what was in a file.
+ * The command is typed correctly but cannot be done; the message is one line for the operator: exit 1. `details` are one line
+ * each. They may repeat what was in a file, which the audit would keep for ever: it keeps the message alone.
  */
 export class CommandFault extends Error {
-  readonly audited: string
+  readonly details: readonly string[]
 
-  constructor(message: string, audited = message) {
+  constructor(message: string, details: readonly string[] = []) {
     super(message)
-    this.audited = audited
+    this.details = details
   }
 }

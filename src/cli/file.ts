@@ -15,7 +15,7 @@ export async function readFile<T>(file: string, work: (csv: Readable) => Promise
   try {
     return await work(csv)
   } catch (error) {
-    throw error instanceof CsvFileError ? new CommandFault(describe(error), error.message) : error
+    throw error instanceof CsvFileError ? new CommandFault(error.message, detailsOf(error)) : error
   }
 }
 
@@ -29,10 +29,7 @@ async function openFile(path: string): Promise<Readable> {
   return createReadStream(path)
 }
 
-/** One line for scripts; on a terminal every bad line has its own. */
-function describe({ message, faults, count }: CsvFileError): string {
+function detailsOf({ faults, count }: CsvFileError): string[] {
   const lines = faults.map(({ line, text }) => `line ${line}: ${text}`)
-  if (count > faults.length) lines.push(`and ${count - faults.length} more`)
-  const separator = process.stderr.isTTY ? '\n  ' : '; '
-  return [message, ...lines].join(separator)
+  return count > faults.length ? [...lines, `and ${count - faults.length} more`] : lines
 }

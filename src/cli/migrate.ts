@@ -5,6 +5,7 @@ import { forgottenTables, isWorker } from '../db/spread.ts'
 import { steppingCommand } from './command.ts'
 import { NOT_THE_COORDINATOR } from './database.ts'
 import { CommandFault } from './faults.ts'
+import { note } from './output.ts'
 
 export const migrateCommands = [
   steppingCommand({
@@ -16,7 +17,7 @@ export const migrateCommands = [
       // It would make the tables up to the first that refers to another.
       if (await isWorker(db)) throw new CommandFault(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, {
-        onWait: (message) => process.stderr.write(`ops: ${message}\n`),
+        onWait: note,
       })
       await applyGrants(config.databaseMigrateUrl)
       const forgotten = await forgottenTables(db)

@@ -1,5 +1,4 @@
 import { userInfo } from 'node:os'
-import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { readDatabaseConfig } from '../config.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
@@ -7,7 +6,7 @@ import { isOutage } from '../db/outage.ts'
 import { createPool } from '../db/pool.ts'
 import { hasState, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/sqlstates.ts'
 import { auditCommands } from './audit.ts'
-import type { Command, Output } from './command.ts'
+import type { Command } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { exceptionCommands } from './exceptions.ts'
 import { CommandFault, UsageError } from './faults.ts'
@@ -15,6 +14,7 @@ import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
 import { migrateCommands } from './migrate.ts'
+import { note, print, say } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
 import { reconcileCommands } from './reconcile.ts'
@@ -62,7 +62,7 @@ async function main(args: string[]): Promise<number> {
   const command = COMMANDS.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
   try {
     if (args.includes('--help') || args.includes('-h')) {
-      process.stdout.write(help(command, typed))
+      say(process.stdout, help(command, typed))
       return 0
     }
     if (command === undefined) {
@@ -72,10 +72,11 @@ async function main(args: string[]): Promise<number> {
     return 0
   } catch (error) {
     if (error instanceof UsageError) {
-      process.stderr.write(`ops: ${error.message}\n${help(command, typed)}`)
+      note(error.message)
+      say(process.stderr, help(command, typed))
       return EXIT_USAGE
     }
-    process.stderr.write(`ops: ${explain(error)}\n`)
+    note(explain(error), error instanceof CommandFault ? error.details : [])
     return EXIT_FAULT
   }
 }
@@ -83,7 +84,7 @@ async function main(args: string[]): Promise<number> {
 async function withDatabase({ asJson, by, run }: ReturnType<Command['prepare']>): Promise<void> {
   const config = readDatabaseConfig(process.env)
   const url = config.databaseMigrateUrl
-  process.stderr.write(`ops: works on ${nameDatabase(url)}\n`)
+  note(`works on ${nameDatabase(url)}`)
   // A lost connection also fails the query that waits on it, and main reports that error.
   const log = { warn: () => undefined }
   // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
@@ -95,17 +96,6 @@ async function withDatabase({ asJson, by, run }: ReturnType<Command['prepare']>)
   } finally {
     await db.end()
   }
-}
-
-async function print({ json, text, chunks, warnings = [] }: Output, asJson: boolean): Promise<void> {
-  if (chunks) await pipeline(chunks, process.stdout, { end: false }).catch(unlessReaderLeft)
-  else process.stdout.write(`${asJson ? JSON.stringify(json) : text}\n`)
-  if (!asJson) for (const warning of warnings) process.stderr.write(`ops: warning: ${warning}\n`)
-}
-
-/** The reader of a pipe may have enough of a long answer. */
-function unlessReaderLeft(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
 
 /** In a container the user may have no name. */
@@ -135,7 +125,7 @@ function help(command: Command | undefined, [group = '']: string[]): string {
   const commands = command ? [command] : inGroup.length > 0 ? inGroup : COMMANDS
   const lines = commands.map(({ name, usage }) => `  ops ${name} ${usage}`.trimEnd())
   const taken = commands.some(({ changes }) => changes) ? WHO : ''
-  return `usage:\n${lines.join('\n')}\n${taken}Every command takes --json for scripts, and --help.\n`
+  return `usage:\n${lines.join('\n')}\n${taken}Every command takes --json for scripts, and --help.`
 }
 
 /** A failure in one line, for the operator. */

@@ -1,3 +1,6 @@
+import { pipeline } from 'node:stream/promises'
+import type { Output } from './command.ts'
+
 type Cell = string | number | boolean | Date | null | readonly string[]
 
 /** Records under the names of `columns`, aligned; `none` when there are no records. */
@@ -5,6 +8,35 @@ export function table<K extends string>(columns: readonly K[], rows: readonly Re
   if (rows.length === 0) return none
   const lines = [columns.map((column) => column), ...rows.map((row) => columns.map((column) => show(row[column])))]
   return alignColumns(lines)
+}
+
+/** Writes the outcome of a command: the document to stdout, or the text, and its warnings to stderr. */
+export async function print({ json, text, chunks, warnings = [] }: Output, asJson: boolean): Promise<void> {
+  if (chunks)
+    await pipeline(chunks, asJson ? escapeAll : neutralizeAll, process.stdout, { end: false }).catch(unlessReaderLeft)
+  else if (asJson) process.stdout.write(`${escapeJson(JSON.stringify(json))}\n`)
+  else say(process.stdout, text)
+  if (!asJson) for (const warning of warnings) note(`warning: ${warning}`)
+}
+
+/** Writes lines for people. */
+export function say(stream: NodeJS.WritableStream, text: string): void {
+  stream.write(`${neutralize(text)}\n`)
+}
+
+/** Writes what is not the outcome to stderr, in one line for scripts; on a terminal each of `details` has its own. */
+export function note(message: string, details: readonly string[] = []): void {
+  say(process.stderr, `ops: ${[message, ...details].map(printable).join(process.stderr.isTTY ? '\n  ' : '; ')}`)
+}
+
+/** The reader of a pipe may have enough of a long answer. */
+function unlessReaderLeft(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+}
+
+/** Empties a terminal for what is shown next. */
+export function clearScreen(): void {
+  if (process.stdout.isTTY) process.stdout.write('\u001b[H\u001b[2J')
 }
 
 /**
@@ -33,9 +65,29 @@ function show(cell: Cell): string {
   return printable(String(cell))
 }
 
-/** What somebody else wrote may hold control characters and marks that turn the writing direction, which a terminal would obey. */
+/**
+ * What a terminal would obey, or not show, in what somebody else wrote: control characters, marks that turn the writing
+ * direction, separators of lines. Not the joiners, which belong to the spelling of Indian names, and not our own line breaks.
+ */
+const OBEYED = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+const neutralize = (text: string) => text.replace(OBEYED, '\ufffd')
+
+/** The same JSON value. Outside of its strings JSON has none of these characters. */
+const escapeJson = (json: string) => json.replace(OBEYED, (character) => character.split('').map(toEscape).join(''))
+
+const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+const neutralizeAll = (chunks: AsyncIterable<string>) => mapEach(chunks, neutralize)
+const escapeAll = (chunks: AsyncIterable<string>) => mapEach(chunks, escapeJson)
+
+async function* mapEach(chunks: AsyncIterable<string>, map: (text: string) => string): AsyncGenerator<string> {
+  for await (const chunk of chunks) yield map(chunk)
+}
+
+/** What somebody else wrote, as a part of one line. */
 export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '\ufffd')
+  return neutralize(text).replaceAll('\n', '\ufffd')
 }
 
 function alignColumns(lines: readonly (readonly string[])[]): string {

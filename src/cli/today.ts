@@ -19,7 +19,7 @@ import { istDayOf, toIstText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianText, toJsonNumber } from '../money.ts'
 import { command } from './command.ts'
-import { table } from './output.ts'
+import { clearScreen, note, printable, table } from './output.ts'
 
 const REFRESH_MS = 5_000
 /** Of an Indian day. */
@@ -55,17 +55,16 @@ async function* again(look: (now: Date) => Promise<string>): AsyncGenerator<stri
   while (!stopped.signal.aborted) {
     try {
       const screen = await look(new Date())
-      yield `${process.stdout.isTTY ? CLEAR_SCREEN : ''}${screen}\n`
+      clearScreen()
+      yield `${screen}\n`
     } catch (error) {
       if (!isOutage(error)) throw error
       const cause = (error as Error).message
-      process.stderr.write(`ops: the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s\n`)
+      note(`the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s`)
     }
     await sleep(REFRESH_MS, undefined, { signal: stopped.signal }).catch(() => undefined)
   }
 }
-
-const CLEAR_SCREEN = '\u001b[H\u001b[2J'
 
 type OfMerchant = OrderCounts & { mid: string }
 
@@ -177,7 +176,7 @@ function toText({ now, all, hours, merchants, overview, running }: Today, byMerc
     '',
     ...hoursText(hours),
     '',
-    ...Object.entries(facts).map(([name, fact]) => `${name.padEnd(15)}${fact}`),
+    ...Object.entries(facts).map(([name, fact]) => `${name.padEnd(15)}${printable(fact)}`),
     ...(byMerchant ? ['', merchantsText(merchants)] : []),
   ].join('\n')
 }

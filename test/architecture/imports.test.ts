@@ -154,6 +154,11 @@ export const refund = operation({ handle: ({ db }) => async ({ caller, body }) =
     expect(outside(filesWith(/process\.exit\(/))).toEqual(['server.ts'])
   })
 
+  it('what the operator’s commands print passes output.ts, which lets nothing through that a terminal obeys', () => {
+    const writers = files.filter((file) => file.startsWith('cli/') && /\.write\(|console\./.test(textOf(file)))
+    expect(writers).toEqual(['cli/output.ts'])
+  })
+
   it('time is an argument: no clock is read outside the roots', () => {
     const readers = files.filter((file) => /new Date\(\)|Date\.now\(\)/.test(textOf(file)))
     expect(readers.filter((file) => !/^(server\.ts|dev\/|cli\/)/.test(file))).toEqual([])

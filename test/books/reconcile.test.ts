@@ -488,7 +488,7 @@ describe('the command', () => {
     ])
     const { stdout } = await ops(...days, '--csv')
     expect(stdout).toContain(
-      `exception,,2026-08-01,unknown order,"'=1+1,""x""\u202e",UX,,${exceptionId},,200.00,,,,,,,,,\n`,
+      `exception,,2026-08-01,unknown order,"'=1+1,""x""\ufffd",UX,,${exceptionId},,200.00,,,,,,,,,\n`,
     )
     const unreadable = /^ {2}open exception \w{12}: unreadable, received 2026-08-01T06:30:00.000Z$/m
     const text = (await ops(...days)).stdout

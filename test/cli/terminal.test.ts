@@ -1,0 +1,106 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { notification, notify } from '../support/acquirer.ts'
+import { runOps } from '../support/ops.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService, unique } from '../support/service.ts'
+
+/** Moves the cursor (ESC, C1), turns the line around, hides text, and ends the line in some terminals. */
+const HOSTILE = '\u009b2J\u007f\u202efdp.\u2066\u200f\u2028\ufeff\u{e0041}'
+/** What a terminal would obey. A line break is our own. */
+const OBEYED = /(?!\n)[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\ufeff\u{e0041}]/u
+/** Joiners belong to the spelling of Indian names, and to some emoji. */
+const NAME = `श्री\u200d ${HOSTILE} क्\u200cष`
+
+let service: TestService
+let mid: string
+let exceptionId: string
+beforeAll(async () => {
+  service = await startService()
+  const { mid: owner, key } = await newMerchant(service.db)
+  mid = owner
+  const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
+  for (const UTR of ['A1', 'A2']) expect((await notify(service, notification(orderId, { UTR }))).status).toBe(200)
+  expect((await notify(service, `{"orderId":"\u001b[2J${HOSTILE}"}`)).status).toBe(400)
+  const [{ exception_id: id }] = (
+    await service.db.query(`select exception_id from payment_exceptions where kind = 'double payment'`)
+  ).rows as [{ exception_id: string }]
+  exceptionId = id
+  // C0 and C1 are refused at the command line; a service that was broken into writes what it likes.
+  const update = (sql: string) => service.db.query(sql, [`\u001b[2J\n${NAME}`])
+  await update('update merchants set name = $1')
+  await update(`insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+                select mid, exception_id, $1, $1, now() from payment_exceptions where kind = 'double payment'`)
+  await update(`insert into service_instances (instance_id, host, version, started_at, seen_at, refused_on, refused, acquirers_away)
+                values (gen_random_uuid(), $1, $1, now(), now() + interval '1 hour', current_date, 0, array[$1])`)
+})
+
+const ops = (args: string[], input = '') => runOps(service.databaseUrl, args, input)
+
+const csvPath = (name: string, text: string) => {
+  const path = join(mkdtempSync(join(tmpdir(), 'ops-terminal-')), name)
+  writeFileSync(path, text)
+  return path
+}
+
+describe('what somebody else wrote is no command to the operator’s terminal', () => {
+  it('of a bank’s file with a fault', async () => {
+    const { code, stderr } = await ops(['settlements', 'import', '-'], `mid,amount,${HOSTILE}\n`)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('is unknown')])
+    expect(stderr).not.toMatch(OBEYED)
+    expect(stderr).toContain('fdp.')
+  })
+
+  it('of a file’s name, which the audit keeps', async () => {
+    const file = csvPath(`${HOSTILE}.csv`, 'nonsense\n')
+    for (const [command, path] of [
+      ['settlements', file],
+      ['payments', file],
+      ['payments', `${file}-is-not-there`],
+    ] as const) {
+      const { code, stderr } = await ops([command, 'import', path])
+      expect(code).toBe(1)
+      expect(stderr).not.toMatch(OBEYED)
+    }
+    const { stdout } = await ops(['audit', '--json'])
+    expect(stdout).not.toMatch(OBEYED)
+    expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ arguments: { file } }))
+  })
+
+  it('of a command that was typed wrongly', async () => {
+    const { code, stderr } = await ops(['merchants', 'list', `--${HOSTILE}`])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('fdp.')])
+    expect(stderr).not.toMatch(OBEYED)
+  })
+
+  it('of a fault that repeats what is stored, in one line', async () => {
+    const { code, stderr } = await ops(['payments', 'resolve', '--exception', exceptionId, '--reason', unique('again')])
+    expect([code, stderr.trimEnd().split('\n').length]).toEqual([1, 1])
+    expect(stderr).toContain('fdp.')
+    expect(stderr).not.toMatch(OBEYED)
+  })
+
+  it.each([
+    [['merchants', 'list'], NAME],
+    [['payments', 'exceptions'], HOSTILE],
+    [['today'], NAME],
+    [['audit'], HOSTILE],
+    [['reconcile', '--from', '2026-03-31', '--to', '2026-03-31'], undefined],
+  ])('of what is stored: %j, and as JSON of the same value', async (args, kept) => {
+    const text = await ops(args)
+    expect(text).toMatchObject({ code: 0, stderr: '' })
+    expect(text.stdout).not.toMatch(OBEYED)
+    const { stdout } = await ops([...args, '--json'])
+    expect(stdout).not.toMatch(OBEYED)
+    expect(stdout.trimEnd()).not.toContain('\n')
+    const value = JSON.stringify(JSON.parse(stdout))
+    if (kept !== undefined) expect(value).toContain(kept)
+  })
+
+  it('and what is harmless stays: of a name its joiners, of a fact its line', async () => {
+    const { stdout } = await ops(['merchants', 'list'])
+    expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
+    expect((await ops(['today'])).stdout).toMatch(/^acquirers .*क्\u200cष\nsettlements .*\nschema .*\ninstances .*\n$/mu)
+  })
+})
