@@ -34,9 +34,13 @@ export function demoCommands(
     '',
     environment({ BASE_URL: base, MID: demo.mid }, demo.merchantKey),
     '',
-    '   Create an order, and open the payment_url that is answered:',
+    '   Create a payment intent. The answer has links that open UPI apps, a QR code, and our orderId:',
     '',
-    curl('/v1/payments/createOrderRequest', order),
+    `ANSWER=$(${curl('/v1/payments/createPaymentIntent', order)}) && echo "$ANSWER"`,
+    '',
+    '   Its pay page is /pay/ and that orderId. Print its address, and open it in a browser:',
+    '',
+    `echo "$BASE_URL/pay/$(echo "$ANSWER" | sed -n 's/.*"orderId":"\\([^"]*\\)".*/\\1/p')"`,
     '',
     '   To see the webhook that tells the merchant of the payment, start a receiver in a terminal in this folder:',
     '',
@@ -45,6 +49,8 @@ export function demoCommands(
     '   Press "Simulate payment" on the page. Then ask what became of it:',
     '',
     curl('/v1/payments/checkPaymentStatus', { mid: demo.mid, order_id: orderId }),
+    '',
+    '   createOrderRequest takes the same fields and answers the address of the pay page, as payment_url.',
     '',
     ...(acquirer === 'setu'
       ? [
@@ -85,6 +91,6 @@ function environment(names: Record<string, string>, { publicKey, secretKey }: De
 /** The answer has no newline of its own, and the next prompt would stand behind it: -w adds one. */
 function curl(path: string, fields: Record<string, string>): string {
   const data = Object.entries(fields).map(([name, value]) => `--data-urlencode '${name}=${value}'`)
-  const lines = [`curl -w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY"`, `"$BASE_URL${path}"`, ...data]
+  const lines = [`curl -sS -w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY"`, `"$BASE_URL${path}"`, ...data]
   return lines.join(' \\\n  ')
 }

@@ -63,28 +63,28 @@ it('prints lines that fit a terminal, for Setu too', () => {
 })
 
 it.runIf(has('curl', { mustHave: true }))(
-  'prints commands that, pasted in their order, make an order, ask for it and list settlements, a line each',
+  'prints commands that, pasted in their order, make an intent, name its page, ask for it and list settlements, a line each',
   async () => {
     const { PUBLIC_URL } = process.env
     process.env.PUBLIC_URL = url
     const text = demoCommands({ ...demo, webhook }, new Date())
     process.env.PUBLIC_URL = PUBLIC_URL ?? ''
     // Commands begin at the margin, and go on where a line ends in a backslash; the rest is prose.
-    const commands = text.match(/^(?:export|curl) (?:.*\\\n)*.*$/gm) ?? []
+    const commands = text.match(/^(?:export |curl |echo |ANSWER=)(?:.*\\\n)*.*$/gm) ?? []
     const { code, stdout, stderr } = await run(['sh', '-c', commands.join('\n')], folder, {
       NO_PROXY: '127.0.0.1',
       no_proxy: '127.0.0.1',
     })
-    expect(code, stderr).toBe(0)
-    const answers = stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    expect(answers.map(({ msg }) => msg)).toEqual([
-      'Order request created successfully',
-      'Payment pending',
-      'Settlements found',
-    ])
-    expect(answers[2].data).toHaveLength(5)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const [intent = '', page = '', status = '', settlements = '', ...rest] = stdout.trimEnd().split('\n')
+    expect(JSON.parse(intent)).toMatchObject({
+      msg: 'Payment intent created successfully',
+      data: { intent: expect.stringMatching(/^upi:/), gpay: expect.stringMatching(/^tez:/), amount: '200' },
+    })
+    expect(page).toBe(`${url}/pay/${JSON.parse(intent).data.orderId}`)
+    expect(await (await fetch(page)).text()).toContain('Two cups of masala chai')
+    expect(JSON.parse(status)).toMatchObject({ txnStatus: 'PENDING', msg: 'Payment pending' })
+    expect(JSON.parse(settlements)).toMatchObject({ msg: 'Settlements found', data: { length: 5 } })
+    expect(rest).toEqual([])
   },
 )
