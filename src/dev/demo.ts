@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import pg from 'pg'
 import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
-import { readMoment } from '../ist.ts'
+import { importSettlements } from '../settlements/import.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 
@@ -19,14 +20,14 @@ const SETU_MERCHANT_ID = '01DEMO0MERCHANT0AT0SETU000'
 
 /** The month that the partner's guide reconciles. */
 export const SETTLED_MONTH = { first: '01-10-2026', last: '31-10-2026' }
-/** Their times are Indian time. */
-const SETTLEMENTS = [
-  { utr: 'DEMON26278000001', amount: '1999.00', bank: 'DEMOBANK-0001', status: 'SUCCESS', at: '2026-10-05 10:00:00' },
-  { utr: 'DEMON26280000002', amount: '450.50', bank: 'DEMOBANK-0002', status: 'SUCCESS', at: '2026-10-07 10:00:00' },
-  { utr: 'DEMON26281000003', amount: '87500.00', bank: 'DEMOBANK-0003', status: 'FAILED', at: '2026-10-08 10:00:00' },
-  { utr: 'DEMON26282000004', amount: '87500.00', bank: 'DEMOBANK-0004', status: 'SUCCESS', at: '2026-10-09 10:00:00' },
-  { utr: 'DEMON26303000005', amount: '320.00', bank: 'DEMOBANK-0005', status: 'PENDING', at: '2026-10-30 23:59:00' },
-] // biome-ignore format: one line each
+/** The bank's file, which the demo imports as an operator does. Its times are Indian time. */
+const SETTLEMENTS = `mid,amount,utr,bank_reference_number,status,initiation_date,created_at
+${MID},1999.00,DEMON26278000001,DEMOBANK-0001,SUCCESS,2026-10-05 10:00:00,2026-10-06 10:00:00
+${MID},450.50,DEMON26280000002,DEMOBANK-0002,SUCCESS,2026-10-07 10:00:00,2026-10-08 10:00:00
+${MID},87500.00,DEMON26281000003,DEMOBANK-0003,FAILED,2026-10-08 10:00:00,2026-10-09 10:00:00
+${MID},87500.00,DEMON26282000004,DEMOBANK-0004,SUCCESS,2026-10-09 10:00:00,2026-10-10 10:00:00
+${MID},320.00,DEMON26303000005,DEMOBANK-0005,PENDING,2026-10-30 23:59:00,2026-10-31 23:59:00
+`
 
 /** The paid order that the reference asks for: its example of checkPaymentStatus works in the demo as it stands. */
 const ORDER = {
@@ -52,7 +53,7 @@ export async function ensureDemo(options: {
   return makeForDemo(databaseUrl, async (client) => {
     await makeTenants(client, now)
     await setAcquirer(client, acquirer)
-    await makeSettlements(client)
+    await makeSettlements(client, now)
     await makeOrder(client, now)
     const kept = readKept(file)
     const demo = kept && (await hasKeys(client, kept)) ? kept : await makeKeys(client, now)
@@ -100,15 +101,10 @@ async function setAcquirer(client: pg.Client, acquirer: 'direct' | 'setu'): Prom
   )
 }
 
-async function makeSettlements(client: pg.Client): Promise<void> {
-  for (const { utr, amount, bank, status, at } of SETTLEMENTS) {
-    await client.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-       values ($1, $2, $3::numeric, $4, $5, $6::timestamptz, $6::timestamptz + interval '1 day')
-       on conflict (mid, utr) do nothing`,
-      [MID, utr, amount, bank, status, readMoment(at)],
-    )
-  }
+async function makeSettlements(client: pg.Client, now: Date): Promise<void> {
+  const { rowCount } = await client.query('select from settlements where mid = $1 limit 1', [MID])
+  if (rowCount !== 0) return
+  await importSettlements(client, Readable.from([SETTLEMENTS]), { now, person: 'demo', file: 'demo-settlements.csv' })
 }
 
 async function makeOrder(client: pg.Client, now: Date): Promise<void> {

@@ -96,7 +96,7 @@ async function storeBatch(client: CopyClient, batch: Batch, turn: Turn): Promise
   return { inserted, updated, faults: [...unknown, ...faults].sort((a, b) => a.line - b.line) }
 }
 
-type CopyClient = pg.PoolClient
+type CopyClient = pg.ClientBase
 
 async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
   const incoming = client.query(

@@ -9,6 +9,7 @@ import { ensureDemoWebhook } from '../../src/dev/demo-webhook.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { has, run } from '../guides/interpreters.ts'
 import { POSTS } from '../support/openapi.ts'
+import { runOps } from '../support/ops.ts'
 import { post, STATUS, startService, type TestService } from '../support/service.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
@@ -47,6 +48,16 @@ it('switches its webhook on again, with the same secret, until the sealing key i
 
   vi.stubEnv('WEBHOOK_SEALING_KEY', randomBytes(32).toString('base64'))
   expect((await ensureDemoWebhook(service.databaseUrl, new Date())).secret).not.toBe(first.secret)
+})
+
+it('imports its settlements once, as an operator does, and ops today says so', async () => {
+  await ensure()
+  const imports = await runOps(service.databaseUrl, ['settlements', 'imports', '--json'])
+  expect(JSON.parse(imports.stdout)).toMatchObject([
+    { import: 1, file: 'demo-settlements.csv', person: 'demo', inserted: 5, unchanged: 0, updated: 0 },
+  ])
+  const today = await runOps(service.databaseUrl, ['today'])
+  expect(today.stdout).toMatch(/^settlements +demo-settlements\.csv was imported /m)
 })
 
 it('lets the example of checkPaymentStatus work in the demo, to the letter', async () => {
