@@ -35,7 +35,7 @@ const PAGE_HEADERS = {
 
 const HTML = 'text/html; charset=utf-8'
 
-/** `/openapi.json`, the guides, and the reference, which shows every operation and sends requests. All are public. */
+/** `/openapi.json`, the guides, and the reference, which shows every operation and sends requests. All are public; `/` leads to them. */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & PageOptions) {
   serve(app, '/openapi.json', DOCUMENT_MAX_AGE_SECONDS, async () => {
     // Imported at the first request, so that the service starts sooner.
@@ -43,6 +43,9 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
     return toAsset('application/json; charset=utf-8', JSON.stringify(openApiDocument(options)))
   })
   servePage(app, '/docs', async () => indexPage(options))
+  // Without the host, so that a browser stays at the one by which it came; a proxy may have taken off the path.
+  const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
+  app.get('/', async (_request, reply) => reply.redirect(docs))
   for (const name of guideNames(options)) {
     servePage(app, `/docs/${name}`, async () => guidePage(name, await readGuide(name), options))
   }

@@ -202,6 +202,17 @@ describe('the pages below /docs', () => {
     },
   )
 
+  it.each([
+    ['https://pay.example.in', '/docs'],
+    ['https://example.in/upi', '/upi/docs'],
+  ])('are where the address %s itself leads a browser to, at whatever host that has asked', async (publicUrl, docs) => {
+    const { app } = await startService({ publicUrl })
+    for (const method of ['GET', 'HEAD'] as const) {
+      const { statusCode, headers } = await app.inject({ method, url: '/' })
+      expect([statusCode, headers.location]).toEqual([302, docs])
+    }
+  })
+
   it('speak of the acquirer only where notifications are taken', async () => {
     const { app } = await startService({ acquirerSecrets: [] })
     expect(answerOf(await app.inject('/docs/acquirer')).status).toBe(404)

@@ -52,7 +52,7 @@ function raw(bytes: string | Buffer): Promise<{ head: string; body: string }> {
 const envelope = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
 
 describe('every answer is an envelope whose statusCode is the HTTP status', () => {
-  it.each(['/', '/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, '/v1/unknown', '/pay', '/pay/x/qr.gif'])(
+  it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, '/v1/unknown', '/pay', '/pay/x/qr.gif'])(
     '404 for the unknown address %s, without credentials',
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
@@ -88,6 +88,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     ['PROPFIND', LIST, 'POST'],
     ['DELETE', '/pay/abc/qr.png', 'GET, HEAD'],
     ['POST', '/livez', 'GET, HEAD'],
+    ['POST', '/', 'GET, HEAD'],
   ])('405 with Allow for %s %s, without credentials', async (method, url, allow) => {
     const { status, body, headers } = await request(method, `${url}?a=b`)
     expect([status, body]).toEqual([405, refusal(405, `This address answers ${allow} only`)])
