@@ -14,6 +14,7 @@ import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
 import { migrateCommands } from './migrate.ts'
+import { nearest } from './nearest.ts'
 import { note, print, say } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
@@ -66,7 +67,13 @@ async function main(args: string[]): Promise<number> {
       return 0
     }
     if (command === undefined) {
-      throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
+      const meant = nearest(
+        typed,
+        COMMANDS.map(({ name }) => name),
+      )
+      if (meant === undefined) throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
+      process.stderr.write(`ops: there is no such command; did you mean ops ${meant}?\n`)
+      return EXIT_USAGE
     }
     await withDatabase(command.prepare(args.slice(command.name.split(' ').length)))
     return 0

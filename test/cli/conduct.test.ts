@@ -46,6 +46,19 @@ describe('exit 2: typed wrongly, with short help, nothing on stdout', () => {
   })
 })
 
+describe('exit 2: a command that is nearly one of ours is named in one line', () => {
+  it.each([
+    [['merchant', 'list'], 'merchants list'],
+    [['merchant', 'add', '--name', 'x'], 'merchants add'],
+    [['setlement', 'import', 'day.csv'], 'settlements import'],
+    [['payments', 'forget-customer'], 'payments forget-customers'],
+    [['tody'], 'today'],
+  ])('%j', async (args, meant) => {
+    const stderr = `ops: there is no such command; did you mean ops ${meant}?\n`
+    expect(await runOps(undefined, args)).toEqual({ code: 2, stdout: '', stderr })
+  })
+})
+
 describe('exit 0: help', () => {
   it('of all commands names each of them', async () => {
     const { code, stdout } = await runOps(undefined, ['--help'])
