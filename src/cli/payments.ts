@@ -25,7 +25,7 @@ const DAY_MS = 24 * 60 * 60_000
 
 const REFUSED: Record<Contradiction, string> = {
   'unknown order': 'there is no such order',
-  'amount differs': 'the amount differs from the amount of the order',
+  'amount differs': 'the amount differs from the amount of the order, see ops payments show; nothing was recorded',
   'UTR of another order': 'this UTR was already used by another order of the merchant',
   'double payment': 'the order is paid already, with another UTR; add --double if the bank has received both',
   'failure after success': 'the order is paid already',
@@ -45,8 +45,8 @@ export const paymentCommands = [
     }),
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
-      // A mistyped order or UTR is not a report of the bank, and a stored exception can never be deleted.
-      const keeps = (kind: Contradiction) => kind !== 'unknown order' && (kind !== 'double payment' || double)
+      // What was mistyped is not a report of the bank, and a stored exception, which unbalances the books, is never deleted.
+      const keeps = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
       const source = { reason: 'operator' as const, now: () => now, toldBy: person, note, keeps }
       const recorded = await recordReport(createReports(db), report, source)
       if ('exception' in recorded) {

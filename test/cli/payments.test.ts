@@ -2,7 +2,15 @@ import { userInfo } from 'node:os'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
-import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import {
+  CREATE,
+  intentFields,
+  type Key,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+} from '../support/service.ts'
 
 const AMOUNT = '--amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 
@@ -13,9 +21,9 @@ beforeAll(async () => {
   service.clock.set(new Date().toISOString())
 })
 
-async function newOrder(changes: Record<string, string> = {}): Promise<{ orderId: string; mid: string }> {
+async function newOrder(changes: Record<string, string> = {}): Promise<{ orderId: string; mid: string; key: Key }> {
   const { mid, key } = await newMerchant(service.db)
-  return { ...(await post(service.app, CREATE, intentFields(mid, changes), key)).body.data, mid }
+  return { ...(await post(service.app, CREATE, intentFields(mid, changes), key)).body.data, mid, key }
 }
 
 const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', ...args])
@@ -116,14 +124,31 @@ describe('payments confirm', () => {
   })
 
   it('refuses what contradicts in one line, and keeps it', async () => {
-    const { orderId } = await newOrder()
-    const wrong = await ops('confirm', '--order-id', orderId, '--utr', 'TEL2', '--amount', '199')
-    expect(wrong).toEqual({
+    const { mid, key, orderId } = await newOrder()
+    const confirm = ['confirm', '--utr', 'TEL2', '--amount', '200', '--order-id']
+    await json(...confirm, orderId)
+    const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
+    expect(await ops(...confirm, other)).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ops: the amount differs from the amount of the order; kept, see ops payments exceptions\n',
+      stderr: 'ops: this UTR was already used by another order of the merchant; kept, see ops payments exceptions\n',
     })
-    expect((await json('show', '--order-id', orderId)).status).toBe('PENDING')
+    expect((await json('show', '--order-id', other)).status).toBe('PENDING')
+  })
+
+  it('keeps nothing of a mistyped amount, and takes the right one afterwards', async () => {
+    const { orderId } = await newOrder()
+    const confirm = ['confirm', '--order-id', orderId, '--utr', 'TEL6', '--amount']
+    for (const amount of ['199', '2000', '200.01']) {
+      expect(await ops(...confirm, amount)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: 'ops: the amount differs from the amount of the order, see ops payments show; nothing was recorded\n',
+      })
+    }
+    expect(await json(...confirm, '200')).toEqual({ orderId, status: 'SUCCESS', changed: true })
+    expect(await ops(...confirm, '20', '--double')).toMatchObject({ code: 1, stdout: '' })
+    expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
   })
 
   it('keeps nothing of an order that does not exist: a typing error is not a report of the bank', async () => {
