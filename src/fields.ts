@@ -43,6 +43,12 @@ export const utr = z
   .regex(UTR, UTR_RULE)
   .transform((text) => text.toUpperCase())
 
+/** The same as people copy it from a page of their bank: with blanks of any kind, dashes, and marks that nobody sees. */
+export const utrAsWritten = z
+  .string(errorText(UTR_RULE))
+  .transform((text) => text.replace(/[\s\p{Cf}\p{Pd}]/gu, ''))
+  .pipe(utr)
+
 export const IDENTIFIER = /^[A-Za-z0-9_-]{1,64}$/
 export const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
 

@@ -7,7 +7,7 @@ import {
   type Sought,
 } from '../books/payment-history.ts'
 import { stepsOf } from '../books/payment-steps.ts'
-import { errorText, identifier, text, utr } from '../fields.ts'
+import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
 import { dayText, nextDay, startOfDay } from '../ist.ts'
 import { shopAmountText, toJsonNumber } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
@@ -25,7 +25,7 @@ export const findPaymentCommands = [
     usage: '(--utr U | --order-id ID | --merchant-order-id ID | --amount N --on YYYY-MM-DD) [--mid M1]',
     schema: z
       .object({
-        utr: utr.optional(),
+        utr: utrAsWritten.optional(),
         orderId: orderId.optional(),
         merchantOrderId: text(64).optional(),
         amount: shopAmountText.optional(),

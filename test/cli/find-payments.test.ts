@@ -60,6 +60,22 @@ describe('payments find', () => {
     expect(idsOf(await find('--order-id', orderId))).toEqual([orderId])
   })
 
+  it('by a UTR as people copy it from a page of their bank', async () => {
+    const { orderId } = await newOrder()
+    await notify(service, notification(orderId, { UTR: 'HDFCR52026040100001' }))
+    for (const copied of [
+      ' hdfc r520 2604 0100 001\n',
+      'HDFC\u00a0R520\u202f2604\u20090100\u200b001',
+      'HDFC-R520\u20112604\u20130100\u2014001',
+    ]) {
+      expect(idsOf(await find('--utr', copied))).toEqual([orderId])
+    }
+    for (const wrong of [' - ', 'HDFC/R52026040100001']) {
+      const stderr = expect.stringMatching(/^ops: --utr must be 1 to 35 letters and digits\n/)
+      expect(await ops('--utr', wrong)).toEqual({ code: 2, stdout: '', stderr })
+    }
+  })
+
   it('by the shop’s own order identifier shows every merchant’s, and with --mid one', async () => {
     const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
     expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())
