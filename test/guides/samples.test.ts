@@ -128,6 +128,14 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
       expect(stdout).toBe(blockWith('partner', 'text'))
       expect(demo.calls.get('fetchSettlementList')).toBe(3)
 
+      // As Excel saves it, and as Indian banks write amounts.
+      const saved = files['statement.csv'].replace('1999.00', '"1,999.00"').replaceAll('\n', '\r\n')
+      expect(await runIn({ ...files, 'statement.csv': `\ufeff${saved}` }, command, credentials)).toEqual({
+        code: 0,
+        stdout,
+        stderr: '',
+      })
+
       const wrongKey = { ...demo.partnerKey, secretKey: 'wrong' }
       const refused = await runIn(files, command, { ...credentials, key: wrongKey })
       expect(refused.code).toBe(1)
