@@ -101,6 +101,64 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
   })
 })
 
+const PAGES: Sample[] = [
+  {
+    name: 'Node.js',
+    file: 'page.mjs',
+    command: [process.execPath, 'page.mjs'],
+    text: blockWith('merchant', 'js', 'createPaymentIntent'),
+    there: true,
+  },
+  {
+    name: 'Python',
+    file: 'page.py',
+    command: ['python3', 'page.py'],
+    text: blockWith('merchant', 'python', 'createPaymentIntent'),
+    there: has('python3', { mustHave: true }),
+  },
+  {
+    name: 'PHP',
+    file: 'page.php',
+    command: ['php', 'page.php'],
+    text: blockWith('merchant', 'php', 'createPaymentIntent'),
+    there: has('php', { mustHave: true }),
+  },
+]
+
+describe.concurrent.each(PAGES)("the merchant's own page in $name", { timeout: TIMEOUT_MS }, (sample) => {
+  const { file, text, command } = sample
+  const start = (demo: DemoService, key = demo.merchantKey) =>
+    runIn({ [file]: filledIn(text, demo.url) }, command, { baseUrl: demo.url, key })
+
+  it.runIf(sample.there)('shows the links and the QR code of one intent', async ({ expect }) => {
+    const demo = await startDemoService()
+    const { code, stdout, stderr } = await start(demo)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const [order, ...others] = await orders(demo)
+    expect(others).toEqual([])
+    expect(order.idempotency_key).toMatch(/^shop-\d+$/)
+    expect(stdout).toContain(`<img src="${demo.url}/pay/${order.order_id}/qr.png"`)
+    const links = [...stdout.matchAll(/<a href="([a-z]+:\/\/(?:upi\/)?pay)\?ver=01&amp;([^"]*)">/g)]
+    expect(links.map(([, app]) => app)).toEqual([
+      'upi://pay',
+      'phonepe://upi/pay',
+      'paytmmp://upi/pay',
+      'tez://upi/pay',
+    ])
+    for (const [, , query] of links) {
+      expect(query).toContain(`&amp;tr=${order.order_id}&amp;`)
+      expect(query).not.toMatch(/&(?!amp;)/)
+    }
+  })
+
+  it.runIf(sample.there)('shows nothing when the intent is refused, and says why', async ({ expect }) => {
+    const demo = await startDemoService()
+    const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
+    expect({ code: code === 0, shows: /<a |<img /.test(stdout) }).toEqual({ code: false, shows: false })
+    expect(stdout + stderr).toContain('401 Send valid credentials')
+  })
+})
+
 async function startWithSettlements() {
   const demo = await startDemoService({ faults: { fetchSettlementList: ['half', 'unavailable'] } })
   // Beside the settlements of the demo, the moments next to their month, which belong to other months of India.

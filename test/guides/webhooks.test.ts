@@ -8,7 +8,7 @@ import { createDemoCheckout, type Demo, type DemoCheckout } from '../support/dem
 import { end, freePort, ROOT, startReading } from '../support/processes.ts'
 import { basic } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
-import { blockWith, filledIn } from './guides.ts'
+import { blockWith, filledIn, guideText } from './guides.ts'
 import { has } from './interpreters.ts'
 
 const TIMEOUT_MS = 180_000
@@ -210,6 +210,27 @@ describe('a shop of the guide, of a real npm start', () => {
       await ops('webhooks', 'disable', '--endpoint', id)
     },
   )
+
+  it('listens where the demo tells, as every receiver of the guide does, and takes the place of the demo’s', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const [, secret = '', port = ''] = /^WEBHOOK_SECRET=(\S+) PORT=(\d+) /m.exec(demo.said()) ?? []
+    const atPort3000 = 3000 + Number(port) - Number(new URL(demo.url).port)
+    const ports = guideText('merchant').matchAll(/(?:\bPORT\b[^\d\n]{1,6}|localhost:|127\.0\.0\.1:)(\d{4})\b/g)
+    expect([...new Set(Array.from(ports, ([, written]) => Number(written)))]).toEqual([atPort3000])
+
+    const shop = await startSample(NODE_SHOP, saved(NODE_SHOP, demo.url), Number(port), {
+      BASE_URL: demo.url,
+      MID: demo.mid,
+      PUBLIC_KEY: demo.key.publicKey,
+      SECRET_KEY: demo.key.secretKey,
+      WEBHOOK_SECRET: secret,
+    })
+    const bought = await fetch(`http://127.0.0.1:${port}/buy`, { redirect: 'manual' })
+    const orderId = bought.headers.get('location')?.split('/pay/')[1] as string
+    expect(await demo.simulate(orderId)).toBe(303)
+    await until('the shop ships', () => /Ship shop-\d+/.test(shop.said()))
+  })
 
   it('gets the body that the guide shows, field by field', { timeout: TIMEOUT_MS }, async () => {
     const port = await freePort()
