@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -5,7 +6,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { createDemoCheckout, type Demo, type DemoCheckout } from '../support/demo-checkout.ts'
-import { end, freePort, ROOT, startReading } from '../support/processes.ts'
+import { end, freePort, hasEnded, ROOT, startReading } from '../support/processes.ts'
 import { basic } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 import { blockWith, filledIn, guideText } from './guides.ts'
@@ -53,6 +54,34 @@ const JAVA: Sample = {
   there: has('java', { mustHave: false }),
 }
 
+const OF_NPM_START: Sample = {
+  name: 'Node.js, beside npm start',
+  files: { 'receive.mjs': readFileSync(join(ROOT, 'src/dev/receive-webhooks.mjs'), 'utf8') },
+  command: () => [process.execPath, 'receive.mjs'],
+  there: true,
+}
+
+/** What stands in WEBHOOK_SECRET of somebody who has not yet set it, or not all of it. */
+const NOT_A_SECRET: [name: string, secret: string][] = [
+  ['unset', ''],
+  ['the text of the guide', 'whsec_…'],
+  ['the same, typed', 'whsec_...'],
+  ['the beginning alone', 'whsec_'],
+  ['without its beginning', newSigningSecret().slice('whsec_'.length)],
+  ['another one', 'changeme'],
+  ['too short', `whsec_${Buffer.from('12345678').toString('base64')}`],
+  ['half of one', newSigningSecret().slice(0, 24)],
+]
+
+/** The bytes that a careless receiver may take for its key. */
+const keysOf = (secret: string) => [
+  Buffer.alloc(0),
+  Buffer.from(secret),
+  Buffer.from(secret, 'base64'),
+  Buffer.from(secret.slice('whsec_'.length)),
+  Buffer.from(secret.slice('whsec_'.length), 'base64'),
+]
+
 /** The folder of a reader who has saved the files, and has installed what they need. */
 function saved({ files }: Sample, demoUrl = 'http://127.0.0.1:9'): string {
   const folder = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
@@ -62,7 +91,7 @@ function saved({ files }: Sample, demoUrl = 'http://127.0.0.1:9'): string {
   return folder
 }
 
-/** Starts a sample on `port`, until something listens there. */
+/** Starts a sample on `port`, until something listens there or the sample has ended. */
 async function startSample({ command }: Sample, folder: string, port: number, environment: Record<string, string>) {
   const [file, ...args] = command(port)
   const { child, said } = startReading(file, args, {
@@ -75,11 +104,12 @@ async function startSample({ command }: Sample, folder: string, port: number, en
       () => true,
       () => false,
     )
-  await until(`the sample listens: ${said()}`, listens, { timeoutMs: 60_000 })
+  const isReady = async () => hasEnded(child) || (await listens())
+  await until(`the sample listens: ${said()}`, isReady, { timeoutMs: 60_000 })
   return { child, said }
 }
 
-describe.concurrent.each([NODE_SHOP, PYTHON, PHP_SHOP, JAVA])(
+describe.each([NODE_SHOP, PYTHON, PHP_SHOP, JAVA, OF_NPM_START])(
   'the receiver in $name',
   { timeout: TIMEOUT_MS },
   (it_) => {
@@ -146,6 +176,52 @@ describe.concurrent.each([NODE_SHOP, PYTHON, PHP_SHOP, JAVA])(
       ]
       for (const [name, headers, sent] of refused) expect([name, await send(headers, sent)]).toEqual([name, 401])
       expect(said()).not.toContain('Ship')
+    })
+
+    it.runIf(it_.there)('takes nothing as long as its secret is not a real one', async ({ expect }) => {
+      const body = JSON.stringify({
+        type: 'payment.succeeded',
+        timestamp: new Date().toISOString(),
+        data: {
+          mid: 'M1',
+          orderId: '0',
+          order_id: 'forged',
+          txnStatus: 'SUCCESS',
+          amount: '200',
+          UTR: '1',
+          sequence: 1,
+        },
+      })
+      // The order waits in the shop's books.
+      const waits = { sequence: 0, shipped: false }
+      const files = {
+        ...it_.files,
+        'orders.json': JSON.stringify({ forged: waits }),
+        'order-forged.json': JSON.stringify(waits),
+      }
+      const folder = saved({ ...it_, files })
+      for (const [name, secret] of NOT_A_SECRET) {
+        const port = await freePort()
+        const { child, said } = await startSample(it_, folder, port, { WEBHOOK_SECRET: secret })
+        if (!hasEnded(child)) {
+          for (const key of keysOf(secret)) {
+            const seconds = String(Math.floor(Date.now() / 1000))
+            const hmac = createHmac('sha256', key).update(`msg_1.${seconds}.${body}`).digest('base64')
+            const headers = {
+              'webhook-id': 'msg_1',
+              'webhook-timestamp': seconds,
+              'webhook-signature': `v1,${hmac}`,
+            }
+            const answer = await fetch(`http://127.0.0.1:${port}/webhooks`, { method: 'POST', headers, body }).catch(
+              () => undefined,
+            )
+            expect([name, answer?.status]).toEqual([name, 500])
+          }
+        }
+        await end(child, 'SIGKILL')
+        expect([name, said()]).toEqual([name, expect.stringContaining('Set WEBHOOK_SECRET')])
+        expect([name, said()]).not.toEqual([name, expect.stringMatching(/Ship|payment\.succeeded|\n\s+at /)])
+      }
     })
   },
 )
