@@ -8,7 +8,7 @@ import { json } from 'node:stream/consumers'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
-import { blocks, blocksOf, blockWith, ROOT } from './guides.ts'
+import { blocks, blocksOf, blockWith, type Guide, ROOT } from './guides.ts'
 import { run } from './interpreters.ts'
 
 const TIMEOUT_MS = 180_000
@@ -19,17 +19,20 @@ type Step = { command: string; prints?: string }
 /** The order of the guide's samples. */
 const ORDER_ID = '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3'
 
-/** Every `ops` of the operator's guide, in its order: the later ones speak of what the earlier ones made. */
-const steps: Step[] = blocks
-  .filter(({ guide }) => guide === 'operator')
-  .flatMap(({ language, text }): Step[] => {
-    if (language === 'sh') return text.split('\n').flatMap((line) => (isOps(line) ? [{ command: line }] : []))
-    if (language !== 'console') return []
-    return text.split(/^\$ /m).flatMap((part) => {
-      const [command = '', ...output] = part.split('\n')
-      return isOps(command) ? [{ command, prints: output.join('\n') }] : []
+/** Every `ops` of a guide, in its order: the later ones speak of what the earlier ones made. */
+const stepsOf = (name: Guide): Step[] =>
+  blocks
+    .filter(({ guide }) => guide === name)
+    .flatMap(({ language, text }): Step[] => {
+      if (language === 'sh') return text.split('\n').flatMap((line) => (isOps(line) ? [{ command: line }] : []))
+      if (language !== 'console') return []
+      return text.split(/^\$ /m).flatMap((part) => {
+        const [command = '', ...output] = part.split('\n')
+        return isOps(command) ? [{ command, prints: output.join('\n') }] : []
+      })
     })
-  })
+
+const steps = stepsOf('operator')
 
 function isOps(line: string): boolean {
   return line.startsWith('ops ')
@@ -116,6 +119,21 @@ describe("the commands of the operator's guide", () => {
     expect((await client.query('select utr, status from payment_intents')).rows).toEqual([
       { utr: '523504870405', status: 'SUCCESS' },
     ])
+  })
+
+  it('of the guide for shops work too, for a merchant of their own', { timeout: TIMEOUT_MS }, async () => {
+    const ofShops = stepsOf('shops').map(({ command }) => command.replace('--mid M1', '--mid SHOP'))
+    expect(ofShops.length).toBeGreaterThan(6)
+    for (const command of ofShops) {
+      const exception = command.includes('--exception') ? await makeException() : ''
+      const environment = { DATABASE_URL: database.url, EXCEPTION: exception }
+      const { code, stderr } = await run(['sh', '-c', `${OPS}\n${command}`], folder, environment)
+      expect(code, `${command}\n${stderr}`).toBe(0)
+    }
+    const { rows } = await client.query(
+      `select input, kind from merchants join webhook_endpoints using (mid) where mid = 'SHOP'`,
+    )
+    expect(rows).toEqual([{ input: 'shop', kind: 'return call' }])
   })
 
   async function makeDelivery(endpoint: string) {
