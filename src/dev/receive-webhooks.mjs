@@ -6,7 +6,8 @@ import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 
 const { WEBHOOK_SECRET = '', PORT = '3002' } = process.env
-if (!/^whsec_[A-Za-z0-9+/]{32,}=*$/.test(WEBHOOK_SECRET)) fail('Set WEBHOOK_SECRET, as in the line that npm start prints')
+if (!/^whsec_[A-Za-z0-9+/]{32,}=*$/.test(WEBHOOK_SECRET))
+  fail('Set WEBHOOK_SECRET, as in the line that npm start prints')
 const webhook = new Webhook(WEBHOOK_SECRET)
 
 const server = createServer(async (request, response) => {
