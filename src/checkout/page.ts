@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type * as z from 'zod'
+import { COLOURS } from '../colours.ts'
 import type { Failure } from '../errors.ts'
 import { type Html, html, trustedHtml } from '../html.ts'
 import { toIstText } from '../ist.ts'
@@ -38,7 +39,7 @@ export function isPayable(state: PageState): state is 'open' | 'attemptFailed' {
 }
 
 const readPart = (name: string) => withoutComments(readFileSync(new URL(`./page/${name}`, import.meta.url), 'utf8'))
-const CSS = readPart('page.css')
+const CSS = (withoutComments(COLOURS) + readPart('page.css'))
   .replace(/\s*([{};,])\s*/g, '$1')
   .replace(/([{;][\w-]+): /g, '$1:')
 const JS = readPart('page.js')

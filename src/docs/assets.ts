@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { COLOURS } from '../colours.ts'
 
 /** A file to send, plain and compressed; by `etag` a browser knows whether it has it already. */
 export type Asset = { type: string; plain: Buffer; gzipped: Buffer; etag: string }
@@ -14,7 +15,9 @@ const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=ut
 export async function readAsset(name: string): Promise<Asset> {
   const ours = new URL(`./ui/${name}`, import.meta.url)
   const file = existsSync(ours) ? ours : createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)
-  return toAsset(TYPES[name.slice(name.lastIndexOf('.') + 1) as keyof typeof TYPES], await readFile(file))
+  const text = await readFile(file)
+  const type = TYPES[name.slice(name.lastIndexOf('.') + 1) as keyof typeof TYPES]
+  return toAsset(type, name === 'guide.css' ? COLOURS + text : text)
 }
 
 /** The guide `name` as HTML: from the file that a build made, or rendered here, in a checkout. */

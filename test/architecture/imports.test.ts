@@ -8,11 +8,11 @@ const FOLDERS: Record<string, RegExp> = {
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
-    /^npm:(zod|qr)$|^(errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
+    /^npm:(zod|qr)$|^(colours|errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|books|cli|db|merchants|payments|settlements|webhooks)\//,
   db: /^npm:|^(group-by|limits)\.ts$|^db\//,
   dev: /./,
-  docs: /^npm:(zod|marked)$|^(errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
+  docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
   merchants: /^npm:zod$|^(errors|fields)\.ts$|^(db|merchants)\//,
@@ -31,6 +31,7 @@ const FILES: Record<string, RegExp> = {
   'server.ts': /^(?!cli\/|dev\/)/,
   'workers.ts': /^(acquirer|books|payments|checkout|db|webhooks)\//,
   'config.ts': /^npm:(zod|ipaddr\.js)$|^url\.ts$/,
+  'colours.ts': /^(?!.)/,
   'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,

@@ -126,6 +126,24 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     },
   )
 
+  it.each([390, 1280])('name in their contents, %d pixels wide, no heading without the one above it', async (width) => {
+    const tab = await checkout.openTab({ viewport: { width, height: 844 } })
+    for (const page of PAGES) {
+      await tab.goto(addressOf(page))
+      const entries = (await tab.evaluate(
+        `[...document.querySelectorAll('.contents li')].filter((it) => it.checkVisibility())
+          .map((it) => [it.textContent, Number(it.className.slice('depth-'.length)), it.firstChild.offsetLeft])`,
+      )) as [text: string, depth: number, left: number][]
+      let above = { depth: 1, left: -1 }
+      for (const [text, depth, left] of entries) {
+        expect(depth, `${page}: ${text}`).toBeLessThanOrEqual(above.depth + 1)
+        // A deeper one is further in.
+        expect(Math.sign(left - above.left), `${page}: ${text}`).toBe(Math.sign(depth - above.depth))
+        above = { depth, left }
+      }
+    }
+  })
+
   it('lead from one to another, by links that all work', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab()
     const seen = new Set<string>()

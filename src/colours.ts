@@ -1,0 +1,38 @@
+/**
+ * The colours of every page, in the light and in the dark: pay page, guides, the operator's page. Text on each ground that it
+ * stands on has a contrast of at least 4.5 to 1.
+ */
+export const COLOURS = `:root {
+  color-scheme: light dark;
+  --ground: #fff;
+  --raised: #f4f5fa;
+  --behind: #eef0f7;
+  --card: #fff;
+  --ink: #14172b;
+  --quiet: #565b73;
+  --line: #c9cddd;
+  --shadow: rgb(20 23 43 / 8%);
+  --accent: #3b3fd8;
+  --on-accent: #fff;
+  --good: #0c7a43;
+  --bad: #b3261e;
+  --unpaid: #8388a3;
+  --around-qr: #fff;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --ground: #0d0f1a;
+    --raised: #181b2b;
+    --behind: #0d0f1a;
+    --card: #181b2b;
+    --ink: #f1f2fa;
+    --quiet: #a9aec8;
+    --line: #434a6b;
+    --accent: #a5a8ff;
+    --on-accent: #11132a;
+    --good: #5bd696;
+    --bad: #ff8f86;
+    --unpaid: #676e93;
+  }
+}
+`
