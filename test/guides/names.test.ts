@@ -114,6 +114,13 @@ describe.each(READMES)('what %s names is there', (file) => {
     expect(existsSync(join(ROOT, path === '.env' ? '.env.example' : path))).toBe(true)
   })
 
+  const measured = [...readme.matchAll(/^\|.*\]\((test\/\w+\/README\.md)\) \| (.+) \|$/gm)]
+  it.each(measured.map(([, path = '', said = '']) => [said, path]))('figure %s in %s', (said, path) => {
+    const figures = said.match(/\d[\d,.]*(?: [×%])?/g) ?? []
+    expect(figures).not.toEqual([])
+    for (const figure of figures) expect(fileText(path)).toContain(figure)
+  })
+
   const { scripts } = JSON.parse(fileText('package.json'))
   it.each(unique(readme.matchAll(/\bnpm run (?:-s )?([\w:]+)/g)))('script %s', (name) => {
     expect(Object.keys(scripts)).toContain(name)
