@@ -1,6 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +12,9 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../../src/dev/postmaster.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { asRole } from '../support/database-url.ts'
+import { asRole, ROLE_PASSWORD } from '../support/database-url.ts'
+import { findPostgresWith } from '../support/installed-postgres.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
 import { blockWith, ROOT } from './guides.ts'
 import { has, run } from './interpreters.ts'
 
@@ -20,8 +23,13 @@ const TEMPLATE = blockWith('operator', 'ini', 'Description=UPI payments on port 
 const SETTINGS = blockWith('operator', 'ini', 'NODE_ENV=production')
 const CADDYFILE = blockWith('operator', 'caddyfile')
 const INSTALL = blockWith('operator', 'sh', 'dist/cli/ops.js migrate')
+const SUPERUSER = blockWith('operator', 'sh', "command='\\password upi_owner'")
+const DUMP = blockWith('operator', 'sh', 'pg_dump --format=custom upi > upi.dump')
+const RESTORE = blockWith('operator', 'sh', 'pg_restore --dbname=upi_restored')
 const UPGRADE = blockWith('operator', 'sh', 'dist.new/cli/ops.js migrate')
 const TIMEOUT_MS = 120_000
+/** With the superuser's tools, which the PostgreSQL that comes with the project has not. */
+const postgres = findPostgresWith('pg_dump')
 /** Of a caller who is not the proxy. */
 const CALLER = '127.0.0.2'
 
@@ -39,8 +47,7 @@ describe('an installation without Docker, by the guide', () => {
     await client.end()
     symlinkSync(join(ROOT, 'migrations'), join(folder, 'migrations'))
     await promisify(execFile)(process.execPath, ['src/dev/build.mjs', join(folder, 'dist')], { cwd: ROOT })
-    const commands = INSTALL.replace('npm ci && npm run build\n', '')
-    const { code, stdout, stderr } = await run(['sh', '-ec', toThisDatabase(commands)], folder, {})
+    const { code, stdout, stderr } = await run(['sh', '-ec', toThisDatabase(INSTALL)], folder, {})
     expect({ code, stderr }).toMatchObject({ code: 0 })
     expect(stdout).toMatch(/^applied 0001_/)
   }, TIMEOUT_MS)
@@ -56,7 +63,9 @@ describe('an installation without Docker, by the guide', () => {
   /** What systemd would start, on the ports of this test. */
   async function startService(port: number): Promise<{ child: ChildProcess; log: string[] }> {
     const command = /^ExecStart=\/usr\/bin\/node (.+)$/m.exec(UNIT)?.[1]?.split(' ') ?? []
-    const settings = toThisDatabase(SETTINGS).replace('=SECRET', '=a-secret-of-a-test')
+    const settings = toThisDatabase(SETTINGS)
+      .replace('=SECRET', '=a-secret-of-a-test')
+      .replace('=KEY', `=${randomBytes(32).toString('base64')}`)
     const environment = Object.fromEntries(
       [...settings.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
     )
@@ -106,6 +115,69 @@ describe('an installation without Docker, by the guide', () => {
     child.kill('SIGTERM')
     expect(await once(child, 'exit')).toEqual([0, null])
   })
+
+  it.runIf(postgres)(
+    'is made, backed up and restored by the superuser of its own PostgreSQL, line by line',
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const directory = mkdtempSync(join(tmpdir(), 'upi-payments-installation-'))
+      chmodSync(directory, 0o755)
+      const server = await startPostgresServer(join(directory, 'server'), [], postgres)
+      try {
+        symlinkSync(join(ROOT, 'src'), join(directory, 'src'))
+        const { username, password, port } = new URL(server.urlOf('upi'))
+        const superuser = {
+          ...{ PGHOST: '127.0.0.1', PGPORT: port, PGUSER: username, PGPASSWORD: password },
+          PATH: `${postgres}/bin:${process.env.PATH}`,
+        }
+        const type = async (lines: string) => {
+          for (const line of lines.split('\n').filter((line) => line !== '' && !line.startsWith('systemctl'))) {
+            // Without a terminal, so that psql reads the password that it asks for, twice.
+            const typed = `printf '%s\\n' ${ROLE_PASSWORD} ${ROLE_PASSWORD} | setsid --wait sh -ec "$LINE"`
+            const { code, stderr } = await run(['sh', '-c', typed], directory, { ...superuser, LINE: line })
+            expect(code, `${line}\n${stderr}`).toBe(0)
+          }
+        }
+        const ops = async (...args: string[]) => {
+          const environment = { DATABASE_URL: asRole(server.urlOf('upi'), 'upi_owner') }
+          const outcome = await run([process.execPath, join(folder, 'dist/cli/ops.js'), ...args], folder, environment)
+          expect(outcome).toMatchObject({ code: 0 })
+          return outcome.stdout
+        }
+        const addMerchant = (mid: string) =>
+          ops('merchants', 'add', '--mid', mid, '--name', 'Chai', '--vpa', 'chai@examplebank', '--mcc', '5814')
+
+        await type(SUPERUSER)
+        await ops('migrate')
+        await addMerchant('KEPT')
+        await type(DUMP)
+        await addMerchant('LATER')
+        await type(RESTORE)
+        expect(await ops('migrate')).toBe('the schema is current\n')
+
+        // As the service would find it.
+        const client = new pg.Client({ connectionString: asRole(server.urlOf('upi'), 'upi_service') })
+        await client.connect()
+        try {
+          expect((await client.query('select mid from merchants')).rows).toEqual([{ mid: 'KEPT' }])
+          await expect(client.query('create temporary table filled (id int)')).rejects.toThrow('permission denied')
+          await expect(client.query('drop table merchants')).rejects.toThrow('must be owner')
+          const { rows } = await client.query(
+            `select datname, datcollate, pg_get_userbyid(datdba) as owner from pg_database where datname like 'upi%' order by 1`,
+          )
+          expect(rows).toEqual([
+            { datname: 'upi', datcollate: 'C', owner: 'upi_owner' },
+            { datname: 'upi_before', datcollate: 'C', owner: 'upi_owner' },
+          ])
+        } finally {
+          await client.end()
+        }
+      } finally {
+        server.stop()
+        rmSync(directory, { recursive: true, force: true })
+      }
+    },
+  )
 
   it.runIf(has('caddy', { mustHave: false }))(
     'behind the proxy knows its callers, and loses no request while it restarts',

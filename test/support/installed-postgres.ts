@@ -11,8 +11,16 @@ const DEBIAN = '/usr/lib/postgresql'
 
 /** The folder of the installed PostgreSQL that has Citus, such as `/usr/lib/postgresql/15`; undefined when none has. */
 export function findCitus(): string | undefined {
-  const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN) : []
-  return versions.map((version) => join(DEBIAN, version)).find((folder) => existsSync(join(folder, 'lib/citus.so')))
+  return debianFolders().find((folder) => existsSync(join(folder, 'lib/citus.so')))
+}
+
+function debianFolders(): string[] {
+  return existsSync(DEBIAN) ? readdirSync(DEBIAN).map((version) => join(DEBIAN, version)) : []
+}
+
+/** The folder of an installed PostgreSQL that has `program`, such as psql, which ours has not; undefined when none has. */
+export function findPostgresWith(program: string): string | undefined {
+  return debianFolders().find((folder) => existsSync(join(folder, 'bin', program)))
 }
 
 /**
