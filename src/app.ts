@@ -107,7 +107,12 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     limits = LIMITS,
   } = dependencies
   const intents = createIntents(db, metrics.insertBatch, limits)
-  const reports = createReports(db, { onException: metrics.paymentException, onPayment: metrics.payment }, limits)
+  const listeners = {
+    onException: metrics.paymentException,
+    onPayment: metrics.payment,
+    onSurplusAttempt: metrics.surplusAttempt,
+  }
+  const reports = createReports(db, listeners, limits)
   const isLinked = rememberBriefly(createPartners(db).isLinked, limits.lookUps)
   const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db), limits.lookUps), limits.lookUps)
 

@@ -189,6 +189,11 @@ export const LIMITS = {
     waiting: 500,
     /** One that has waited longer is not begun: its sender gets 503 and repeats it, and time for both is not left. */
     waitingMs: 900,
+    /**
+     * Failed attempts of one order that are stored; further ones are only counted. A customer makes a few, and every report of
+     * an order reads all of them. The changes of an order are numbered up to 32,767: its payment has to have a number left.
+     */
+    attemptsOfOrder: 300,
   },
 
   /** Acquirers that make their own links, and are asked for one before an intent is stored. */

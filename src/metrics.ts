@@ -100,6 +100,11 @@ export function createMetrics(
     registers,
   })
   for (const reason of TOLD_BY) for (const status of ['SUCCESS', 'FAIL', 'REJECT']) payments.inc({ status, reason }, 0)
+  const surplusAttempts = new Counter({
+    name: 'payment_attempts_surplus_total',
+    help: 'Failed attempts that were only counted, since so many of their order are stored already; repeats are counted too',
+    registers,
+  })
   /** A sum of fractions would drift. */
   let paidPaise = 0
   new Counter({
@@ -186,6 +191,9 @@ export function createMetrics(
     payment(status: FinalStatus, reason: ReportReason, paise: number) {
       payments.inc({ status, reason })
       if (status === 'SUCCESS') paidPaise += paise
+    },
+    surplusAttempt() {
+      surplusAttempts.inc()
     },
     acquirerCall(acquirer: string, call: string, outcome: string) {
       acquirerCalls.inc({ acquirer, call, outcome })

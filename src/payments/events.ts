@@ -14,9 +14,15 @@ type Event = {
 }
 
 /**
+ * The number of an order's next change, in SQL; `of` is the order's alias with its dot, if it has one. Where an earlier version
+ * has stored so many failed attempts that the highest number is taken, the changes that follow share it.
+ */
+export const nextSequence = (of = '') => `least(${of}event_sequence + 1, 32767)`
+
+/**
  * Writes one delivery for each endpoint that is told of `type`. It belongs into the transaction that changes the payments, so
- * that there is never a change without its event, nor an event without the change. A merchant without an endpoint costs one
- * look-up in a small index.
+ * that there is never a change without its event, nor an event without the change; only of changes that share a number the
+ * first one alone is told. A merchant without an endpoint costs one look-up in a small index.
  */
 export async function writeDeliveries(db: Queryable, type: EventType, events: readonly Event[]): Promise<void> {
   if (events.length === 0) return
@@ -28,7 +34,8 @@ export async function writeDeliveries(db: Queryable, type: EventType, events: re
        from unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[])
               as c (mid, order_id, sequence, txn_status, utr, occurred_at)
        join webhook_endpoints e on e.mid = c.mid
-      where e.mid = any ($1) and e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}`,
+      where e.mid = any ($1) and e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
+     on conflict do nothing`,
     [
       events.map(({ mid }) => mid),
       events.map(({ orderId }) => orderId),
@@ -52,7 +59,8 @@ export function deliveriesOf(changed: string, type: EventType): string {
            ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
       from ${changed} c
       join webhook_endpoints e on e.mid = c.mid
-     where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}`
+     where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
+    on conflict do nothing`
 }
 
 /** The endpoint_id of a merchant's return calls, which share one endpoint. */

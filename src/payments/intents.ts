@@ -3,7 +3,7 @@ import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { endReturnCall, RETURN_CALL, writeChanges, writeDeliveries } from './events.ts'
+import { endReturnCall, nextSequence, RETURN_CALL, writeChanges, writeDeliveries } from './events.ts'
 import { batchInserts } from './insert-batches.ts'
 import { insertRows } from './insert-rows.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
@@ -217,7 +217,7 @@ export function createIntents(
       const close = async (client: Queryable) => {
         const { rows } = await client.query<{ orderId: string; sequence: number }>(
           `update payment_intents
-              set status = 'CANCELLED', event_sequence = event_sequence + 1
+              set status = 'CANCELLED', event_sequence = ${nextSequence()}
             where mid = $1
               and order_id = (select order_id
                                 from payment_intents

@@ -31,6 +31,8 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
   utrOfAnother: boolean
   /** Whether this very attempt was reported as failed before. */
   attemptKnown: boolean
+  /** Whether as many failed attempts of it are stored as are of any order. */
+  attemptsFull: boolean
 }
 
 /** How a report may contradict what we know. */
@@ -50,6 +52,8 @@ export type Verdict =
   | { verdict: 'success'; late: boolean }
   /** One more attempt failed. If the merchant was already told the end (`over`), it goes into the history only. */
   | { verdict: 'failed attempt'; over: boolean }
+  /** The same of an order that has so many that this one is only counted. */
+  | { verdict: 'surplus attempt' }
   | { verdict: 'repeat' }
   | { verdict: 'exception'; kind: Contradiction }
 
@@ -69,7 +73,7 @@ export function judge(intent: ReportedIntent, report: Report, now: Date): Verdic
   if (intent.attemptKnown) return { verdict: 'repeat' }
   // The bank may have taken the money back, or the reports may have come in the wrong order: a person has to look.
   if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
-  return { verdict: 'failed attempt', over }
+  return intent.attemptsFull ? { verdict: 'surplus attempt' } : { verdict: 'failed attempt', over }
 }
 
 /**

@@ -100,7 +100,7 @@ async function tryToRecord(
 ): Promise<(Recorded | undefined)[]> {
   if (batch.length === 0) return []
   try {
-    const recorded: (Recorded | undefined)[] = await reports.alone(batch, async (alone) => {
+    const results = await reports.alone(batch, async (alone) => {
       // A try that waited for the database must not be judged by the time before it.
       const source = { ...teller, now: now() }
       const intents = await alone.findReported(batch)
@@ -119,27 +119,42 @@ async function tryToRecord(
         judged.filter((one) => one.verdict === 'exception').filter(({ kind }) => keeps(kind)),
         source,
       )
-      return judged.map((one) => {
-        if (one.verdict === 'repeat') return { changed: false, late: false }
-        if (one.verdict === 'exception') return { exception: one.kind }
-        const { orderId } = one.report
-        if (one.verdict === 'success') return paid.has(orderId) ? { changed: true, late: one.late } : undefined
-        const changed = added.get(orderId)
-        return changed === undefined ? undefined : { changed, late: false }
-      })
+      return judged.map((one) => ({ ...one, recorded: toRecorded(one, paid, added) }))
     })
     // Not before they are stored: what is rolled back is tried again.
-    for (const [index, { report }] of batch.entries()) {
-      const one = recorded[index]
-      if (one && 'changed' in one && one.changed) {
+    for (const { report, verdict, recorded } of results) {
+      if (verdict === 'surplus attempt') reports.onSurplusAttempt()
+      if (recorded && 'changed' in recorded && recorded.changed) {
         reports.onPayment(report.status, teller.reason, toPaise(report.amount))
       }
     }
-    return recorded
+    return results.map(({ recorded }) => recorded)
   } catch (error) {
     const isLost = error instanceof JudgedTooEarly || hasState(error, UNIQUE_VIOLATION, DEADLOCK_DETECTED)
     if (isLost) return batch.map(() => undefined)
     throw error
+  }
+}
+
+/** What came of a report, by the orders that were paid, and those whose attempts were stored, with whether they are new. */
+function toRecorded(
+  one: ReturnType<typeof judgeReport>,
+  paid: ReadonlySet<string>,
+  added: ReadonlyMap<string, boolean>,
+): Recorded | undefined {
+  const { orderId } = one.report
+  switch (one.verdict) {
+    case 'repeat':
+    case 'surplus attempt':
+      return { changed: false, late: false }
+    case 'exception':
+      return { exception: one.kind }
+    case 'success':
+      return paid.has(orderId) ? { changed: true, late: one.late } : undefined
+    case 'failed attempt': {
+      const changed = added.get(orderId)
+      return changed === undefined ? undefined : { changed, late: false }
+    }
   }
 }
 

@@ -4,7 +4,7 @@ import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { unavailable } from '../errors.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { type EventType, writeChanges, writeDeliveries } from './events.ts'
+import { type EventType, nextSequence, writeChanges, writeDeliveries } from './events.ts'
 import { createOrderMerchants } from './order-merchants.ts'
 import type { Contradiction, ExceptionKind, FinalStatus, Report, ReportedIntent } from './outcome.ts'
 
@@ -27,7 +27,7 @@ type Changed = { orderId: string; sequence: number }
 export type LocatedReport = { report: Report; mid: string | undefined }
 
 /** An intent and who made its link; `acquirerId` is the acquirer's own identifier of it. */
-type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown'> & {
+type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & {
   acquirer: string
   acquirerId: string | null
 }
@@ -43,23 +43,31 @@ type Fact = {
 
 export type Reports = ReturnType<typeof createReports>
 
-/** Who counts. Both are called once for each, not for its repeats; `onPayment` once it is stored. */
+/**
+ * Who counts. The first two are called once for each, not for its repeats; `onPayment` once it is stored. `onSurplusAttempt` is
+ * called for repeats too, since nothing is stored by which they could be known.
+ */
 type Listeners = {
   onException: (kind: ExceptionKind) => void
   onPayment: (status: FinalStatus, reason: ReportReason, paise: number) => void
+  onSurplusAttempt: () => void
 }
 
-const NOBODY: Listeners = { onException: () => undefined, onPayment: () => undefined }
+const NOBODY: Listeners = {
+  onException: () => undefined,
+  onPayment: () => undefined,
+  onSurplusAttempt: () => undefined,
+}
 
 /** Stores what the bank and the operator report: it changes intents, and what contradicts them is kept as an exception. */
 export function createReports(
   db: Database,
-  { onException, onPayment } = NOBODY,
-  { reports: limits, unreadable }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
+  { onException, onPayment, onSurplusAttempt } = NOBODY,
+  limits: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
 ) {
-  const orderMerchants = createOrderMerchants(db, fewInTime(limits, unavailable))
+  const orderMerchants = createOrderMerchants(db, fewInTime(limits.reports, unavailable))
   const nodes = nodesOf(db)
-  const places = fewInTime(limits, unavailable)
+  const places = fewInTime(limits.reports, unavailable)
 
   /** Runs `work` for `mid` when few others run. 503 when too many wait, or this one did for too long. */
   const inTurn = <T>(mid: string | undefined, work: () => Promise<T>) => nodes.askInPlace(places, mid, work)
@@ -76,8 +84,9 @@ export function createReports(
   }
 
   return {
-    keepUnreadable: reportsIn(db, false, onException, unreadable).keepUnreadable,
+    keepUnreadable: reportsIn(db, false, onException, limits).keepUnreadable,
     onPayment,
+    onSurplusAttempt,
 
     inTurn,
 
@@ -112,10 +121,10 @@ export function createReports(
       const utrs = utrsOf(located)
       const isSpread = await nodes.isSpread()
       return inTransaction(db, async (client) => {
-        if (utrs.length === 0) return work(reportsIn(client, isSpread, onException, unreadable))
+        if (utrs.length === 0) return work(reportsIn(client, isSpread, onException, limits))
         if (isSpread) await lockOnShard(client, located)
         else await client.query(`select pg_advisory_xact_lock(key) from ${LOCKS} keys`, [utrs])
-        return work(reportsIn(client, isSpread, onException, unreadable))
+        return work(reportsIn(client, isSpread, onException, limits))
       })
     },
   }
@@ -149,7 +158,7 @@ function reportsIn(
   db: Queryable,
   isSpread: boolean,
   onException: (kind: ExceptionKind) => void,
-  { kept, bytes }: typeof LIMITS.unreadable,
+  { reports: { attemptsOfOrder }, unreadable: { kept, bytes } }: Pick<Limits, 'reports' | 'unreadable'>,
 ) {
   /**
    * Joins, to a list of values, the rows of `table` that meet `condition`. A subquery that PostgreSQL cannot take apart makes each
@@ -207,7 +216,7 @@ function reportsIn(
     if (attempts.length === 0) return
     const { rows } = await db.query<Changed>(
       `update payment_intents i
-          set status = a.status, event_sequence = i.event_sequence + 1
+          set status = a.status, event_sequence = ${nextSequence('i.')}
          from unnest($1::text[], $2::text[], $3::text[]) as a (mid, order_id, status)
         where i.mid = a.mid and i.order_id = a.order_id${ofShard}
        returning i.order_id as "orderId", i.event_sequence as sequence`,
@@ -261,7 +270,9 @@ function reportsIn(
       )
       const told = new Set(facts.map(({ fact, orderId, status, name }) => keyOf(fact, orderId, status, name)))
       const paidBy = new Map<string, Set<string>>()
+      const attempts = new Map<string, number>()
       for (const { fact, mid, orderId, name } of facts) {
+        if (fact === 'attempt') attempts.set(orderId, (attempts.get(orderId) ?? 0) + 1)
         if (fact === 'UTR') paidBy.set(keyOf(mid, name), (paidBy.get(keyOf(mid, name)) ?? new Set()).add(orderId))
       }
       const found = new Map(intents.map((intent) => [intent.orderId, intent]))
@@ -280,6 +291,7 @@ function reportsIn(
             status !== 'SUCCESS' &&
             (told.has(keyOf('attempt', orderId, status, nameAttempt(report))) ||
               told.has(keyOf('change', orderId, status, utr))),
+          attemptsFull: (attempts.get(orderId) ?? 0) >= attemptsOfOrder,
         }
       })
     },
@@ -294,7 +306,7 @@ function reportsIn(
       const sorted = successes.toSorted(byOrder)
       const { rows } = await db.query<Changed>(
         `update payment_intents i
-            set status = 'SUCCESS', utr = s.utr, event_sequence = i.event_sequence + 1
+            set status = 'SUCCESS', utr = s.utr, event_sequence = ${nextSequence('i.')}
            from unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) as s (mid, order_id, utr, late)
           where i.mid = s.mid and i.order_id = s.order_id${ofShard}
             and i.status <> 'SUCCESS' and (i.status <> 'CANCELLED' or s.late)

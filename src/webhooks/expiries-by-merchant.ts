@@ -1,6 +1,6 @@
 import { type Database, inTransaction } from '../db/pool.ts'
 import { groupBy } from '../group-by.ts'
-import { writeDeliveries } from '../payments/events.ts'
+import { nextSequence, writeDeliveries } from '../payments/events.ts'
 import { OPEN_STATUSES, type Status } from '../payments/outcome.ts'
 
 /**
@@ -48,7 +48,7 @@ function tellOne(db: Database, mid: string, orderIds: string[], now: Date): Prom
     ])
     const expired = await client.query<{ orderId: string; sequence: number; status: Status }>(
       `update payment_intents
-          set event_sequence = event_sequence + 1
+          set event_sequence = ${nextSequence()}
         where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES}
        returning order_id as "orderId", event_sequence as sequence, status`,
       [mid, held.rows.map(({ orderId }) => orderId)],

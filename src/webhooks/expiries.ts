@@ -1,6 +1,6 @@
 import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { deliveriesOf } from '../payments/events.ts'
+import { deliveriesOf, nextSequence } from '../payments/events.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
 import { tellByMerchant } from './expiries-by-merchant.ts'
 
@@ -69,7 +69,7 @@ export function createExpiries(db: Database) {
            delete from webhook_expiries where ctid = any (array(select place from locked))
          ), expired as (
            update payment_intents i
-              set event_sequence = i.event_sequence + 1
+              set event_sequence = ${nextSequence('i.')}
              from locked d
             where i.mid = d.mid and i.order_id = d.order_id and i.order_id = any (array(select order_id from locked))
               and i.status in ${OPEN_STATUSES}

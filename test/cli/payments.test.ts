@@ -53,6 +53,21 @@ describe('payments confirm', () => {
     ])
   })
 
+  it('marks an order as paid whose changes have used up their numbers, and the day file does', async () => {
+    const [confirmed, imported] = [await newOrder(), await newOrder()]
+    await service.db.query('update payment_intents set event_sequence = 32767 where order_id = any ($1)', [
+      [confirmed.orderId, imported.orderId],
+    ])
+    const said = ['--utr', 'TEL5', '--amount', '200']
+    expect(await json('confirm', '--order-id', confirmed.orderId, ...said)).toMatchObject({ changed: true })
+    const csv = `order_id,status,utr,amount,paid_at\n${imported.orderId},SUCCESS,TEL6,200.00,2026-03-31T18:25:00Z\n`
+    const { code, stdout } = await runOps(service.databaseUrl, ['payments', 'import', '-', '--json'], csv)
+    expect([code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ recorded: 1 })])
+    for (const { orderId } of [confirmed, imported]) {
+      expect(await json('show', '--order-id', orderId)).toMatchObject({ status: 'SUCCESS' })
+    }
+  })
+
   it.each([
     ['2026-03-31T18:25:00Z', '2026-03-31T18:25:00.000Z'],
     ['2026-03-31 23:55:00', '2026-03-31T18:25:00.000Z'],

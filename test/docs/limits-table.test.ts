@@ -44,6 +44,7 @@ const ROWS = [
   `spread database: of connections and places, for one server / for what asks all / where a merchant is, is remembered for / a silent server is tried every | half / a quarter / ${seconds(nodes.rememberedMs)} / ${nodes.tryEveryMs} ms`,
   `cancellations: with a connection / of one merchant, under way or waiting | ${cancellations.atOnce} / ${cancellations.ofMerchant}, then 503`,
   `reports of payments: with a connection / under way or waiting / time | ${reports.atOnce} / ${reports.waiting} / ${seconds(reports.waitingMs)}, then 503`,
+  `failed attempts of one order that are stored | ${reports.attemptsOfOrder}, then they are only counted`,
   `unreadable notifications kept: number / of each | ${count(unreadable.kept)} / ${kib(unreadable.bytes)}`,
   `webhook: time for an answer / read of its headers / of its body / interim answers | ${seconds(webhooks.answerMs)} / ${kib(webhooks.answerHeadersBytes)} / ${kib(webhooks.answerBytes)} / ${webhooks.interimAnswers}`,
   `webhook: first try of a name server / until the next address of a name is tried | ${seconds(webhooks.resolveTryMs)} / ${seconds(webhooks.connectAttemptMs)}`,

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CsvFileError } from '../../src/csv.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { type DayFileResult, importDayFile } from '../../src/payments/import-day-file.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
@@ -212,6 +213,16 @@ describe('a day file', () => {
     expect(new Map(rows.map(({ order_id, utr }) => [order_id, utr]))).toEqual(
       new Map(orderIds.map((orderId, index) => [orderId, utrs[index]])),
     )
+  })
+
+  it('stores some hundred failed attempts of an order, and the payment after all of them', async () => {
+    const orderId = await newOrder()
+    const { attemptsOfOrder } = LIMITS.reports
+    const failed = Array.from({ length: attemptsOfOrder + 2 }, () => line({ orderId, status: 'FAIL' }))
+    expect(await load([...failed, line({ orderId })])).toEqual(result({ recorded: attemptsOfOrder + 1, unchanged: 2 }))
+    const { intents, attempts } = await stored([orderId])
+    expect(attempts).toHaveLength(attemptsOfOrder)
+    expect(intents[0]).toContain('"status":"SUCCESS"')
   })
 
   it('of no lines changes nothing', async () => {

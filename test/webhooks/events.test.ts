@@ -16,13 +16,19 @@ import {
 import { newWebhook } from '../support/webhooks.ts'
 
 const FINAL_AFTER_SECONDS = 25 * 60
+/** Failed attempts of one order that are stored. */
+const ATTEMPTS = 3
+/** The highest number that the database holds. */
+const LAST_SEQUENCE = 32_767
 
 let service: TestService
 let mid: string
 let key: Key
 beforeAll(async () => {
   // No instance delivers what is written here.
-  service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
+  service = await startService({
+    limits: { webhooks: { lookIntervalMs: 3_600_000 }, reports: { attemptsOfOrder: ATTEMPTS } },
+  })
   ;({ mid, key } = await newMerchant(service.db))
   await addWebhook(mid)
 })
@@ -32,6 +38,23 @@ async function addWebhook(mid: string): Promise<string> {
 }
 
 const newOrder = (of = { mid, key }, order_id = unique('O')) => createOrder(service, of, { order_id })
+
+const cancel = (orderId: string) => post(service.app, CANCEL, form({ mid, order_id: orderId }), key)
+
+/** Makes the order one of which an earlier version has told as often as it could. */
+async function tellToTheLast(orderId: string): Promise<void> {
+  await service.db.query('update payment_intents set event_sequence = $2 where order_id = $1', [orderId, LAST_SEQUENCE])
+  await service.db.query(
+    `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at)
+     select mid, endpoint_id, $2, $3, 'payment.attempt_failed', 'PENDING', $4 from webhook_endpoints where mid = $1`,
+    [mid, orderId, LAST_SEQUENCE, service.clock.now()],
+  )
+}
+
+async function statusOf(orderId: string): Promise<string> {
+  const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
+  return rows[0].status
+}
 
 async function eventsOf(orderId: string) {
   const { rows } = await service.db.query(
@@ -199,5 +222,60 @@ describe('payment.expired', () => {
     for (const orderId of orders) {
       expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired'])
     }
+  })
+})
+
+describe('an order whose attempts fail again and again', () => {
+  const typesOf = async (orderId: string) =>
+    (await eventsOf(orderId)).map(({ type, sequence }) => `${type.slice('payment.'.length)} ${sequence}`)
+  const FAILED = Array.from({ length: ATTEMPTS }, (_, index) => `attempt_failed ${index + 1}`)
+
+  /** An order with two failed attempts more than are stored, each answered by 200. */
+  async function newFailingOrder(): Promise<string> {
+    const orderId = await newOrder()
+    for (let i = 0; i < ATTEMPTS + 2; i++) await isTold(orderId, { status: 'FAIL', UTR: newUtr() })
+    return orderId
+  }
+
+  it('has the first of them stored and told, and the others only counted', async () => {
+    const counted = async () =>
+      Number(/^payment_attempts_surplus_total (\d+)$/m.exec(await service.metrics())?.[1] ?? Number.NaN)
+    const before = await counted()
+    const orderId = await newFailingOrder()
+    expect((await counted()) - before).toBe(2)
+    expect(await typesOf(orderId)).toEqual(FAILED)
+    const { rows } = await service.db.query(
+      `select event_sequence, (select count(*)::integer from payment_attempts where order_id = $1) as attempts
+         from payment_intents
+        where order_id = $1`,
+      [orderId],
+    )
+    expect(rows).toEqual([{ event_sequence: ATTEMPTS, attempts: ATTEMPTS }])
+  })
+
+  it('has a number left for its payment, its cancellation and its expiry', async () => {
+    const [paid, cancelled, expired] = [await newFailingOrder(), await newFailingOrder(), await newFailingOrder()]
+    await isTold(paid)
+    await cancel(cancelled)
+    service.clock.advance(FINAL_AFTER_SECONDS)
+    await look()
+    expect(await typesOf(paid)).toEqual([...FAILED, `succeeded ${ATTEMPTS + 1}`])
+    expect(await typesOf(cancelled)).toEqual([...FAILED, `cancelled ${ATTEMPTS + 1}`])
+    expect(await typesOf(expired)).toEqual([...FAILED, `expired ${ATTEMPTS + 1}`])
+  })
+
+  it('is paid, cancelled and over where an earlier version has given it the last number, and holds up no other', async () => {
+    const [paid, cancelled, expired, other] = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
+    for (const orderId of [paid, cancelled, expired]) await tellToTheLast(orderId)
+    await isTold(paid)
+    expect((await cancel(cancelled)).body.msg).toBe('Payment cancelled')
+    expect([await statusOf(paid), await statusOf(cancelled)]).toEqual(['SUCCESS', 'CANCELLED'])
+    await isTold(cancelled)
+    expect(await statusOf(cancelled)).toBe('SUCCESS')
+    service.clock.advance(FINAL_AFTER_SECONDS)
+    await look()
+    expect(await typesOf(other)).toEqual(['expired 1'])
+    const { rows } = await service.db.query('select 1 from webhook_expiries where order_id = $1', [expired])
+    expect(rows).toEqual([])
   })
 })
