@@ -37,6 +37,26 @@ begin
   -- Nor large objects, which every role may make by default.
   revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
     lowrite(integer, bytea) from public;
+  -- By default every role may connect to these two databases as well, and fill the disk from there. Whoever else logs in keeps
+  -- that right, such as a role that monitors the server; a role that is made later has to be given it.
+  for statement in
+    with open_to_all as (
+      select datname
+        from pg_database
+       where datname in ('postgres', 'template1') and datname <> current_database()
+         and exists (select
+                       from aclexplode(coalesce(datacl, acldefault('d', datdba)))
+                      where grantee = 0 and privilege_type = 'CONNECT')
+    )
+    select format('grant connect on database %I to %I', datname, rolname)
+      from open_to_all, pg_roles
+     where rolcanlogin and rolname <> 'upi_owner' and not pg_has_role(pg_roles.oid, 'upi_service', 'member')
+    union all
+    select format('revoke connect on database %I from public', datname)
+      from open_to_all
+  loop
+    execute statement;
+  end loop;
 
   for statement in
     select format('alter table %s owner to upi_owner', oid::regclass)

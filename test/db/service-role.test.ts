@@ -1,12 +1,13 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { asRole } from '../support/database-url.ts'
+import { asRole, databaseUrl, ROLE_PASSWORD } from '../support/database-url.ts'
 import { namingLine, runOps } from '../support/ops.ts'
+import { connects, startPostgresServer } from '../support/postgres-server.ts'
 import {
   answerOf,
   CREATE,
@@ -136,6 +137,14 @@ describe('the role of the service', () => {
     expect(rows.map(({ attname }) => attname)).toEqual(['event_sequence', 'expires_at', 'status', 'utr'])
   })
 
+  it.each(['postgres', 'template1'])('may not connect to the database %s', async (database) => {
+    const elsewhere = asRole(databaseUrl(service.databaseUrl, database), 'upi_service')
+    await expect(run(elsewhere, 'create temporary table loot (id integer)')).rejects.toMatchObject({
+      code: FORBIDDEN,
+      message: `permission denied for database "${database}"`,
+    })
+  })
+
   it('may ask how far a replica is, so that lists are read there', async () => {
     for (const statement of ['select pg_current_wal_lsn()', 'select pg_is_in_recovery(), pg_last_wal_replay_lsn()']) {
       await expect(asService(statement)).resolves.toBeDefined()
@@ -256,6 +265,89 @@ describe('roles.sql', () => {
     expect(await ownersIn(database.url)).toEqual(['upi_owner'])
     await backup.end()
     await database.drop()
+  })
+
+  it('keeps the service out of the server’s other databases, whoever connects there already keeps to it', async () => {
+    const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
+    try {
+      const admin = postgres.urlOf('postgres')
+      for (const sql of [
+        'create database upi',
+        'create role upi_service login',
+        'create role member login in role upi_service',
+        'create role monitor login',
+        ...['upi_service', 'member', 'monitor'].map((role) => `alter role ${role} password 'x'`),
+      ]) {
+        await run(admin, sql)
+      }
+      const enters = (role: string, database: string) => {
+        const url = new URL(postgres.urlOf(database))
+        ;[url.username, url.password] = [role, 'x']
+        return connects(url.href)
+      }
+      const entering = async (role: string) =>
+        Promise.all(['upi', 'postgres', 'template1'].map((database) => enters(role, database)))
+      const EVERYWHERE = [true, true, true]
+      const OWN_ONLY = [true, false, false]
+      for (const role of ['upi_service', 'member', 'monitor']) expect(await entering(role)).toEqual(EVERYWHERE)
+
+      for (const _ of ['first', 'repeated']) {
+        await run(postgres.urlOf('upi'), ROLES)
+        await run(admin, `alter role upi_owner password 'x'`)
+        for (const role of ['upi_service', 'member', 'upi_owner']) expect(await entering(role)).toEqual(OWN_ONLY)
+        expect(await entering('monitor')).toEqual(EVERYWHERE)
+        for (const database of ['postgres', 'template1']) await run(postgres.urlOf(database), 'select 1')
+      }
+
+      await run(admin, `create role later login password 'x'`)
+      expect(await entering('later')).toEqual(OWN_ONLY)
+      await run(admin, 'grant connect on database postgres to later')
+      expect(await entering('later')).toEqual([true, true, false])
+    } finally {
+      postgres.stop()
+    }
+  })
+
+  it('takes back, with the statements of the guide, what an intruder has set for the role, and ends the intruder', async () => {
+    const guide = readFileSync(join(import.meta.dirname, '../../src/docs/guides/operator.md'), 'utf8')
+    const [, statements = ''] = /### After a break-in\n[\s\S]*?```sql\n([\s\S]*?)```/.exec(guide) ?? []
+    const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
+    try {
+      await run(postgres.urlOf('postgres'), 'create database upi')
+      const admin = postgres.urlOf('upi')
+      await run(admin, ROLES)
+      await run(admin, `alter role upi_service password '${ROLE_PASSWORD}'`)
+      const url = asRole(admin, 'upi_service')
+      const intruder = await connect(url)
+      intruder.on('error', () => undefined)
+      const ended = new Promise<void>((resolve) => intruder.once('end', resolve))
+      await intruder.query('alter role upi_service set default_transaction_read_only = on')
+      await intruder.query(`alter role upi_service in database upi set search_path = 'loot'`)
+      await intruder.query(`alter role upi_service password 'of-the-intruder'`)
+      await run(admin, statements)
+      await ended
+      await run(admin, `alter role upi_service password '${ROLE_PASSWORD}' login`)
+      await run(admin, ROLES)
+      const { rows } = await run(
+        url,
+        `select current_setting('default_transaction_read_only') as readonly, current_setting('search_path') as path,
+                current_setting('deadlock_timeout') as deadlock`,
+      )
+      expect(rows).toEqual([{ readonly: 'off', path: '"$user", public', deadlock: '200ms' }])
+    } finally {
+      postgres.stop()
+    }
+  })
+
+  it('leaves the service the database that it is run in, be it postgres', async () => {
+    const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
+    try {
+      await run(postgres.urlOf('postgres'), ROLES)
+      await run(postgres.urlOf('postgres'), `alter role upi_service password '${ROLE_PASSWORD}'`)
+      await run(asRole(postgres.urlOf('postgres'), 'upi_service'), 'select 1')
+    } finally {
+      postgres.stop()
+    }
   })
 
   /** Of the database, and of all in its schema. */
