@@ -14,7 +14,6 @@ import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
 import { migrateCommands } from './migrate.ts'
-import { nearest } from './nearest.ts'
 import { note, print, say } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
@@ -67,12 +66,9 @@ async function main(args: string[]): Promise<number> {
       return 0
     }
     if (command === undefined) {
-      const meant = nearest(
-        typed,
-        COMMANDS.map(({ name }) => name),
-      )
+      const meant = COMMANDS.find(({ name }) => isNearly(typed, name))
       if (meant === undefined) throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
-      process.stderr.write(`ops: there is no such command; did you mean ops ${meant}?\n`)
+      note(`there is no such command; did you mean ops ${meant.name}?`)
       return EXIT_USAGE
     }
     await withDatabase(command.prepare(args.slice(command.name.split(' ').length)))
@@ -124,6 +120,14 @@ function nameDatabase(url: string): string {
 function wordsOf(args: string[]): string[] {
   const firstFlag = args.findIndex((arg) => arg.startsWith('-'))
   return firstFlag === -1 ? args : args.slice(0, firstFlag)
+}
+
+/** Whether each word of a command was typed with letters missing or too many at its end, such as `merchant list`. */
+function isNearly(typed: readonly string[], name: string): boolean {
+  return name.split(' ').every((word, index) => {
+    const given = typed[index] ?? ''
+    return given !== '' && (word.startsWith(given) || given.startsWith(word))
+  })
 }
 
 /** How to type `command`; else the commands of the group that was typed; else all of them. */

@@ -50,9 +50,9 @@ describe('exit 2: a command that is nearly one of ours is named in one line', ()
   it.each([
     [['merchant', 'list'], 'merchants list'],
     [['merchant', 'add', '--name', 'x'], 'merchants add'],
-    [['setlement', 'import', 'day.csv'], 'settlements import'],
+    [['settlement', 'import', 'day.csv'], 'settlements import'],
     [['payments', 'forget-customer'], 'payments forget-customers'],
-    [['tody'], 'today'],
+    [['todays'], 'today'],
   ])('%j', async (args, meant) => {
     const stderr = `ops: there is no such command; did you mean ops ${meant}?\n`
     expect(await runOps(undefined, args)).toEqual({ code: 2, stdout: '', stderr })
