@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll } from 'vitest'
 import { ensureDemo } from '../../src/dev/demo.ts'
+import { stopAtEnd } from '../support/at-end.ts'
 import { type Key, startService, type TestService } from '../support/service.ts'
 
 /** What happens to an answer on its way; `unavailable` and `too many` do not even reach the service. */
@@ -25,11 +25,6 @@ export type DemoService = {
   /** How often each operation was called, answered or not. */
   calls: Map<string, number>
 }
-
-const closing: (() => void)[] = []
-afterAll(() => {
-  for (const close of closing.splice(0)) close()
-})
 
 /**
  * A service with all that the demo of `npm start` has. Calls of an operation meet its `faults` in turn,
@@ -63,7 +58,7 @@ export async function startDemoService(
     response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy())
   })
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
-  closing.push(() => {
+  stopAtEnd(() => {
     front.closeAllConnections()
     front.close()
   })
@@ -75,7 +70,7 @@ export async function startDemoService(
 
   // The file of the keys is of no use here: each service has a database of its own.
   const directory = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
-  closing.push(() => rmSync(directory, { recursive: true, force: true }))
+  stopAtEnd(() => rmSync(directory, { recursive: true, force: true }))
   const { merchantKey, partnerKey } = await ensureDemo({ databaseUrl: service.databaseUrl, directory, now: new Date() })
   return { service, url, merchantKey, partnerKey, calls }
 

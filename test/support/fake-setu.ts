@@ -1,5 +1,6 @@
-import { afterAll, afterEach, expect } from 'vitest'
+import { expect } from 'vitest'
 import { type FakeSetu, startFakeSetu } from '../../src/dev/fake-setu.ts'
+import { checkAfterEach, stopAtEnd } from './at-end.ts'
 import { newMerchant, startService, type TestService, unique } from './service.ts'
 import { departure } from './setu-schema.ts'
 
@@ -9,13 +10,12 @@ export const SETU_SECRETS = ['first0secret0of0a0test0', 'second0secret0of0a0test
 const CREDENTIALS = { clientId: 'client-of-a-test', clientSecret: 'secret-of-a-test' }
 
 const fakes: FakeSetu[] = []
-afterEach(() => {
+checkAfterEach(() =>
   expect(
     fakes.flatMap(({ violations }) => violations.splice(0)),
     'requests that Setu does not document',
-  ).toEqual([])
-})
-afterAll(() => Promise.all(fakes.splice(0).map((fake) => fake.goAway())))
+  ).toEqual([]),
+)
 
 /** A bank that speaks as Setu does. A request that departs from Setu's documents fails the test that made it. */
 export async function startBank(now: () => Date, seed?: number) {
@@ -27,6 +27,10 @@ export async function startBank(now: () => Date, seed?: number) {
     ...(seed !== undefined && { seed }),
   })
   fakes.push(fake)
+  stopAtEnd(() => {
+    fakes.splice(fakes.indexOf(fake), 1)
+    return fake.goAway()
+  })
   return fake
 }
 

@@ -3,9 +3,10 @@ import { Readable } from 'node:stream'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { FastifyInstance } from 'fastify'
-import { afterEach, expect } from 'vitest'
+import { expect } from 'vitest'
 import { OPERATIONS } from '../../src/app.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
+import { checkAfterEach } from './at-end.ts'
 
 /**
  * Compares every answer of a service in this process, and what `fetch` gets from one of another process, with the OpenAPI
@@ -91,9 +92,7 @@ function hold(method: string, address: string, seen: Seen) {
   for (const fault of strange) faults.push(`${method} ${address} ${seen.status}: ${fault}. It said: ${seen.text}`)
 }
 
-afterEach(() => {
-  expect(faults.splice(0), 'answers that src/docs does not describe').toEqual([])
-})
+checkAfterEach(() => expect(faults.splice(0), 'answers that src/docs does not describe').toEqual([]))
 
 // The channel on which Fastify tells of every instance that is made.
 subscribe('fastify.initialization', (message) => {

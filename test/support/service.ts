@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
-import { afterAll, afterEach, expect } from 'vitest'
+import { expect } from 'vitest'
 import type { SetuSettings } from '../../src/acquirer/setu.ts'
 import { buildApp } from '../../src/app.ts'
 import { createOverview } from '../../src/books/overview.ts'
@@ -9,6 +9,7 @@ import { createPool, type Database } from '../../src/db/pool.ts'
 import { LIMITS, type Limits } from '../../src/limits.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { ACQUIRER_SECRETS } from './acquirer.ts'
+import { checkAfterEach, stopAtEnd } from './at-end.ts'
 import { createTestDatabase } from './database.ts'
 import { asRole } from './database-url.ts'
 import './openapi.ts'
@@ -66,19 +67,10 @@ function limitsWith(...changes: (LimitChanges | undefined)[]): Limits {
   return Object.fromEntries(groups)
 }
 
-const started: (() => Promise<void>)[] = []
-
 // Such as one of too many listeners: a server would log it for every request.
 process.on('warning', (warning) => warnings.push(String(warning)))
 const warnings: string[] = []
-afterEach(() => {
-  expect(warnings.splice(0), 'warnings of Node.js').toEqual([])
-})
-
-// Here and not where a service starts, which is in a beforeAll: vitest silently drops an afterAll that is called there.
-afterAll(async () => {
-  for (const stop of started.splice(0)) await stop()
-})
+checkAfterEach(() => expect(warnings.splice(0), 'warnings of Node.js').toEqual([]))
 
 /** The whole service on a database of its own; both are gone when the test file ends. */
 export async function startService(
@@ -137,7 +129,7 @@ export async function startService(
     version: '1.0.0',
     limits,
   })
-  started.push(async () => {
+  stopAtEnd(async () => {
     await app.close()
     await Promise.all([...new Set([db, listDb, own.db, own.listDb, replicaDb])].map((pool) => pool?.end()))
     await database.drop()
