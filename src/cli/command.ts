@@ -6,6 +6,7 @@ import type { Database } from '../db/pool.ts'
 import { text } from '../fields.ts'
 import { type Audited, inOneTransaction, inSteps } from './audited.ts'
 import { UsageError } from './faults.ts'
+import type { Terminal } from './output.ts'
 
 /**
  * What a command returns: one JSON document for `--json`, and the same as text for people. `warnings` are for people too, a line
@@ -18,7 +19,14 @@ export type Output = (
 ) & { warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
 
 /** What a command works with. The pool connects at its first query. `person` is who runs it. */
-export type Context<Db = Database> = { config: DatabaseConfig; db: Db; now: Date; person: string; asJson: boolean }
+export type Context<Db = Database> = {
+  config: DatabaseConfig
+  db: Db
+  now: Date
+  person: string
+  asJson: boolean
+  terminal: Terminal
+}
 
 export type Command = {
   /** As it is typed: `merchants add`. */

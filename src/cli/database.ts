@@ -23,11 +23,11 @@ export const databaseCommands = [
     name: 'database spread',
     usage: '',
     schema: z.object({}),
-    async run(_, { config, db, now }) {
+    async run(_, { config, db, now, terminal }) {
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandFault('the database is not migrated: run ops migrate')
       if ((await tablesToCopy(db)).length > 0) await refuseWhileRunning(db, now)
-      const result = await spread(db, note)
+      const result = await spread(db, (step) => note(terminal, step))
       if ('refused' in result) throw new CommandFault(REFUSALS[result.refused])
       // A table's rights reach its shards only once it has them.
       await applyGrants(config.databaseMigrateUrl)

@@ -10,8 +10,8 @@ import { CommandFault } from './faults.ts'
 export const FILE = z.string(errorText('must be a path'))
 
 /** Hands the file to `work`; bad lines, of which nothing is stored, become a fault that names them. */
-export async function readFile<T>(file: string, work: (csv: Readable) => Promise<T>): Promise<T> {
-  const csv = file === '-' ? process.stdin : await openFile(file)
+export async function readFile<T>(file: string, stdin: Readable, work: (csv: Readable) => Promise<T>): Promise<T> {
+  const csv = file === '-' ? stdin : await openFile(file)
   try {
     return await work(csv)
   } catch (error) {

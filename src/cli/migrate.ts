@@ -13,11 +13,11 @@ export const migrateCommands = [
     makesAudit: true,
     usage: '',
     schema: z.object({}),
-    async run(_, { config, db }) {
+    async run(_, { config, db, terminal }) {
       // It would make the tables up to the first that refers to another.
       if (await isWorker(db)) throw new CommandFault(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, {
-        onWait: note,
+        onWait: (message) => note(terminal, message),
       })
       await applyGrants(config.databaseMigrateUrl)
       const forgotten = await forgottenTables(db)

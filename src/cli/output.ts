@@ -1,7 +1,13 @@
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Output } from './command.ts'
 
 type Cell = string | number | boolean | Date | null | readonly string[]
+
+/** Where a command is typed: that of the process, or a test's. */
+export type Terminal = { stdin: Readable; stdout: Screen; stderr: Screen }
+
+type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 
 /** Records under the names of `columns`, aligned; `none` when there are no records. */
 export function table<K extends string>(columns: readonly K[], rows: readonly Record<K, Cell>[], none: string): string {
@@ -11,12 +17,16 @@ export function table<K extends string>(columns: readonly K[], rows: readonly Re
 }
 
 /** Writes the outcome of a command: the document to stdout, or the text, and its warnings to stderr. */
-export async function print({ json, text, chunks, warnings = [] }: Output, asJson: boolean): Promise<void> {
-  if (chunks)
-    await pipeline(chunks, asJson ? escapeAll : neutralizeAll, process.stdout, { end: false }).catch(unlessReaderLeft)
-  else if (asJson) process.stdout.write(`${escapeJson(JSON.stringify(json))}\n`)
-  else say(process.stdout, text)
-  if (!asJson) for (const warning of warnings) note(`warning: ${warning}`)
+export async function print(
+  terminal: Terminal,
+  { json, text, chunks, warnings = [] }: Output,
+  asJson: boolean,
+): Promise<void> {
+  const { stdout } = terminal
+  if (chunks) await pipeline(chunks, asJson ? escapeAll : neutralizeAll, stdout, { end: false }).catch(unlessReaderLeft)
+  else if (asJson) stdout.write(`${escapeJson(JSON.stringify(json))}\n`)
+  else say(stdout, text)
+  if (!asJson) for (const warning of warnings) note(terminal, `warning: ${warning}`)
 }
 
 /** Writes lines for people. */
@@ -25,8 +35,8 @@ export function say(stream: NodeJS.WritableStream, text: string): void {
 }
 
 /** Writes what is not the outcome to stderr, in one line for scripts; on a terminal each of `details` has its own. */
-export function note(message: string, details: readonly string[] = []): void {
-  say(process.stderr, `ops: ${[message, ...details].map(printable).join(process.stderr.isTTY ? '\n  ' : '; ')}`)
+export function note({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
+  say(stderr, `ops: ${[message, ...details].map(printable).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
 
 /** The reader of a pipe may have enough of a long answer. */
@@ -35,19 +45,22 @@ function unlessReaderLeft(error: NodeJS.ErrnoException): void {
 }
 
 /** Empties a terminal for what is shown next. */
-export function clearScreen(): void {
-  if (process.stdout.isTTY) process.stdout.write('\u001b[H\u001b[2J')
+export function clearScreen({ stdout }: Terminal): void {
+  if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
 }
 
 /**
  * Shows the progress of a long command in one line on stderr, which is removed at the end. Shows nothing unless stderr
  * is a terminal.
  */
-export function progressLine(unit: string): { show: ((count: number) => void) | undefined; clear: () => void } {
-  if (!process.stderr.isTTY) return { show: undefined, clear: () => undefined }
+export function progressLine(
+  { stderr }: Terminal,
+  unit: string,
+): { show: ((count: number) => void) | undefined; clear: () => void } {
+  if (!stderr.isTTY) return { show: undefined, clear: () => undefined }
   return {
-    show: (count) => process.stderr.write(`${CLEAR_LINE}${count} ${unit}`),
-    clear: () => process.stderr.write(CLEAR_LINE),
+    show: (count) => stderr.write(`${CLEAR_LINE}${count} ${unit}`),
+    clear: () => stderr.write(CLEAR_LINE),
   }
 }
 

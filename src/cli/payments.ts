@@ -96,11 +96,11 @@ export const paymentCommands = [
     usage: 'FILE|-   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at)',
     schema: z.object({ file: FILE }),
     argument: 'file',
-    async run({ file }, { db }) {
-      const checked = progressLine('lines checked')
-      const recorded = progressLine('lines recorded')
+    async run({ file }, { db, terminal }) {
+      const checked = progressLine(terminal, 'lines checked')
+      const recorded = progressLine(terminal, 'lines recorded')
       try {
-        const result = await readFile(file, (csv) =>
+        const result = await readFile(file, terminal.stdin, (csv) =>
           // The clock itself: a payment may become late while the file is imported.
           importDayFile(db, csv, { now: () => new Date(), onChecked: checked.show, onRecorded: recorded.show }),
         )
@@ -131,8 +131,8 @@ export const paymentCommands = [
       ),
     // The audit would keep what is erased.
     audited: { email: withhold, mobile: withhold },
-    async run(input, { db, now }) {
-      const progress = progressLine('forgotten')
+    async run(input, { db, now, terminal }) {
+      const progress = progressLine(terminal, 'forgotten')
       try {
         const forgotten = await forgetCustomers(db, toForgotten(input, now), progress.show)
         return {

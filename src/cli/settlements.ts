@@ -17,11 +17,11 @@ export const settlementCommands = [
       'FILE|-   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr])',
     schema: z.object({ file: FILE }),
     argument: 'file',
-    async run({ file }, { db, now, person }) {
-      const progress = progressLine('lines')
+    async run({ file }, { db, now, person, terminal }) {
+      const progress = progressLine(terminal, 'lines')
       try {
         const importing = { now, person, file: nameOf(file), onProgress: progress.show }
-        const result = await readFile(file, (csv) => importSettlements(db, csv, importing))
+        const result = await readFile(file, terminal.stdin, (csv) => importSettlements(db, csv, importing))
         const { inserted, unchanged, updated } = result
         return {
           json: { inserted, unchanged, updated, import: result.import },

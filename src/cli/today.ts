@@ -19,7 +19,7 @@ import { istDayOf, toIstText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianText, toJsonNumber } from '../money.ts'
 import { command } from './command.ts'
-import { clearScreen, note, printable, table } from './output.ts'
+import { clearScreen, note, printable, type Terminal, table } from './output.ts'
 
 const REFRESH_MS = 5_000
 /** Of an Indian day. */
@@ -32,14 +32,14 @@ export const todayCommands = [
     name: 'today',
     usage: '[--by-merchant] [--watch]',
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
-    async run({ byMerchant, watch }, { db, now, asJson }) {
+    async run({ byMerchant, watch }, { db, now, asJson, terminal }) {
       const show = async (moment: Date) => {
         const today = await readToday(db, moment, byMerchant)
         return { json: toJson(today, byMerchant), text: toText(today, byMerchant) }
       }
       if (!watch) return show(now)
       return {
-        chunks: again(async (moment) => {
+        chunks: again(terminal, async (moment) => {
           const { json, text } = await show(moment)
           return asJson ? JSON.stringify(json) : text
         }),
@@ -49,18 +49,18 @@ export const todayCommands = [
 ]
 
 /** What `look` returns, every few seconds until Ctrl-C. A database that is away for a while is said, and asked again. */
-async function* again(look: (now: Date) => Promise<string>): AsyncGenerator<string> {
+async function* again(terminal: Terminal, look: (now: Date) => Promise<string>): AsyncGenerator<string> {
   const stopped = new AbortController()
   process.once('SIGINT', () => stopped.abort())
   while (!stopped.signal.aborted) {
     try {
       const screen = await look(new Date())
-      clearScreen()
+      clearScreen(terminal)
       yield `${screen}\n`
     } catch (error) {
       if (!isOutage(error)) throw error
       const cause = (error as Error).message
-      note(`the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s`)
+      note(terminal, `the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s`)
     }
     await sleep(REFRESH_MS, undefined, { signal: stopped.signal }).catch(() => undefined)
   }

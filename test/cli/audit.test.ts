@@ -3,7 +3,7 @@ import { userInfo } from 'node:os'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AuditEntry } from '../../src/books/audit.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { runOps } from '../support/ops.ts'
+import { runOps, runOpsProcess } from '../support/ops.ts'
 import { ROOT, start, TYPESCRIPT } from '../support/processes.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
@@ -214,7 +214,7 @@ describe('the audit', () => {
 
     it('keeps the time of the database, whatever the clock of the person says', async () => {
       const settings = { ...SETTINGS, NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(A_MONTH_AGO)}` }
-      await runOps(service.databaseUrl, ['merchants', 'disable', '--mid', mid], '', settings)
+      await runOpsProcess(service.databaseUrl, ['merchants', 'disable', '--mid', mid], '', settings)
       const [entry] = await newEntries(before)
       expect(Math.abs(Date.now() - Date.parse(entry?.at ?? ''))).toBeLessThan(3_600_000)
       const { rows } = await service.db.query('select disabled_at from merchants where mid = $1', [mid])

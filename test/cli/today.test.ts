@@ -30,7 +30,7 @@ async function today(...args: string[]) {
   const [command] = todayCommands
   const asJson = args.includes('--json')
   const config = readDatabaseConfig({ DATABASE_URL: service.databaseUrl })
-  const context = { config, db: service.db, now: service.clock.now(), person: 'asha', asJson }
+  const context = { config, db: service.db, now: service.clock.now(), person: 'asha', asJson, terminal: process }
   const output = await command?.prepare(args).run(context)
   return asJson ? JSON.parse(JSON.stringify(output?.json)) : output?.text
 }
@@ -238,7 +238,14 @@ describe('ops today', () => {
       }
       const [command] = todayCommands
       const config = readDatabaseConfig({ DATABASE_URL: service.databaseUrl })
-      const context = { config, db: spied as never, now: service.clock.now(), person: 'asha', asJson: true }
+      const context = {
+        config,
+        db: spied as never,
+        now: service.clock.now(),
+        person: 'asha',
+        asJson: true,
+        terminal: process,
+      }
       const output = await command?.prepare(flags).run(context)
       expect(output?.json).toMatchObject({ orders: 24 * 60 })
       const ofOrders = sent.filter(({ text }) => text.includes('payment_intents'))

@@ -1,23 +1,54 @@
+import { PassThrough, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { main } from '../../src/cli/run.ts'
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
 /**
- * Runs the command line as the process that an operator starts; `input` is its standard input, and `settings` are what else
- * the operator has set. Every command that works on
- * a database names it first: the outcome is without that line, and a success that lacks it fails the test.
+ * Types a command in this process; `input` is its standard input, and `settings` are what else the operator has set. Every
+ * command that works on a database names it first: the outcome is without that line, and a success that lacks it fails the test.
  */
-export async function runOps(
+export function runOps(
   databaseUrl: string | undefined,
   args: string[],
   input = '',
   settings: Record<string, string> = {},
 ): Promise<Outcome> {
+  return withoutName(databaseUrl, args, settings, (env) => typeCommand(args, env, input))
+}
+
+/** The same by the process that an operator starts. */
+export function runOpsProcess(
+  databaseUrl: string | undefined,
+  args: string[],
+  input = '',
+  settings: Record<string, string> = {},
+): Promise<Outcome> {
+  return withoutName(databaseUrl, args, settings, (env) => runProgram('src/cli/ops.ts', args, { env, input }))
+}
+
+async function withoutName(
+  databaseUrl: string | undefined,
+  args: string[],
+  settings: Record<string, string>,
+  type: (env: NodeJS.ProcessEnv) => Promise<Outcome>,
+): Promise<Outcome> {
   const { DATABASE_URL: _, DATABASE_MIGRATE_URL: __, ...environment } = process.env
   const env = { ...environment, ...settings, ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }) }
-  const { code, stdout, stderr } = await runProgram('src/cli/ops.ts', args, { env, input })
+  const { code, stdout, stderr } = await type(env)
   const line = databaseUrl !== undefined && URL.canParse(databaseUrl) ? namingLine(databaseUrl) : ''
   if (stderr.startsWith(line)) return { code, stdout, stderr: stderr.slice(line.length) }
   if (code === 0) throw new Error(`ops ${args.join(' ')} did not begin with: ${line}${stderr}`)
   return { code, stdout, stderr }
+}
+
+async function typeCommand(args: string[], env: NodeJS.ProcessEnv, input: string): Promise<Outcome> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const said = Promise.all([text(stdout), text(stderr)])
+  const code = await main(args, { stdin: Readable.from([Buffer.from(input)]), stdout, stderr, env })
+  stdout.end()
+  stderr.end()
+  const [out, err] = await said
+  return { code, stdout: out, stderr: err }
 }
 
 /** What a command says first on stderr when it works on the database of `url`. */

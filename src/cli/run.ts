@@ -1,0 +1,151 @@
+import { userInfo } from 'node:os'
+import pg from 'pg'
+import { readDatabaseConfig } from '../config.ts'
+import { isForbiddenToRole } from '../db/grants.ts'
+import { isOutage } from '../db/outage.ts'
+import { createPool } from '../db/pool.ts'
+import { hasState, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/sqlstates.ts'
+import { auditCommands } from './audit.ts'
+import type { Command } from './command.ts'
+import { databaseCommands } from './database.ts'
+import { exceptionCommands } from './exceptions.ts'
+import { CommandFault, UsageError } from './faults.ts'
+import { findPaymentCommands } from './find-payments.ts'
+import { keyCommands } from './keys.ts'
+import { merchantCommands } from './merchants.ts'
+import { migrateCommands } from './migrate.ts'
+import { note, print, say, type Terminal } from './output.ts'
+import { partnerCommands } from './partners.ts'
+import { paymentCommands } from './payments.ts'
+import { reconcileCommands } from './reconcile.ts'
+import { settlementCommands } from './settlements.ts'
+import { todayCommands } from './today.ts'
+import { webhookCommands } from './webhooks.ts'
+
+const COMMANDS: readonly Command[] = [
+  ...todayCommands,
+  ...migrateCommands,
+  ...databaseCommands,
+  ...merchantCommands,
+  ...partnerCommands,
+  ...keyCommands,
+  ...settlementCommands,
+  ...findPaymentCommands,
+  ...paymentCommands,
+  ...exceptionCommands,
+  ...webhookCommands,
+  ...reconcileCommands,
+  ...auditCommands,
+]
+
+/** A busy database may take seconds to accept a connection. A payment cannot wait that long; an operator can. */
+const CONNECT_TIMEOUT_MS = 10_000
+
+/** The help of a command that changes something. */
+const WHO =
+  'A command that changes something takes --by NAME: who runs it, for the audit; else OPS_BY, else the login name.\n'
+
+const EXIT_FAULT = 1
+const EXIT_USAGE = 2
+
+/**
+ * Runs the command that `args` name, as it is typed behind `ops`, and returns the exit code: 0, 1 for a fault, 2 when it was
+ * typed wrongly. It says its outcome on stdout and all else on stderr.
+ */
+export async function main(args: string[], terminal: Terminal & { env: NodeJS.ProcessEnv }): Promise<number> {
+  const typed = wordsOf(args)
+  const command = COMMANDS.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
+  try {
+    if (args.includes('--help') || args.includes('-h')) {
+      say(terminal.stdout, help(command, typed))
+      return 0
+    }
+    if (command === undefined) {
+      const meant = COMMANDS.find(({ name }) => isNearly(typed, name))
+      if (meant === undefined) throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
+      note(terminal, `there is no such command; did you mean ops ${meant.name}?`)
+      return EXIT_USAGE
+    }
+    await withDatabase(command.prepare(args.slice(command.name.split(' ').length)), terminal)
+    return 0
+  } catch (error) {
+    if (error instanceof UsageError) {
+      note(terminal, error.message)
+      say(terminal.stderr, help(command, typed))
+      return EXIT_USAGE
+    }
+    note(terminal, explain(error), error instanceof CommandFault ? error.details : [])
+    return EXIT_FAULT
+  }
+}
+
+async function withDatabase(
+  { asJson, by, run }: ReturnType<Command['prepare']>,
+  terminal: Parameters<typeof main>[1],
+): Promise<void> {
+  const config = readDatabaseConfig(terminal.env)
+  const url = config.databaseMigrateUrl
+  note(terminal, `works on ${nameDatabase(url)}`)
+  // A lost connection also fails the query that waits on it, and main reports that error.
+  const log = { warn: () => undefined }
+  // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
+  // All commands need one, but the import of a day file: it keeps the file in one and records by two.
+  const db = createPool({ url, size: 3, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
+  try {
+    const person = by ?? config.operator ?? loginName()
+    await print(terminal, await run({ config, db, now: new Date(), person, asJson, terminal }), asJson)
+  } finally {
+    await db.end()
+  }
+}
+
+/** In a container the user may have no name. */
+function loginName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
+  }
+}
+
+/** The database that `url` names, without its password, as the driver understands it. */
+function nameDatabase(url: string): string {
+  const { database, host, port, user } = new pg.Client({ connectionString: url })
+  return `the database ${database} at ${host}:${port} as ${user}`
+}
+
+/** The words before the first flag. */
+function wordsOf(args: string[]): string[] {
+  const firstFlag = args.findIndex((arg) => arg.startsWith('-'))
+  return firstFlag === -1 ? args : args.slice(0, firstFlag)
+}
+
+/** Whether each word of a command was typed with letters missing or too many at its end, such as `merchant list`. */
+function isNearly(typed: readonly string[], name: string): boolean {
+  return name.split(' ').every((word, index) => {
+    const given = typed[index] ?? ''
+    return given !== '' && (word.startsWith(given) || given.startsWith(word))
+  })
+}
+
+/** How to type `command`; else the commands of the group that was typed; else all of them. */
+function help(command: Command | undefined, [group = '']: string[]): string {
+  const inGroup = COMMANDS.filter(({ name }) => name.split(' ')[0] === group)
+  const commands = command ? [command] : inGroup.length > 0 ? inGroup : COMMANDS
+  const lines = commands.map(({ name, usage }) => `  ops ${name} ${usage}`.trimEnd())
+  const taken = commands.some(({ changes }) => changes) ? WHO : ''
+  return `usage:\n${lines.join('\n')}\n${taken}Every command takes --json for scripts, and --help.`
+}
+
+/** A failure in one line, for the operator. */
+function explain(error: unknown): string {
+  if (error instanceof CommandFault) return error.message
+  const { code, message } = error as NodeJS.ErrnoException
+  if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) return 'the database is not migrated: run ops migrate'
+  const cause = message || code || 'unknown failure'
+  const line = cause.split('\n')[0]
+  if (isForbiddenToRole(error)) {
+    return `${line}: run it as the owner of the tables, by DATABASE_MIGRATE_URL; in compose: docker compose run --rm ops …`
+  }
+  return isOutage(error) ? `the database cannot be used: ${line}` : String(line)
+}
