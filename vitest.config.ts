@@ -2,12 +2,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
+const SLOW = 'test/**/*.slow.test.ts'
+/** Their generated input is long in `npm run test:slow`, and short in `npm test`. */
+const GENERATED = ['test/hostile/*.test.ts', 'test/money.test.ts', 'test/payments/upi-links.test.ts']
+
 export default defineConfig({
   // Not in node_modules, which may belong to another user than the one who tests. It knows how long each file took, so that the
   // slow ones begin first.
   cacheDir: join(tmpdir(), 'upi-payments-vitest'),
   test: {
-    include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 30_000,
@@ -19,5 +22,9 @@ export default defineConfig({
     restoreMocks: true,
     unstubEnvs: true,
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/dev/**'] },
+    projects: [
+      { extends: true, test: { name: 'quick', include: ['test/**/*.test.ts'], exclude: [SLOW] } },
+      { extends: true, test: { name: 'slow', include: [SLOW, ...GENERATED], provide: { isSlow: true } } },
+    ],
   },
 })

@@ -10,10 +10,11 @@ import {
   toJsonNumber,
   toPlainText,
 } from '../src/money.ts'
+import { runs } from './support/generated.ts'
 
 /** Every amount that an intent can have. */
 const paise = fc.integer({ min: 100, max: 10_000_000 })
-const MANY = { numRuns: 20_000 }
+const MANY = { numRuns: runs(20_000) }
 
 describe('an amount, 1.00 to 100000.00 rupees', () => {
   it('is read from each way to spell it as what it was', () => {

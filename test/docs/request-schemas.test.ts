@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OPERATIONS } from '../../src/app.ts'
 import { NewPayment } from '../../src/payments/new-payment.ts'
+import { runs } from '../support/generated.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 
 type Body = Record<string, unknown>
@@ -184,7 +185,7 @@ describe('the document takes what the service takes', () => {
         const allText = Object.entries(body).every(([name, value]) => !(name in values) || typeof value === 'string')
         if (form && allText) expect(form(body), JSON.stringify(body)).toBe(success)
       }),
-      { numRuns: 4_000 },
+      { numRuns: runs(4_000) },
     )
     expect(Math.min(seen.taken, seen.refused)).toBeGreaterThan(400)
   })

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../support/generated.ts'
 import { FORM } from '../support/requests.ts'
 import { basic, CREATE, form, intentFields, LIST, unique } from '../support/service.ts'
 import { expectEnvelope, startTarget } from './target.ts'
@@ -55,7 +56,7 @@ describe('a form body', () => {
         expectEnvelope(answer)
         expect(answer.status).not.toBe(200)
       }),
-      { numRuns: 250 },
+      { numRuns: runs(250) },
     )
   })
 
@@ -69,7 +70,7 @@ describe('a form body', () => {
         expectEnvelope(answer)
         statuses.add(answer.status)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
     expect([...statuses]).toEqual(expect.arrayContaining([200, 400]))
   })
@@ -120,7 +121,7 @@ describe('a form body', () => {
         )
         expect(rows).toEqual([expected])
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
     expect(Math.min(results.stored, results.refused)).toBeGreaterThan(20)
   })

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../support/generated.ts'
 import { FORM } from '../support/requests.ts'
 import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
 import { expectEnvelope, startTarget } from './target.ts'
@@ -54,7 +55,7 @@ describe('a header', () => {
         const expected = text !== undefined && /^[ -~]{1,64}$/.test(text) ? [200, 422] : [400]
         expect(expected).toContain(status)
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   })
 
@@ -67,7 +68,7 @@ describe('a header', () => {
         expect([first.status, second.text]).toEqual([200, first.text])
         expect((await send([key])).status).toBe(422)
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     )
   })
 
@@ -82,7 +83,7 @@ describe('a header', () => {
         if (/^[A-Za-z0-9._-]{1,64}$/.test(text)) expect(headers['x-request-id']).toBe(text)
         else expect(headers['x-request-id']).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 
@@ -117,7 +118,7 @@ describe('a header', () => {
         const { status } = await send([line('Authorization', credentials)], goodBody(), '')
         expect(received(credentials) === undefined ? [400] : [401, 429]).toContain(status)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
     expect((await send([])).status).toBe(200)
   })
@@ -129,7 +130,7 @@ describe('a header', () => {
         const { status } = await send(headers.map(([key, value]) => line(`x-${key}`, value)))
         expect(status).toBe(headers.every(([, value]) => received(value) !== undefined) ? 200 : 400)
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 

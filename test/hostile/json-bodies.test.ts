@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
+import { runs } from '../support/generated.ts'
 import { basic, CREATE, intentFields, LIST, refusal, unique } from '../support/service.ts'
 import { expectEnvelope, JSON_TYPE, startTarget } from './target.ts'
 
@@ -67,7 +68,7 @@ describe('a JSON body', () => {
         expectEnvelope(answer)
         expect([400, 413]).toContain(answer.status)
       }),
-      { numRuns: 250 },
+      { numRuns: runs(250) },
     )
   })
 
@@ -76,7 +77,7 @@ describe('a JSON body', () => {
       fc.asyncProperty(fc.constantFrom(...FIELDS, '__proto__', 'constructor'), anyJson, async (name, json) => {
         expectEnvelope(await post(CREATE, withValue(fields(), name, json)))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -94,7 +95,7 @@ describe('a JSON body', () => {
         const isGood = Math.floor(rupees) === rupees && rupees > 0 && rupees <= 100_000
         expect([status, JSON.parse(text).data?.amount]).toEqual(isGood ? [200, rupees.toFixed(0)] : [400, undefined])
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 
@@ -112,7 +113,7 @@ describe('a JSON body', () => {
         const { status, text } = await post(CREATE, withValue(fields(), 'amount', amount))
         expect([status, JSON.parse(text).data?.amount]).toEqual(digit === 0 ? [200, String(rupees)] : [400, undefined])
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 
@@ -161,7 +162,7 @@ describe('a JSON field that is sent twice', () => {
         const { status, text } = await post(CREATE, body)
         expect([status, JSON.parse(text)]).toEqual([400, refusal(400, `${name} must be sent once`)])
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -189,7 +190,7 @@ describe('a JSON field that is sent twice', () => {
       fc.asyncProperty(fc.oneof(inner, text), async (json) => {
         expect((await post(CREATE, withValue(fields(), 'extra', json))).status).toBe(200)
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 })
@@ -207,7 +208,7 @@ describe('a signed notification', () => {
         expectEnvelope(answer)
         expect([400, 404]).toContain(answer.status)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

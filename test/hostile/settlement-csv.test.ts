@@ -6,6 +6,7 @@ import type { Database } from '../../src/db/pool.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
 import { SETTLEMENT_FILE } from '../../src/settlements/csv.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
+import { runs } from '../support/generated.ts'
 import { unique } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
 
@@ -140,7 +141,7 @@ describe('a generated settlement file', () => {
           faultyLines: [],
         })
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -164,7 +165,7 @@ describe('a generated settlement file', () => {
           lines.slice(1).filter((_, i) => isGood(records[i] ?? [])),
         )
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -180,7 +181,7 @@ describe('a generated settlement file', () => {
         if (result instanceof CsvFileError) expect(result.count).toBeGreaterThan(0)
         else expect(result).toMatchObject({ rows: [] })
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })
@@ -261,7 +262,7 @@ describe('a generated settlement file on PostgreSQL', () => {
           updated: 0,
         })
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     )
   })
 
@@ -283,7 +284,7 @@ describe('a generated settlement file on PostgreSQL', () => {
         else expect(outcome.faults[0]?.line).toBeGreaterThan(2)
         expect(await stored(mids)).toHaveLength(isRefused ? 0 : 1)
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     )
     expect(outcomes).toContain('refused')
   })

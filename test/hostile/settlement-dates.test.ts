@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nextDay, startOfIstDay } from '../../src/ist.ts'
 import { WhichSettlements } from '../../src/settlements/fetch-settlement-list.ts'
+import { runs } from '../support/generated.ts'
 
 const FIRST_YEAR = 2000
 const YEARS = 40
@@ -83,7 +84,7 @@ describe('s_date and e_date', () => {
       fc.property(part, part, year, (day, month, year) => {
         expect(startOfIstDay(write(day, month, year)) !== undefined).toBe(exists(day, month, year))
       }),
-      { numRuns: 5_000 },
+      { numRuns: runs(5_000) },
     )
   })
 
@@ -104,7 +105,7 @@ describe('s_date and e_date', () => {
         const isDay = isDate && exists(Number(day), Number(month), Number(year))
         expect(startOfIstDay(text) !== undefined).toBe(isDay)
       }),
-      { numRuns: 5_000 },
+      { numRuns: runs(5_000) },
     )
   })
 
@@ -121,7 +122,7 @@ describe('s_date and e_date', () => {
         const sortable = (text: string) => text.split('-').reverse().join('')
         expect(success).toBe(sortable(s_date) <= sortable(e_date))
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 })

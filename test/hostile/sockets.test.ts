@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../support/generated.ts'
 import { FORM } from '../support/requests.ts'
 import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
 import { expectEnvelope, startTarget, type WireAnswer } from './target.ts'
@@ -93,7 +94,7 @@ describe('bytes on a socket', () => {
         }
         seen.answers += exchanges.flat().length
       }),
-      { numRuns: 16, endOnFailure: true },
+      { numRuns: runs(16), endOnFailure: true },
     )
     expect(seen.answers).toBeGreaterThan(50)
     await expectStillServing()
@@ -116,7 +117,7 @@ describe('bytes on a socket', () => {
         })
         for (const answers of await Promise.all(exchanges)) expectEnvelopes(answers)
       }),
-      { numRuns: 10, endOnFailure: true },
+      { numRuns: runs(10), endOnFailure: true },
     )
     await expectStillServing()
   })
@@ -165,7 +166,7 @@ describe('requests one after the other, in pieces, of which any may break in its
           }),
         )
       }),
-      { numRuns: 12, endOnFailure: true },
+      { numRuns: runs(12), endOnFailure: true },
     )
     await expectStillServing()
   })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Payment, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
+import { runs } from '../support/generated.ts'
 
 /** Of both kinds together: each run makes the links of one payment and the one inside its QR. */
 const RUNS = 50_000
@@ -65,7 +66,7 @@ describe('generated UPI links', () => {
         same(noteInQr ?? 'none', /^[ -~]+$/.test(note ?? '') ? (note ?? '') : 'none')
         links += 2
       }),
-      { numRuns: RUNS },
+      { numRuns: runs(RUNS) },
     )
     expect(links).toBe(100_000)
   }, 60_000)

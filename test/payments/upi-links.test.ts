@@ -8,6 +8,7 @@ import {
   upiQrLink,
   walletLinks,
 } from '../../src/payments/upi-links.ts'
+import { runs } from '../support/generated.ts'
 
 const payment: Payment = {
   orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
@@ -74,7 +75,7 @@ describe('UPI links', () => {
         })
         expect([...(values.tn ?? '')].length).toBeLessThanOrEqual(50)
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 })
