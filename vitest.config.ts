@@ -4,7 +4,13 @@ import { defineConfig } from 'vitest/config'
 
 const SLOW = 'test/**/*.slow.test.ts'
 /** Their generated input is long in `npm run test:slow`, and short in `npm test`. */
-const GENERATED = ['test/hostile/*.test.ts', 'test/money.test.ts', 'test/payments/upi-links.test.ts']
+const GENERATED = [
+  'test/hostile/*.test.ts',
+  'test/money.test.ts',
+  'test/payments/upi-links.test.ts',
+  'test/acquirer/setu.test.ts',
+  'test/docs/request-schemas.test.ts',
+]
 
 export default defineConfig({
   // Not in node_modules, which may belong to another user than the one who tests. It knows how long each file took, so that the

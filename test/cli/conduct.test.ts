@@ -1,12 +1,6 @@
-import { spawn } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
-import { namingLine, runOps, runProgram } from '../support/ops.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
+import { runOps } from '../support/ops.ts'
 
 let migrated: Awaited<ReturnType<typeof createTestDatabase>>
 let empty: Awaited<ReturnType<typeof createTestDatabase>>
@@ -120,69 +114,4 @@ it('migrate tells a script which migrations it applied, and none the second time
     stderr: '',
   })
   await database.drop()
-})
-
-it('a reader that goes away causes no error', async () => {
-  const env = { ...process.env, DATABASE_URL: migrated.url }
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/ops.ts', 'merchants', 'list'], { cwd: ROOT, env })
-  child.stdout.destroy()
-  let stderr = ''
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk
-  })
-  const code = await new Promise((resolve) => child.on('close', resolve))
-  expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(migrated.url) })
-})
-
-describe('the database that a command works on', () => {
-  const { DATABASE_URL: _, DATABASE_MIGRATE_URL: __, NODE_ENV: ___, ...environment } = process.env
-  const PASSWORD = 'never-to-be-read'
-  const withPassword = (url: string) => Object.assign(new URL(url), { password: PASSWORD }).href
-
-  it.each([
-    ['that succeeds', () => migrated.url, ['merchants', 'list', '--json'], 0],
-    ['that fails', () => withPassword('postgres://upi@127.0.0.1:1/away'), ['merchants', 'list', '--json'], 1],
-  ])('is named on stderr before all else, without its password, by one %s', async (_name, url, args, expected) => {
-    const env = { ...environment, DATABASE_URL: url() }
-    const { code, stdout, stderr } = await runProgram('src/cli/ops.ts', args, { env })
-    expect([code, stderr.split('\n')[0]]).toEqual([expected, namingLine(url()).trimEnd()])
-    expect(stdout).toBe(expected === 0 ? '[]\n' : '')
-    expect(stdout + stderr).not.toContain(PASSWORD)
-  })
-
-  it('is that of DATABASE_MIGRATE_URL where it is set, since the role of the service may not do all that operators do', async () => {
-    const env = {
-      ...environment,
-      DATABASE_URL: 'postgres://service@127.0.0.1:1/away',
-      DATABASE_MIGRATE_URL: migrated.url,
-    }
-    const { code, stderr } = await runProgram('src/cli/ops.ts', ['merchants', 'list'], { env })
-    expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(migrated.url) })
-  })
-
-  describe('without DATABASE_URL, on a server', () => {
-    let server: string
-    beforeAll(() => {
-      // A checkout of its own: as root its database would lie elsewhere than that of this one.
-      server = mkdtempSync(join(tmpdir(), 'upi-payments-server-'))
-      for (const entry of ['node_modules', 'migrations']) symlinkSync(join(ROOT, entry), join(server, entry))
-      for (const entry of ['src', 'package.json']) cpSync(join(ROOT, entry), join(server, entry), { recursive: true })
-    })
-    afterAll(() => rmSync(server, { recursive: true, force: true }))
-
-    it.each([
-      ['in production', { NODE_ENV: 'production' }, false, ''],
-      [
-        'with a build',
-        {},
-        true,
-        'ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/\n',
-      ],
-    ])('is unknown, %s: the command is refused', async (_name, variables, built, hint) => {
-      if (built) mkdirSync(join(server, 'dist'))
-      const env = { ...environment, ...variables }
-      const refused = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })
-      expect(refused).toEqual({ code: 1, stdout: '', stderr: `${hint}ops: DATABASE_URL is required\n` })
-    })
-  })
 })

@@ -3,7 +3,6 @@ import { todayCommands } from '../../src/cli/today.ts'
 import { readDatabaseConfig } from '../../src/config.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
-import { ROOT, start } from '../support/processes.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
@@ -280,21 +279,5 @@ describe('ops today', () => {
     expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThan(110)
     const json = await runOps(service.databaseUrl, ['today', '--json'])
     expect(JSON.parse(json.stdout)).toMatchObject({ day: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) })
-  })
-
-  it('--watch shows it again every few seconds, until Ctrl-C', async () => {
-    const env = { ...process.env, DATABASE_URL: service.databaseUrl }
-    const args = ['--import', 'tsx', 'src/cli/ops.ts', 'today', '--watch', '--json']
-    const child = start(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
-    let shown = ''
-    child.stdout?.on('data', (chunk) => {
-      shown += chunk
-    })
-    await until('it has shown it twice', () => shown.split('\n').length > 2)
-    const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve([code, signal])))
-    child.kill('SIGINT')
-    expect(await ended).toEqual([0, null])
-    const [first = '', second = ''] = shown.split('\n')
-    expect(JSON.parse(second).at > JSON.parse(first).at).toBe(true)
   })
 })

@@ -7,6 +7,9 @@ import { runs } from '../support/generated.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 
 type Body = Record<string, unknown>
+/** Enough for what is taken and what is refused to come up often. */
+const RUNS = runs(4_000, 400)
+
 type Values = Record<string, fc.Arbitrary<unknown>>
 
 /**
@@ -185,8 +188,8 @@ describe('the document takes what the service takes', () => {
         const allText = Object.entries(body).every(([name, value]) => !(name in values) || typeof value === 'string')
         if (form && allText) expect(form(body), JSON.stringify(body)).toBe(success)
       }),
-      { numRuns: runs(4_000) },
+      { numRuns: RUNS },
     )
-    expect(Math.min(seen.taken, seen.refused)).toBeGreaterThan(400)
+    expect(Math.min(seen.taken, seen.refused)).toBeGreaterThan(RUNS / 10)
   })
 })

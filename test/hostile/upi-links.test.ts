@@ -4,7 +4,7 @@ import { type Payment, upiLinks, upiQrLink } from '../../src/payments/upi-links.
 import { runs } from '../support/generated.ts'
 
 /** Of both kinds together: each run makes the links of one payment and the one inside its QR. */
-const RUNS = 50_000
+const RUNS = runs(50_000, 2_000)
 
 const SHARP = ['&', '=', '?', '#', '%', '+', ';', '/', ':', ' ', '\t', '\n', '"', "'", '<', '(', '\\', '\0', '\u202e']
 const INJECTIONS = [
@@ -49,7 +49,7 @@ const PREFIXES = {
 }
 
 describe('generated UPI links', () => {
-  it('100,000 of them hold each parameter once, as it was given, whatever the note and the names', () => {
+  it('hold each parameter once, as it was given, whatever the note and the names', () => {
     let links = 0
     fc.assert(
       fc.property(anyPayment, ({ minutes, ...payment }) => {
@@ -66,9 +66,9 @@ describe('generated UPI links', () => {
         same(noteInQr ?? 'none', /^[ -~]+$/.test(note ?? '') ? (note ?? '') : 'none')
         links += 2
       }),
-      { numRuns: runs(RUNS) },
+      { numRuns: RUNS },
     )
-    expect(links).toBe(100_000)
+    expect(links).toBe(2 * RUNS)
   }, 60_000)
 })
 
@@ -135,7 +135,7 @@ function inIndia(moment: Date): string {
   return `${year}-${month}-${day}T${time}+05:30`
 }
 
-/** Not expect, which would take most of the time of 100,000 links. */
+/** Not expect, which would take most of the time of so many links. */
 function same(actual: string, expected: string): void {
   if (actual !== expected) throw new Error(`${JSON.stringify(actual)} is not ${JSON.stringify(expected)}`)
 }

@@ -7,7 +7,8 @@ declare module 'vitest' {
   }
 }
 
-const QUICK_RUNS = 50
+/** Whether this is `npm run test:slow`. */
+export const isSlow = (): boolean => inject('isSlow') === true
 
-/** How often a property is tried: `many` times in `npm run test:slow`, at most 50 in `npm test`. */
-export const runs = (many: number): number => (inject('isSlow') ? many : Math.min(many, QUICK_RUNS))
+/** How often a property is tried: `many` times in `npm run test:slow`, `few` times in `npm test`. */
+export const runs = (many: number, few = 50): number => (isSlow() ? many : Math.min(many, few))

@@ -11,7 +11,7 @@ import { allow } from '../support/webhooks.ts'
 const NOW = new Date('2026-11-21T10:00:00Z')
 /** A call that has to end by itself may take as long as a busy machine needs; one that has to be given up ends soon. */
 const PATIENT_MS = 20_000
-const IMPATIENT_MS = 700
+const IMPATIENT_MS = 200
 
 async function callTo(receiver: Pick<Listener, 'host' | 'port'>, call: Partial<Call> = {}, answerMs = PATIENT_MS) {
   const limits = { ...LIMITS.webhooks, answerMs }
@@ -38,7 +38,7 @@ function writeForEver(socket: Socket, bytes: string): void {
   more()
 }
 
-const TIMED_OUT = { failure: 'timed out', text: 'No whole answer came within 0.7 s' }
+const TIMED_OUT = { failure: 'timed out', text: 'No whole answer came within 0.2 s' }
 const HEADERS = 'HTTP/1.1 200 OK\r\n'
 
 describe('a call', () => {

@@ -1,0 +1,59 @@
+import fastify, { type FastifyInstance } from 'fastify'
+import { expect } from 'vitest'
+import { operatorGuideRoutes } from '../../src/docs/routes.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { insidersOnly, operatorPageRoutes } from '../../src/operator/routes.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { testPool } from '../support/database.ts'
+import { asRole } from '../support/database-url.ts'
+import { CREATE, intentFields, newMerchant, post, type TestService } from '../support/service.ts'
+
+export const PUBLIC_URL = 'https://pay.example.in/upi'
+
+/** Each reader gets a page of its own. */
+export const FORGETFUL = { ...LIMITS.operatorPage, page: { ...LIMITS.operatorPage.page, rememberedMs: 0 } }
+
+/** What a customer or a merchant wrote. */
+export const CANARIES = {
+  customer_name: 'Canaryname Rao',
+  customer_email: 'canarymail@example.in',
+  customer_mobile: '9137460285',
+  note: 'Canarynote 77',
+  redirect_url: 'https://canaryshop.example/',
+}
+
+/** The page of a service, with the rights of an installation, at the service's own time. */
+export async function startPage(
+  { databaseUrl, clock, log }: TestService,
+  limits = { ...LIMITS, operatorPage: FORGETFUL },
+  latenessMs = () => 0,
+): Promise<FastifyInstance> {
+  const app = fastify()
+  insidersOnly(app)
+  const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
+  const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
+  operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, latenessMs, limits })
+  operatorGuideRoutes(app, { publicUrl: PUBLIC_URL })
+  app.addHook('onClose', () => db.end())
+  return app
+}
+
+/** Two days of orders; today four: one paid, one that failed, one that waits, one that is paid twice. */
+export async function makeOrders(service: TestService): Promise<{ mid: string; paidTwice: string }> {
+  const { app, db, clock } = service
+  const { mid, key } = await newMerchant(db)
+  const order = async (amount: string): Promise<string> =>
+    (await post(app, CREATE, intentFields(mid, { ...CANARIES, amount }), key)).body.data.orderId
+  const tell = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
+    expect((await notify(service, notification(orderId, changes))).status).toBe(200)
+  clock.set('2026-03-30T05:00:00.000Z')
+  await tell(await order('1000'), { amount: 1000, UTR: newUtr() })
+  clock.set('2026-03-31T03:35:00.000Z')
+  await tell(await order('250'), { amount: 250, UTR: newUtr() })
+  await tell(await order('40'), { status: 'FAIL', amount: 40, UTR: undefined })
+  clock.set('2026-03-31T05:00:00.000Z')
+  await order('7')
+  const paidTwice = await order('500')
+  for (let i = 0; i < 2; i++) await tell(paidTwice, { amount: 500, UTR: newUtr() })
+  return { mid, paidTwice }
+}

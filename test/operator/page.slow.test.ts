@@ -1,0 +1,130 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
+import { browserPath, useCheckout, violations } from '../support/browser.ts'
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
+import { startService } from '../support/service.ts'
+
+import { makeOrders, startPage } from './operator-page.ts'
+
+/** For a machine on which much else runs; alone, a test takes some seconds. */
+const SLOW_MS = 240_000
+
+describe('the port for operators of a running service', () => {
+  let server: ServerProcess
+  beforeAll(async () => {
+    const service = await startService()
+    server = await startServerProcess(service.databaseUrl)
+  })
+  afterAll(() => server.stop())
+
+  it('shows the page at /, which the public port has nowhere', async () => {
+    const answer = await fetch(`${server.opsUrl}/`)
+    expect([answer.status, (await answer.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
+    expect((await fetch(`${server.opsUrl}/docs/operator.css`)).status).toBe(200)
+    expect(await (await fetch(`${server.url}/`)).text()).not.toContain('<h1>Today</h1>')
+    const metrics = await (await fetch(`${server.opsUrl}/metrics`)).text()
+    expect(metrics).toContain('payment_exceptions_open{age="over 2 days"} 0')
+  })
+
+  const PATHS = ['/', '/metrics', '/docs', '/docs/setu', '/docs/guide.css', '/nothing-is-here']
+  const REFUSED = [
+    ['by a name that may be of another website', { host: 'rebind.evil.example:3001' }, 'Not by this name'],
+    ['from outside', { 'x-forwarded-for': '203.0.113.9' }, 'Not from here'],
+  ] as const
+
+  it.each(REFUSED.flatMap(([how, headers, title]) => PATHS.map((path) => [how, path, headers, title] as const)))(
+    'refuses %s whoever asks for %s',
+    async (_how, path, headers, title) => {
+      const { status, text } = await ask(path, headers)
+      expect([status, text.includes(`<h1>${title}</h1>`)]).toEqual([403, true])
+      expect(text).not.toMatch(/http_request_duration_seconds|ops merchants/)
+    },
+  )
+
+  it.each(['localhost', '127.0.0.1', '172.18.0.5:3001', '[fd00::5]:3001', 'api:3001', 'upi-payments-api-1:3001'])(
+    'shows /metrics to a Prometheus that knows it as %s',
+    async (host) => {
+      const { status, text } = await ask('/metrics', { host })
+      expect([status, text.includes('http_request_duration_seconds')]).toEqual([200, true])
+    },
+  )
+
+  it('is not shut by connections whose requests never arrive', async () => {
+    const beginnings = ['', 'GET', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n']
+    const halfOpen = await Promise.all(
+      Array.from({ length: 3 * LIMITS.ops.connections }, async (_, index) => {
+        const socket = connect(server.opsPort, '127.0.0.1')
+        socket.on('error', () => undefined)
+        await once(socket, 'connect')
+        socket.write(beginnings[index % beginnings.length] ?? '')
+        return socket
+      }),
+    )
+    try {
+      for (const path of ['/metrics', '/']) expect((await ask(path)).status).toBe(200)
+    } finally {
+      for (const socket of halfOpen) socket.destroy()
+    }
+  })
+
+  /** On a connection of its own. */
+  async function ask(path: string, headers: Record<string, string> = {}) {
+    const request = get({ host: '127.0.0.1', port: server.opsPort, path, headers, agent: false })
+    const [answer] = (await once(request, 'response')) as [IncomingMessage]
+    let text = ''
+    for await (const chunk of answer.setEncoding('utf8')) text += chunk
+    return { status: answer.statusCode, text }
+  }
+})
+
+const SCREENS = [320, 1280].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+)
+
+describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
+  const origins: string[] = []
+  const checkout = useCheckout({ origins })
+  let operators: FastifyInstance
+  let url: string
+  beforeAll(async () => {
+    await makeOrders(checkout.service)
+    await checkout.service.db.query(
+      `insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at, failing_since)
+       select mid, 'ep_0123456789abcdef', 'webhook', 'https://canaryhook.example/', '\\x00', now(), now() from merchants`,
+    )
+    operators = await startPage(checkout.service)
+    url = await operators.listen({ host: '127.0.0.1', port: 0 })
+    origins.push(url)
+  })
+  afterAll(() => operators.close())
+
+  it.each(SCREENS)(
+    'is not wider than $width pixels and can be used by everybody, in the $colorScheme',
+    { timeout: SLOW_MS },
+    async ({ width, colorScheme }) => {
+      const tab = await checkout.openTab({ viewport: { width, height: 844 }, colorScheme })
+      await tab.goto(`${url}/?refresh=off`)
+      await tab.evaluate('for (const folded of document.querySelectorAll("details")) folded.open = true')
+      expect(await tab.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+      expect(await violations(tab)).toEqual([])
+      const ground = await tab.evaluate('getComputedStyle(document.body).backgroundColor')
+      expect(ground).toBe(colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(255, 255, 255)')
+      const plot = await tab.getByRole('img', { name: /^Orders of the last 30 days/ }).boundingBox()
+      expect([plot?.height, (plot?.width ?? 0) > width / 2]).toEqual([144, true])
+    },
+  )
+
+  it('works without JavaScript, of which it has none', { timeout: SLOW_MS }, async () => {
+    const tab = await checkout.openTab({ javaScriptEnabled: false })
+    await tab.goto(url)
+    const days = tab.locator('figure', { hasText: 'not paid' }).last()
+    await days.getByText('The same as a table').click()
+    expect(await days.getByRole('row', { name: /^2026-03-31 4 2 66\.6 % ₹750$/ }).isVisible()).toBe(true)
+    await tab.getByRole('link', { name: 'For the operator' }).click()
+    await tab.getByRole('heading', { name: 'For the operator', level: 1 }).waitFor()
+  })
+})
