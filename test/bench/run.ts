@@ -6,15 +6,12 @@ import { build, progress } from '../support/workspace.ts'
 import { openBench, type Section } from './bench.ts'
 import { type Finding, printFinding, printVerdict, writeResults } from './report.ts'
 import { create } from './sections/create.ts'
-import { growth } from './sections/growth.ts'
 import { importFile } from './sections/import.ts'
 import { list } from './sections/list.ts'
 import { qr } from './sections/qr.ts'
 import { start } from './sections/start.ts'
-import { today } from './sections/today.ts'
-import { webhooks } from './sections/webhooks.ts'
 
-const SECTIONS: Record<string, Section> = { create, list, import: importFile, qr, start, growth, webhooks, today }
+const SECTIONS: Record<string, Section> = { create, list, import: importFile, qr, start }
 const RESULTS = join(ROOT, 'bench-results.json')
 
 const words = process.argv.slice(2)

@@ -15,24 +15,6 @@ export async function addMerchants(db: Database): Promise<void> {
   )
 }
 
-/** Stores `count` intents of the merchants in turn, made one after the other over the last `days`, and `paidShare` of them paid. */
-export function fillIntents(db: Database, count: number, { days = 365, paidShare = 0 } = {}): Promise<void> {
-  return fill(
-    db,
-    'payment_intents',
-    count,
-    `insert into payment_intents
-       (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
-        payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     select 'M' || i % ${MERCHANTS}, id, id, 200, 'https://shop.example.in/thanks?order=1001', 'Order 1001', 'Asha Rao',
-            'asha@example.in', '0123456789', 'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 minutes',
-            case when paid then 'SUCCESS' else 'PENDING' end, case when paid then 'U' || i end
-       from generate_series(1, ${count}) i,
-            lateral (select now() - interval '${days} days' * (1 - i / ${count}.0) as at, random() < ${paidShare} as paid) moments,
-            lateral (select lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || left(md5(i::text), 20) as id) ids`,
-  )
-}
-
 /** What `fillSettlements` keeps free for rows that are to be found among all the others. */
 export const RARE_DAY = '15-08-2026'
 export const RARE_ROWS = 30

@@ -42,12 +42,6 @@ export const ROLE_LIMITS = {
   client_connection_check_interval: '1s',
 }
 
-export async function limitRole(db: Database, role: string): Promise<void> {
-  for (const [name, value] of Object.entries(ROLE_LIMITS)) {
-    await db.query(`alter role ${role} set ${name} = '${value}'`)
-  }
-}
-
 /** What all instances log, in the directory of the trial. */
 export const INSTANCE_LOG = 'instances.log'
 

@@ -7,10 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findSystemProgram } from '../support/processes.ts'
 import { progress } from '../support/workspace.ts'
 import { type Check, INSTANCE_LOG, openDeployment, type Section } from './deployment.ts'
-import { noMachines } from './machines.ts'
 import { citus, noCitus } from './sections/citus.ts'
-import { FAILOVER_NEEDS, failover } from './sections/failover.ts'
-import { pgbouncer } from './sections/pgbouncer.ts'
 import { revocation } from './sections/revocation.ts'
 import { rollingRestarts } from './sections/rolling-restarts.ts'
 import { scaled } from './sections/scaled.ts'
@@ -25,10 +22,8 @@ type Needs = {
 const SECTIONS: Record<string, { run: Section } & Needs> = {
   'rolling-restarts': { run: rollingRestarts, needs: { haproxy: 'haproxy' } },
   scaled: { run: scaled, needs: { haproxy: 'haproxy' } },
-  pgbouncer: { run: pgbouncer, needs: { pgbouncer: 'pgbouncer' } },
   revocation: { run: revocation },
   citus: { run: citus, leftOut: noCitus },
-  failover: { run: failover, needs: FAILOVER_NEEDS, leftOut: noMachines },
 }
 
 /** Longer than lines wait in an instance: see log.flushIntervalMs in limits.ts. */

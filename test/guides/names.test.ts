@@ -71,7 +71,7 @@ describe("what the operator's guide names is there", () => {
     for (const name of services) expect(fileText('docker-compose.yml')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
   })
 
-  const FILES = ['haproxy.cfg', 'pgbouncer.ini', 'patroni.yml', 'etcd.env', 'haproxy-postgres.cfg']
+  const FILES = ['haproxy.cfg']
   it.each(FILES)('%s as the trial of deployments runs with it', (name) => {
     expect(text).toContain(fileText(`test/deployment/${name}`))
   })

@@ -123,7 +123,7 @@ describe('a form body', () => {
       }),
       { numRuns: runs(300) },
     )
-    expect(Math.min(results.stored, results.refused)).toBeGreaterThan(20)
+    expect(Math.min(results.stored, results.refused)).toBeGreaterThan(5)
   })
 })
 
