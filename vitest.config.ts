@@ -23,13 +23,13 @@ export default defineConfig({
     hookTimeout: 60_000,
     // The machines that this runs on have two cores, and the PostgreSQL server shares them.
     maxWorkers: 2,
-    // The service is loaded once by each worker, not once for each file.
-    isolate: false,
-    restoreMocks: true,
-    unstubEnvs: true,
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/dev/**'] },
     projects: [
-      { extends: true, test: { name: 'quick', include: ['test/**/*.test.ts'], exclude: [SLOW] } },
+      {
+        extends: true,
+        // The service is loaded once by each worker, not once for each file.
+        test: { name: 'quick', include: ['test/**/*.test.ts'], exclude: [SLOW], isolate: false },
+      },
       { extends: true, test: { name: 'slow', include: [SLOW, ...GENERATED], provide: { isSlow: true } } },
     ],
   },

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, afterEach } from 'vitest'
+import { afterAll, afterEach, vi } from 'vitest'
 import { runChecks, stopAll } from './at-end.ts'
 import { isSlow } from './generated.ts'
 import { killStarted } from './processes.ts'
@@ -13,4 +13,8 @@ afterEach(runChecks)
 // service would look for its database for ever.
 afterAll(async () => {
   await stopAll().finally(killStarted)
+  // The next file of the worker has the same globals.
+  vi.restoreAllMocks()
+  vi.unstubAllEnvs()
+  vi.useRealTimers()
 })
