@@ -71,11 +71,12 @@ it.each([
 
 it('the time that the database took before is part of the time of a request', async () => {
   const { store, deadlines } = await newRequest()
-  const began = performance.now()
+  let answered = 0
   const slowly: Intents['findEarlier'] = async (intent) => {
-    await sleep(1_000)
+    await sleep(20)
+    answered = performance.now()
     return intents.findEarlier(intent)
   }
   await store({ ...intents, findEarlier: slowly })
-  expect(Number(deadlines[0]) - began).toBeLessThan(LIMITS.acquirers.requestMs + 900)
+  expect(Number(deadlines[0]) - LIMITS.acquirers.requestMs).toBeLessThan(answered)
 })
