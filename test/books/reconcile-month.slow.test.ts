@@ -6,8 +6,8 @@ import { runOps } from '../support/ops.ts'
 import { runToEnd, TYPESCRIPT } from '../support/processes.ts'
 import { type Expected, type ExpectedDay, MERCHANTS, MONTH, storeMonth } from './month.ts'
 
-/** The command itself takes about 50 MB. Every payment as a difference is 100 MB of text. */
-const HEAP_MB = 96
+/** The command itself takes about 20 MB, and every payment as a difference is 20 MB of text. */
+const HEAP_MB = 32
 
 type Named = Record<string, string | null>
 type Book = { mid: string; file: string; differences: Named[]; exceptions: Named[]; days: Named[]; total: Named }
