@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
@@ -12,10 +13,15 @@ const GENERATED = [
   'test/docs/request-schemas.test.ts',
 ]
 
+const checkout = createHash('sha256')
+  .update(`${import.meta.dirname} ${process.getuid?.()}`)
+  .digest('hex')
+  .slice(0, 8)
+
 export default defineConfig({
-  // Not in node_modules, which may belong to another user than the one who tests. It knows how long each file took, so that the
-  // slow ones begin first.
-  cacheDir: join(tmpdir(), 'upi-payments-vitest'),
+  // It knows how long each file took, so that the slow ones begin first. Not in node_modules, which may belong to another user
+  // than the one who tests.
+  cacheDir: join(tmpdir(), `upi-payments-vitest-${checkout}`),
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/setup.ts'],
