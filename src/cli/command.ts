@@ -6,17 +6,7 @@ import type { Database } from '../db/pool.ts'
 import { text } from '../fields.ts'
 import { type Audited, inOneTransaction, inSteps } from './audited.ts'
 import { UsageError } from './faults.ts'
-import type { Terminal } from './output.ts'
-
-/**
- * What a command returns: one JSON document for `--json`, and the same as text for people. `warnings` are for people too, a line
- * each on stderr; a script reads of them in the document. What is too long to hold comes in `chunks`, in the form that was
- * asked for. `made` names what was made and no argument names, for the audit.
- */
-export type Output = (
-  | { json: unknown; text: string; chunks?: never }
-  | { chunks: AsyncIterable<string>; json?: never; text?: never }
-) & { warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
+import type { Output, Terminal } from './output.ts'
 
 /** What a command works with. The pool connects at its first query. `person` is who runs it. */
 export type Context<Db = Database> = {

@@ -6,9 +6,9 @@ import { createMerchants, type Merchant } from '../merchants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../merchants/schema.ts'
 import { type MerchantWarning, merchantWarnings } from '../merchants/warnings.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
-import { changingCommand, command, type Output } from './command.ts'
+import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
-import { record, table } from './output.ts'
+import { type Output, record, table } from './output.ts'
 
 const OPTIONAL =
   '[--dynamic-qr link|image] [--acquirer direct|setu] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off]'

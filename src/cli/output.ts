@@ -1,8 +1,17 @@
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Output } from './command.ts'
 
 type Cell = string | number | boolean | Date | null | readonly string[]
+
+/**
+ * What a command returns: one JSON document for `--json`, and the same as text for people. `warnings` are for people too, a line
+ * each on stderr; a script reads of them in the document. What is too long to hold comes in `chunks`, in the form that was
+ * asked for. `made` names what was made and no argument names, for the audit.
+ */
+export type Output = (
+  | { json: unknown; text: string; chunks?: never }
+  | { chunks: AsyncIterable<string>; json?: never; text?: never }
+) & { warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
 
 /** Where a command is typed: that of the process, or a test's. */
 export type Terminal = { stdin: Readable; stdout: Screen; stderr: Screen }

@@ -1,9 +1,9 @@
 import * as z from 'zod'
 import { createPartners, type LinkOutcome } from '../merchants/partners.ts'
 import { NewPartner, OneLink } from '../merchants/schema.ts'
-import { changingCommand, command, type Output } from './command.ts'
+import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
-import { record, table } from './output.ts'
+import { type Output, record, table } from './output.ts'
 
 type Link = z.output<typeof OneLink>
 

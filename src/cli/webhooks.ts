@@ -11,9 +11,9 @@ import { watchOpenOrders } from '../webhooks/expiries.ts'
 import { isTaken, toCall } from '../webhooks/message.ts'
 import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
-import { changingCommand, command, type Output } from './command.ts'
+import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
-import { record, table } from './output.ts'
+import { type Output, record, table } from './output.ts'
 
 const HOUR_MS = 60 * 60_000
 /** For how long an earlier secret signs too: a merchant's servers may learn of the new one on different days. */
