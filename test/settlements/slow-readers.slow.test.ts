@@ -31,6 +31,7 @@ const MOST_TRIES = 20
 const RETRY_MS = 200
 const READER_WINDOW_MS = 6_000
 const READER_CHECK_MS = 250
+const PAUSE_MS = 100
 /** In the window as many bytes as with the limits that are shipped: TCP tells of taken bytes in portions as large as ever. */
 const SLOWEST_BYTES_PER_SECOND = 160 * 1024
 
@@ -188,10 +189,18 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     ['its partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
     ['its key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
   ])('when %s', async (_what, forbid) => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     const partner = await newPartner(service.db, mid)
     const response = await ask(partner, LONG_LIST)
     expect(response.statusCode).toBe(200)
     await forbid(partner)
+    // Fewer than a window has, at whose end it would be cut for taking nothing. Together they take longer than a link or a key is
+    // remembered.
+    for (let checks = 1; checks < READER_WINDOW_MS / READER_CHECK_MS; checks++) {
+      await pass(1)
+      await sleep(PAUSE_MS)
+    }
+    vi.useRealTimers()
     await freed()
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
