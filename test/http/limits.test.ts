@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import {
+  basic,
   CREATE,
   intentFields,
   type Key,
@@ -57,6 +58,19 @@ describe('429 for too many requests', () => {
     const [noisy, quiet] = [await newMerchant(service.db), await newMerchant(service.db)]
     await statuses(FAILURES_PER_MINUTE + 1, () => create(noisy.mid, { ...noisy.key, secretKey: 'sk_guess' }))
     expect((await create(quiet.mid, { ...quiet.key, secretKey: 'sk_typo' })).status).toBe(401)
+  })
+
+  it('counts failures by address: whoever guesses does not hide from the owner elsewhere that the secret is wrong', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const wrong = { ...key, secretKey: 'sk_guess' }
+    await statuses(FAILURES_PER_MINUTE + 1, () => create(mid, wrong))
+    const { statusCode } = await service.app.inject({
+      method: 'POST',
+      url: CREATE,
+      remoteAddress: '203.0.113.9',
+      headers: { authorization: basic(wrong) },
+    })
+    expect(statusCode).toBe(401)
   })
 
   it('answers random public keys of one address, which share queries; every good key is let in all the while', async () => {
