@@ -181,7 +181,7 @@ describe('the audit', () => {
       await json(['webhooks', 'disable', '--endpoint', id])
       await ops(['webhooks', 'resend', '--delivery', `${id}.${'0'.repeat(32)}.1`])
       await json(['keys', 'revoke', '--public-key', publicKey])
-      await json(['merchants', 'add', '--name', 'Another', '--vpa', 'other@examplebank'])
+      const another = await json(['merchants', 'add', '--name', 'Another', '--vpa', 'other@examplebank'])
       const entries: Entry[] = await json(['audit', '--mid', mid])
       expect(entries.map(({ command, outcome }) => [command, outcome])).toEqual([
         ['keys create', 'done'],
@@ -189,6 +189,10 @@ describe('the audit', () => {
         ['webhooks disable', 'done'],
         ['webhooks resend', 'failed'],
         ['keys revoke', 'done'],
+      ])
+      // Its mid was made by the command.
+      expect(await json(['audit', '--mid', another.mid])).toEqual([
+        expect.objectContaining({ command: 'merchants add', outcome: 'done' }),
       ])
     })
 

@@ -13,7 +13,10 @@ describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
   })
 
   it.each([
-    ['instances and database servers that do not answer, and all of them gone', 'instance-alerts.yml'],
+    [
+      'instances and database servers that do not answer, all of them gone, and answers of 503 and 500',
+      'instance-alerts.yml',
+    ],
     ['webhooks that wait, that were switched off and that lead inward', 'webhook-alerts.yml'],
     [
       'orders that nobody pays, a silent acquirer, exceptions that nobody resolves and slow intents',

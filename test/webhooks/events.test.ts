@@ -211,6 +211,16 @@ describe('payment.expired', () => {
     expect(await eventsOf(before)).toEqual([])
   })
 
+  it('is not written for an order that had ended before its merchant got a webhook, though no instance ran then', async () => {
+    const late = await newMerchant(service.db)
+    const before = await newOrder(late)
+    service.clock.advance(FINAL_AFTER_SECONDS)
+    await addWebhook(late.mid)
+    await watchOpenOrders(service.db, late.mid, service.clock.now())
+    await look()
+    expect(await eventsOf(before)).toEqual([])
+  })
+
   it('comes for each of the orders of an hour in which no instance ran', async () => {
     const orders = []
     for (let i = 0; i < 4; i++) {
