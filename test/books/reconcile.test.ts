@@ -233,12 +233,14 @@ describe('a payment', () => {
     await pay('P2', at('2026-11-30'), { madeAt: at('2026-11-11'), toldAt: at('2026-11-11', '12:01:00') })
     const late = await pay('P3', at('2026-11-12'), { madeAt: at('2026-09-01'), toldAt: at('2026-11-12') })
     await except('late payment', 'P3', late, at('2026-11-12'))
+    await pay('P4', at('2026-11-16'), { madeAt: at('2026-11-16', '11:59:00'), toldAt: at('2026-11-18') })
     const findings = await find('2026-11-01', '2026-11-30')
     const paid = findings.flatMap((one) => (one.type === 'day' && one.paidCount > 0 ? [[one.day, one.paidCount]] : []))
     expect(paid).toEqual([
       ['2026-11-10', 1],
       ['2026-11-11', 1],
       ['2026-11-12', 1],
+      ['2026-11-16', 1],
     ])
   })
 })

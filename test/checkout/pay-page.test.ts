@@ -326,6 +326,16 @@ describe('every state is drawn by the service', () => {
     expect(shown((await get(page)).text).visible).toEqual(['paid'])
   })
 
+  it('tells what to do when money is missing, in the ends without a payment', async () => {
+    const { text } = await get((await newOrder()).page)
+    const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
+    expect(sections.flatMap(([html, of]) => (html.includes('keep the reference number (UTR)') ? [of] : []))).toEqual([
+      'failed',
+      'expired',
+      'cancelled',
+    ])
+  })
+
   it('promises nothing that it cannot know', async () => {
     const { text } = await get((await newOrder()).page)
     expect(text).not.toMatch(/bank returns|refund|still counts|will be/i)

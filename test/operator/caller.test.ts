@@ -98,6 +98,7 @@ describe('a name that only the operator can have given', () => {
     'evil.example.',
     'internal.example',
     'notinternal.example:3001',
+    'pay.notinternal',
     '127.0.0.1.evil.example',
     '1.2.3',
     '[::1].evil.example',
