@@ -153,14 +153,15 @@ describe('ops today', () => {
               ('CHAI', 'return-call', 'return call', null, null, now(), '2026-04-05T03:00:00Z', null, null)`,
     )
     const { rows: orders } = await db.query(`select order_id from payment_intents where mid = 'CHAI' order by order_id`)
-    const [paidOrderId, toldOrderId, earlierOrderId] = orders.map(({ order_id }) => order_id)
+    const [paidOrderId, toldOrderId, earlierOrderId, weekOldOrderId] = orders.map(({ order_id }) => order_id)
     await db.query(
       `insert into webhook_deliveries
          (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at, attempts, attempted_at, delivered_at)
        values ('CHAI', 'return-call', $1, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-04-05T05:00:00Z', null),
               ('CHAI', 'return-call', $2, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-04-05T05:00:00Z', now()),
-              ('CHAI', 'return-call', $3, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-03-29T05:59:59Z', null)`,
-      [paidOrderId, toldOrderId, earlierOrderId],
+              ('CHAI', 'return-call', $3, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-03-29T05:59:59Z', null),
+              ('CHAI', 'return-call', $4, 1, 'payment.succeeded', 'SUCCESS', now(), 10, '2026-03-29T06:00:01Z', null)`,
+      [paidOrderId, toldOrderId, earlierOrderId, weekOldOrderId],
     )
     await db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, undone_at, undone_by)
@@ -192,8 +193,11 @@ describe('ops today', () => {
         ],
       },
       returnCalls: {
-        givenUp: 1,
-        newest: [{ mid: 'CHAI', orderId: paidOrderId, givenUpAt: '2026-04-05T05:00:00.000Z' }],
+        givenUp: 2,
+        newest: [
+          { mid: 'CHAI', orderId: paidOrderId, givenUpAt: '2026-04-05T05:00:00.000Z' },
+          { mid: 'CHAI', orderId: weekOldOrderId, givenUpAt: '2026-03-29T06:00:01.000Z' },
+        ],
       },
       acquirersAway: ['setu'],
       settlementImport: { importedAt: '2026-04-05T02:00:00.000Z', file: 'bank.csv' },
@@ -204,7 +208,7 @@ describe('ops today', () => {
       'notifications  4 refused today; the last one was accepted 4 days ago',
       'exceptions     3 open: 1 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
       'webhooks       2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
-      `return calls   1 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
+      `return calls   2 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
       'acquirers      away: setu',
       'settlements    bank.csv was imported 4 h ago',
       'silent, the last one, old-host, for 30 min',

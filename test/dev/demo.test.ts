@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
@@ -32,6 +32,10 @@ it('makes the demo once: a second start keeps its keys, and what it finds', asyn
   expect(await ensure()).toEqual(demo)
   const { rows } = await service.db.query('select count(*)::int as keys from access_keys')
   expect(rows).toEqual([{ keys: 2 }])
+})
+
+it('keeps its secrets in a file that only its owner may read', () => {
+  expect(statSync(join(folder, 'demo.json')).mode & 0o777).toBe(0o600)
 })
 
 it('switches its webhook on again, with the same secret, until the sealing key is another one', async () => {

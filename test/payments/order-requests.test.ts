@@ -210,6 +210,11 @@ describe('Idempotency-Key', () => {
     )
   })
 
+  it('is judged after whose mid it is', async () => {
+    const other = await newMerchant(service.db)
+    expect((await create({ mid: other.mid }, { 'idempotency-key': '' })).status).toBe(403)
+  })
+
   it('makes one intent of 50 retries at once, and one answer', async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => create({ order_id: 'burst' }, { 'idempotency-key': 'burst' })),
