@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Merchant } from '../merchants/merchants.ts'
+import type { Acquirer, Payee } from './acquirer.ts'
 import { direct } from './direct.ts'
 import { type AcquirerCalls, type CallOutcome, createIssuer, type Issuer } from './issuer.ts'
 import type { Notifications } from './notification.ts'
@@ -10,22 +11,8 @@ import { type SetuSettings, setu } from './setu.ts'
 /** What the operator has set up. `direct` is the secrets of its notifications. */
 export type AcquirerSettings = { direct: readonly string[]; setu: SetuSettings | undefined }
 
-/** An acquirer: who may have it, and how it is reached where the operator has set it up. */
-export type Acquirer = {
-  /** The variables without which it is not set up, for the operator. */
-  variables: string
-  /** Why it cannot serve a merchant, for the operator; undefined when it can. */
-  faultOf: (merchant: Payee) => string | undefined
-  /** Its notifications; undefined unless it is set up. */
-  notifications: (settings: AcquirerSettings) => Notifications | undefined
-  /** Of one that makes its own links: its calls; undefined unless it is set up. */
-  calls?: (settings: AcquirerSettings, limits: Limits['acquirers']) => AcquirerCalls | undefined
-}
-
-type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
-
 /** Every acquirer that a merchant may have, by name. */
-const ACQUIRERS = new Map<string, Acquirer>(Object.entries({ direct, setu }))
+const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ direct, setu }))
 
 /** Why a merchant cannot have this acquirer, for the operator; undefined when it can. */
 export function acquirerFault(name: string, merchant: Payee, settings: AcquirerSettings): string | undefined {

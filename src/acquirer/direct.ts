@@ -4,7 +4,7 @@ import { badRequest, notificationUnsigned } from '../errors.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { operation } from '../http/operation.ts'
 import { bankAmount } from '../money.ts'
-import type { Acquirer } from './acquirers.ts'
+import type { Acquirer } from './acquirer.ts'
 import {
   isoTime,
   logOrderOf,
@@ -72,7 +72,7 @@ export const paymentNotification = operation({
 })
 
 /** We make the links, and whoever holds the payee's account tells of payments, in our own form. */
-export const direct: Acquirer = {
+export const direct: Acquirer<{ direct: readonly string[] }> = {
   variables: 'ACQUIRER_SECRETS',
   faultOf: () => undefined,
   notifications({ direct: secrets }) {

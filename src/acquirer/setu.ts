@@ -7,7 +7,7 @@ import type { Limits } from '../limits.ts'
 import { bankAmount, toDecimalText } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { transactionNote, UPI_PREFIX } from '../payments/upi-links.ts'
-import type { Acquirer } from './acquirers.ts'
+import type { Acquirer } from './acquirer.ts'
 import { callJson, shortText } from './call-json.ts'
 import { type AcquirerCalls, AcquirerFault } from './issuer.ts'
 import {
@@ -324,7 +324,7 @@ const setuNotification = operation({
   },
 })
 
-export const setu: Acquirer = {
+export const setu: Acquirer<{ setu: SetuSettings | undefined }> = {
   variables: 'SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
   faultOf({ vpa, acquirerMerchantId }) {
     if (!acquirerMerchantId) return 'setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'

@@ -3,9 +3,8 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import type { FindCheckout } from './find-checkout.ts'
+import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 import { createOpenPlaces } from './open-places.ts'
-import { ORDER_PATH } from './pay-page.ts'
 import type { PaymentWatch } from './payment-watch.ts'
 
 /** Server-sent events for the script of open pay pages. */

@@ -8,8 +8,7 @@ import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import { recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/reports.ts'
-import type { FindCheckout } from './find-checkout.ts'
-import { ORDER_PATH } from './pay-page.ts'
+import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
 /** The outcomes that a sandbox can bring about. */
 export const Simulation = z.object({

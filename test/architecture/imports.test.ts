@@ -125,6 +125,18 @@ export const refund = operation({ handle: ({ db }) => async ({ caller, body }) =
     ])
   })
 
+  it('no file leads back to itself by its imports, types included', () => {
+    const targets = new Map(files.map((file) => [file, importsOf(file).map(({ target }) => target)]))
+    const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
+      (targets.get(from) ?? []).some((next) => {
+        if (next === to) return true
+        if (seen.has(next)) return false
+        seen.add(next)
+        return reaches(next, to, seen)
+      })
+    expect(files.filter((file) => reaches(file, file))).toEqual([])
+  })
+
   it('http knows no feature, types included', () => {
     const imports = files.filter((file) => file.startsWith('http/')).flatMap((file) => importsOf(file))
     expect(imports.length).toBeGreaterThan(20)
