@@ -125,6 +125,7 @@ describe('a webhook', () => {
     ['429 that asks for an hour', 429, { 'retry-after': '3600' }, 3_600],
     ['503 that asks for a week, which is a day', 503, { 'retry-after': '604800' }, DAY_SECONDS],
     ['503 that asks for a second', 503, { 'retry-after': '1' }, 5],
+    ['another status that asks for a day', 404, { 'retry-after': '86400' }, 5],
   ])('is not delivered by %s', async (_, status, headers, seconds) => {
     await addWebhook()
     receiver.answers.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())

@@ -172,15 +172,6 @@ it('an endpoint that is disabled gets nothing more but what is under way', async
   expect(receiver.to('/off').length - before).toBeLessThanOrEqual(8)
 })
 
-it('Retry-After counts with 429 and 503 only', async () => {
-  const merchant = await newMerchant(service.db)
-  await addWebhook(merchant.mid, '/later')
-  receiver.answers.set('/later', (response) => response.writeHead(404, { 'retry-after': '86400' }).end())
-  const orderId = await paidOrder(merchant)
-  await until('it was attempted', async () => (await deliveryOf(orderId)).attempts === 1)
-  expect((await deliveryOf(orderId)).due_at.getTime()).toBeLessThan(later(6).getTime())
-})
-
 it('an order that somebody holds keeps no other one from expiring', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/expired')
