@@ -77,6 +77,8 @@ export type Dependencies = {
   log: Logger
   metrics: Metrics
   now: () => Date
+  /** Milliseconds by a clock that nobody sets, for durations. */
+  elapsedMs?: () => number
   /** Of the service, for the operator. */
   version: string
   /** Whether this instance is about to stop: it still serves, and closes each connection after its answer. */
@@ -102,6 +104,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     log,
     metrics,
     now,
+    elapsedMs = () => performance.now(),
     version,
     isDraining = () => false,
     limits = LIMITS,
@@ -119,7 +122,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const vitals = createVitals(metrics, now)
   const acquirers = createAcquirers(
     { direct: config.acquirerSecrets, setu: config.setu },
-    { log, onCall: vitals.acquirerCall, limits: limits.acquirers },
+    { log, onCall: vitals.acquirerCall, limits: limits.acquirers, elapsedMs },
   )
   const { issuers } = acquirers
   const instance = { instanceId: randomUUID(), host: hostname(), version }
@@ -241,6 +244,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     const ofMerchantsAndPartners = {
       intents,
       now,
+      elapsedMs,
       expiryMinutes: config.intentExpiryMinutes,
       publicUrl,
       dynamicQr: createDynamicQr(publicUrl, checkout.images),

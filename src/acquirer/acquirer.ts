@@ -12,7 +12,7 @@ export type Acquirer<Settings> = {
   /** Its notifications; undefined unless it is set up. */
   notifications: (settings: Settings) => Notifications | undefined
   /** Of one that makes its own links: its calls; undefined unless it is set up. */
-  calls?: (settings: Settings, limits: Limits['acquirers']) => AcquirerCalls | undefined
+  calls?: (settings: Settings, limits: Limits['acquirers'], elapsedMs: () => number) => AcquirerCalls | undefined
 }
 
 export type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }

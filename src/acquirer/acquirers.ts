@@ -32,12 +32,14 @@ export function createAcquirers(
     log: Pick<Logger, 'warn' | 'error'>
     onCall: (acquirer: string, call: keyof AcquirerCalls, outcome: CallOutcome) => void
     limits: Limits['acquirers']
+    /** Milliseconds by a clock that nobody sets. */
+    elapsedMs: () => number
   },
 ) {
   const issuers = new Map<string, Issuer>()
   const notifications: Notifications[] = []
   for (const [name, acquirer] of ACQUIRERS) {
-    const calls = acquirer.calls?.(settings, options.limits)
+    const calls = acquirer.calls?.(settings, options.limits, options.elapsedMs)
     if (calls) issuers.set(name, createIssuer(name, calls, options))
     const taken = acquirer.notifications(settings)
     if (taken) notifications.push(taken)

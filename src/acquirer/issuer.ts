@@ -7,7 +7,7 @@ import type { FinalStatus } from '../payments/outcome.ts'
 /** What an acquirer knows of a payment that has ended. `amount` is decimal text with two decimals. */
 export type Told = { status: FinalStatus; utr: string | undefined; amount: string; paidAt: Date | undefined }
 
-/** When a request has to be done, by performance.now(). */
+/** When a request has to be done, by `elapsedMs`. */
 type Deadline = number
 
 /** How an acquirer that makes its own links is asked. Each function rejects with an AcquirerFault. */
@@ -55,15 +55,18 @@ export function createIssuer(
     log,
     onCall,
     limits,
+    elapsedMs,
   }: {
     log: Pick<Logger, 'warn' | 'error'>
     onCall: (acquirer: string, call: Call, outcome: CallOutcome) => void
     limits: Limits['acquirers']
+    /** Milliseconds by a clock that nobody sets. */
+    elapsedMs: () => number
   },
 ) {
   let underWay = 0
 
-  async function ask<T>(call: Call, work: (deadline: Deadline) => Promise<T>, began = performance.now()): Promise<T> {
+  async function ask<T>(call: Call, work: (deadline: Deadline) => Promise<T>, began = elapsedMs()): Promise<T> {
     // A question is counted before it is asked, and few are asked at once: refused here, one of three would be lost.
     if (underWay >= limits.callsUnderWay && call !== 'enquire') {
       onCall(name, call, 'crowded')
@@ -96,7 +99,7 @@ export function createIssuer(
 
   return {
     /**
-     * For a request that `began` then, by performance.now(): what it did before is part of its time. Otherwise the intent
+     * For a request that `began` then, by `elapsedMs`: what it did before is part of its time. Otherwise the intent
      * could be stored after the caller has received 503.
      */
     prepare: (intent: Intent, merchantId: string, began: number): Promise<IssuedLink> =>

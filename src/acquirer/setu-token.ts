@@ -4,14 +4,14 @@ const TOKEN_VALID_MS = 290_000
 
 /**
  * The log-in token, which all calls share: one log-in serves everybody who waits for it. A token of the 4th minute is still
- * used while a new one is fetched.
+ * used while a new one is fetched. `elapsedMs` is a clock that nobody sets.
  */
-export function createToken(logIn: () => Promise<string>) {
+export function createToken(logIn: () => Promise<string>, elapsedMs: () => number) {
   let current: { value: string; since: number } | undefined
   let renewing: Promise<string> | undefined
 
   function renewOnce(): Promise<string> {
-    const since = performance.now()
+    const since = elapsedMs()
     renewing ??= logIn()
       .then((value) => {
         current = { value, since }
@@ -26,7 +26,7 @@ export function createToken(logIn: () => Promise<string>) {
   return {
     /** `renew` is for a token that was refused: the next `get` fetches another one. */
     async get(): Promise<{ value: string; renew: () => void }> {
-      const age = current ? performance.now() - current.since : Number.POSITIVE_INFINITY
+      const age = current ? elapsedMs() - current.since : Number.POSITIVE_INFINITY
       // While the old one is good, a failed log-in harms nobody: the next call tries again.
       if (current && age < TOKEN_VALID_MS && age >= TOKEN_FRESH_MS) renewOnce().catch(() => undefined)
       const value = current && age < TOKEN_VALID_MS ? current.value : await renewOnce()

@@ -84,8 +84,9 @@ const LastPayment = z.object({
 export function setuCalls(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
   { callMs, answerBytes }: Limits['acquirers'],
+  elapsedMs: () => number,
 ): AcquirerCalls {
-  const token = createToken(logIn)
+  const token = createToken(logIn, elapsedMs)
 
   async function logIn(): Promise<string> {
     const { status, body, requestId } = await callJson(loginUrl, {
@@ -118,7 +119,7 @@ export function setuCalls(
     deadline: number,
     expected: readonly number[],
   ) {
-    const timeLeft = () => Math.min(callMs, deadline - performance.now())
+    const timeLeft = () => Math.min(callMs, deadline - elapsedMs())
     const send = async () => {
       const { value, renew } = await within(timeLeft(), token.get())
       const answer = await callJson(`${apiUrl}/api/v1/merchants/${path}`, {
@@ -341,7 +342,7 @@ export const setu: Acquirer<{ setu: SetuSettings | undefined }> = {
       keep: withoutCustomer,
     }
   },
-  calls: ({ setu: account }, limits) => account && setuCalls(account, limits),
+  calls: ({ setu: account }, limits, elapsedMs) => account && setuCalls(account, limits, elapsedMs),
 }
 
 /** Whether `header` is the base64 of the HMAC-SHA256 of these bytes with one of `secrets`, found out in constant time. */

@@ -152,6 +152,7 @@ const ACQUIRER_OPTIONS = {
   log: { warn: () => undefined, error: () => undefined },
   onCall: () => undefined,
   limits: LIMITS.acquirers,
+  elapsedMs: () => performance.now(),
 }
 
 async function askOrExplain(...[enquiry, options]: Parameters<typeof enquire>): Promise<Recorded | undefined> {

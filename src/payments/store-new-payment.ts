@@ -12,6 +12,7 @@ import type { NewPayment } from './new-payment.ts'
 export type NewPaymentDependencies = {
   intents: Pick<Intents, 'insert' | 'findEarlier' | 'orderIdEnd'>
   now: () => Date
+  elapsedMs: () => number
   expiryMinutes: number
   /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
   issuerOf: (merchant: Merchant) => Issuer | undefined
@@ -24,14 +25,16 @@ export type NewPaymentDependencies = {
 export async function storeNewPayment(
   operation: string,
   { body, caller, headers }: OperationRequest<typeof NewPayment>,
-  { intents, now, expiryMinutes, issuerOf }: NewPaymentDependencies,
+  { intents, now, elapsedMs, expiryMinutes, issuerOf }: NewPaymentDependencies,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
   const orderIdEnd = await intents.orderIdEnd(merchant.mid)
   const intent = buildIntent(body, merchant, now(), expiryMinutes, { idempotency, orderIdEnd })
   const issuer = issuerOf(merchant)
-  const stored = issuer ? await insertWithLink(intent, merchant, issuer, intents) : await intents.insert(intent)
+  const stored = issuer
+    ? await insertWithLink(intent, merchant, issuer, { intents, began: elapsedMs() })
+    : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }
   throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
 }
@@ -45,9 +48,8 @@ async function insertWithLink(
   intent: Intent,
   { acquirerMerchantId }: Merchant,
   issuer: Issuer,
-  intents: Pick<Intents, 'insert' | 'findEarlier'>,
+  { intents, began }: { intents: Pick<Intents, 'insert' | 'findEarlier'>; began: number },
 ): Promise<InsertOutcome> {
-  const began = performance.now()
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
   const issued = await issuer.prepare(intent, acquirerMerchantId ?? '', began)

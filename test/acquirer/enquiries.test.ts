@@ -165,7 +165,12 @@ it('a question is asked, and not lost, while all places for calls are taken', as
   const log = { warn: () => undefined, error: () => undefined }
   const outcomes: string[] = []
   const onCall = (_acquirer: string, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
-  const issuer = createIssuer('setu', calls, { log, onCall, limits: LIMITS.acquirers })
+  const issuer = createIssuer('setu', calls, {
+    log,
+    onCall,
+    limits: LIMITS.acquirers,
+    elapsedMs: () => performance.now(),
+  })
   const link = { acquirer: 'setu', merchantId: 'M', id: 'QR', reference: 'SU', link: 'upi://pay?' }
   for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) issuer.close(link)
   expect(await issuer.enquire(link)).toBeUndefined()

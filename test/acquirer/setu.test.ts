@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { setuCalls } from '../../src/acquirer/setu.ts'
 import { CUSTOMER_VPA, type FakeSetu } from '../../src/dev/fake-setu.ts'
 import type { CallFault } from '../../src/dev/fake-setu-faults.ts'
@@ -315,8 +315,7 @@ describe('the log-in', () => {
   it('is done anew in the 4th minute, and nobody waits for it', async () => {
     await newOrder()
     const before = bank.countOf('logIn')
-    const real = performance.now.bind(performance)
-    const clock = vi.spyOn(performance, 'now').mockImplementation(() => real() + 241_000)
+    service.clock.advance(241)
     const held = gate()
     bank.nextFaults.logIn = [{ until: held.opens }]
     await Promise.all([newOrder(), newOrder()])
@@ -325,7 +324,6 @@ describe('the log-in', () => {
     await until('there is a new token', () => bank.countOf('logIn') - before === 1)
     await newOrder()
     expect(bank.countOf('logIn') - before).toBe(1)
-    clock.mockRestore()
   })
 })
 
@@ -592,7 +590,10 @@ describe('a question about a payment', () => {
   const ask = async (orderId: string) => {
     const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
-    return setuCalls(setuSettings(bank), LIMITS.acquirers).enquire(link, performance.now() + PATIENT.requestMs)
+    return setuCalls(setuSettings(bank), LIMITS.acquirers, () => performance.now()).enquire(
+      link,
+      performance.now() + PATIENT.requestMs,
+    )
   }
   const quietly = { faults: { lost: 1 } }
 

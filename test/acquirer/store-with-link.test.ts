@@ -38,13 +38,15 @@ async function newRequest() {
     playCustomer: async () => undefined,
   }
   const log = { warn: () => undefined, error: () => undefined }
-  const issuer = createIssuer('setu', calls, { log, onCall: () => undefined, limits: LIMITS.acquirers })
+  const elapsedMs = () => performance.now()
+  const issuer = createIssuer('setu', calls, { log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs })
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
   const store = (using: Pick<Intents, 'insert' | 'findEarlier' | 'orderIdEnd'>) =>
     storeNewPayment('createPaymentIntent', { body, headers, caller: { kind: 'merchant', merchant } } as never, {
       intents: using,
       now: () => new Date(),
+      elapsedMs,
       expiryMinutes: 15,
       issuerOf: () => issuer,
     })

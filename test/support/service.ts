@@ -21,8 +21,13 @@ export { type Answer, answerOf, post, postJson } from './inject.ts'
 export { CANCEL, CREATE, form, intentFields, LIST, ORDER, STATUS } from './requests.ts'
 export { basic, type Key, newKey, newMerchant, newPartner, unique } from './tenants.ts'
 
-/** A clock that stands still until a test moves it. */
-export type TestClock = { now: () => Date; set: (moment: string) => void; advance: (seconds: number) => void }
+/** A clock that stands still until a test moves it; `elapsedMs` goes on, and `advance` moves it too. */
+export type TestClock = {
+  now: () => Date
+  elapsedMs: () => number
+  set: (moment: string) => void
+  advance: (seconds: number) => void
+}
 
 export type TestService = {
   app: FastifyInstance
@@ -126,6 +131,7 @@ export async function startService(
     log,
     metrics,
     now: clock.now,
+    elapsedMs: clock.elapsedMs,
     version: '1.0.0',
     limits,
   })
@@ -148,13 +154,16 @@ export async function startService(
 
 function testClock(start: string): TestClock {
   let moment = new Date(start)
+  let advancedMs = 0
   return {
+    elapsedMs: () => performance.now() + advancedMs,
     now: () => new Date(moment),
     set: (text) => {
       moment = new Date(text)
     },
     advance: (seconds) => {
       moment = new Date(moment.getTime() + seconds * 1000)
+      advancedMs += seconds * 1000
     },
   }
 }
