@@ -16,6 +16,9 @@ import {
 } from '../support/service.ts'
 
 const REQUEST_MS = 2_000
+/** Payment by a typed UPI ID, which the Android SDK asks for and this service does not have. */
+const UPI_ID = '/v1/payments/paymentRequestForOrder'
+const FORM = 'application/x-www-form-urlencoded'
 
 let service: TestService
 let mid: string
@@ -52,7 +55,7 @@ function raw(bytes: string | Buffer): Promise<{ head: string; body: string }> {
 const envelope = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
 
 describe('every answer is an envelope whose statusCode is the HTTP status', () => {
-  it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, '/v1/unknown', '/pay', '/pay/x/qr.gif'])(
+  it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, UPI_ID, '/pay', '/pay/x/qr.gif'])(
     '404 for the unknown address %s, without credentials',
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
@@ -103,13 +106,6 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     expect([over.status, over.body]).toEqual([413, refusal(413, 'The body must be at most 16384 bytes')])
   })
 
-  it('413 for a chunked body that grows over 16 KiB', async () => {
-    const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n`
-    const { head: answer, body } = await raw(`${head}5000\r\n${'x'.repeat(0x5000)}\r\n0\r\n\r\n`)
-    expect(answer).toMatch(/^HTTP\/1.1 413 /)
-    expect(JSON.parse(body)).toEqual(refusal(413, 'The body must be at most 16384 bytes'))
-  })
-
   it.each(['text/plain', 'multipart/form-data; boundary=x', 'application/xml', 'nonsense', 'application/json5'])(
     '415 for Content-Type %s',
     async (type) => {
@@ -140,33 +136,48 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
   })
 })
 
-describe('bytes that are not HTTP', () => {
-  const NOT_HTTP = refusal(400, 'What arrived is not HTTP/1.1')
+describe('what never becomes a request of Fastify', () => {
+  const start = (method: string, url: string) => `${method} ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
+  const create = () => `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: ${FORM}\r\n`
+  const NOT_HTTP = 'What arrived is not HTTP/1.1'
+  const EXPECT = 'The only Expect that is understood is 100-continue'
 
-  it.each([
-    ['garbage', 'garbage\r\n\r\n'],
-    ['a TLS hello', Buffer.from('16030100a5010000a10303', 'hex')],
-    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['a header without colon', 'GET /livez HTTP/1.1\r\nHost x\r\n\r\n'],
-    ['two lengths', 'POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
+  it.each<[string, number, string, () => string | Buffer]>([
+    ['garbage', 400, NOT_HTTP, () => 'garbage\r\n\r\n'],
+    ['a TLS hello', 400, NOT_HTTP, () => Buffer.from('16030100a5010000a10303', 'hex')],
+    ['the preface of HTTP/2', 400, NOT_HTTP, () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['a header without colon', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost x\r\n\r\n'],
+    ['a header with a NUL', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost: x\u0000y\r\n\r\n'],
+    ['two lengths', 400, NOT_HTTP, () => `${start('POST', '/livez')}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`],
+    ['CONNECT', 405, 'This address answers GET, POST only', () => 'CONNECT x.in:443 HTTP/1.1\r\nHost: x.in\r\n\r\n'],
     [
-      'both framings',
-      'POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      'a body that does not come, whatever the client sends meanwhile',
+      408,
+      'The request did not arrive in time; send it again on a new connection',
+      () => `${create()}Content-Length: 300\r\n\r\nmid=`,
     ],
-    ['a header with a NUL', 'GET /livez HTTP/1.1\r\nHost: x\u0000y\r\n\r\n'],
-  ])('400 in the envelope for %s, and the connection is closed', async (_name, bytes) => {
-    const { head, body } = await raw(bytes)
-    expect(head).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
+    [
+      'a chunked body that grows over 16 KiB',
+      413,
+      'The body must be at most 16384 bytes',
+      () =>
+        `${create()}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n${'x'.repeat(0x5000)}\r\n0\r\n\r\n`,
+    ],
+    ['an Expect that nobody knows', 417, EXPECT, () => `${start('GET', '/livez')}Expect: a miracle\r\n\r\n`],
+    [
+      'headers over 16 KiB',
+      431,
+      'The request headers are too large; send at most 16 KiB of them',
+      () => `GET /livez HTTP/1.1\r\nHost: x\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`,
+    ],
+  ])('is answered by an envelope, and its connection closed: %s is %i', async (_name, status, msg, bytes) => {
+    const { head, body } = await raw(bytes())
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(head).toMatch(/connection: close/)
     expect(head).toMatch(/x-request-id: [0-9a-f-]{36}/)
     expect(head).toMatch(/cache-control: no-store/)
-    expect(JSON.parse(body)).toEqual(NOT_HTTP)
-  })
-
-  it('431 for headers over 16 KiB', async () => {
-    const { head, body } = await raw(`GET /livez HTTP/1.1\r\nHost: x\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`)
-    expect(head).toMatch(/^HTTP\/1.1 431 /)
-    expect(JSON.parse(body)).toEqual(refusal(431, 'The request headers are too large; send at most 16 KiB of them'))
+    if (status === 405) expect(head).toContain('allow: GET, POST')
+    expect(JSON.parse(body)).toEqual(refusal(status, msg))
   })
 
   const BAD_HOST = refusal(
@@ -176,40 +187,31 @@ describe('bytes that are not HTTP', () => {
 
   it.each([
     ['none', ''],
-    ['two', 'Host: x\r\nHost: y\r\n'],
-    ['the same twice', 'Host: x\r\nhOST: x\r\n'],
+    ['two', 'Host: x\r\nhOST: x\r\n'],
     ['an empty one', 'Host:\r\n'],
     ['a user in it', 'Host: x@y\r\n'],
     ['a path in it', 'Host: x/y\r\n'],
-    ['a list', 'Host: x, y\r\n'],
-    ['a list without blanks', 'Host: x,y\r\n'],
+    ['a list', 'Host: x,y\r\n'],
     ['a blank in it', 'Host: x y\r\n'],
     ['a port that is not a number', 'Host: x:y\r\n'],
-    ['two ports', 'Host: x:1:2\r\n'],
     ['an IPv6 address without brackets', 'Host: ::1\r\n'],
     ['a query', 'Host: x?y\r\n'],
     ['a port alone', 'Host: :80\r\n'],
     ['bytes that are not ASCII', 'Host: b\u00fccher.example\r\n'],
-  ])('400 for a wrong Host: %s', async (_name, host) => {
+    ['another in an address in absolute form', 'Host: x\r\n', 'http://x@y'],
+  ])('400 for a wrong Host: %s', async (_name, host, origin = '') => {
     for (const path of ['/livez', '/nowhere']) {
       const { head, body } = await raw(
-        Buffer.from(`GET ${path} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 'latin1'),
+        Buffer.from(`GET ${origin}${path} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 'latin1'),
       )
       expect([head.slice(0, 13), JSON.parse(body)]).toEqual(['HTTP/1.1 400 ', BAD_HOST])
     }
   })
 
-  it.each(['x@y', 'x,y'])('400 for an address in absolute form with a wrong host: "%s"', async (host) => {
-    const { head, body } = await raw(`GET http://${host}/livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
-    expect([head.slice(0, 13), JSON.parse(body)]).toEqual(['HTTP/1.1 400 ', BAD_HOST])
-  })
-
   it.each([
     'pay.example.in',
     'PAY.example.in.',
-    'pay.example.in:8080',
     'pay.example.in:',
-    'api_1',
     'payments_api-1.internal:3000',
     'xn--bcher-kva.example',
     '10.0.0.11:3000',
@@ -222,31 +224,11 @@ describe('bytes that are not HTTP', () => {
     expect(head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('200 for an address in absolute form, and for HTTP/1.0 without a Host, as balancers ask for health', async () => {
-    const absolute = 'GET http://pay.example.in/livez HTTP/1.1\r\nHost: pay.example.in\r\nConnection: close\r\n\r\n'
-    expect((await raw(absolute)).head).toMatch(/^HTTP\/1.1 200 /)
+  it('an address in absolute form is read, and HTTP/1.0 needs no Host, as balancers ask for health', async () => {
+    const absolute = (url: string) => raw(`${start('GET', `http://pay.example.in${url}`)}\r\n`)
+    expect((await absolute('/livez')).head).toMatch(/^HTTP\/1.1 200 /)
+    expect((await absolute(`${CREATE}?a=b`)).head).toMatch(/^HTTP\/1.1 405 /)
     expect((await raw('GET /readyz HTTP/1.0\r\n\r\n')).head).toMatch(/^HTTP\/1.1 200 /)
-  })
-
-  it('417 for an Expect that nobody knows', async () => {
-    const { head, body } = await raw('GET /livez HTTP/1.1\r\nHost: x\r\nExpect: a miracle\r\n\r\n')
-    expect(head).toMatch(/^HTTP\/1.1 417 /)
-    expect(JSON.parse(body)).toEqual(refusal(417, 'The only Expect that is understood is 100-continue'))
-  })
-
-  it('405 for another method also where the whole address was sent, as to a proxy', async () => {
-    const { head, body } = await raw(
-      `GET http://example.in${CREATE}?a=b HTTP/1.1\r\nHost: example.in\r\nConnection: close\r\n\r\n`,
-    )
-    expect(head).toMatch(/^HTTP\/1.1 405 /)
-    expect(JSON.parse(body)).toEqual(refusal(405, 'This address answers POST only'))
-  })
-
-  it('405 for CONNECT', async () => {
-    const { head, body } = await raw('CONNECT example.in:443 HTTP/1.1\r\nHost: example.in\r\n\r\n')
-    expect(head).toMatch(/^HTTP\/1.1 405 /)
-    expect(head).toContain('allow: GET, POST')
-    expect(JSON.parse(body)).toEqual(refusal(405, 'This address answers GET, POST only'))
   })
 
   it('417 in its turn for a pipelined Expect, whose response has no socket yet', async () => {
@@ -268,53 +250,33 @@ describe('bytes that are not HTTP', () => {
     expect((await request('GET', '/livez')).status).toBe(200)
   })
 
-  it('408 in time for a body that does not come, whatever the client sends meanwhile', async () => {
-    const { head, body } = await raw(
-      `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 300\r\n\r\nmid=`,
-    )
-    expect(head).toMatch(/^HTTP\/1.1 408 /)
-    expect(JSON.parse(body)).toEqual(
-      refusal(408, 'The request did not arrive in time; send it again on a new connection'),
-    )
-  })
-
-  it('400 for a body that is not as long as it says, and the request is not carried out', async () => {
+  it('a body that is not as long as it says is not carried out', async () => {
     const order_id = 'cut-short'
     const fields = form(intentFields(mid, { order_id }))
     const socket = connect(port, '127.0.0.1')
-    socket.end(
-      `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${fields.length + 10}\r\n\r\n${fields}`,
-    )
+    socket.end(`${create()}Content-Length: ${fields.length + 10}\r\n\r\n${fields}`)
     await new Promise((resolve) => socket.resume().on('close', resolve))
     const { rowCount } = await service.db.query('select 1 from payment_intents where merchant_order_id = $1', [
       order_id,
     ])
     expect(rowCount).toBe(0)
   })
-
-  it('serves on after all of it', async () => {
-    expect((await request('GET', '/livez')).body).toMatchObject({ status: true, statusCode: 200 })
-  })
 })
 
 describe('the order of checks', () => {
   const unknownKey: Key = { publicKey: 'pk_000000000000000000000000', secretKey: 'sk_nobody' }
 
-  it('looks at credentials before the content type, the size and the body', async () => {
-    for (const [body, type] of [
-      ['mid=%zz', 'application/x-www-form-urlencoded'],
-      ['x', 'text/plain'],
-      ['x'.repeat(20_000), 'application/x-www-form-urlencoded'],
-    ] as const) {
-      expect((await post(service.app, CREATE, body, unknownKey, { 'content-type': type })).status).toBe(401)
-    }
-  })
+  const large = 'x'.repeat(20_000)
 
-  it('looks at the content type before the size, at the size before the syntax', async () => {
-    expect((await post(service.app, CREATE, 'x'.repeat(20_000), key, { 'content-type': 'text/plain' })).status).toBe(
-      415,
-    )
-    expect((await post(service.app, CREATE, `%zz${'x'.repeat(20_000)}`, key)).status).toBe(413)
+  it.each<[string, number, string, string, string, () => Key | undefined]>([
+    ['the address before the size', 404, '/v1/unknown', large, FORM, () => undefined],
+    ['credentials before the syntax', 401, CREATE, 'mid=%zz', FORM, () => unknownKey],
+    ['credentials before the content type', 401, CREATE, 'x', 'text/plain', () => unknownKey],
+    ['credentials before the size', 401, CREATE, large, FORM, () => unknownKey],
+    ['the content type before the size', 415, CREATE, large, 'text/plain', () => key],
+    ['the size before the syntax', 413, CREATE, `%zz${large}`, FORM, () => key],
+  ])('looks at %s', async (_name, status, url, body, type, caller) => {
+    expect((await post(service.app, url, body, caller(), { 'content-type': type })).status).toBe(status)
   })
 
   it('looks at the fields before the owner, at the owner before the order guard', async () => {
@@ -324,29 +286,14 @@ describe('the order of checks', () => {
     expect((await post(service.app, CREATE, intentFields(mid, { order_id: 'taken' }), other.key)).status).toBe(403)
   })
 
-  it('looks at the address and the method before the size, the content type and a body that has not come', async () => {
-    const large = 'x'.repeat(20_000)
-    expect((await post(service.app, '/v1/unknown', large)).status).toBe(404)
-    const put = await service.app.inject({
-      method: 'PUT',
-      url: CREATE,
-      headers: { 'content-type': 'text/plain' },
-      payload: large,
-    })
-    expect(put.statusCode).toBe(405)
-    const head = 'POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\nConnection: close\r\n\r\n'
-    expect((await raw(head)).head).toMatch(/^HTTP\/1.1 404 /)
-    for (const [url, status] of [
-      ['/none', 404],
-      [CREATE, 405],
-    ] as const) {
-      const { head: answer } = await raw(`QUERY ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
-      expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
-    }
-  })
-
-  it('refuses credentials before a byte of the body has come', async () => {
-    const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\nConnection: close\r\n\r\n`
-    expect((await raw(head)).head).toMatch(/^HTTP\/1.1 401 /)
+  it.each([
+    ['POST /none', 404],
+    [`PUT ${CREATE}`, 405],
+    [`POST ${CREATE}`, 401],
+    ['QUERY /none', 404],
+    [`QUERY ${CREATE}`, 405],
+  ])('looks at address, method and credentials before a byte of the body has come: %s is %i', async (line, status) => {
+    const { head } = await raw(`${line} HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\nConnection: close\r\n\r\n`)
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
   })
 })
