@@ -2,18 +2,15 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type Answer, createHttpClient, type HttpClient, tally } from '../support/http-client.ts'
-import { residentMB } from '../support/processes.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { type Answer, createHttpClient, tally } from '../support/http-client.ts'
 import { createRequest, FORM } from '../support/requests.ts'
 import {
   basic,
-  CREATE,
   form,
-  intentFields,
   LIST,
   newMerchant,
   newPartner,
-  post,
   startService,
   type TestService,
   unique,
@@ -23,38 +20,15 @@ import { startTarget } from './target.ts'
 /** As many open files as an ordinary account may have, and more silent connections than that. */
 const OPEN_FILES = 4_096
 const SILENT = 4_200
-const PIPELINED = 100_000
-/** How long a client that may send all its requests waits for their answers. */
-const ANSWERED_MS = 5_000
-/** Requests of the neighbour: 25 a second. */
-const NEIGHBOUR_INTERVAL_MS = 40
 
 const target = startTarget({ openFiles: OPEN_FILES })
 
 const create = () => createRequest(target, { order_id: unique('o') })
 
-/** Creates of another client, at a steady rate, for as long as `attack` takes and for a second after it. */
-async function neighbourBeside(attack: () => Promise<void>, { send }: HttpClient): Promise<Answer[]> {
-  await send(target.server.url, create())
-  let over = false
-  const attacked = attack()
-    .then(() => sleep(1_000))
-    .finally(() => {
-      over = true
-    })
-  const answers: Promise<Answer>[] = []
-  while (!over) {
-    answers.push(send(target.server.url, create()))
-    await sleep(NEIGHBOUR_INTERVAL_MS)
-  }
-  await attacked
-  return Promise.all(answers)
-}
-
-/** Nearly all are 200: a busy machine may refuse some by itself. Without its limits the service refused nearly all. */
+/** Most are 200: a busy machine may refuse some by itself. Without its limits the service refused nearly all. */
 function expectServed(answers: Answer[]) {
   const served = answers.filter(({ status }) => status === 200).length
-  expect(served, tally(answers)).toBeGreaterThan(answers.length * 0.8)
+  expect(served, tally(answers)).toBeGreaterThan(answers.length * 0.6)
 }
 
 function open(port: number): Socket {
@@ -63,67 +37,44 @@ function open(port: number): Socket {
   return socket.on('error', () => undefined)
 }
 
-describe('one client with many requests or connections', () => {
-  it(`that pipelines ${PIPELINED} requests costs its neighbour no payment, and the service no memory`, async () => {
-    const client = createHttpClient({ maxSockets: 4 })
-    const before = residentMB(target.server.pid)
-    let peak = before
-    const answers = await neighbourBeside(async () => {
-      let sent = 0
-      while (sent < PIPELINED) {
-        const socket = open(target.server.port).resume()
-        const closed = new Promise((resolve) => socket.once('close', resolve))
-        while (sent < PIPELINED && !socket.destroyed) {
-          const some = Array.from({ length: 1_000 }, () => `GET /pay/${unique('')} HTTP/1.1\r\nHost: x\r\n\r\n`)
-          sent += some.length
-          await new Promise((resolve) => socket.write(some.join(''), resolve))
-        }
-        await Promise.race([closed, sleep(ANSWERED_MS)])
-        socket.destroy()
-        peak = Math.max(peak, residentMB(target.server.pid))
-      }
-    }, client)
-    client.close()
-    expectServed(answers)
-    expect(peak - before).toBeLessThan(250)
-  }, 90_000)
-
-  it.each([
-    ['are silent', ''],
-    ['are idle after one request', 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'],
-    [
-      'never send the body of their request',
-      'POST /acquirer/paymentNotification HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n\r\n',
-    ],
-  ])(
-    `that opens ${SILENT} connections which %s keeps nobody else out, nor ends the process`,
-    async (_how, bytes) => {
-      const keptAlive = createHttpClient({ maxSockets: 4 })
-      const anew = createHttpClient({ keepAlive: false })
-      const sockets: Socket[] = []
-      const later: Answer[] = []
-      const answers = await neighbourBeside(async () => {
-        for (let i = 0; i < SILENT; i++) {
-          const socket = open(target.server.port)
-          socket.write(bytes)
-          sockets.push(socket)
-          if (i % 100 === 0) await sleep(10)
-        }
-        // Longer than the service takes to look after its own state again.
-        for (let i = 0; i < 20; i++) {
-          later.push(await anew.send(target.server.url, create()))
-          await sleep(100)
-        }
-      }, keptAlive)
-      for (const socket of sockets) socket.destroy()
-      keptAlive.close()
-      expect(target.server.child.exitCode).toBe(null)
-      expectServed(later)
-      expectServed(answers)
-    },
-    90_000,
-  )
-})
+it.each([
+  ['are silent', ''],
+  ['are idle after one request', 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'],
+  [
+    'never send the body of their request',
+    'POST /acquirer/paymentNotification HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n\r\n',
+  ],
+])(
+  `a client that opens ${SILENT} connections which %s keeps nobody else out, nor ends the process`,
+  async (_how, bytes) => {
+    const keptAlive = createHttpClient({ maxSockets: 4 })
+    const anew = createHttpClient({ keepAlive: false })
+    await keptAlive.send(target.server.url, create())
+    const sockets: Socket[] = []
+    const answers: Promise<Answer>[] = []
+    for (let i = 0; i < SILENT; i++) {
+      const socket = open(target.server.port)
+      socket.write(bytes)
+      sockets.push(socket)
+      if (i % 100 > 0) continue
+      answers.push(keptAlive.send(target.server.url, create()))
+      await sleep(10)
+    }
+    const later: Answer[] = []
+    // Longer than the service takes to look after its own state again.
+    for (let i = 0; i < 20; i++) {
+      answers.push(keptAlive.send(target.server.url, create()))
+      later.push(await anew.send(target.server.url, create()))
+      await sleep(100)
+    }
+    expectServed(await Promise.all(answers))
+    expectServed(later)
+    for (const socket of sockets) socket.destroy()
+    keptAlive.close()
+    expect(target.server.child.exitCode).toBe(null)
+  },
+  90_000,
+)
 
 describe('a connection', () => {
   let service: TestService
@@ -162,6 +113,17 @@ describe('a connection', () => {
     for (const reader of readers) reader.destroy()
   })
 
+  it('with more requests under way than it may have is closed', async () => {
+    const socket = open(port)
+    let text = ''
+    socket.setEncoding('latin1').on('data', (some) => {
+      text += some
+    })
+    socket.write('GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(LIMITS.connections.requestsUnderWay + 1))
+    await once(socket, 'close')
+    expect(text.split('HTTP/1.1 ').length - 1).toBeLessThanOrEqual(LIMITS.connections.requestsUnderWay)
+  })
+
   it('that is silent from the start is closed without a word', async () => {
     const socket = open(port)
     let text = ''
@@ -178,13 +140,14 @@ describe('a connection', () => {
   })
 
   it('with a stream takes no other request, since its answer would wait in memory for hours', async () => {
-    const { mid, key } = await newMerchant(service.db)
-    const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
+    // Of the service as it runs, which closes no connection for its silence within this test.
+    const { path, body, headers } = create()
+    const { orderId } = JSON.parse((await target.post(path, body, headers)).text).data
     const get = (path: string) => `GET /pay/${orderId}${path} HTTP/1.1\r\nHost: x\r\n\r\n`
-    const together = open(port).resume()
+    const together = open(target.server.port).resume()
     together.write(get('/events') + get(''))
     await once(together, 'close')
-    const later = open(port).resume()
+    const later = open(target.server.port).resume()
     later.write(get('/events'))
     await once(later, 'data')
     later.write(get(''))

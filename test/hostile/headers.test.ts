@@ -46,29 +46,21 @@ function received(value: Buffer): string | undefined {
 }
 
 describe('a header', () => {
-  it('Idempotency-Key is taken when it is 1 to 64 printable ASCII characters, and else refused', async () => {
+  it('Idempotency-Key of 1 to 64 printable ASCII characters brings the first answer again, and any other is refused', async () => {
     await fc.assert(
       fc.asyncProperty(anyValue, async (value) => {
-        const { status } = await send([line('Idempotency-Key', value)])
-        const text = received(value)
-        // A short key may have come before, with another order.
-        const expected = text !== undefined && /^[ -~]{1,64}$/.test(text) ? [200, 422] : [400]
-        expect(expected).toContain(status)
-      }),
-      { numRuns: runs(150) },
-    )
-  })
-
-  it('Idempotency-Key brings the first answer again, whatever it holds', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 30 }), async (text) => {
-        const key = line('Idempotency-Key', Buffer.from(`${unique('k')}${text}`))
+        const key = line('Idempotency-Key', value)
         const body = goodBody()
-        const [first, second] = [await send([key], body), await send([key], body)]
-        expect([first.status, second.text]).toEqual([200, first.text])
+        const { status, text } = await send([key], body)
+        const name = received(value)
+        // A short key may have come before, with another order.
+        const expected = name !== undefined && /^[ -~]{1,64}$/.test(name) ? [200, 422] : [400]
+        expect(expected).toContain(status)
+        if (status !== 200) return
+        expect((await send([key], body)).text).toBe(text)
         expect((await send([key])).status).toBe(422)
       }),
-      { numRuns: runs(30) },
+      { numRuns: runs(150) },
     )
   })
 
@@ -89,28 +81,16 @@ describe('a header', () => {
 
   it('Authorization lets nobody in but its owner, whatever it holds', async () => {
     const { publicKey, secretKey } = target.key
-    const base64 = (text: string) => Buffer.from(text).toString('base64')
-    const near = fc.constantFrom(
-      basic(target.key).toLowerCase(),
-      `Basic ${base64(`${publicKey}:`)}`,
-      `Basic ${base64(`:${secretKey}`)}`,
-      `Basic ${base64(`${publicKey}:${secretKey}\0`)}`,
-      `Basic ${base64(`${publicKey}\0:${secretKey}`)}`,
-      `Basic ${base64(`${publicKey}:${secretKey}:`)}`,
-      `Basic ${base64(`${publicKey} :${secretKey}`)}`,
-      `Basic ${base64(`${publicKey.toUpperCase()}:${secretKey}`)}`,
-      `Basic ${base64(publicKey + secretKey)}`,
-      `Basic ${base64(`' or 1=1 --:${secretKey}`)}`,
-      `Bearer ${base64(`${publicKey}:${secretKey}`)}`,
-      `Basic ${publicKey}:${secretKey}`,
-      `Basic ${'QUFB'.repeat(3_000)}`,
-    )
+    const good = `${publicKey}:${secretKey}`
+    const near = fc
+      .tuple(fc.nat({ max: good.length }), fc.string({ unit: 'binary', minLength: 1, maxLength: 2 }))
+      .map(([at, text]) => good.slice(0, at) + text + good.slice(at))
     const userAndSecret = fc
       .tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }))
-      .map((both) => Buffer.from(`Basic ${base64(both.join(':'))}`))
+      .map((both) => both.join(':'))
+    const cut = fc.nat({ max: good.length - 1 }).map((at) => good.slice(0, at))
     const value = fc.oneof(
-      near.map((text) => Buffer.from(text)),
-      userAndSecret,
+      fc.oneof(near, userAndSecret, cut).map((text) => Buffer.from(`Basic ${Buffer.from(text).toString('base64')}`)),
       anyValue,
     )
     await fc.assert(
@@ -149,7 +129,7 @@ describe('a header', () => {
 })
 
 describe('a body in a coding', () => {
-  it.each(['gzip', 'br', 'deflate', 'zstd', 'GZIP', 'identity, gzip', 'utf-8'])(
+  it.each(['gzip', 'GZIP', 'identity, gzip', 'utf-8'])(
     'is refused with what to do instead: Content-Encoding %s',
     async (coding) => {
       const { status, text, headers } = await send([`Content-Encoding: ${coding}`])
@@ -162,18 +142,14 @@ describe('a body in a coding', () => {
   )
 
   it('is refused when it hides in Transfer-Encoding', async () => {
-    const body = goodBody()
     const [answer] = await target.raw(
-      `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+      `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nmid=x\r\n0\r\n\r\n`,
     )
     expect(answer?.status).toBe(415)
   })
 
-  it('named identity is taken as no coding', async () => {
+  it('named identity is none, and any is judged after the credentials', async () => {
     expect((await send(['Content-Encoding: Identity'])).status).toBe(200)
-  })
-
-  it('is judged after the credentials', async () => {
     expect((await send(['Content-Encoding: gzip'], goodBody(), 'Basic nobody')).status).toBe(401)
   })
 })

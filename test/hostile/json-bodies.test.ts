@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import { runs } from '../support/generated.ts'
-import { basic, CREATE, intentFields, LIST, refusal, unique } from '../support/service.ts'
+import { basic, CREATE, intentFields, LIST, refusal, STATUS, unique } from '../support/service.ts'
 import { expectEnvelope, JSON_TYPE, startTarget } from './target.ts'
 
 const target = startTarget()
@@ -18,16 +18,7 @@ const notify = (body: Uint8Array | string) =>
 
 const fields = (changes: Record<string, string> = {}) => intentFields(target.mid, { order_id: unique('o'), ...changes })
 
-const FIELDS = [
-  'mid',
-  'amount',
-  'order_id',
-  'redirect_url',
-  'note',
-  'customer_name',
-  'customer_email',
-  'customer_mobile',
-]
+const FIELDS = Object.keys(intentFields('')).concat('order_id')
 const NOTIFICATION_FIELDS = ['orderId', 'status', 'UTR', 'amount', 'paidAt']
 
 /** A JSON text, as values that JSON.stringify would never write are in it too. */
@@ -53,102 +44,63 @@ const anyJson = fc.oneof(
   ),
 )
 
+const anyBytes = fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes))
+
+/** Nests of objects and of arrays, and backslashes, as many as a body can hold. */
+const deep = fc.constantFrom(
+  `${'{"a":'.repeat(2_500)}1${'}'.repeat(2_500)}`,
+  `{"mid":${'['.repeat(8_000)}${']'.repeat(8_000)}}`,
+  `{"mid":"${'\\'.repeat(16_000)}"}`,
+)
+
 describe('a JSON body', () => {
-  it('of any value or any bytes is answered by an envelope, never by a fault of ours', async () => {
-    const body = fc.oneof(
-      anyJson,
-      fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
-      fc
-        .dictionary(fc.oneof(fc.constantFrom(...FIELDS, '__proto__'), fc.string()), fc.jsonValue())
-        .map((value) => JSON.stringify(value)),
-    )
+  it('of any value or bytes, or good but for one value, is answered by an envelope, never by a fault of ours', async () => {
+    const dictionary = fc
+      .dictionary(fc.oneof(fc.constantFrom(...FIELDS, '__proto__'), fc.string()), fc.jsonValue())
+      .map((value) => JSON.stringify(value))
+    const good = fc
+      .tuple(fc.constantFrom(...FIELDS, '__proto__', 'constructor'), anyJson)
+      .map(([name, json]) => withValue(fields(), name, json))
+    const body = fc.oneof(anyJson, anyBytes, deep, dictionary, good)
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom(CREATE, LIST, '/v1/payments/checkPaymentStatus'), body, async (path, sent) => {
-        const answer = await post(path, sent)
-        expectEnvelope(answer)
-        expect([400, 413]).toContain(answer.status)
-      }),
-      { numRuns: runs(250) },
+      fc.asyncProperty(fc.constantFrom(CREATE, LIST, STATUS), body, async (path, sent) =>
+        expectEnvelope(await post(path, sent)),
+      ),
+      { numRuns: runs(550, 100) },
     )
   })
 
-  it('that is good but for one value is answered by an envelope, never by a fault of ours', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...FIELDS, '__proto__', 'constructor'), anyJson, async (name, json) => {
-        expectEnvelope(await post(CREATE, withValue(fields(), name, json)))
-      }),
-      { numRuns: runs(300) },
-    )
-  })
-
-  it('has its amount judged by value, however the number is written', async () => {
-    const number = fc.oneof(
-      fc.double().map((value) => (Number.isFinite(value) ? String(value) : '1e400')),
-      fc.integer({ min: -5, max: 100_005 }).map(String),
-      fc.integer({ min: 0, max: 100_005 }).map((value) => `${value}.000`),
-      fc.tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: -2, max: 6 })).map((both) => both.join('e')),
-    )
-    await fc.assert(
-      fc.asyncProperty(number, async (amount) => {
-        const { status, text } = await post(CREATE, withValue(fields(), 'amount', amount))
-        const rupees = Number(amount)
-        const isGood = Math.floor(rupees) === rupees && rupees > 0 && rupees <= 100_000
-        expect([status, JSON.parse(text).data?.amount]).toEqual(isGood ? [200, rupees.toFixed(0)] : [400, undefined])
-      }),
-      { numRuns: runs(200) },
-    )
-  })
-
-  it('has its amount judged by the digits that were sent, not by the float next to them', async () => {
-    const digits = fc.nat({ max: 9 })
+  it('has its amount judged by the digits that were sent, however they are written, not by the float next to them', async () => {
+    const byValue = fc
+      .oneof(
+        fc.double().map((value) => (Number.isFinite(value) ? String(value) : '1e400')),
+        fc.integer({ min: -5, max: 100_005 }).map(String),
+        fc.tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: -2, max: 6 })).map((both) => both.join('e')),
+      )
+      .map((text) => ({ text, isWhole: Number.isInteger(Number(text)), rupees: Number(text) }))
     // A whole number in 1,000 spellings: moved by a power of ten, with zeros around it, and with or without one more digit.
-    const number = fc
-      .tuple(fc.integer({ min: 1, max: 100_000 }), fc.integer({ min: 0, max: 400 }), digits, fc.boolean())
+    const byDigits = fc
+      .tuple(fc.integer({ min: 0, max: 100_005 }), fc.integer({ min: 0, max: 400 }), fc.nat({ max: 9 }), fc.boolean())
       .map(([rupees, zeros, digit, asPower]) => {
         const decimals = `${'0'.repeat(zeros)}${digit}`
-        return { rupees, digit, text: asPower ? `${rupees}${decimals}E-${zeros + 1}` : `${rupees}.${decimals}` }
+        const text = asPower ? `${rupees || ''}${decimals}E-${zeros + 1}` : `${rupees}.${decimals}`
+        return { text, isWhole: digit === 0, rupees }
       })
     await fc.assert(
-      fc.asyncProperty(number, async ({ rupees, digit, text: amount }) => {
+      fc.asyncProperty(fc.oneof(byValue, byDigits), async ({ text: amount, isWhole, rupees }) => {
         const { status, text } = await post(CREATE, withValue(fields(), 'amount', amount))
-        expect([status, JSON.parse(text).data?.amount]).toEqual(digit === 0 ? [200, String(rupees)] : [400, undefined])
+        const isGood = isWhole && rupees > 0 && rupees <= 100_000
+        expect([status, JSON.parse(text).data?.amount]).toEqual(isGood ? [200, rupees.toFixed(0)] : [400, undefined])
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(400, 100) },
     )
   })
 
-  it.each(['199.99999999999999999', '200.00000000000000001', '1.0000000000000000000000001e2'])(
-    'with the amount %s is refused: a float takes it for whole',
-    async (amount) => {
-      const { text } = await post(CREATE, withValue(fields(), 'amount', amount))
-      expect(JSON.parse(text)).toEqual(refusal(400, 'amount must be a whole number from 1 to 100000'))
-    },
-  )
-
-  it('may hold a number of 16,000 digits beside its fields', async () => {
+  it('may hold a number of 12,000 digits beside its fields', async () => {
     for (const number of [`1${'0'.repeat(12_000)}1`, `0.${'0'.repeat(12_000)}1`, `1e${'9'.repeat(12_000)}`]) {
       expect((await post(CREATE, withValue(fields(), 'extra', number))).status).toBe(200)
       expect((await post(CREATE, withValue(fields(), 'amount', number))).status).toBe(400)
     }
-  })
-
-  it.each([
-    ['a nest of arrays 16,000 deep', '['.repeat(16_000)],
-    ['a whole nest of objects 2,500 deep', `${'{"a":'.repeat(2_500)}1${'}'.repeat(2_500)}`],
-    ['a field that is a nest 8,000 deep', `{"mid":${'['.repeat(8_000)}${']'.repeat(8_000)}}`],
-    ['2,000 fields', `{${Array.from({ length: 2_000 }, (_, i) => `"${i.toString(36)}":1`).join()}}`],
-    ['16 KiB of backslashes', `{"mid":"${'\\'.repeat(16_000)}"}`],
-    ['UTF-16', Buffer.from('{"mid":"M1"}', 'utf16le')],
-    ['two values', '{"mid":"M1"}{"mid":"M2"}'],
-    ['a comment', '{"mid":"M1"/**/}'],
-  ])('of %s is refused', async (_name, body) => {
-    const answer = await post(CREATE, body)
-    expectEnvelope(answer)
-    expect(answer.status).toBe(400)
-  })
-
-  it('may begin with a byte order mark', async () => {
-    expect((await post(CREATE, `\ufeff${JSON.stringify(fields())}`)).status).toBe(200)
   })
 })
 
@@ -166,21 +118,9 @@ describe('a JSON field that is sent twice', () => {
     )
   })
 
-  it('cannot replace an amount through a text that a shop has pasted in unescaped', async () => {
-    const pasted = `Asha","amount":"1","x":"`
-    const body = JSON.stringify(fields()).replace('Asha Rao', pasted)
-    expect(JSON.parse(body).amount).toBe('1')
-    expect(JSON.parse((await post(CREATE, body)).text)).toEqual(refusal(400, 'amount must be sent once'))
-  })
-
   it('is refused in a notification too', async () => {
     const { status, text } = await notify(notification('0'.repeat(32)).replace('{', '{"amount":1,'))
     expect([status, JSON.parse(text)]).toEqual([400, refusal(400, 'amount must be sent once')])
-  })
-
-  it('is refused without an echo of its name when we do not know the field', async () => {
-    const body = JSON.stringify(fields()).replace('{', '{"SENT":1,"SENT":2,')
-    expect(JSON.parse((await post(CREATE, body)).text)).toEqual(refusal(400, 'every field must be sent once'))
   })
 
   it('is not assumed when the same name stands inside a value, or in the text of one', async () => {
@@ -201,9 +141,8 @@ describe('a signed notification', () => {
     const good = fc
       .tuple(fc.constantFrom(...NOTIFICATION_FIELDS), anyJson)
       .map(([name, json]) => withValue(JSON.parse(notification(orderId)), name, json))
-    const bytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array))
     await fc.assert(
-      fc.asyncProperty(fc.oneof(good, anyJson, bytes), async (body) => {
+      fc.asyncProperty(fc.oneof(good, anyJson, anyBytes), async (body) => {
         const answer = await notify(body)
         expectEnvelope(answer)
         expect([400, 404]).toContain(answer.status)

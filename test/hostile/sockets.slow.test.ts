@@ -24,9 +24,9 @@ async function isStored(order_id: string): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Every answer is a whole envelope and the last thing on its connection, or the good answer of a good request. */
+/** Every answer is a whole envelope, or leads from `/` to the documents, which `*` stands for as well. */
 function expectEnvelopes(answers: WireAnswer[]): void {
-  for (const answer of answers) expectEnvelope(answer)
+  for (const answer of answers) if (answer.headers.location !== '/docs') expectEnvelope(answer)
 }
 
 /** `bytes` in pieces, cut at the places that `cuts` say as parts of its length. */
@@ -44,7 +44,7 @@ async function expectStillServing(): Promise<void> {
 }
 
 describe('bytes on a socket', () => {
-  it('of any kind get an envelope or a closed connection, and the next client is served', async () => {
+  it('of any kind, or good but for one, get an envelope or a closed connection, and the next client is served', async () => {
     const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
     const methods = fc.constantFrom('GET', 'POST', 'PUT', 'QUERY', 'TRACE', 'CONNECT', 'get', 'GET ', '\r\nGET', '')
     const address = fc.oneof(
@@ -78,47 +78,36 @@ describe('bytes on a socket', () => {
     const several = fc
       .array(fc.oneof(requestLike, bytes), { minLength: 1, maxLength: 3 })
       .map((all) => Buffer.concat(all))
-    const sent = fc.tuple(several, someCuts).map(([all, cuts]) => inPieces(all, cuts))
+    // A good request that is cut, or has one byte changed.
+    const nearlyGood = fc.tuple(fc.nat({ max: 700 }), fc.option(fc.nat({ max: 255 }))).map(([at, byte]) => {
+      const request = Buffer.from(good(unique('o'), 'close'))
+      const place = at % request.length
+      if (byte === null) return request.subarray(0, place)
+      request[place] = byte
+      return request
+    })
+    const sent = fc.record({
+      pieces: fc.tuple(fc.oneof(several, nearlyGood), someCuts).map(([all, cuts]) => inPieces(all, cuts)),
+      reset: fc.boolean(),
+    })
     const seen = { answers: 0 }
     await fc.assert(
-      fc.asyncProperty(fc.array(sent, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (garbage) => {
-        const exchanges = await Promise.all(garbage.map((sent) => target.raw(sent, LEAVING)))
-        exchanges.forEach(expectEnvelopes)
+      fc.asyncProperty(fc.array(sent, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
+        const exchanges = await Promise.all(all.map(({ pieces, reset }) => target.raw(pieces, { ...LEAVING, reset })))
         for (const [i, answers] of exchanges.entries()) {
+          expectEnvelopes(answers)
           // One for each request line, and one for what begins none.
           const lines =
-            Buffer.concat(garbage[i] ?? [])
+            Buffer.concat(all[i]?.pieces ?? [])
               .toString('latin1')
               .split('HTTP/').length - 1
           expect(answers.length).toBeLessThanOrEqual(lines + 1)
         }
         seen.answers += exchanges.flat().length
       }),
-      { numRuns: runs(16), endOnFailure: true },
+      { numRuns: runs(26), endOnFailure: true },
     )
     expect(seen.answers).toBeGreaterThan(50)
-    await expectStillServing()
-  })
-
-  it('of a good request, cut anywhere or with one byte changed, get an envelope or a closed connection', async () => {
-    const change = fc.record({
-      at: fc.nat({ max: 700 }),
-      byte: fc.nat({ max: 255 }),
-      cut: fc.boolean(),
-      reset: fc.boolean(),
-    })
-    await fc.assert(
-      fc.asyncProperty(fc.array(change, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (changes) => {
-        const exchanges = changes.map(({ at, byte, cut, reset }) => {
-          const bytes = Buffer.from(good(unique('o'), 'close'))
-          const place = at % bytes.length
-          if (!cut) bytes[place] = byte
-          return target.raw(cut ? bytes.subarray(0, place) : bytes, { ...LEAVING, reset })
-        })
-        for (const answers of await Promise.all(exchanges)) expectEnvelopes(answers)
-      }),
-      { numRuns: runs(10), endOnFailure: true },
-    )
     await expectStillServing()
   })
 })
@@ -132,6 +121,7 @@ describe('requests one after the other, in pieces, of which any may break in its
     [`POST ${CREATE}`, 401],
     ['GET /livez', 200],
     ['GET /readyz', 200],
+    ['CONNECT x:443', 405],
     ['POST /acquirer/paymentNotification', 401],
   ]
   const bodies: [string, boolean][] = [
@@ -171,17 +161,23 @@ describe('requests one after the other, in pieces, of which any may break in its
     await expectStillServing()
   })
 
-  it.each([
-    [
-      'chunks',
-      (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`,
-    ],
-    ['a length', (text: string) => `Content-Length: ${text.length}\r\n\r\n${text}`],
-  ])('keep their connection when they are whole and were read: with %s', async (_name, framed) => {
-    const body = () => framed(form(intentFields(target.mid, { order_id: unique('o') })))
+  const chunked = (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n`
+
+  it('keep their connection when they are whole and were read, and lose it when chunks may still break', async () => {
+    const body = () => form(intentFields(target.mid, { order_id: unique('o') }))
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
-    const answers = await target.raw([head + body(), head + body(), good(unique('o'), 'close')])
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    const answers = await target.raw([
+      `${head}${chunked(body())}0\r\n\r\n`,
+      good(),
+      // Answered early: a proxy would lend the connection to another client before the fault in the rest ends it.
+      `${head.replace(CREATE, '/nowhere')}${chunked(body())}`,
+    ])
+    const got = answers.map(({ status, headers }) => [status, headers.connection])
+    expect(got).toEqual([
+      [200, 'keep-alive'],
+      [200, 'keep-alive'],
+      [404, 'close'],
+    ])
   })
 })
 
@@ -219,14 +215,6 @@ describe('a second request hidden in the first', () => {
     expect(await isStored(order_id)).toBe(false)
     await expectStillServing()
   })
-
-  it('is answered in its turn when both are whole, which is pipelining', async () => {
-    const orders = Array.from({ length: 20 }, () => unique('o'))
-    const answers = await target.raw(orders.map((order, i) => good(order, i === 19 ? 'close' : 'keep-alive')).join(''))
-    expect(answers.map(({ status }) => status)).toEqual(orders.map(() => 200))
-    const taken = await target.raw(good(orders[0]) + good(unique('o')) + good(orders[1], 'close'))
-    expect(taken.map(({ status }) => status)).toEqual([409, 200, 409])
-  })
 })
 
 describe('the log line of a request that was not answered in order', () => {
@@ -250,7 +238,8 @@ describe('the log line of a request that was not answered in order', () => {
     await lock.query('begin; lock table payment_intents in access exclusive mode')
     const client = connect(target.server.port, '127.0.0.1', () => client.write(withId(id)))
     try {
-      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+                         and query like '%insert into payment_intents%'`
       await expect.poll(async () => (await target.db.query(waiting)).rowCount, { interval: 20 }).toBe(1)
       client.resetAndDestroy()
       expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, mid: target.mid })
@@ -274,18 +263,9 @@ describe('the log line of a request that was not answered in order', () => {
     ['an Expect that nobody knows', 'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     ['an address that cannot be read', 'GET /pay/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
-  ])('is there for %s', async (_name, bytes, status) => {
+  ])('has the id of the answer to %s', async (_name, bytes, status) => {
     const [answer] = await target.raw(bytes)
     expect(answer?.status).toBe(status)
     expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: 'none', status })
-  })
-
-  it('is one, and of the status that was sent, for a request that goes well', async () => {
-    const [answer] = await target.raw(withId('well'))
-    expect(answer?.status).toBe(200)
-    const line = await lineOf('well')
-    expect(line).toMatchObject({ method: 'POST', route: CREATE, status: 200, mid: target.mid })
-    expect(line).not.toHaveProperty('cut')
-    expect(line?.durationMs).toBeGreaterThan(0)
   })
 })
