@@ -63,6 +63,20 @@ test('migrations and grants are sent one statement at a time: a distributed data
   await applyGrants(database.url)
 })
 
+test.each([
+  ...['payment_changes', 'payment_attempts', 'payment_exceptions', 'payment_resolutions'],
+  ...['audit_commands', 'audit_outcomes'],
+])('%s can be rewritten by nobody, the owner of the tables included', async (table) => {
+  const database = await createTestDatabase()
+  onTestFinished(database.drop)
+  const pool = new pg.Pool({ connectionString: database.url, max: 1 })
+  onTestFinished(() => pool.end())
+  const column = table.startsWith('audit') ? 'audit_id' : 'mid'
+  for (const sql of [`update ${table} set ${column} = ''`, `delete from ${table}`, `truncate ${table} cascade`]) {
+    await expect(pool.query(sql)).rejects.toThrow(`${table} is append-only`)
+  }
+})
+
 test('migrations of a database that cannot be reached fail with the reason', async () => {
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toThrow('ECONNREFUSED')
 })
