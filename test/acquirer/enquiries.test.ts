@@ -14,6 +14,7 @@ import { until } from '../support/wait.ts'
 const SETU = ['setu']
 const EXPIRES_AT = new Date('2026-04-01T00:15:00Z')
 const MANY = 1_000
+const LINK = { acquirer: 'setu', merchantId: 'M', id: 'QR', reference: 'SU', link: 'upi://pay?' }
 
 let service: TestService
 let mid: string
@@ -31,25 +32,10 @@ beforeEach(async () => {
 
 /** An order with a link of an acquirer, which expires at EXPIRES_AT. */
 async function newIssued(number = 0): Promise<string> {
-  const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' } as const
   const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
-  const settings = { input: 'strict', expiryMinutes: null } as const
-  const own = {
-    ...merchant,
-    ...settings,
-    acquirer: 'setu',
-    acquirerMerchantId: 'M',
-    createdAt: created,
-    disabledAt: null,
-  }
-  const intent = buildIntent({ ...intentFields(mid), amount: 20_000 } as never, own, created, 15)
-  const issued = {
-    acquirer: 'setu',
-    merchantId: 'M',
-    id: `QR${number}`,
-    reference: `SU${intent.orderId}`,
-    link: 'upi://pay?',
-  }
+  const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', acquirer: 'setu' } as never
+  const intent = buildIntent({ ...intentFields(mid), amount: 20_000 } as never, merchant, created, 15)
+  const issued = { ...LINK, id: `QR${number}`, reference: `SU${intent.orderId}` }
   expect(await intents.insert({ ...intent, issued })).toMatchObject({ intent: { issued } })
   return intent.orderId
 }
@@ -129,8 +115,7 @@ it('a notification of another acquirer pays no order with a link of setu', async
 })
 
 it('whoever stops waits for all questions under way, also when what one of them told cannot be stored', async () => {
-  const issued = (id: string) => ({ acquirer: 'setu', merchantId: 'M', id, reference: id, link: 'upi://pay?' })
-  const due = ['QR1', 'QR2'].map((id) => ({ orderId: id.repeat(8), issued: issued(id), enquiries: 1 }))
+  const due = ['QR1', 'QR2'].map((id) => ({ orderId: id.repeat(8), issued: { ...LINK, id }, enquiries: 1 }))
   const answers = new EventEmitter()
   const answered = once(answers, 'answer')
   const warnings: string[] = []
@@ -171,8 +156,7 @@ it('a question is asked, and not lost, while all places for calls are taken', as
     limits: LIMITS.acquirers,
     elapsedMs: () => performance.now(),
   })
-  const link = { acquirer: 'setu', merchantId: 'M', id: 'QR', reference: 'SU', link: 'upi://pay?' }
-  for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) issuer.close(link)
-  expect(await issuer.enquire(link)).toBeUndefined()
+  for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) issuer.close(LINK)
+  expect(await issuer.enquire(LINK)).toBeUndefined()
   expect(outcomes).toEqual(['close crowded', 'enquire done'])
 })
