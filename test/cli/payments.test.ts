@@ -35,37 +35,21 @@ async function json(...args: string[]) {
 }
 
 describe('payments confirm', () => {
+  /** What is typed to say that the bank has got ₹200 for an order, with `more`. */
+  const confirm = (orderId: string, utr: string, ...more: string[]) => [
+    ...['confirm', '--order-id', orderId, '--utr', utr],
+    ...(more.includes('--amount') ? more : ['--amount', '200', ...more]),
+  ]
+  const refused = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
+
   it('marks an order as paid, once, as the operator’s doing', async () => {
     const { orderId } = await newOrder()
-    const confirm = ['confirm', '--order-id', orderId, '--utr', 'TEL1', '--amount', '200']
-    expect(await json(...confirm)).toEqual({ orderId, status: 'SUCCESS', changed: true })
-    expect(await json(...confirm)).toEqual({ orderId, status: 'SUCCESS', changed: false })
-    const { changes } = await json('show', '--order-id', orderId)
-    expect(changes).toEqual([
-      expect.objectContaining({
-        status: 'SUCCESS',
-        utr: 'TEL1',
-        reason: 'operator',
-        paidAt: null,
-        toldBy: userInfo().username,
-        note: null,
-      }),
-    ])
-  })
-
-  it('marks an order as paid whose changes have used up their numbers, and the day file does', async () => {
-    const [confirmed, imported] = [await newOrder(), await newOrder()]
-    await service.db.query('update payment_intents set event_sequence = 32767 where order_id = any ($1)', [
-      [confirmed.orderId, imported.orderId],
-    ])
-    const said = ['--utr', 'TEL5', '--amount', '200']
-    expect(await json('confirm', '--order-id', confirmed.orderId, ...said)).toMatchObject({ changed: true })
-    const csv = `order_id,status,utr,amount,paid_at\n${imported.orderId},SUCCESS,TEL6,200.00,2026-03-31T18:25:00Z\n`
-    const { code, stdout } = await runOps(service.databaseUrl, ['payments', 'import', '-', '--json'], csv)
-    expect([code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ recorded: 1 })])
-    for (const { orderId } of [confirmed, imported]) {
-      expect(await json('show', '--order-id', orderId)).toMatchObject({ status: 'SUCCESS' })
+    for (const changed of [true, false]) {
+      expect(await json(...confirm(orderId, 'TEL1'))).toEqual({ orderId, status: 'SUCCESS', changed })
     }
+    const { changes } = await json('show', '--order-id', orderId)
+    const told = { reason: 'operator', paidAt: null, toldBy: userInfo().username, note: null }
+    expect(changes).toEqual([expect.objectContaining({ status: 'SUCCESS', utr: 'TEL1', ...told })])
   })
 
   it.each([
@@ -73,56 +57,29 @@ describe('payments confirm', () => {
     ['2026-03-31 23:55:00', '2026-03-31T18:25:00.000Z'],
   ])('keeps who was told what, and when the money moved: %s', async (paidAt, moment) => {
     const { orderId } = await newOrder()
-    const said = ['--paid-at', paidAt, '--note', 'Mr Iyer, branch 7, by telephone', '--by', 'meera']
-    await json('confirm', '--order-id', orderId, '--utr', 'tel4', '--amount', '200.00', ...said)
+    const told = { toldBy: 'meera', note: 'Mr Iyer, branch 7, by telephone' }
+    await json(...confirm(orderId, 'tel4', '--paid-at', paidAt, '--note', told.note, '--by', told.toldBy))
     const { changes } = await json('show', '--order-id', orderId)
-    expect(changes).toEqual([
-      expect.objectContaining({
-        utr: 'TEL4',
-        paidAt: moment,
-        toldBy: 'meera',
-        note: 'Mr Iyer, branch 7, by telephone',
-      }),
-    ])
+    expect(changes).toEqual([expect.objectContaining({ utr: 'TEL4', paidAt: moment, ...told })])
     const { stdout } = await ops('show', '--order-id', orderId)
     expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
   })
 
   it('takes a mistyped UTR of a paid order for no double payment, unless it is told that it is one', async () => {
     const { orderId } = await newOrder()
-    const confirm = (utr: string, ...more: string[]) => [
-      'confirm',
-      '--order-id',
-      orderId,
-      '--utr',
-      utr,
-      '--amount',
-      '200',
-      ...more,
-    ]
-    await json(...confirm('523504870405'))
-    expect(await ops(...confirm('523504870450'))).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'ops: the order is paid already, with another UTR; add --double if the bank has received both\n',
-    })
+    await json(...confirm(orderId, '523504870405'))
+    expect(await ops(...confirm(orderId, '523504870450'))).toEqual(
+      refused('the order is paid already, with another UTR; add --double if the bank has received both'),
+    )
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
 
-    const twice = await json(...confirm('523504870450', '--double', '--by', 'meera', '--note', 'paid by mother too'))
-    expect(twice).toEqual({ orderId, status: 'SUCCESS', changed: false, exception: 'double payment' })
+    const told = { toldBy: 'meera', note: 'paid by mother too' }
+    const twice = confirm(orderId, '523504870450', '--double', '--by', told.toldBy, '--note', told.note)
+    const kept = { status: 'SUCCESS', changed: false, exception: 'double payment' }
+    expect(await json(...twice)).toEqual({ orderId, ...kept })
     const { utr, exceptions } = await json('show', '--order-id', orderId)
-    expect([utr, exceptions]).toEqual([
-      '523504870405',
-      [
-        expect.objectContaining({
-          kind: 'double payment',
-          status: 'SUCCESS',
-          utr: '523504870450',
-          toldBy: 'meera',
-          note: 'paid by mother too',
-        }),
-      ],
-    ])
+    const exception = { kind: 'double payment', status: 'SUCCESS', utr: '523504870450', ...told }
+    expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])
   })
 
   it('says of a late payment that its shop had already been told that it is not paid', async () => {
@@ -130,70 +87,49 @@ describe('payments confirm', () => {
     await service.db.query(`update payment_intents set expires_at = now() - interval '10 min' where order_id = $1`, [
       orderId,
     ])
-    const confirm = ['confirm', '--order-id', orderId, '--utr', 'TEL5', '--amount', '200']
-    expect(await json(...confirm)).toEqual({ orderId, status: 'SUCCESS', changed: true, exception: 'late payment' })
-    expect(await json(...confirm)).toEqual({ orderId, status: 'SUCCESS', changed: false })
+    for (const late of [{ changed: true, exception: 'late payment' }, { changed: false }]) {
+      expect(await json(...confirm(orderId, 'TEL5'))).toEqual({ orderId, status: 'SUCCESS', ...late })
+    }
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([
       expect.objectContaining({ kind: 'late payment', utr: 'TEL5', toldBy: userInfo().username }),
     ])
   })
 
-  it('refuses what contradicts in one line, and keeps it', async () => {
+  it('refuses a UTR that paid another order in one line, and keeps it', async () => {
     const { mid, key, orderId } = await newOrder()
-    const confirm = ['confirm', '--utr', 'TEL2', '--amount', '200', '--order-id']
-    await json(...confirm, orderId)
+    await json(...confirm(orderId, 'TEL2'))
     const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
-    expect(await ops(...confirm, other)).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'ops: this UTR was already used by another order of the merchant; kept, see ops payments exceptions\n',
-    })
-    expect((await json('show', '--order-id', other)).status).toBe('PENDING')
+    expect(await ops(...confirm(other, 'TEL2'))).toEqual(
+      refused('this UTR was already used by another order of the merchant; kept, see ops payments exceptions'),
+    )
+    const { status, exceptions } = await json('show', '--order-id', other)
+    expect([status, exceptions]).toEqual(['PENDING', [expect.objectContaining({ kind: 'UTR of another order' })]])
   })
 
-  it('keeps nothing of a mistyped amount, and takes the right one afterwards', async () => {
+  it('keeps nothing of what was mistyped, an amount or an order, and takes the right one afterwards', async () => {
     const { orderId } = await newOrder()
-    const confirm = ['confirm', '--order-id', orderId, '--utr', 'TEL6', '--amount']
+    const differs = 'the amount differs from the amount of the order, see ops payments show; nothing was recorded'
     for (const amount of ['199', '2000', '200.01']) {
-      expect(await ops(...confirm, amount)).toEqual({
-        code: 1,
-        stdout: '',
-        stderr: 'ops: the amount differs from the amount of the order, see ops payments show; nothing was recorded\n',
-      })
+      expect(await ops(...confirm(orderId, 'TEL6', '--amount', amount))).toEqual(refused(differs))
     }
-    expect(await json(...confirm, '200')).toEqual({ orderId, status: 'SUCCESS', changed: true })
-    expect(await ops(...confirm, '20', '--double')).toMatchObject({ code: 1, stdout: '' })
+    expect(await json(...confirm(orderId, 'TEL6'))).toEqual({ orderId, status: 'SUCCESS', changed: true })
+    expect(await ops(...confirm(orderId, 'TEL6', '--amount', '20', '--double'))).toEqual(refused(differs))
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
+    const unknown = 'f'.repeat(32)
+    expect(await ops(...confirm(unknown, 'TEL3'))).toEqual(refused('there is no such order'))
+    expect(await json('exceptions')).not.toContainEqual(expect.objectContaining({ orderId: unknown }))
   })
 
-  it('keeps nothing of an order that does not exist: a typing error is not a report of the bank', async () => {
-    const orderId = 'f'.repeat(32)
-    const wrong = await ops('confirm', '--order-id', orderId, '--utr', 'TEL3', '--amount', '200')
-    expect(wrong).toEqual({ code: 1, stdout: '', stderr: 'ops: there is no such order\n' })
-    expect(await json('exceptions')).not.toContainEqual(expect.objectContaining({ orderId }))
-  })
-
+  const NOBODY = '0'.repeat(32)
   it.each([
-    [
-      ['--order-id', 'x', '--utr', 'U', '--amount', '1'],
-      '--order-id must be our orderId, of 32 or 35 letters and digits',
-    ],
-    [['--utr', 'U', '--amount', '1'], '--order-id is required'],
-    [
-      ['--order-id', '0'.repeat(32), '--utr', 'U 1', '--amount', '1.505'],
-      `--utr must be 1 to 35 letters and digits; ${AMOUNT}`,
-    ],
-    ...['999999', '100001', '0', '1e3'].map((amount): [string[], string] => [
-      ['--order-id', '0'.repeat(32), '--utr', 'U', '--amount', amount],
-      AMOUNT,
-    ]),
-    [
-      ['--order-id', '0'.repeat(32), '--utr', 'U', '--amount', '1', '--paid-at', '2026-03-31'],
-      '--paid-at must be a time that exists',
-    ],
-    [['--order-id', '0'.repeat(32), '--utr', 'U', '--amount', '1', '--double=yes'], "--double' does not take"],
-  ])('is usage, exit 2, for %j', async (args, line) => {
-    const { code, stderr } = await ops('confirm', ...args)
+    [confirm('x', 'U'), '--order-id must be our orderId, of 32 or 35 letters and digits'],
+    [['confirm', '--utr', 'U', '--amount', '1'], '--order-id is required'],
+    [confirm(NOBODY, 'U 1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
+    ...['999999', '100001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
+    [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be a time that exists'],
+    [confirm(NOBODY, 'U', '--double=yes'), "--double' does not take"],
+  ] as const)('is usage, exit 2, for %j', async (args, line) => {
+    const { code, stderr } = await ops(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(line)
   })
@@ -207,14 +143,8 @@ describe('payments show', () => {
     await notify(service, notification(orderId, { UTR: 'SHOW1' }))
     await notify(service, notification(orderId, { UTR: 'SHOW2' }))
     const history = await json('show', '--order-id', orderId)
-    expect(history).toMatchObject({
-      mid,
-      orderId,
-      merchantOrderId: '1001',
-      amount: 200,
-      status: 'SUCCESS',
-      utr: 'SHOW1',
-    })
+    const order = { mid, orderId, merchantOrderId: '1001', amount: 200 }
+    expect(history).toMatchObject({ ...order, status: 'SUCCESS', utr: 'SHOW1' })
     expect(history.changes.map((change: { status: string }) => change.status)).toEqual(['FAIL', 'SUCCESS'])
     expect(history.changes[1]).toMatchObject({ reason: 'notification', toldBy: null })
     expect(history.exceptions).toEqual([expect.objectContaining({ kind: 'double payment', utr: 'SHOW2' })])
@@ -229,34 +159,25 @@ describe('payments show', () => {
 })
 
 describe('payments exceptions', () => {
-  it('lists what the operator has to look into, oldest first', async () => {
+  it('lists all that the operator has to look into, oldest first, without what would move the cursor', async () => {
     const { orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: 'EXC1', amount: 1 }))
-    const exceptions = await json('exceptions')
-    expect(exceptions).toContainEqual(
-      expect.objectContaining({ orderId, kind: 'amount differs', utr: 'EXC1', amount: '1.00' }),
-    )
-    expect((await ops('exceptions')).stdout).toContain('amount differs')
-  })
-
-  it('shows late money, what was taken back, and what nobody could read, without what would move the cursor', async () => {
-    const { orderId } = await newOrder()
     service.clock.advance(25 * 60)
     await notify(service, notification(orderId, { UTR: 'EXC2' }))
     service.clock.advance(1)
     await notify(service, notification(orderId, { UTR: 'EXC2', status: 'FAIL' }))
+    service.clock.advance(1)
     const unreadable = `{"orderId":"${orderId}",\u001b[2J\u009b}`
     await notify(service, unreadable)
-    const exceptions = await json('exceptions')
-    expect(exceptions).toContainEqual(expect.objectContaining({ orderId, kind: 'late payment', status: 'SUCCESS' }))
-    expect(exceptions).toContainEqual(
-      expect.objectContaining({ orderId, kind: 'failure after success', status: 'FAIL' }),
-    )
-    expect(exceptions).toContainEqual(
-      expect.objectContaining({ mid: '', kind: 'unreadable', amount: null, body: unreadable }),
-    )
+    const ofOrder = ({ orderId: of, body }: { orderId: string; body: string }) => of === orderId || body === unreadable
+    expect((await json('exceptions')).filter(ofOrder)).toMatchObject([
+      { orderId, kind: 'amount differs', utr: 'EXC1', amount: '1.00' },
+      { orderId, kind: 'late payment', status: 'SUCCESS' },
+      { orderId, kind: 'failure after success', status: 'FAIL' },
+      { mid: '', kind: 'unreadable', amount: null, body: unreadable },
+    ])
     const { stdout } = await ops('exceptions')
-    expect(stdout).toMatch(/late payment[^\n]*EXC2[\s\S]*failure after success[^\n]*FAIL {2,}EXC2/)
+    expect(stdout).toMatch(/amount differs[\s\S]*late payment[^\n]*EXC2[\s\S]*failure after success[^\n]*FAIL {2,}EXC2/)
     expect(stdout).toContain(unreadable.replace(/[\u001b\u009b]/g, '\ufffd').slice(0, 60))
     expect(stdout).not.toMatch(/[\u001b\u009b]/)
   })
