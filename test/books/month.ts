@@ -1,6 +1,3 @@
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { from as copyFrom } from 'pg-copy-streams'
 import { nextBankDay } from '../../src/books/bank-days.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { toDecimalText } from '../../src/money.ts'
@@ -11,17 +8,17 @@ export const MONTH = { from: '2026-01-01', to: '2026-01-31' }
 const DAYS = 30
 const HOUR_MS = 3_600_000
 
-/** How the bank's file speaks of a merchant's payments, and how many there are. */
-export const MERCHANTS = [
+/** How the bank's file speaks of a merchant's payments, and the share of the payments that are of that merchant. */
+const MERCHANTS = [
   // Each row names its payment beside the UTR of its own, and says what the bank kept.
-  { mid: 'M_NAMED', file: 'named', payments: 90_000 },
-  // The UTR of a row is the payment's.
-  { mid: 'M_OWN', file: 'own', payments: 60_000 },
+  { mid: 'M_NAMED', file: 'named', share: 0.45 },
+  // The UTR of a row is the payment's, in upper or lower case.
+  { mid: 'M_OWN', file: 'own', share: 0.3 },
   // One row for a day's payments.
-  { mid: 'M_SUMS', file: 'sums', payments: 50_000 },
+  { mid: 'M_SUMS', file: 'sums', share: 0.25 },
 ] as const
 
-type Merchant = (typeof MERCHANTS)[number]
+type File = (typeof MERCHANTS)[number]['file']
 
 /** What is wrong with one payment of a hundred each. */
 const PLANTS = {
@@ -36,71 +33,74 @@ const PLANTS = {
 
 type Plant = (typeof PLANTS)[keyof typeof PLANTS] | undefined
 
-export type ExpectedDay = {
-  payments: number
-  paid: number
-  fromDayFile: number
-  settlements: number
-  settled: number
-  fee: number
-  tax: number
-  open: number
-  differences: number
+const NOTHING = {
+  ...{ payments: 0, paid: 0, fromDayFile: 0, settlements: 0, settled: 0, fee: 0, tax: 0, open: 0, differences: 0 },
+}
+
+export type ExpectedDay = typeof NOTHING
+
+export function sumOf(days: Iterable<ExpectedDay>): ExpectedDay {
+  const total = { ...NOTHING }
+  for (const day of days) for (const key of Object.keys(total) as (keyof ExpectedDay)[]) total[key] += day[key]
+  return total
 }
 
 /** What the report has to say of a merchant, added up here and in paise. */
 export type Expected = { days: Map<string, ExpectedDay>; differences: string[]; exceptions: string[] }
 
-type Rows = { intents: string[]; changes: string[]; exceptions: string[]; settlements: string[] }
+type Rows = Record<'intents' | 'changes' | 'exceptions' | 'settlements', unknown[][]>
 
-/** Stores the month as the service would have, and returns what the books have to say of each merchant. */
-export async function storeMonth(db: Database): Promise<Map<string, Expected>> {
+/** Stores a month of `payments` as the service would have, and returns what the books have to say of each merchant. */
+export async function storeMonth(db: Database, payments: number): Promise<Map<string, Expected>> {
   const expected = new Map<string, Expected>()
-  for (const merchant of MERCHANTS) {
+  for (const { mid, file, share } of MERCHANTS) {
     await db.query(
       `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
        values ($1, 'Chai Point', 'chaipoint@examplebank', '5814', 'link', '2025-01-01')`,
-      [merchant.mid],
+      [mid],
     )
-    const { rows, ...says } = makeMonth(merchant)
-    expected.set(merchant.mid, says)
-    const copies: [string, string[]][] = [
-      [
-        `payment_intents (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, customer_name, customer_email,
-           customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)`,
-        rows.intents,
-      ],
-      ['payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)', rows.changes],
-      ['payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)', rows.exceptions],
-      [
-        `settlements (mid, utr, amount, fee, tax, payment_utr, status, initiated_at, bank_reference_number, created_at)`,
-        rows.settlements,
-      ],
-    ]
-    for (const [target, lines] of copies) await copy(db, target, lines)
+    const { rows, ...says } = makeMonth(mid, file, payments * share)
+    expected.set(mid, says)
+    const insert = (sql: string, [first = [], ...others]: unknown[][]) =>
+      db.query(sql, [mid, ...first.map((value, at) => [value, ...others.map((row) => row[at])])])
+    await insert(
+      `insert into payment_intents (mid, order_id, merchant_order_id, amount, paise, created_at, expires_at, status, utr,
+         redirect_url, note, customer_name, customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc)
+       select $1, order_id, order_id, amount, paise, made, made, status, utr, 'https://shop.example/', 'Order', 'Asha Rao',
+              'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814'
+         from unnest($2::text[], $3::integer[], $4::integer[], $5::timestamptz[], $6::text[], $7::text[])
+              as one (order_id, amount, paise, made, status, utr)`,
+      rows.intents,
+    )
+    await insert(
+      `insert into payment_changes (mid, status, order_id, utr, paid_at, reason, changed_at)
+       select $1, 'SUCCESS', * from unnest($2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])`,
+      rows.changes,
+    )
+    await insert(
+      `insert into payment_exceptions (mid, status, order_id, kind, utr, amount, paid_at, received_at)
+       select $1, 'SUCCESS', order_id, kind, utr, amount, paid_at, paid_at
+         from unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $6::timestamptz[])
+              as one (order_id, kind, utr, amount, paid_at)`,
+      rows.exceptions,
+    )
+    await insert(
+      `insert into settlements (mid, bank_reference_number, created_at, initiated_at, utr, payment_utr, status, amount, fee, tax)
+       select $1, 'BRN', initiated_at, *
+         from unnest($2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::numeric[], $7::numeric[], $8::numeric[])
+              as one (initiated_at)`,
+      rows.settlements,
+    )
   }
   await db.query('vacuum analyze')
   return expected
-}
-
-async function copy(db: Database, target: string, lines: string[]): Promise<void> {
-  const client = await db.connect()
-  try {
-    await pipeline(Readable.from(portions(lines)), client.query(copyFrom(`copy ${target} from stdin`)))
-  } finally {
-    client.release()
-  }
-}
-
-function* portions(lines: string[]): Generator<string> {
-  for (let i = 0; i < lines.length; i += 5_000) yield `${lines.slice(i, i + 5_000).join('\n')}\n`
 }
 
 const dayName = (day: number) => `2026-01-${String(day).padStart(2, '0')}`
 const rupees = toDecimalText
 
 /** A month of one merchant. */
-function makeMonth({ mid, file, payments }: Merchant): Expected & { rows: Rows } {
+function makeMonth(mid: string, file: File, payments: number): Expected & { rows: Rows } {
   const rows: Rows = { intents: [], changes: [], exceptions: [], settlements: [] }
   const days = new Map<string, ExpectedDay>()
   const differences: string[] = []
@@ -108,9 +108,7 @@ function makeMonth({ mid, file, payments }: Merchant): Expected & { rows: Rows }
   const sumsDue = new Map<string, number>()
 
   const at = (day: string) => {
-    const sums = days.get(day) ?? {
-      ...{ payments: 0, paid: 0, fromDayFile: 0, settlements: 0, settled: 0, fee: 0, tax: 0, open: 0, differences: 0 },
-    }
+    const sums = days.get(day) ?? { ...NOTHING }
     days.set(day, sums)
     return sums
   }
@@ -123,11 +121,9 @@ function makeMonth({ mid, file, payments }: Merchant): Expected & { rows: Rows }
     { utr, paymentUtr, status = 'SUCCESS', gross, fee, tax }: Settling,
     at11 = new Date(`${day}T11:00:00+05:30`),
   ) => {
-    const money = [rupees(gross - (fee ?? 0) - (tax ?? 0)), fee, tax].map((one) =>
-      one === undefined ? '\\N' : typeof one === 'number' ? rupees(one) : one,
-    )
-    const moments = [at11.toISOString(), `BRN${day}`, at11.toISOString()]
-    rows.settlements.push([mid, utr, ...money, paymentUtr ?? '\\N', status, ...moments].join('\t'))
+    const amount = gross - (fee ?? 0) - (tax ?? 0)
+    const money = [amount, fee, tax].map((sum) => (sum === undefined ? null : rupees(sum)))
+    rows.settlements.push([at11.toISOString(), utr, paymentUtr, status, ...money])
     if (status !== 'SUCCESS') return
     const sums = at(day)
     sums.settlements += 1
@@ -147,16 +143,12 @@ function makeMonth({ mid, file, payments }: Merchant): Expected & { rows: Rows }
     const amount = 10_000 + ((k * 7_907) % 900_000)
     const isPaid = plant !== 'amount differs'
     const told = plant === 'learned from the day file' ? new Date(paidAt.getTime() + 10 * HOUR_MS) : paidAt
-    rows.intents.push(
-      [
-        ...[mid, orderId, orderId, Math.floor(amount / 100), amount % 100, 'https://shop.example/', 'Order'],
-        ...['Asha Rao', 'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814'],
-        ...[createdAt.toISOString(), createdAt.toISOString(), isPaid ? 'SUCCESS' : 'PENDING', isPaid ? utr : '\\N'],
-      ].join('\t'),
-    )
+    const inRupees = [Math.floor(amount / 100), amount % 100]
+    const isPaidAs = isPaid ? ['SUCCESS', utr] : ['PENDING', null]
+    rows.intents.push([orderId, ...inRupees, createdAt.toISOString(), ...isPaidAs])
     if (isPaid) {
       const reason = plant === 'learned from the day file' ? 'day file' : 'notification'
-      rows.changes.push([mid, orderId, 'SUCCESS', utr, paidAt.toISOString(), reason, told.toISOString()].join('\t'))
+      rows.changes.push([orderId, utr, paidAt.toISOString(), reason, told.toISOString()])
       const sums = at(day)
       sums.payments += 1
       sums.paid += amount
@@ -165,16 +157,17 @@ function makeMonth({ mid, file, payments }: Merchant): Expected & { rows: Rows }
     }
     if (plant === 'double payment' || plant === 'amount differs' || plant === 'late payment') {
       const other = plant === 'late payment' ? { utr, sum: amount } : { utr: `X${utr}`, sum: amount + 100 }
-      const moments = [paidAt.toISOString(), paidAt.toISOString()]
-      rows.exceptions.push([mid, orderId, plant, other.utr, rupees(other.sum), 'SUCCESS', ...moments].join('\t'))
+      rows.exceptions.push([orderId, plant, other.utr, rupees(other.sum), paidAt.toISOString()])
       exceptions.push([plant, orderId, other.utr, rupees(other.sum)].join(' '))
     }
     if (file === 'sums') continue
 
     const fee = file === 'named' ? Math.floor(amount / 50) : undefined
     const tax = fee === undefined ? undefined : Math.floor((fee * 18) / 100)
-    const own = (of: string): Settling =>
-      file === 'named' ? { utr: `N${of}`, paymentUtr: of, gross: amount, fee, tax } : { utr: of, gross: amount }
+    const ownUtr = (of: string) => (file === 'named' ? `N${of}` : k % 2 === 0 ? of : of.toLowerCase())
+    const own = (of: string): Settling => ({
+      ...{ utr: ownUtr(of), paymentUtr: file === 'named' ? of : undefined, gross: amount, fee, tax },
+    })
     if (plant === 'double payment' || plant === 'amount differs') {
       const gross = amount + 100
       settle(due, { ...own(`X${utr}`), gross })
@@ -183,17 +176,20 @@ function makeMonth({ mid, file, payments }: Merchant): Expected & { rows: Rows }
     }
     if (!isPaid) continue
     if (plant === 'not settled') {
-      const isTried = k % 200 > 100
-      if (isTried) settle(due, { ...own(utr), status: 'FAILED' })
+      const tried = [undefined, 'FAILED', 'PENDING'][Math.floor(k / 100) % 3]
+      if (tried) settle(due, { ...own(utr), status: tried })
       at(day).open += amount
-      const cause = isTried
-        ? `settlement ${own(utr).utr} of ${due} is FAILED`
+      const cause = tried
+        ? `settlement ${own(utr).utr} of ${due} is ${tried}`
         : `no settlement carries it; it was due on ${due}`
       differ(day, 'not settled', orderId, utr, null, rupees(amount), null, cause)
-    } else if (plant === 'fee differs' && file === 'named') {
-      settle(due, { ...own(utr), gross: amount - 100, fee })
-      const cause = `the amount with fee ${rupees(fee ?? 0)} and tax ${rupees(tax ?? 0)} is not what was paid`
-      differ(due, plant, orderId, utr, own(utr).utr, rupees(amount), rupees(amount - 100), cause)
+    } else if (plant === 'fee differs') {
+      settle(due, { ...own(utr), gross: amount - 1 })
+      const [kind, cause] =
+        file === 'named'
+          ? [plant, `the amount with fee ${rupees(fee ?? 0)} and tax ${rupees(tax ?? 0)} is not what was paid`]
+          : ['amount differs', 'the amount is not what was paid, and the file states no fee and tax']
+      differ(due, kind, orderId, utr, own(utr).utr, rupees(amount), rupees(amount - 1), cause)
     } else {
       settle(due, own(utr))
     }
