@@ -5,6 +5,7 @@ import { CsvFileError } from '../../src/csv.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { type DayFileResult, importDayFile } from '../../src/payments/import-day-file.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { runOps } from '../support/ops.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 
 const HEADER = 'order_id,status,utr,amount,paid_at'
@@ -16,6 +17,8 @@ let service: TestService
 let mid: string
 beforeAll(async () => {
   service = await startService()
+  // The command line has the clock of the machine.
+  service.clock.set(new Date().toISOString())
   ;({ mid } = await newMerchant(service.db))
 })
 
@@ -52,6 +55,9 @@ const load = (lines: string[], header = HEADER, progress = {}) =>
     ...progress,
   })
 
+const importBy = (lines: string[], ...args: string[]) =>
+  runOps(service.databaseUrl, ['payments', 'import', '-', ...args], [HEADER, ...lines, ''].join('\n'))
+
 const result = ({
   recorded = 0,
   unchanged = 0,
@@ -86,9 +92,6 @@ async function stored(orderIds: string[]) {
     exceptions: await select('kind, status, utr, amount, paid_at', 'payment_exceptions'),
   }
 }
-
-const reasonOf = async (orderId: string) =>
-  (await service.db.query('select reason from payment_changes where order_id = $1', [orderId])).rows[0]?.reason
 
 async function faultsOf(lines: string[], header?: string): Promise<CsvFileError> {
   const error = await load(lines, header).then(
@@ -152,23 +155,37 @@ describe('a day file', () => {
     expect(second.recorded).toBe(0)
   })
 
-  it('says who told of a payment, and that a second run has changed nothing', async () => {
-    const [paid = '', late = '', failed = ''] = await newOrders(3)
+  it('is imported by a command that counts what is new and what contradicts, which is kept for the operator', async () => {
+    const [notified = '', lost = '', late = '', failed = ''] = await newOrders(4)
     await service.db.query(`update payment_intents set expires_at = $2 where order_id = $1`, [late, '2026-03-01'])
+    await notify(service, notification(notified, { UTR: 'DAY1' }))
+    const paidAt = '2026-03-31 23:55:00'
     const lines = [
-      line({ orderId: paid, utr: 'abc1' }),
+      line({ orderId: notified, utr: 'DAY1', paidAt }),
+      line({ orderId: lost, utr: 'day2', paidAt }),
+      line({ orderId: lost, utr: 'DAY3', paidAt }),
       line({ orderId: late }),
       line({ orderId: failed, status: 'REJECT', utr: '', paidAt: '' }),
       line({ orderId: failed, amount: '1' }),
-      line({ orderId: 'no such order' }),
+      line({ orderId: 'nobody', utr: 'DAY4' }),
     ]
-    const contradictions = { 'amount differs': 1, 'unknown order': 1 }
-    expect(await load(lines)).toEqual(result({ recorded: 3, 'late payment': 1, ...contradictions }))
-    expect(await reasonOf(paid)).toBe('day file')
-    const before = await stored([paid, late, failed, 'no such order'])
-    expect(before.intents[0]).toContain('ABC1')
-    expect(await load(lines)).toEqual(result({ unchanged: 3, ...contradictions }))
-    expect(await stored([paid, late, failed, 'no such order'])).toEqual(before)
+    const text =
+      '3 recorded, 1 unchanged, exceptions: 1 unknown order, 1 amount differs, 1 double payment, 1 late payment\n'
+    expect(await importBy(lines)).toEqual({ code: 0, stdout: text, stderr: '' })
+    const all = [notified, lost, late, failed, 'nobody']
+    const before = await stored(all)
+    const again = { 'unknown order': 1, 'amount differs': 1, 'double payment': 1 }
+    expect(JSON.parse((await importBy(lines, '--json')).stdout)).toEqual(result({ unchanged: 4, ...again }))
+    expect(await stored(all)).toEqual(before)
+
+    const shown = await runOps(service.databaseUrl, ['payments', 'show', '--order-id', lost, '--json'])
+    expect(JSON.parse(shown.stdout)).toMatchObject({
+      utr: 'DAY2',
+      changes: [{ status: 'SUCCESS', reason: 'day file', paidAt: '2026-03-31T18:25:00.000Z' }],
+      exceptions: [{ kind: 'double payment', utr: 'DAY3' }],
+    })
+    const { stdout } = await runOps(service.databaseUrl, ['payments', 'exceptions'])
+    expect(stdout).toMatch(/unknown order +- +nobody +SUCCESS +DAY4/)
   })
 
   it('that tells what was notified already changes nothing, whatever the spelling', async () => {
@@ -182,12 +199,6 @@ describe('a day file', () => {
     ]
     expect(await load(lines, '\ufeffpaid_at, order_id ,amount,utr,status')).toEqual(result({ unchanged: 2 }))
     expect(await stored([paid, failed])).toEqual(before)
-  })
-
-  it('takes a time without a zone for Indian time', async () => {
-    const orderId = await newOrder()
-    await load([line({ orderId, paidAt: '2026-03-31 23:55:00' })])
-    expect((await stored([orderId])).changes[0]).toContain('2026-03-31T18:25:00.000Z')
   })
 
   it('larger than a batch is recorded in its order, and tells how far it is', async () => {
@@ -230,107 +241,77 @@ describe('a day file', () => {
   })
 })
 
-describe('a line with the reference of the acquirer', () => {
-  const REFERENCE_HEADER = HEADER.replace('order_id', 'acquirer_reference')
-
-  async function newReference(orderId: string, reference: string): Promise<void> {
+it('a line with the reference of an acquirer is about its order_id, else the intent of that link or of our own orderId', async () => {
+  const [named = '', referred = '', own = '', one = '', other = ''] = await newOrders(5)
+  // It does not say which of the last two is paid.
+  const references = { SETU1: named, SETU2: referred, TWICE1: one, TWICE2: other }
+  for (const [reference, orderId] of Object.entries(references)) {
     await service.db.query(
-      `insert into acquirer_intents
-         (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
        values ($1, $2, 'setu', 'S1', 'A1', $3, 'upi://pay', 0)`,
-      [mid, orderId, reference],
+      [mid, orderId, reference.replace('TWICE2', 'TWICE1')],
     )
   }
-
-  it('is about the intent of that link', async () => {
-    const orderId = await newOrder()
-    await newReference(orderId, 'SETU1')
-    const lines = [line({ orderId: 'SETU1', utr: 'REF1' })]
-    expect(await load(lines, REFERENCE_HEADER)).toEqual(result({ recorded: 1 }))
-    expect((await stored([orderId])).changes[0]).toContain('REF1')
-    expect(await load(lines, REFERENCE_HEADER)).toEqual(result({ unchanged: 1 }))
-  })
-
-  it('that nobody knows is an unknown order, kept under the reference', async () => {
-    expect(await load([line({ orderId: 'back\\slash "é' })].map(quoteFirst), REFERENCE_HEADER)).toEqual(
-      result({ 'unknown order': 1 }),
-    )
-    expect((await stored(['back\\slash "é'])).exceptions).toHaveLength(1)
-  })
-  const quoteFirst = (text: string) => text.replace(/^([^,]*)/, (field) => `"${field.replaceAll('"', '""')}"`)
-
-  it('that two intents have is an unknown order: it does not say which of them is paid', async () => {
-    const [one = '', other = ''] = await newOrders(2)
-    await newReference(one, 'TWICE1')
-    await newReference(other, 'TWICE1')
-    expect(await load([line({ orderId: 'TWICE1' })], REFERENCE_HEADER)).toEqual(result({ 'unknown order': 1 }))
-    expect((await stored([one, other])).changes).toEqual([])
-  })
-
-  it('that is our own orderId, as in the links that we make, is about that order', async () => {
-    expect(await load([line({ orderId: await newOrder() })], REFERENCE_HEADER)).toEqual(result({ recorded: 1 }))
-  })
-
-  it('and an order_id is about the order_id', async () => {
-    const [named = '', referred = '', empty = ''] = await newOrders(3)
-    await newReference(referred, 'BOTH1')
-    await newReference(empty, 'BOTH2')
-    const lines = [`BOTH1,${line({ orderId: named })}`, `BOTH2,${line({ orderId: '' })}`]
-    expect(await load(lines, `acquirer_reference,${HEADER}`)).toEqual(result({ recorded: 2 }))
-    expect((await stored([named, referred, empty])).changes.map((row) => JSON.parse(row).place)).toEqual([1, 3])
-  })
+  const unknown = 'back\\slash "é'
+  const lines = [
+    // Whose own reference is that of another order.
+    `SETU2,${line({ orderId: named })}`,
+    ...['SETU2', own, 'TWICE1', `"${unknown.replace('"', '""')}"`].map((text) => `${text},${line({ orderId: '' })}`),
+  ]
+  const header = `acquirer_reference,${HEADER}`
+  expect(await load(lines, header)).toEqual(result({ recorded: 3, 'unknown order': 2 }))
+  expect(await load(lines, header)).toEqual(result({ unchanged: 3, 'unknown order': 2 }))
+  const { changes, exceptions } = await stored([named, referred, own, one, other, unknown, 'TWICE1'])
+  expect(changes.map((row) => JSON.parse(row).place)).toEqual([1, 2, 3])
+  expect(exceptions.map((row) => JSON.parse(row).place)).toEqual([6, 7])
+  // The column of order_id may be missing.
+  const reference = HEADER.replace('order_id', 'acquirer_reference')
+  expect(await load([line({ orderId: 'SETU1', status: 'FAIL' })], reference)).toEqual(
+    result({ 'failure after success': 1 }),
+  )
 })
 
 describe('a bad file', () => {
-  it('stores nothing, even if only its last line is wrong', async () => {
+  it('stores nothing, even if only its last lines are wrong, which the command names', async () => {
     const orderIds = await newOrders(2_500)
     const before = await stored(orderIds)
-    const good = orderIds.map((orderId) => line({ orderId }))
-    const { faults, count } = await faultsOf([...good, line({ orderId: 'x', amount: '-1' })])
-    expect({ count, line: faults[0]?.line }).toEqual({ count: 1, line: 2_502 })
+    const bad = [
+      line({ orderId: 'x', utr: '' }),
+      line({ orderId: '', status: 'PAID', utr: '', amount: 'x', paidAt: '' }),
+    ]
+    expect(await importBy([...orderIds.map((orderId) => line({ orderId })), ...bad])).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr:
+        'ops: 2 bad lines, nothing was imported; line 2502: utr is required with SUCCESS; ' +
+        'line 2503: status must be SUCCESS, FAIL or REJECT, amount must be rupees with at most two decimals\n',
+    })
     expect(await stored(orderIds)).toEqual(before)
   })
 
-  it('is told its first 20 bad lines by number and how many there are', async () => {
-    const { faults, count } = await faultsOf(Array.from({ length: 30 }, () => line({ orderId: 'x', status: 'PAID' })))
-    expect([count, faults.map(({ line }) => line)]).toEqual([30, Array.from({ length: 20 }, (_, index) => index + 2)])
+  it('has each wrong line named with what is wrong', async () => {
+    const AMOUNT = 'amount must be rupees with at most two decimals'
+    const wrong: [Partial<Fields>, unknown][] = [
+      [{ orderId: '' }, 'order_id or acquirer_reference is required'],
+      [{ orderId: 'x'.repeat(65) }, 'order_id must be text of 1 to 64 characters, without control characters'],
+      [{ status: 'PENDING' }, 'status must be SUCCESS, FAIL or REJECT'],
+      [{ status: '' }, 'status is required'],
+      [{ utr: 'U 1' }, 'utr must be 1 to 35 letters and digits'],
+      [{ utr: '' }, 'utr is required with SUCCESS'],
+      [{ paidAt: '' }, 'paid_at is required with SUCCESS'],
+      [{ paidAt: '2026-02-31 09:00:00' }, expect.stringMatching(/^paid_at must be a time that exists/)],
+      [{ paidAt: '2026-02-21T09:00:00' }, expect.stringMatching(/^paid_at must be a time that exists/)],
+      [{ amount: '' }, 'amount is required'],
+      ...['1e3', '200.005', '-200', ' 200'].map((amount): [Partial<Fields>, string] => [{ amount }, AMOUNT]),
+    ]
+    const { faults } = await faultsOf(wrong.map(([fields]) => line({ orderId: 'x', ...fields })))
+    expect(faults).toEqual(wrong.map(([, text], index) => ({ line: index + 2, text })))
   })
 
   it.each([
-    ['no order', { orderId: '' }, 'order_id or acquirer_reference is required'],
-    [
-      'an order that is too long',
-      { orderId: 'x'.repeat(65) },
-      'order_id must be text of 1 to 64 characters, without control characters',
-    ],
-    ['another status', { status: 'PENDING' }, 'status must be SUCCESS, FAIL or REJECT'],
-    ['no status', { status: '' }, 'status is required'],
-    ['a wrong UTR', { utr: 'U 1' }, 'utr must be 1 to 35 letters and digits'],
-    ['a success without UTR', { utr: '' }, 'utr is required with SUCCESS'],
-    ['a success without time', { paidAt: '' }, 'paid_at is required with SUCCESS'],
-    ['a day that does not exist', { paidAt: '2026-02-31 09:00:00' }, /^paid_at must be a time that exists/],
-    ['a time without zone', { paidAt: '2026-02-21T09:00:00' }, /^paid_at must be a time that exists/],
-    ...['', '1e3', '200.005', '-200', ' 200'].map((amount): [string, Partial<Fields>, string] => [
-      `the amount "${amount}"`,
-      { amount },
-      amount === '' ? 'amount is required' : 'amount must be rupees with at most two decimals',
-    ]),
-    ['every fault at once', { utr: '-', amount: 'x', status: 'x' }, /^status must.*, utr must.*, amount must/],
-  ])('with %s names the line and the fault', async (_, fields, text) => {
-    const { faults } = await faultsOf([line({ orderId: 'x', ...fields })])
-    expect(faults).toEqual([{ line: 2, text: typeof text === 'string' ? text : expect.stringMatching(text) }])
-  })
-
-  it.each([
-    ['without a column for the order', 'status,utr,amount,paid_at', 'column order_id or acquirer_reference is missing'],
-    [
-      'with columns missing and unknown',
-      'order_id,status,utr,fee',
-      'column amount is missing, column paid_at is missing, column "fee" is unknown',
-    ],
-  ])('%s names its first line', async (_, header, text) => {
-    const error = await faultsOf([], header)
-    expect(error.faults).toEqual([{ line: 1, text }])
+    ['status,utr,amount,paid_at', 'column order_id or acquirer_reference is missing'],
+    ['order_id,status,utr,fee', 'column amount is missing, column paid_at is missing, column "fee" is unknown'],
+  ])('whose first line is %s is told: %s', async (header, text) => {
+    expect((await faultsOf([], header)).faults).toEqual([{ line: 1, text }])
   })
 
   it('that breaks off while it is read stores nothing', async () => {
@@ -385,10 +366,9 @@ describe('beside live notifications and other imports', () => {
       [utrs],
     )
     expect(rows).toEqual(utrs.map(() => ({ counted: 1 })))
-    const lines = results.map(
-      ({ recorded, exceptions }) => recorded + exceptions['double payment'] + exceptions['UTR of another order'],
-    )
-    expect(lines).toEqual([COUNT, COUNT])
+    for (const { recorded, exceptions } of results) {
+      expect(recorded + exceptions['double payment'] + exceptions['UTR of another order']).toBe(COUNT)
+    }
     expect(mostLocks).toBeGreaterThan(0)
     // Two imports at once leave a third to the others.
     expect(mostLocks).toBeLessThan((DEFAULT_LOCKS * 2) / 3)
@@ -397,46 +377,40 @@ describe('beside live notifications and other imports', () => {
   it('a batch that PostgreSQL ends as a deadlock is recorded all the same', async () => {
     const orderIds = (await newOrders(50)).sort()
     // Of one transaction: the second half of the lines has another one.
-    const [first, later] = [orderIds[0], orderIds[20]]
-    const holder = await service.db.connect()
-    const lock = (orderId: string | undefined) =>
-      holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
-    try {
-      await holder.query('begin')
-      // The one that began to wait first looks for a deadlock first, and is ended: the import.
-      await holder.query(`set local deadlock_timeout = '60s'`)
-      await lock(later)
-      const importing = load(orderIds.map((orderId) => line({ orderId })))
-      await untilItWaits()
-      await lock(first)
-      await holder.query('commit')
-      expect(await importing).toEqual(result({ recorded: 50 }))
-    } finally {
-      await holder.query('rollback')
-      holder.release()
-    }
+    const [first = '', later = ''] = [orderIds[0], orderIds[20]]
+    // The one that began to wait first looks for a deadlock first, and is ended: the import.
+    expect(await loadBeside(orderIds, later, (lock) => lock(first))).toEqual(result({ recorded: 50 }))
   })
 
   it('a payment that was in time when a lock held it up, and is late when it is stored, is kept as late', async () => {
     const orderId = await newOrder()
+    // To the end of the time to pay, and of the minutes after it.
+    const imported = loadBeside([orderId], orderId, () => service.clock.advance(30 * 60))
+    expect(await imported).toEqual(result({ recorded: 1, 'late payment': 1 }))
+  })
+
+  /** Imports payments while another transaction has locked the order `held`; `meanwhile` happens when the import waits for it. */
+  async function loadBeside(
+    orderIds: string[],
+    held: string,
+    meanwhile: (lock: (orderId: string) => unknown) => unknown,
+  ) {
+    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%set status = ''SUCCESS''%'`
     const holder = await service.db.connect()
+    const lock = (orderId: string) =>
+      holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
     try {
       await holder.query('begin')
-      await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
-      const importing = load([line({ orderId })])
-      await untilItWaits()
-      // To the end of the time to pay, and of the minutes after it.
-      service.clock.advance(30 * 60)
+      await holder.query(`set local deadlock_timeout = '60s'`)
+      await lock(held)
+      const importing = load(orderIds.map((orderId) => line({ orderId })))
+      while ((await service.db.query(waiting)).rowCount === 0) await sleep(10)
+      await meanwhile(lock)
       await holder.query('commit')
-      expect(await importing).toEqual(result({ recorded: 1, 'late payment': 1 }))
+      return await importing
     } finally {
       await holder.query('rollback')
       holder.release()
     }
-  })
-
-  async function untilItWaits() {
-    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%set status = ''SUCCESS''%'`
-    while ((await service.db.query(waiting)).rowCount === 0) await sleep(10)
   }
 })
