@@ -321,15 +321,17 @@ describe('a file names payments', () => {
   })
 })
 
-it('all that is found is of one moment, whatever is imported or undone meanwhile', async () => {
+it('all that is found is of one moment, whatever is imported, undone or resolved meanwhile', async () => {
   await pay('P1', at('2026-11-09'))
   await settle('P1', at('2026-11-10'), { amount: '1' })
+  const exceptionId = await except('double payment', 'P2', 'gone', at('2026-11-09'))
   const findings = reconcile(db, { from: '2026-11-09', to: '2026-11-10', mid, now: at('2026-12-15') })
   await findings.next()
   await db.query('delete from settlements where mid = $1', [mid])
+  await resolve(exceptionId)
   const rest: Finding[] = []
   for await (const finding of findings) rest.push(finding)
-  expect(endOf(rest)).toMatchObject({ sums: { settledCount: 1, gross: 1_00n, differences: 1 } })
+  expect(endOf(rest)).toMatchObject({ sums: { settledCount: 1, gross: 1_00n, differences: 1, openExceptions: 1 } })
 })
 
 describe('the command', () => {
@@ -369,7 +371,8 @@ describe('the command', () => {
       [at('2026-08-01')],
     )
     const days = ['--from', '2026-08-01', '--to', '2026-08-01']
-    const { merchants } = JSON.parse((await ops(...days, '--json')).stdout)
+    const { merchants, balances } = JSON.parse((await ops(...days, '--json')).stdout)
+    expect(balances).toBe(false)
     expect(merchants).toMatchObject([
       {
         ...{ mid: '', differences: [], days: [] },
