@@ -95,6 +95,7 @@ describe('a payment', () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     await pay('P0', at('2026-11-12'))
     const orderId = await pay('P1', at('2026-11-13'))
+    await pay('P2', at('2026-11-15'))
     // Due on Monday, since Saturday is the second of its month.
     for (const today of ['2026-11-13', '2026-11-14', MONDAY]) {
       const findings = await find('2026-11-13', '2026-11-13', today)
@@ -109,6 +110,8 @@ describe('a payment', () => {
         cause: `no settlement carries it; it was due on ${MONDAY}`,
       },
     ])
+    // The Sunday is the last day that was due on it.
+    expect(await differencesOf('2026-11-15', '2026-11-15', '2026-11-17')).toMatchObject([{ utr: 'P2' }])
   })
 
   it('that was settled twice is found by the second settlement, also when the first was before these days', async () => {
