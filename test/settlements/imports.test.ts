@@ -24,6 +24,8 @@ let mid: string
 beforeAll(async () => {
   ;({ url, drop } = await createTestDatabase())
   db = testPool(url, 5)
+  // Its connections are open, so that what begins at once runs at once.
+  await Promise.all(Array.from({ length: 5 }, () => db.query('select pg_sleep(0.1)')))
 })
 afterAll(async () => {
   await db.end()
