@@ -8,7 +8,6 @@ import { paymentNotification } from './acquirer/direct.ts'
 import { takeNotifications } from './acquirer/notification.ts'
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
-import { createKeyFinder } from './auth/find-keys.ts'
 import { createInstances } from './books/instances.ts'
 import { createVitals } from './books/vitals.ts'
 import { createDynamicQr } from './checkout/dynamic-qr.ts'
@@ -22,7 +21,7 @@ import type { Config } from './config.ts'
 import { isForbiddenToRole } from './db/grants.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { isOutage } from './db/outage.ts'
-import type { Database } from './db/pool.ts'
+import type { Pools } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { isWorker } from './db/spread.ts'
 import { docsRoutes } from './docs/routes.ts'
@@ -33,7 +32,7 @@ import { refuseBadUrl, registerErrorHandling } from './http/error-handler.ts'
 import { livez, readyz } from './http/health.ts'
 import { NO_JSON_SCHEMA, registerInput } from './http/input.ts'
 import { measureLateness, refuseWhileLate } from './http/overload.ts'
-import { registerPatience } from './http/patience.ts'
+import { createPatience } from './http/patience.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
 import { requestIdOf } from './http/request-id.ts'
 import { createRequestLog } from './http/request-log.ts'
@@ -50,7 +49,7 @@ import type { IssuedLink } from './payments/intent.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
-import { createSettlementReader } from './settlements/reader.ts'
+import { createSettlements } from './settlements/settlements.ts'
 import { createCaller } from './webhooks/call.ts'
 import { createDeliveries } from './webhooks/deliveries.ts'
 import { createExpiries } from './webhooks/expiries.ts'
@@ -65,15 +64,11 @@ export type Dependencies = {
     | 'setu'
     | 'sandbox'
     | 'trustProxy'
-    | 'rateLimitPerMinute'
+    | 'rateLimitPerSecond'
     | 'webhooks'
     | 'warnings'
   >
-  db: Database
-  /** Separate connections for long lists, so that a slow reader of one cannot delay payments. */
-  listDb: Database
-  /** The same to a replica, if there is one. */
-  replicaDb?: Database | undefined
+  pools: Pools
   log: Logger
   metrics: Metrics
   now: () => Date
@@ -98,9 +93,7 @@ export const OPERATIONS = {
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const {
     config,
-    db,
-    listDb,
-    replicaDb,
+    pools,
     log,
     metrics,
     now,
@@ -109,15 +102,15 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     isDraining = () => false,
     limits = LIMITS,
   } = dependencies
-  const intents = createIntents(db, metrics.insertBatch, limits)
+  const intents = createIntents(pools, metrics.insertBatch, limits)
   const listeners = {
     onException: metrics.paymentException,
     onPayment: metrics.payment,
     onSurplusAttempt: metrics.surplusAttempt,
   }
-  const reports = createReports(db, listeners, limits)
-  const isLinked = rememberBriefly(createPartners(db).isLinked, limits.lookUps)
-  const findKey = rememberBriefly(createKeyFinder(createAccessKeys(db), limits.lookUps), limits.lookUps)
+  const reports = createReports(pools.reports, listeners, limits)
+  const isLinked = rememberBriefly(createPartners(pools.requests).isLinked, limits.lookUps)
+  const findKey = rememberBriefly(createAccessKeys(pools.requests).find, limits.lookUps)
 
   const vitals = createVitals(metrics, now)
   const acquirers = createAcquirers(
@@ -128,14 +121,14 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const instance = { instanceId: randomUUID(), host: hostname(), version }
   const { sealingKey, allowedNetworks } = config.webhooks
   const webhooks = {
-    deliveries: createDeliveries(db, instance.instanceId, limits.webhooks),
-    expiries: createExpiries(db),
+    deliveries: createDeliveries(pools.due, instance.instanceId),
+    expiries: createExpiries(pools.due),
     call: createCaller({ allowedNetworks, limits: limits.webhooks, now }),
     sealingKey,
     metrics: metrics.webhooks,
   }
-  const enquiries = createEnquiries(db)
-  const heartbeat = { instances: createInstances(db), instance, readVitals: vitals.read }
+  const enquiries = createEnquiries(pools.due)
+  const heartbeat = { instances: createInstances(pools.due), instance, readVitals: vitals.read }
   const workers = startWorkers({ intents, enquiries, reports, issuers, webhooks, heartbeat, log, now, limits })
   const requestLog = createRequestLog(log, {
     request(route, status, durationMs) {
@@ -173,6 +166,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   app.decorateRequest('mid', undefined)
   app.decorateRequest('orderId', undefined)
   app.decorateRequest('refusal', undefined)
+  app.decorateRequest('patientUntil', 0)
   // Hooks with a callback, because an async hook costs every request a promise.
   app.addHook('onRequest', (request, reply, done) => {
     requestLog.track(request, reply)
@@ -187,11 +181,13 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   })
   app.addHook('preClose', workers.stop)
   registerErrorHandling(app, errorHandling)
-  registerPatience(app, isOutage, limits.patience)
+  const patiently = createPatience(isOutage, limits.patience, elapsedMs)
   // A merchant's acquirer may have to be asked for a link.
   const asksAcquirer = ({ caller }: FastifyRequest) =>
     caller?.kind === 'merchant' && issuers.has(caller.merchant.acquirer)
-  registerAnswerDeadline(app, limits.answer.ms, (request) => (asksAcquirer(request) ? limits.acquirers.requestMs : 0))
+  const answerMs = (request: FastifyRequest) =>
+    limits.answer.ms + (asksAcquirer(request) ? limits.acquirers.requestMs : 0)
+  registerAnswerDeadline(app, answerMs, elapsedMs)
   await registerInput(app, limits.body)
 
   const checkout = {
@@ -210,8 +206,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const latenessMs = measureLateness(app, limits.lateness)
 
   const health = {
-    unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-    warnings: async () => [...config.warnings, ...acquirers.warningsOf(await createMerchants(db).acquirers())],
+    unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(pools.pages)),
+    warnings: async () => [...config.warnings, ...acquirers.warningsOf(await createMerchants(pools.pages).acquirers())],
   }
   for (const operation of OPERATIONS.health) operation.register(app, health)
 
@@ -238,8 +234,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 
   await app.register(async (v1) => {
     refuseWhileLate(v1, latenessMs, limits.lateness.operationsMs)
-    const rateLimits = await registerRateLimits(v1, config.rateLimitPerMinute, limits.rates)
-    await registerAuthentication(v1, { findKey, limits: rateLimits })
+    const rateLimits = await registerRateLimits(v1, config.rateLimitPerSecond, limits.rates, elapsedMs)
+    const patientUntil = () => elapsedMs() + limits.patience.ms
+    await registerAuthentication(v1, { findKey, limits: rateLimits, patiently, patientUntil })
     const { publicUrl } = config
     const ofMerchantsAndPartners = {
       intents,
@@ -248,9 +245,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
       expiryMinutes: config.intentExpiryMinutes,
       publicUrl,
       dynamicQr: createDynamicQr(publicUrl, checkout.images),
-      settlements: createSettlementReader({ db, listDb, replicaDb }, limits),
+      settlements: createSettlements(pools),
       listLimits: limits.lists,
-      cancellationLimits: limits.cancellations,
+      patiently,
       isLinked,
       findKey,
       issuerOf: acquirers.issuerOf,
@@ -262,7 +259,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   return app
 }
 
-async function unreadyReason(db: Database): Promise<string | undefined> {
+async function unreadyReason(db: Pools['pages']): Promise<string | undefined> {
   try {
     const pending = await pendingMigrations(db)
     if (pending.length === 0) return undefined

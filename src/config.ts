@@ -97,7 +97,8 @@ function isWholeNetwork(text: string): boolean {
 const DatabaseVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
-  DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(10),
+  DATABASE_READ_URL: postgresUrl.optional(),
+  DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(6),
   SETU_API_URL: secureUrl.default('https://umap.setu.co'),
   SETU_LOGIN_URL: secureUrl.default('https://accountservice.setu.co/v1/users/login'),
   SETU_CLIENT_ID: z.string().optional(),
@@ -123,9 +124,9 @@ const ServiceVariables = DatabaseVariables.extend({
   ACQUIRER_SECRETS: secrets.default([]),
   OPS_HOST: z.string().default('127.0.0.1'),
   OPS_PORT: wholeNumber(0, 65_535).default(3001),
-  DATABASE_READ_URL: postgresUrl.optional(),
   TRUST_PROXY: proxyAddresses.optional(),
-  RATE_LIMIT_PER_MINUTE: wholeNumber(1, 100_000_000).default(60_000),
+  RATE_LIMIT_PER_SECOND: wholeNumber(1, 1_000_000).optional(),
+  RATE_LIMIT_PER_MINUTE: wholeNumber(1, 100_000_000).optional(),
   SHUTDOWN_DRAIN_SECONDS: wholeNumber(0, 600).default(5),
   SANDBOX: z.literal('on', 'must be on, or not be set').optional(),
 })
@@ -147,6 +148,10 @@ const SECRET_VARIABLES = [
 /** Such a service takes orders and never learns that one is paid. It may be intended for a trial, but not in production. */
 const LEARNS_OF_NO_PAYMENT =
   'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS or SETU_CLIENT_ID'
+
+/** The earlier setting, which is still read. */
+const PER_SECOND =
+  'Requests of a key are counted by the second: set RATE_LIMIT_PER_SECOND in place of RATE_LIMIT_PER_MINUTE, which is read as a 60th of it'
 
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
@@ -173,6 +178,7 @@ export function readConfig(environment: Environment) {
     throw new Error(`PORT and OPS_PORT are both ${variables.PORT}: give OPS_PORT another one`)
   }
   const database = databaseConfig(variables)
+  const { RATE_LIMIT_PER_MINUTE: perMinute } = variables
   return Object.freeze({
     ...database,
     host: variables.HOST,
@@ -182,13 +188,15 @@ export function readConfig(environment: Environment) {
     intentExpiryMinutes: variables.INTENT_EXPIRY_MINUTES,
     opsHost: variables.OPS_HOST,
     opsPort: variables.OPS_PORT,
-    databaseReadUrl: variables.DATABASE_READ_URL,
     trustProxy: variables.TRUST_PROXY ?? false,
-    rateLimitPerMinute: variables.RATE_LIMIT_PER_MINUTE,
+    rateLimitPerSecond: variables.RATE_LIMIT_PER_SECOND ?? Math.ceil((perMinute ?? 60_000) / 60),
     shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,
     acquirerSecrets: variables.ACQUIRER_SECRETS,
     sandbox: variables.SANDBOX === 'on',
-    warnings: production && variables.ACQUIRER_SECRETS.length === 0 && !database.setu ? [LEARNS_OF_NO_PAYMENT] : [],
+    warnings: [
+      ...(production && variables.ACQUIRER_SECRETS.length === 0 && !database.setu ? [LEARNS_OF_NO_PAYMENT] : []),
+      ...(perMinute === undefined ? [] : [PER_SECOND]),
+    ],
   })
 }
 
@@ -196,6 +204,7 @@ function databaseConfig(variables: z.output<typeof DatabaseVariables>) {
   return Object.freeze({
     databaseUrl: variables.DATABASE_URL,
     databaseMigrateUrl: variables.DATABASE_MIGRATE_URL ?? variables.DATABASE_URL,
+    databaseReadUrl: variables.DATABASE_READ_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
     setu: setuSettings(variables),
     webhooks: {

@@ -114,9 +114,9 @@ export const bodyEncoded = () =>
 export const expectationFailed = () =>
   new Failure('expectationFailed', 'The only Expect that is understood is 100-continue')
 
-/** 429: `limit` requests a minute are used up; `resetSeconds` from now they are new. */
-export const tooManyRequests = (limit: number, resetSeconds: number) =>
-  new Failure('tooManyRequests', `Too many requests: at most ${limit} a minute; try again after Retry-After seconds`, {
+/** 429: `limit` requests in a time such as `a second` are used up; `resetSeconds` from now they are new. */
+export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', resetSeconds: number) =>
+  new Failure('tooManyRequests', `Too many requests: at most ${limit} ${time}; try again after Retry-After seconds`, {
     'retry-after': String(resetSeconds),
     'ratelimit-limit': String(limit),
     'ratelimit-remaining': '0',
@@ -128,14 +128,6 @@ export const oneLongListAtATime = (retrySeconds: number) =>
   new Failure(
     'tooManyRequests',
     'Another long list of this partner is still being read; read it to its end first, or try again after Retry-After seconds',
-    { 'retry-after': String(retrySeconds) },
-  )
-
-/** 429: a partner has so many lists under way; `retrySeconds` is about how long most of them take. */
-export const tooManyLists = (retrySeconds: number) =>
-  new Failure(
-    'tooManyRequests',
-    'This partner asks for too many lists at once; ask for at most 100 at once, or try again after Retry-After seconds',
     { 'retry-after': String(retrySeconds) },
   )
 

@@ -66,22 +66,10 @@ export const LIMITS = {
   patience: {
     /** The public Android client waits 10 s for an answer, WooCommerce's 30 s. */
     ms: 8_000,
+    /** Pause between two questions to the database. */
+    pauseMs: 500,
     /** Requests that wait at once, about 10 kB each: 250 a second for all of the 8 s. One more gets 503 at once. */
     waiting: 2_000,
-    /** From this many on places are scarce, and each address gets only its share. */
-    scarceFrom: 1_000,
-    /**
-     * The share. While the database is away nobody can tell an unknown key from a good one, so that one sender of unknown
-     * keys could take every place. Not earlier: a balancer without TRUST_PROXY gives all shops one address.
-     */
-    scarceOfAddress: 200,
-    /**
-     * Waiting requests that read at once. They take no more connections than this from requests that create payments, and
-     * when the database is back they are done at over 1,000 a second.
-     */
-    readsAtOnce: 4,
-    /** Pause after a failed read: 4 reads at once make at most 16 reads a second while the database is away. */
-    pauseMs: 250,
   },
 
   /** What a caller may do in `windowMs`; requests with an accepted key are the operator's to limit, see config.ts. */
@@ -97,19 +85,11 @@ export const LIMITS = {
   lookUps: {
     /** How long a result is reused: a revoked key or a cut link must be known everywhere within 5 s. */
     rememberedMs: 1_000,
-    /** Results remembered at once, "not found" among them; the oldest is forgotten first. */
+    /** Results remembered at once, "not found" among them; the one that was used the longest ago is forgotten first. */
     remembered: 10_000,
-    /** Longest wait for a result: the rest of the request takes up to 1.1 s, and both together must stay below 2 s. */
-    ms: 600,
-    /** How long a key that was found keeps a query of its own. Most merchants have a customer more often. */
-    knownKeyMs: 60 * 60 * 1000,
-    /** Such keys at once; the one that was used the longest ago is forgotten first. */
-    knownKeys: 10_000,
-    /** Look-ups of all other keys are gathered for this long and share a query: 100 queries a second, whatever is sent. */
-    gatherMs: 10,
   },
 
-  /** The connections of requests; config.ts says how many there are. */
+  /** Every connection to the database, but those of the operator's page. */
   database: {
     /**
      * Longest wait for a free connection, and for a new one to be made. This and the next one also bound how long the pool
@@ -120,75 +100,36 @@ export const LIMITS = {
     queryTimeoutMs: 900,
     /** An idle connection is closed after this time, so that what a burst has opened goes back to the other instances. */
     idleTimeoutMs: 10_000,
-    /**
-     * Requests that wait for a free connection; one more is refused at once. On two busy cores ten connections serve fewer
-     * in the time that each may wait: later ones would wait for nothing, and keep memory.
-     */
-    waiting: 1_000,
   },
 
-  /** Where a database is spread over several nodes. */
-  nodes: {
-    /** How long it is remembered on which node a merchant is. While a shard moves, a merchant is counted for the wrong one. */
-    rememberedMs: 60_000,
-    /** How often a silent one is tried: three tries wait at once, and one that gets an answer ends the silence. */
-    tryEveryMs: 300,
-  },
-
-  /** Where these pools differ from `database`: the connections of long lists, to the primary and to the replica each. */
-  listDatabase: {
-    size: 4,
-    /** None: a list takes as long as its reader. Its pages have a limit of their own. */
-    queryTimeoutMs: 0,
-    /** Lists hold their connections for seconds, so more of them would wait for nothing. */
-    waiting: 100,
-  },
-
-  replica: {
-    /** A list holds all that the primary had written this long ago; else it is read from the primary. */
-    lagMs: 3_000,
-    /** How often the two are compared while lists are asked for. */
-    checkIntervalMs: 1_000,
-    /** Longest wait for each of the two: the pool of lists has no limit, and a silently cut replica never answers. */
-    checkTimeoutMs: 500,
+  /** Connections of each kind of work, which waits for its own only; those of requests are the operator's to set, see config.ts. */
+  pools: {
+    /** One batch has all that wait, and a second one is gathered while PostgreSQL flushes the first. */
+    creates: 2,
+    /** A bank that sends again what an outage held up sends hundreds at once. */
+    reports: 3,
+    /** Webhooks, return calls, questions to acquirers, expiries. */
+    due: 3,
+    /** Customers' pages and their QR codes, which anybody can ask for. */
+    pages: 3,
+    /** Of the primary, and of the replica if there is one. A slow reader holds one for as long as his list takes. */
+    lists: 6,
+    /** The operator's page and `/metrics`. */
+    operator: 2,
   },
 
   /** Intents that arrive together are stored by one statement. */
   inserts: {
-    /** While some batches wait for the disk another is gathered, and PostgreSQL flushes together what it finds. */
-    batchesInFlight: 4,
     /** A full batch takes a few milliseconds, by which a request behind it waits longer. */
     batchRows: 200,
-    /** Intents that wait for a batch: about a second's worth. One more is refused at once. */
-    waiting: 5_000,
     /** After 1.1 s the caller has received 503: storing the intent then would create an order that no client knows about. */
     waitingMs: 1_000,
     /** Two statements that meet on a unique constraint, each in its own order, deadlock, and PostgreSQL ends one of them. */
     deadlockRetries: 5,
   },
 
-  /** Orders that their merchants close. */
-  cancellations: {
-    /** Those that have a connection: each of them is a transaction of its own. */
-    atOnce: 4,
-    /**
-     * Of one merchant, under way or waiting; one more gets 503 at once. With 1,500 of one merchant at once the pool was
-     * full, and two thirds of the others' creates were 503.
-     */
-    ofMerchant: 100,
-  },
-
   /** What the bank, the operator or the sandbox says of payments. */
   reports: {
-    /**
-     * Reports that have a connection. A bank that sends again what an outage held up sends hundreds at once: with a
-     * connection for each, creates waited behind 400 of them for 0.5 s, and behind 600 they were refused.
-     */
-    atOnce: 4,
-    /** Reports under way or waiting; one more gets 503 at once. */
-    waiting: 500,
-    /** One that has waited longer is not begun: its sender gets 503 and repeats it, and time for both is not left. */
-    waitingMs: 900,
     /**
      * Failed attempts of one order that are stored; further ones are only counted. A customer makes a few, and every report of
      * an order reads all of them. The changes of an order are numbered up to 32,767: its payment has to have a number left.
@@ -243,8 +184,6 @@ export const LIMITS = {
     endpointsAtOnce: 250,
     /** Endpoints with something due that a look returns. */
     lookedAt: 2_000,
-    /** Statements at once, each with a connection of the pool that requests have too. With 250, creates were refused. */
-    connections: 4,
     /** Deliveries to one endpoint that are read together, and sent with the secrets that were read with them. */
     readAtOnce: 64,
     /**
@@ -279,47 +218,23 @@ export const LIMITS = {
 
   /** Settlements. */
   lists: {
-    /** Longest list that is read in one piece. A longer one is streamed, over a connection that its reader holds. */
+    /** Longest list that is answered in one piece. A partner reads one longer one at a time. */
     shortRows: 1_000,
+    /** Then a list ends, whoever reads it: PostgreSQL keeps all that was deleted since it began. */
+    longestMs: 60 * 60 * 1000,
     /**
-     * Rows of one page of a long list, which holds two pages at most, however slow its reader. A list of 1,000,000 rows
-     * took 24 MB with pages of 1,000 rows, 45 MB with 2,000 and 70 MB with 5,000, and the same time.
-     */
-    pageRows: 1_000,
-    /** Rows that are turned into JSON in one turn of the event loop, in about 1 ms. Payments wait no longer for them. */
-    batchRows: 500,
-    /**
-     * Longest wait for a page, which takes a few milliseconds: after a silent cut of the network it never comes. PostgreSQL
-     * has the same limit for it, so that it does not go on when nobody waits.
-     */
-    pageMs: 5_000,
-    /** Lists of one partner that are read at once: a fifth of the ten connections that payments have by default. */
-    readsOfPartner: 2,
-    /**
-     * Lists of one partner that were asked for and not yet taken. A read takes a few milliseconds, so the last one waits
-     * less than 0.5 s; a partner who takes none of them leaves 25 MB in memory.
-     */
-    ofPartner: 100,
-    /**
-     * A reader of a long list holds one of 4 connections and a snapshot of the database. It is cut off when it takes less
+     * A reader of a long list holds a connection and a snapshot of the database. It is cut off when it takes less
      * than this, on average over the window: the slowest mobile links in use carry it.
      */
     slowestReaderBytesPerSecond: 16 * 1024,
     /** Long, because TCP reports taken bytes in portions: a full buffer of 6 MB opens when a sixteenth of it was read. */
     readerWindowMs: 60_000,
     /** With the 1 s for which a key and a link are remembered, a reader who may not read any more is cut off within 5 s. */
-    readerCheckIntervalMs: 2_500,
+    readerCheckIntervalMs: 2_000,
   },
 
   /** Pay pages, their events and QR codes. */
   pages: {
-    /** Look-ups of orders under way or waiting. Anyone can ask for them; one more gets 503 at once. */
-    lookUps: 100,
-    /**
-     * Of these, the ones that have a connection. With all 100, creates waited behind them for a connection: 0.7 s where the
-     * pool had just begun to open its ten.
-     */
-    lookUpsAtOnce: 4,
     /** Pages with events that are open at once in one instance; each holds a connection. */
     open: 10_000,
     /** Of one order: whoever knows its address must not take the places of all other customers. */
@@ -345,10 +260,6 @@ export const LIMITS = {
     qrImages: 1_000,
     /** The longest link makes an SVG of 117 kB: without a limit of bytes 1,000 of them were 117 MB. */
     qrImagesBytes: 8 * 1024 * 1024,
-    /** Images of one merchant that wait to be drawn; the last of 100 waits for about 0.5 s. */
-    qrsWaiting: 100,
-    /** After 1.1 s the caller has received 503: drawing the image then would keep the merchant's next ones waiting. */
-    qrWaitingMs: 1_000,
     /** How long a browser or proxy may keep a QR, so that one is not shown for much longer than it may be paid. */
     qrMaxAgeSeconds: 30,
   },
@@ -366,19 +277,17 @@ export const LIMITS = {
 
   /** Connections of the operator's page and of `/metrics`: of their own, so that no request waits behind them. */
   operatorDatabase: {
-    size: 2,
     /** An hour of orders is counted by one statement: 14,000 take about 10 ms. */
     queryTimeoutMs: 5_000,
     /** Then PostgreSQL itself ends a statement: sooner than the pool, which would leave it running there. */
     statementTimeoutMs: 4_000,
-    waiting: 50,
   },
 
   /** The operator's page. Nothing is counted unless somebody opens it. */
   operatorPage: {
     days: 30,
-    /** One rendered page serves all readers for this long, by whether it refreshes; one waits so long for it at most. */
-    page: { rememberedMs: 2_000, remembered: 2, ms: 5_000 },
+    /** One rendered page serves all readers for this long, by whether it refreshes. */
+    page: { rememberedMs: 2_000, remembered: 2 },
     /** Longest wait for what is not counted yet; the page says what is missing and asks again. */
     waitMs: 300,
     refreshSeconds: 30,
@@ -397,8 +306,8 @@ export const LIMITS = {
     shownTimes: 10,
   },
 
-  /** How often the exceptions that are open are counted for `/metrics`, and how long a scrape waits for it. */
-  openExceptions: { rememberedMs: 15_000, remembered: 1, ms: 900 },
+  /** How often the exceptions that are open are counted for `/metrics`. */
+  openExceptions: { rememberedMs: 15_000, remembered: 1 },
 
   /** The listener of OPS_PORT, where they differ from those of all connections. */
   ops: {

@@ -3,7 +3,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { createOverview } from './books/overview.ts'
 import { readConfig } from './config.ts'
-import { createPool, readBriefly } from './db/pool.ts'
+import { createPool, createPools, readBriefly } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
 import { createHttpServer } from './http/connections.ts'
@@ -23,18 +23,18 @@ process.on('uncaughtException', (error) => {
   process.exit(1)
 })
 
-const listPool = (url: string) => createPool({ url, log, ...LIMITS.listDatabase })
-const db = createPool({ url: config.databaseUrl, size: config.databasePoolSize, log })
-const listDb = listPool(config.databaseUrl)
-const replicaDb = config.databaseReadUrl === undefined ? undefined : listPool(config.databaseReadUrl)
-const operatorDb = createPool({ url: config.databaseUrl, log, ...LIMITS.operatorDatabase })
-const pools = { requests: db, lists: listDb, operator: operatorDb, ...(replicaDb && { replica: replicaDb }) }
+const connections = { url: config.databaseUrl, readUrl: config.databaseReadUrl, requests: config.databasePoolSize }
+const pools = createPools(connections, log)
+const operatorDb = createPool({ url: config.databaseUrl, size: LIMITS.pools.operator, log, ...LIMITS.operatorDatabase })
 const now = () => new Date()
 const countOpenExceptions = () =>
   readBriefly(operatorDb, LIMITS.operatorDatabase.statementTimeoutMs, (client) =>
     createOverview(client).openExceptions(now()),
   )
-const metrics = createMetrics(pools, rememberBriefly(countOpenExceptions, LIMITS.openExceptions))
+const metrics = createMetrics(
+  { ...pools, operator: operatorDb },
+  rememberBriefly(countOpenExceptions, LIMITS.openExceptions),
+)
 
 const shutdown = createShutdown(
   { drainSeconds: config.shutdownDrainSeconds, log, close, exit: (code) => process.exit(code) },
@@ -42,9 +42,7 @@ const shutdown = createShutdown(
 )
 const app = await buildApp({
   config,
-  db,
-  listDb,
-  replicaDb,
+  pools,
   log,
   metrics,
   now,
@@ -77,7 +75,7 @@ flush()
 
 async function close() {
   await Promise.all([app.close(), opsApp.close()])
-  await Promise.all(Object.values(pools).map((pool) => pool.end()))
+  await Promise.all([...Object.values(pools), operatorDb].map((pool) => pool.end()))
 }
 
 function configOrExit() {

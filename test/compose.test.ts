@@ -28,7 +28,7 @@ it('publishes one instance itself, and with API_REPLICAS only the balancer befor
 
 it('has connections of PostgreSQL for 8 instances, and 20 for ops, backups and superusers', () => {
   const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
-  const ofInstance = databasePoolSize + LIMITS.listDatabase.size + LIMITS.operatorDatabase.size
+  const ofInstance = Object.values(LIMITS.pools).reduce((sum, size) => sum + size, databasePoolSize)
   const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])
   expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
 })

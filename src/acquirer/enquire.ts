@@ -1,8 +1,7 @@
 import type { Logger } from 'pino'
 import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
-import { type Recorded, recordReport } from '../payments/record-report.ts'
-import type { Reports } from '../payments/reports.ts'
+import type { Recorded, Reports } from '../payments/reports.ts'
 import { startRepeating } from '../repeat.ts'
 import { AcquirerFault, type Issuer } from './issuer.ts'
 
@@ -17,7 +16,7 @@ export async function enquire(
   const told = await issuer.enquire(issued)
   if (told === undefined) return undefined
   const report = { orderId, ...told, acquirer: { name: issued.acquirer, id: issued.id } }
-  return recordReport(reports, report, { reason: 'enquiry', now })
+  return reports.record(report, { reason: 'enquiry', now })
 }
 
 /** Asks about every order whose question is due, until `stop`, which waits for the questions that are under way. */
@@ -40,18 +39,15 @@ export function startEnquiries({
   if (names.length === 0) return { stop: async () => undefined }
   const { stop } = startRepeating(look, MIN_PAUSE_MS)
 
-  const onAway = (error: unknown) =>
-    log.warn({ error: (error as Error).message }, 'acquirers were not asked about open payments')
-
   async function look(): Promise<number> {
     let pauseMs = enquiryPauseMs
     try {
-      const due = await enquiries.takeDue(names, enquiriesAtOnce, now(), onAway)
+      const due = await enquiries.takeDue(names, enquiriesAtOnce, now())
       await Promise.all(due.map(ask))
       const next = await enquiries.nextDue(names)
       if (next) pauseMs = Math.min(pauseMs, Math.max(MIN_PAUSE_MS, next.getTime() - now().getTime()))
     } catch (error) {
-      onAway(error)
+      log.warn({ error: (error as Error).message }, 'acquirers were not asked about open payments')
     }
     return pauseMs
   }

@@ -6,7 +6,6 @@ import { registerSignedJson } from '../http/input.ts'
 import { type Operation, success } from '../http/operation.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Report } from '../payments/outcome.ts'
-import { recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/reports.ts'
 
 /** What the notifications of every acquirer need. */
@@ -55,7 +54,7 @@ export function logOrderOf(field: string): RouteShorthandOptions {
 
 /** Records what an acquirer tells of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
 export async function recordNotification({ reports, now }: NotificationDependencies, report: Report) {
-  const recorded = await recordReport(reports, report, { reason: 'notification', now })
+  const recorded = await reports.record(report, { reason: 'notification', now })
   if (!('exception' in recorded)) return {}
   switch (recorded.exception) {
     case 'double payment':

@@ -26,33 +26,20 @@ export type NewAccessKey = {
 const LISTING = `
   public_key as "publicKey", mid, pid, label, created_at as "createdAt", revoked_at as "revokedAt"`
 
-const KEY_AND_OWNER = `
-  select k.public_key, k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.acquirer,
-         m.acquirer_merchant_id, m.input, m.expiry_minutes, m.created_at, m.disabled_at
-    from access_keys k
-    left join merchants m on m.mid = k.mid`
-
 /** The key table. A secret is never in it, only its SHA-256. */
 export function createAccessKeys(db: Queryable) {
   return {
     /** The key with its owner, as both are stored now; undefined when the key is unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
       const { rows } = await db.query<KeyRow>(
-        `${KEY_AND_OWNER}
+        `select k.public_key, k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.acquirer,
+                m.acquirer_merchant_id, m.input, m.expiry_minutes, m.created_at, m.disabled_at
+           from access_keys k
+           left join merchants m on m.mid = k.mid
           where k.public_key = $1 and k.revoked_at is null`,
         [publicKey],
       )
       return rows[0] && toAccessKey(rows[0])
-    },
-
-    /** The same for several public keys at once, by public key. */
-    async findAll(publicKeys: string[]): Promise<Map<string, AccessKey>> {
-      const { rows } = await db.query<KeyRow>(
-        `${KEY_AND_OWNER}
-          where k.public_key = any($1::text[]) and k.revoked_at is null`,
-        [publicKeys],
-      )
-      return new Map(rows.map((row) => [row.public_key, toAccessKey(row)]))
     },
 
     /** Stores a key of an owner that exists; the foreign keys refuse any other (SQLSTATE 23503). */

@@ -1,6 +1,7 @@
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance } from 'fastify'
 import { unauthorized } from '../errors.ts'
+import type { Patiently } from '../http/patience.ts'
 import type { RateLimits } from '../http/rate-limits.ts'
 import type { AccessKeys, Caller } from './access-keys.ts'
 import { secretMatches } from './credentials.ts'
@@ -22,15 +23,22 @@ const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 export type Authentication = {
   findKey: AccessKeys['find']
   limits: RateLimits
+  patiently: Patiently
+  /** Until when a patient request that comes now may wait. */
+  patientUntil: () => number
 }
 
 /** Checks the Basic credentials of every request to `app` before a byte of its body is parsed: 401, 429, or `request.caller`. */
-export async function registerAuthentication(app: FastifyInstance, { findKey, limits }: Authentication) {
+export async function registerAuthentication(
+  app: FastifyInstance,
+  { findKey, limits, patiently, patientUntil }: Authentication,
+) {
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {
+      if (request.routeOptions.config.patient) request.patientUntil = patientUntil()
       request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
-      const key = request.publicKey && (await request.patiently(() => findKey(publicKey)).catch(failedLookUp))
+      const key = request.publicKey && (await patiently(request, () => findKey(publicKey)).catch(failedLookUp))
       if (!key) {
         await limits.countUnknownKey(request)
         throw unauthorized()
@@ -39,7 +47,7 @@ export async function registerAuthentication(app: FastifyInstance, { findKey, li
         await limits.countFailure(request)
         throw unauthorized()
       }
-      await limits.countRequest(request)
+      limits.countRequest(publicKey)
       request.caller = key.caller
       if (key.caller.kind === 'merchant') request.mid = key.caller.merchant.mid
     },

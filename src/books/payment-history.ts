@@ -1,6 +1,5 @@
 import type { Database } from '../db/pool.ts'
 import { type Intent, orderIdsBegin } from '../payments/intent.ts'
-import { createOrderMerchants } from '../payments/order-merchants.ts'
 import type { FinalStatus, Status } from '../payments/outcome.ts'
 import type { ReportReason } from '../payments/reports.ts'
 import { createExceptions, type PaymentException } from './exceptions.ts'
@@ -70,12 +69,9 @@ const FOUND_LIMIT = 100
 
 /** What happened to a payment, from its intent to its settlement, without its customer. */
 export function createPaymentHistory(db: Database) {
-  const orderMerchants = createOrderMerchants(db)
-
   return {
     /** All that is known of one intent; undefined when there is none. */
     async find(orderId: string): Promise<PaymentHistory | undefined> {
-      const candidates = await orderMerchants.candidates([orderId])
       const { rows } = await db.query<Omit<PaymentHistory, 'changes' | 'exceptions' | 'webhooks' | 'settlements'>>(
         `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
                 i.amount * 100 + i.paise as amount, i.note, i.status, i.utr,
@@ -83,8 +79,8 @@ export function createPaymentHistory(db: Database) {
                 a.acquirer_id as "acquirerId", a.reference as "acquirerReference", a.enquiries
            from payment_intents i
            left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-          where i.order_id = $1${candidates ? ' and i.mid = any ($2)' : ''}`,
-        [orderId, ...(candidates ? [candidates] : [])],
+          where i.order_id = $1`,
+        [orderId],
       )
       const [intent] = rows
       if (intent === undefined) return undefined

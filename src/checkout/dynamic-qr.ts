@@ -8,9 +8,7 @@ import { type QrMemory, qrName } from './qr-memory.ts'
 export function createDynamicQr(publicUrl: string, images: QrMemory) {
   return async (intent: Intent, merchant: Merchant): Promise<string> => {
     if (merchant.dynamicQr === 'link') return `${publicUrl}/pay/${intent.orderId}/qr.png`
-    // The intent is stored already, so the image is waited for as long as the caller waits.
-    const draw = () => qrPng(upiQrLink(intent))
-    const image = await images.imageOf(qrName(intent.orderId, 'image/png'), merchant.mid, draw, { mayWait: true })
+    const image = await images(qrName(intent.orderId, 'image/png'), () => qrPng(upiQrLink(intent)))
     return `data:image/png;base64,${image.toString('base64')}`
   }
 }

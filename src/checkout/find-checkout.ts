@@ -1,4 +1,3 @@
-import { shareReads } from '../db/share-reads.ts'
 import { notFound, paymentClosed } from '../errors.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
@@ -9,17 +8,13 @@ export const ORDER_PATH = '/pay/:orderId'
 export const noPaymentHere = () => notFound('There is no payment at this address')
 
 /**
- * The intent of an orderId. Rejects with 404 where there is none, 410 for a disabled merchant, 503 when too many are
- * asked for.
+ * The intent of an orderId. Rejects with 404 where there is none, 410 for a disabled merchant.
  */
 export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
 export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>): FindCheckout {
-  // One order is looked up by one query at a time, however many ask for its QR.
-  const shareLookUp = shareReads<Checkout | undefined>()
-
   return async (orderId = '') => {
-    const checkout = isOrderId(orderId) ? await shareLookUp(orderId, () => intents.findCheckout(orderId)) : undefined
+    const checkout = isOrderId(orderId) ? await intents.findCheckout(orderId) : undefined
     if (!checkout) throw noPaymentHere()
     if (checkout.merchantDisabled) throw paymentClosed()
     return checkout

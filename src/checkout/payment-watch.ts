@@ -53,9 +53,7 @@ export function createPaymentWatch({
   async function lookUp() {
     // The last page may have closed since this look-up was planned.
     if (pages.size === 0) return
-    const states = await intents.findStates([
-      ...new Map([...pages].map(({ checkout }) => [checkout.orderId, checkout])).values(),
-    ])
+    const states = await intents.findStates([...new Set([...pages].map(({ checkout }) => checkout.orderId))])
     const moment = now()
     for (const page of pages) {
       tell(page, states.get(page.checkout.orderId) ?? page.checkout, moment)

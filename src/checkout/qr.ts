@@ -47,7 +47,7 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
         if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()
         reply.type(type)
-        return images.imageOf(qrName(checkout.orderId, type), checkout.mid, () => draw(upiQrLink(checkout)))
+        return images(qrName(checkout.orderId, type), () => draw(upiQrLink(checkout)))
       }
     },
   })

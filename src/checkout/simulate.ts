@@ -6,7 +6,6 @@ import { toDecimalText } from '../money.ts'
 import type { IssuedLink } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
-import { recordReport } from '../payments/record-report.ts'
 import type { Reports } from '../payments/reports.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
@@ -73,10 +72,7 @@ async function simulate(
       return maker.playCustomer(issued, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
     const utr = String(randomInt(10 ** 11, 10 ** 12))
-    await recordReport(
-      reports,
-      { orderId, status: outcome, utr, amount: toDecimalText(paise), paidAt: now() },
-      { reason: 'sandbox', now },
-    )
+    const played = { orderId, status: outcome, utr, amount: toDecimalText(paise), paidAt: now() }
+    await reports.record(played, { reason: 'sandbox', now })
   }
 }

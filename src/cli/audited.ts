@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { type AuditedCommand, createAudit } from '../books/audit.ts'
+import { hasState, UNDEFINED_TABLE } from '../db/outage.ts'
 import { type Database, inTransaction } from '../db/pool.ts'
-import { hasState, UNDEFINED_TABLE } from '../db/sqlstates.ts'
 import { CommandFault } from './faults.ts'
 
 /** What the audit is told of a command. */

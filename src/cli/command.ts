@@ -47,6 +47,8 @@ type Definition<S extends z.ZodObject, Db> = {
 /** `audited` says what the audit keeps of a flag's value, where it may hold a secret or the customer's data. */
 type ChangeDefinition<S extends z.ZodObject, Db> = Definition<S, Db> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
+  /** Runs once the change is stored. */
+  afterwards?: (context: Context) => Promise<void>
 }
 
 /**
@@ -60,7 +62,14 @@ export function command<S extends z.ZodObject>(definition: Definition<S, Databas
 
 /** The same for a command that makes its change in one transaction, which `db` is in and which holds its outcome too. */
 export function changingCommand<S extends z.ZodObject>(definition: ChangeDefinition<S, pg.PoolClient>): Command {
-  return define(definition, true, ({ run, audited }) => inOneTransaction(audited, run))
+  return define(definition, true, ({ run, audited }) => {
+    const change = inOneTransaction<Context, Output>(audited, run)
+    return async (context) => {
+      const output = await change(context)
+      await definition.afterwards?.(context)
+      return output
+    }
+  })
 }
 
 /**

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { createAccessKeys } from '../auth/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
-import { FOREIGN_KEY_VIOLATION, hasState } from '../db/sqlstates.ts'
+import { FOREIGN_KEY_VIOLATION, hasState } from '../db/outage.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'

@@ -11,8 +11,7 @@ import { createEnquiries } from '../payments/enquiries.ts'
 import { type Forgotten, forgetCustomers } from '../payments/forget-customers.ts'
 import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
 import type { Contradiction } from '../payments/outcome.ts'
-import { type Recorded, recordReport } from '../payments/record-report.ts'
-import { createReports } from '../payments/reports.ts'
+import { createReports, type Recorded } from '../payments/reports.ts'
 import { steppingCommand, withhold } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
@@ -48,7 +47,7 @@ export const paymentCommands = [
       // What was mistyped is not a report of the bank, and a stored exception, which unbalances the books, is never deleted.
       const keeps = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
       const source = { reason: 'operator' as const, now: () => now, toldBy: person, note, keeps }
-      const recorded = await recordReport(createReports(db), report, source)
+      const recorded = await createReports(db).record(report, source)
       if ('exception' in recorded) {
         const { exception } = recorded
         if (exception === 'double payment' && double) {

@@ -2,9 +2,8 @@ import { userInfo } from 'node:os'
 import pg from 'pg'
 import { readDatabaseConfig } from '../config.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
-import { isOutage } from '../db/outage.ts'
+import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
 import { createPool } from '../db/pool.ts'
-import { hasState, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/sqlstates.ts'
 import { auditCommands } from './audit.ts'
 import type { Command } from './command.ts'
 import { databaseCommands } from './database.ts'
@@ -89,8 +88,8 @@ async function withDatabase(
   // A lost connection also fails the query that waits on it, and main reports that error.
   const log = { warn: () => undefined }
   // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
-  // All commands need one, but the import of a day file: it keeps the file in one and records by two.
-  const db = createPool({ url, size: 3, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
+  // All commands need one, but the import of a day file: it keeps the file in one and records lines by the others.
+  const db = createPool({ url, size: 9, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
   try {
     const person = by ?? config.operator ?? loginName()
     await print(terminal, await run({ config, db, now: new Date(), person, asJson, terminal }), asJson)

@@ -1,12 +1,13 @@
 import { basename } from 'node:path'
 import * as z from 'zod'
+import { waitForReplica } from '../db/replica.ts'
 import { errorText } from '../fields.ts'
 import { importSettlements } from '../settlements/import.ts'
 import { listImports, type NotUndone, undoImport } from '../settlements/imports.ts'
-import { changingCommand, command } from './command.ts'
+import { type Context, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
-import { printable, progressLine, table } from './output.ts'
+import { note, printable, progressLine, table } from './output.ts'
 
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 
@@ -32,6 +33,7 @@ export const settlementCommands = [
         progress.clear()
       }
     },
+    afterwards: showToPartners,
   }),
 
   command({
@@ -73,8 +75,15 @@ export const settlementCommands = [
         made: { removed, restored },
       }
     },
+    afterwards: showToPartners,
   }),
 ]
+
+/** Partners read lists from the replica where there is one: what was stored is there when the command ends. */
+async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
+  if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
+  note(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
+}
 
 /** A name is chosen by whoever made the file. */
 const nameOf = (file: string) => printable(basename(file))

@@ -15,7 +15,7 @@ grant select, insert, update (status, utr, expires_at, event_sequence) on paymen
 -- The count of enquiries; the link and whose it is stay as the acquirer gave them.
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
-grant select, insert on payment_attempts, payment_changes, payment_exceptions to upi_service;
+grant select, insert on payment_attempts, payment_changes, payment_exceptions, payments to upi_service;
 -- Who delivers to an endpoint, and that it is switched off; where it is and its secret stay as the operator set them.
 grant select, update (disabled_at, disabled_reason, failing_since, leased_by, leased_until)
   on webhook_endpoints to upi_service;

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { hasState, INSUFFICIENT_PRIVILEGE } from './sqlstates.ts'
+import { hasState, INSUFFICIENT_PRIVILEGE } from './outage.ts'
 import { splitStatements } from './statements.ts'
 
 // Beside this file; one folder up from dist/cli, into which this is bundled.

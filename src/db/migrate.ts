@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { MigrationBuilder } from 'node-pg-migrate'
 import pg from 'pg'
+import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
 import { createPool, type Queryable } from './pool.ts'
 import { refuseOldServer } from './server-version.ts'
-import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './sqlstates.ts'
 import { splitStatements } from './statements.ts'
 
 // Two folders up from here; one up from dist, into which this is bundled.

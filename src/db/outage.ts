@@ -1,13 +1,26 @@
-import {
-  hasState,
-  IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-  INVALID_CATALOG_NAME,
-  LOCK_NOT_AVAILABLE,
-  QUERY_CANCELED,
-  READ_ONLY_SQL_TRANSACTION,
-  UNDEFINED_COLUMN,
-  UNDEFINED_TABLE,
-} from './sqlstates.ts'
+/** PostgreSQL's error codes that this code knows, under PostgreSQL's own names: its documentation, appendix A. */
+export const READ_ONLY_SQL_TRANSACTION = '25006'
+export const IDLE_IN_TRANSACTION_SESSION_TIMEOUT = '25P03'
+export const INVALID_PASSWORD = '28P01'
+export const INVALID_CATALOG_NAME = '3D000'
+export const DEADLOCK_DETECTED = '40P01'
+export const FOREIGN_KEY_VIOLATION = '23503'
+export const UNIQUE_VIOLATION = '23505'
+export const INSUFFICIENT_PRIVILEGE = '42501'
+export const UNDEFINED_COLUMN = '42703'
+export const UNDEFINED_TABLE = '42P01'
+export const LOCK_NOT_AVAILABLE = '55P03'
+export const QUERY_CANCELED = '57014'
+
+/** Whether `error` carries one of these codes. */
+export function hasState(error: unknown, ...states: string[]): boolean {
+  return states.includes((error as { code?: string } | null)?.code ?? '')
+}
+
+/** Classes 22 and 23: the data of a row is wrong, as opposed to the state of the database. */
+export function isRefusedRow(error: unknown): boolean {
+  return /^2[23]/.test(String((error as { code?: unknown }).code))
+}
 
 /** Codes of temporary failures: the same request may succeed a moment later. */
 const OUTAGE_STATES = [
@@ -42,21 +55,12 @@ const OUTAGE_ERRNOS = new Set([
   'ENOENT', // the unix socket of a stopped server
 ])
 
-/** The message of our own error for a look-up without an answer. */
-export const LOOK_UP_TIMEOUT = 'Look-up timeout'
-
-/** The message of our own error when too many requests already wait for a connection of the pool. */
-export const POOL_CROWDED = 'Too many wait for a connection'
-
-/** The message of our own error when a node of a cluster is silent, and was tried a moment ago. */
-export const NODE_SILENT = 'The node is silent'
-
 /** How the warning of Citus begins that a node was lost while it committed. */
 export const LOST_COMMIT = 'failed to commit transaction on'
 
-// pg reports all but the last four without any code.
+// pg reports all but the last without any code.
 const OUTAGE_MESSAGES =
-  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Look-up timeout|Too many wait for a connection|The node is silent|failed to commit transaction on)/
+  /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|failed to commit transaction on)/
 
 /** How Citus tells that one of its nodes is away: as an internal error, XX000, whose text alone says it. */
 const NODE_MESSAGES =

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../limits.ts'
-import { LOST_COMMIT, POOL_CROWDED } from './outage.ts'
+import { LOST_COMMIT } from './outage.ts'
 
 export type Database = pg.Pool
 
@@ -20,7 +20,7 @@ export function createPool({
   log,
   ...limits
 }: { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>): Database {
-  const { connectTimeoutMs, queryTimeoutMs, idleTimeoutMs, waiting } = { ...LIMITS.database, ...limits }
+  const { connectTimeoutMs, queryTimeoutMs, idleTimeoutMs } = { ...LIMITS.database, ...limits }
   const pool = new pg.Pool({
     connectionString: url,
     max: size,
@@ -34,67 +34,53 @@ export function createPool({
   // A checked-out client has no listener of the pool's own.
   pool.on('connect', (client) => client.on('error', onLost))
   closeIdleOnSilence(pool)
-  limitWaiting(pool, waiting)
-  keepOnRefusal(pool)
   return pool
 }
 
-/**
- * The pool itself closes the connection of every query that fails. While a node of a cluster refused connections, each request
- * for it then made a new connection here, which took so much processor time that a create for another node took 120 ms, not 4.
- */
-function keepOnRefusal(pool: pg.Pool) {
-  pool.query = async function (this: pg.Pool, ...query: Parameters<pg.PoolClient['query']>) {
-    const client = await this.connect()
-    try {
-      const result = await client.query(...query)
-      client.release()
-      return result
-    } catch (error) {
-      client.release(isRefusal(error) ? undefined : (error as Error))
-      throw error
-    }
-  } as typeof pool.query
+/** A pool for each kind of work, so that none takes the connections of another; `replica` where there is one to read lists from. */
+export type Pools = Record<'creates' | 'requests' | 'reports' | 'due' | 'pages' | 'lists', Database> & {
+  replica?: Database
 }
 
-/** Whether PostgreSQL has refused a statement, after which its connection is as good as before. A FATAL error ends it. */
-export const isRefusal = (error: unknown) => error instanceof pg.DatabaseError && error.severity === 'ERROR'
-
-/** The pool itself would let any number wait. */
-function limitWaiting(pool: pg.Pool, limit: number) {
-  const connect: () => Promise<pg.PoolClient> = pool.connect.bind(pool)
-  pool.connect = (() =>
-    pool.waitingCount < limit ? connect() : Promise.reject(new Error(POOL_CROWDED))) as typeof pool.connect
+/** The pools of a service. That of requests is as large as the operator says. */
+export function createPools(
+  { url, readUrl, requests }: { url: string; readUrl?: string | undefined; requests: number },
+  log: Pick<Logger, 'warn'>,
+  { database, pools }: Pick<Limits, 'database' | 'pools'> = LIMITS,
+): Pools {
+  const pool = (size: number) => createPool({ url, size, log, ...database })
+  // A list takes as long as its reader, who is cut off if he is too slow.
+  const listPool = (from: string) => createPool({ url: from, size: pools.lists, log, ...database, queryTimeoutMs: 0 })
+  return {
+    creates: pool(pools.creates),
+    requests: pool(requests),
+    reports: pool(pools.reports),
+    due: pool(pools.due),
+    pages: pool(pools.pages),
+    lists: listPool(url),
+    ...(readUrl !== undefined && { replica: listPool(readUrl) }),
+  }
 }
 
 /**
  * When a statement gets no answer, the idle connections are most likely dead too, and each would cost a request its whole time-out:
- * after a network had dropped its connections, lists failed for 2 s after its return. Those that have answered since this
- * connection was taken stay: while one node of a cluster was silent, closing them too was 16 new connections a second.
+ * after a network had dropped its connections, lists failed for 2 s after its return.
  */
 function closeIdleOnSilence(pool: pg.Pool) {
-  const takenAt = new WeakMap<pg.PoolClient, number>()
-  const idleSince = new Map<pg.PoolClient, number>()
-  pool.on('acquire', (client) => {
-    idleSince.delete(client)
-    takenAt.set(client, performance.now())
-  })
-  pool.on('remove', (client) => idleSince.delete(client))
+  const idle = new Set<pg.PoolClient>()
+  pool.on('acquire', (client) => idle.delete(client))
+  pool.on('remove', (client) => idle.delete(client))
   pool.on('release', (error, client) => {
-    if (!error) idleSince.set(client, performance.now())
-    else if (isSilence(error)) closeIdle(takenAt.get(client) ?? 0)
+    if (!error) idle.add(client)
+    // The pool removes an idle connection that ends; it has no method to close idle ones.
+    else if (isSilence(error)) for (const one of idle) socketOf(one).destroy(new Error(SILENCE))
   })
-
-  // The pool removes an idle connection that ends; it has no method to close idle ones.
-  function closeIdle(before: number) {
-    for (const [client, since] of idleSince) if (since < before) socketOf(client).destroy(new Error(SILENCE))
-  }
 }
 
 const SILENCE = 'Query read timeout'
 
 /** Whether a statement got no answer within its time. */
-export const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
+const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
 
 const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
 

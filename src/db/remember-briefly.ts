@@ -1,5 +1,5 @@
+import { LRUCache } from 'lru-cache'
 import type { Limits } from '../limits.ts'
-import { LOOK_UP_TIMEOUT } from './outage.ts'
 
 /**
  * Returns `lookUp` with a short memory, because every request asks: one query per key and second, however many requests
@@ -7,27 +7,19 @@ import { LOOK_UP_TIMEOUT } from './outage.ts'
  */
 export function rememberBriefly<T>(
   lookUp: (...key: string[]) => Promise<T>,
-  limits: Pick<Limits['lookUps'], 'rememberedMs' | 'remembered' | 'ms'>,
+  { rememberedMs, remembered }: Limits['lookUps'],
 ): (...key: string[]) => Promise<T> {
-  const remembered = new Map<string, { until: number; answer: Promise<T> }>()
-  return (...key) => {
-    const name = key.join(' ')
-    // performance.now(), not the time of day: if that were set back, a revoked key would stay valid.
-    const moment = performance.now()
-    const known = remembered.get(name)
-    if (known && moment < known.until) return known.answer
-    const answer = inTime(lookUp(...key), limits.ms)
-    remembered.delete(name)
-    remembered.set(name, { until: moment + limits.rememberedMs, answer })
-    answer.catch(() => remembered.delete(name))
-    if (remembered.size > limits.remembered) remembered.delete(remembered.keys().next().value as string)
-    return answer
-  }
-}
-
-function inTime<T>(answer: Promise<T>, limitMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(LOOK_UP_TIMEOUT)), limitMs)
-    answer.then(resolve, reject).finally(() => clearTimeout(timer))
+  // In an object, since undefined would not be remembered.
+  const cache = new LRUCache<string, { result: T }, string[]>({
+    max: remembered,
+    ttl: rememberedMs,
+    // A look-up whose place is taken by others is still the result of who waits for it.
+    ignoreFetchAbort: true,
+    fetchMethod: async (_name, _stale, { context }) => ({ result: await lookUp(...context) }),
   })
+  return async (...key) => {
+    const name = key.join(' ')
+    const known = cache.get(name) ?? (await cache.forceFetch(name, { context: key }))
+    return known.result
+  }
 }

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { hasState, INVALID_PASSWORD } from '../db/sqlstates.ts'
+import { hasState, INVALID_PASSWORD } from '../db/outage.ts'
 import { type Account, SERVER_ENVIRONMENT } from './postgres-binaries.ts'
 import { commandLine, processStamp } from './processes.ts'
 

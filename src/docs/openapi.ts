@@ -59,7 +59,7 @@ const COMMON_REFUSALS: Record<Described['access'], Failure[]> = {
     payloadTooLarge(LIMITS.body.bytes),
     unsupportedMediaType(),
     bodyEncoded(),
-    tooManyRequests(60_000, 12),
+    tooManyRequests(1_000, 'a second', 1),
     internalError(),
     unavailable(),
   ],

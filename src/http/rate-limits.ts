@@ -4,8 +4,8 @@ import { tooManyRequests } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
 export type RateLimits = {
-  /** Counts a request of an accepted key; throws 429 beyond its limit of this minute. */
-  countRequest: (request: FastifyRequest) => Promise<void>
+  /** Counts a request of an accepted key; throws 429 beyond its limit of this second. */
+  countRequest: (publicKey: string) => void
   /** Counts a wrong secret of a key; throws 429 when there were too many. Right credentials are never held up. */
   countFailure: (request: FastifyRequest) => Promise<void>
   /** Counts a public key that nobody has; throws 429 when there were too many. Known keys are never held up. */
@@ -19,23 +19,39 @@ export type RateLimits = {
  */
 export async function registerRateLimits(
   app: FastifyInstance,
-  requestsPerMinute: number,
-  { windowMs, wrongSecrets, unknownKeys: unknownKeysLimit }: Limits['rates'],
+  requestsPerSecond: number,
+  { windowMs, wrongSecrets, unknownKeys }: Limits['rates'],
+  elapsedMs: () => number,
 ): Promise<RateLimits> {
   await app.register(rateLimit, { global: false, timeWindow: windowMs })
-  const requests = app.createRateLimit({ max: requestsPerMinute, keyGenerator: ({ publicKey }) => publicKey ?? '' })
   const failures = app.createRateLimit({
     max: wrongSecrets,
     keyGenerator: ({ publicKey, ip }) => `${publicKey} ${ip}`,
   })
-  const unknownKeys = app.createRateLimit({ max: unknownKeysLimit, keyGenerator: ({ ip }) => ip })
-  const counted = (limit: typeof requests) => async (request: FastifyRequest) => {
+  const unknown = app.createRateLimit({ max: unknownKeys, keyGenerator: ({ ip }) => ip })
+  const counted = (limit: typeof unknown) => async (request: FastifyRequest) => {
     const state = await limit(request)
-    if ('isExceeded' in state && state.isExceeded) throw tooManyRequests(state.max, state.ttlInSeconds)
+    if ('isExceeded' in state && state.isExceeded) throw tooManyRequests(state.max, 'a minute', state.ttlInSeconds)
   }
   return {
-    countRequest: counted(requests),
+    countRequest: countBySecond(requestsPerSecond, elapsedMs),
     countFailure: counted(failures),
-    countUnknownKey: counted(unknownKeys),
+    countUnknownKey: counted(unknown),
+  }
+}
+
+/** Not by the plugin: of requests that come at once it lets none pass where one is too many, and each costs two promises. */
+function countBySecond(limit: number, elapsedMs: () => number): (publicKey: string) => void {
+  let second = 0
+  let counts = new Map<string, number>()
+  return (publicKey) => {
+    const present = Math.floor(elapsedMs() / 1_000)
+    if (present !== second) {
+      second = present
+      counts = new Map()
+    }
+    const count = (counts.get(publicKey) ?? 0) + 1
+    counts.set(publicKey, count)
+    if (count > limit) throw tooManyRequests(limit, 'a second', 1)
   }
 }

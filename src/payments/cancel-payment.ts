@@ -1,7 +1,5 @@
-import { limitUnderWay } from '../db/few-at-once.ts'
-import { badRequest, orderNotFound, paymentSuccessful, unavailable } from '../errors.ts'
+import { badRequest, orderNotFound, paymentSuccessful } from '../errors.ts'
 import { operation } from '../http/operation.ts'
-import type { Limits } from '../limits.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
 import { PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
 import type { IssuedLink } from './intent.ts'
@@ -19,12 +17,10 @@ export const cancelPayment = operation({
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   answer: PAYMENT_STATUS,
-  handle: ({ intents, now, closeIssued, cancellationLimits: { ofMerchant } }: Dependencies) => {
-    const limited = limitUnderWay(ofMerchant, unavailable)
-
+  handle: ({ intents, now, closeIssued }: Dependencies) => {
     return async ({ body, caller }) => {
       const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await limited(() => intents.cancel(mid, body.order_id, now()), mid)
+      const payment = await intents.cancel(mid, body.order_id, now())
       if (!payment) throw orderNotFound()
       if (payment.toClose) closeIssued(payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
@@ -36,7 +32,6 @@ export const cancelPayment = operation({
 type Dependencies = {
   intents: Pick<Intents, 'cancel'>
   now: () => Date
-  cancellationLimits: Limits['cancellations']
   /** Tells the acquirer that its link is not to be paid, without waiting for it. */
   closeIssued: (link: IssuedLink) => void
 }

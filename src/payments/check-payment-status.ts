@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { badRequest, orderNotFound } from '../errors.ts'
 import { text } from '../fields.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
+import type { Patiently } from '../http/patience.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
 import { toJsonNumber } from '../money.ts'
 import type { Intents, PaymentStatus } from './intents.ts'
@@ -85,21 +86,26 @@ export const checkPaymentStatus = operation({
   answer: PAYMENT_STATUS,
   // Shop plugins take a 503 of this call for a failed payment, even where the order is paid.
   route: { config: { patient: true } },
-  handle: ({ intents, now }: { intents: Pick<Intents, 'findStatus' | 'endReturnCall'>; now: () => Date }) => {
+  handle: ({ intents, patiently, now }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await request.patiently(() => intents.findStatus(mid, body.order_id))
+      const payment = await patiently(request, () => intents.findStatus(mid, body.order_id))
       if (!payment) throw orderNotFound()
-      const { returnCallOf } = payment
-      if (returnCallOf !== null) {
+      if (payment.returnCallWaits) {
         // Node.js emits it when the whole answer was handed to an open connection: a caller that has left was told nothing.
         reply.raw.once('finish', () => {
           // Where it cannot be stored the shop is called once more, and asks again.
-          intents.endReturnCall(mid, returnCallOf, now()).catch(() => undefined)
+          intents.endReturnCall(mid, payment.orderId, now()).catch(() => undefined)
         })
       }
       return toPaymentStatus(payment, body.order_id, now())
     }
   },
 })
+
+type Dependencies = {
+  intents: Pick<Intents, 'findStatus' | 'endReturnCall'>
+  patiently: Patiently
+  now: () => Date
+}

@@ -1,4 +1,3 @@
-import { nodesOf } from '../db/nodes.ts'
 import type { Database } from '../db/pool.ts'
 import type { Intent, IssuedLink } from './intent.ts'
 
@@ -31,8 +30,6 @@ function nextEnquiry(expiresAt: Date, asked: number, now: Date): Date | null {
  * a fourth one.
  */
 export function createEnquiries(db: Database) {
-  const nodes = nodesOf(db)
-
   /** None when the intent is paid, or another instance was faster: its count is not what it was then. */
   async function takeOne({ mid, orderId, enquiries, expiresAt, paid }: DueRow, now: Date): Promise<Enquiry[]> {
     const { rows } = await db.query<EnquiryRow>(
@@ -55,30 +52,18 @@ export function createEnquiries(db: Database) {
   return {
     /**
      * Takes up to `limit` questions that are due, of these acquirers, longest due first. An intent that is paid by now is
-     * not asked about any more. While a node is away, `onAway` gets its error, and those of the others are taken.
+     * not asked about any more.
      */
-    async takeDue(
-      acquirers: readonly string[],
-      limit: number,
-      now: Date,
-      onAway: (error: unknown) => void = () => undefined,
-    ): Promise<Enquiry[]> {
-      const look = async (mids: readonly string[] | undefined) => {
-        const { rows } = await db.query<DueRow>(
-          `select a.mid, a.order_id as "orderId", a.enquiries, i.expires_at as "expiresAt", i.status = 'SUCCESS' as paid,
-                  a.enquire_at as "dueAt"
-             from acquirer_intents a
-             join payment_intents i on i.mid = a.mid and i.order_id = a.order_id
-            where a.enquire_at <= $2 and a.acquirer = any ($1)${mids ? ' and a.mid = any ($4)' : ''}
-            order by a.enquire_at
-            limit $3`,
-          [acquirers, now, limit, ...(mids ? [mids] : [])],
-        )
-        return rows
-      }
-      const rows = (await nodes.askAll(look, onAway))
-        .sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())
-        .slice(0, limit)
+    async takeDue(acquirers: readonly string[], limit: number, now: Date): Promise<Enquiry[]> {
+      const { rows } = await db.query<DueRow>(
+        `select a.mid, a.order_id as "orderId", a.enquiries, i.expires_at as "expiresAt", i.status = 'SUCCESS' as paid
+           from acquirer_intents a
+           join payment_intents i on i.mid = a.mid and i.order_id = a.order_id
+          where a.enquire_at <= $2 and a.acquirer = any ($1)
+          order by a.enquire_at
+          limit $3`,
+        [acquirers, now, limit],
+      )
       const taken = await Promise.allSettled(rows.map((due) => takeOne(due, now)))
       const failed = taken.find((one) => one.status === 'rejected')
       const questions = taken.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
@@ -89,18 +74,13 @@ export function createEnquiries(db: Database) {
 
     /** When the next question is due; undefined when none waits. */
     async nextDue(acquirers: readonly string[]): Promise<Date | undefined> {
-      const look = async (mids: readonly string[] | undefined) => {
-        const { rows } = await db.query<{ next: Date | null }>(
-          `select min(enquire_at) as next
-             from acquirer_intents
-            where enquire_at is not null and acquirer = any ($1)${mids ? ' and mid = any ($2)' : ''}`,
-          [acquirers, ...(mids ? [mids] : [])],
-        )
-        return rows.flatMap(({ next }) => next ?? [])
-      }
-      // The look for what is due has told of a node that is away.
-      const [next] = (await nodes.askAll(look, () => undefined)).sort((a, b) => a.getTime() - b.getTime())
-      return next
+      const { rows } = await db.query<{ next: Date | null }>(
+        `select min(enquire_at) as next
+           from acquirer_intents
+          where enquire_at is not null and acquirer = any ($1)`,
+        [acquirers],
+      )
+      return rows[0]?.next ?? undefined
     },
 
     /** Takes a question about one order, due or not; undefined when all three are asked. */
@@ -123,7 +103,7 @@ const ENQUIRY = `
   a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link, a.enquiries`
 
 /** `enquiries` are those that were asked. */
-type DueRow = { mid: string; orderId: string; enquiries: number; expiresAt: Date; paid: boolean; dueAt: Date }
+type DueRow = { mid: string; orderId: string; enquiries: number; expiresAt: Date; paid: boolean }
 
 type EnquiryRow = IssuedLink & { orderId: string; enquiries: number }
 

@@ -20,45 +20,37 @@ type Event = {
 export const nextSequence = (of = '') => `least(${of}event_sequence + 1, 32767)`
 
 /**
- * Writes one delivery for each endpoint that is told of `type`. It belongs into the transaction that changes the payments, so
+ * Writes one delivery for each endpoint that is told of `type`. It belongs into the transaction that changes the payment, so
  * that there is never a change without its event, nor an event without the change; only of changes that share a number the
  * first one alone is told. A merchant without an endpoint costs one look-up in a small index.
  */
-export async function writeDeliveries(db: Queryable, type: EventType, events: readonly Event[]): Promise<void> {
-  if (events.length === 0) return
+export async function writeDeliveries(
+  db: Queryable,
+  type: EventType,
+  { mid, orderId, sequence, txnStatus, utr, occurredAt }: Event,
+): Promise<void> {
   await db.query(
-    `insert into webhook_deliveries
-       (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, due_at)
-     select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.occurred_at,
-            ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
-       from unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[])
-              as c (mid, order_id, sequence, txn_status, utr, occurred_at)
-       join webhook_endpoints e on e.mid = c.mid
-      where e.mid = any ($1) and e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
-     on conflict do nothing`,
-    [
-      events.map(({ mid }) => mid),
-      events.map(({ orderId }) => orderId),
-      events.map(({ sequence }) => sequence),
-      events.map(({ txnStatus }) => txnStatus),
-      events.map(({ utr }) => utr),
-      events.map(({ occurredAt }) => occurredAt),
-    ],
+    `with changed as (
+       select $2::text as order_id, $3::smallint as event_sequence, $4::text as txn_status, $5::text as utr,
+              $6::timestamptz as occurred_at
+     )
+     ${deliveriesOf('changed', type)}`,
+    [mid, orderId, sequence, txnStatus, utr, occurredAt],
   )
 }
 
 /**
- * The same as a part of the statement that makes the changes: `changed` is its CTE of them, with mid, order_id, event_sequence,
- * txn_status, utr and occurred_at.
+ * The same as a part of the statement that makes the changes of the merchant $1: `changed` is its CTE of them, with order_id,
+ * event_sequence, txn_status, utr and occurred_at.
  */
 export function deliveriesOf(changed: string, type: EventType): string {
   return `
     insert into webhook_deliveries
       (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, due_at)
-    select c.mid, e.endpoint_id, c.order_id, c.event_sequence, '${type}', c.txn_status, c.utr, c.occurred_at,
+    select e.mid, e.endpoint_id, c.order_id, c.event_sequence, '${type}', c.txn_status, c.utr, c.occurred_at,
            ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
       from ${changed} c
-      join webhook_endpoints e on e.mid = c.mid
+      join webhook_endpoints e on e.mid = $1
      where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
     on conflict do nothing`
 }
@@ -79,28 +71,15 @@ export async function endReturnCall(db: Queryable, mid: string, orderId: string,
 /** A return call comes later, so that the customer's browser is there first. */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`
 
-/** A change of an intent's status; `paidAt` is when the bank says that it happened. */
-type Change = { mid: string; orderId: string; utr?: string | undefined; paidAt?: Date | undefined }
-
-/** Writes down for good what became of intents, and who told it. */
-export async function writeChanges(
+/** Writes down for good what became of an intent, and who told it; `paidAt` is when the bank says that it happened. */
+export async function writeChange(
   db: Queryable,
-  changes: readonly Change[],
+  { mid, orderId, utr, paidAt }: { mid: string; orderId: string; utr?: string | undefined; paidAt?: Date | undefined },
   told: { status: string; reason: string; toldBy?: string | undefined; note?: string | undefined; now: Date },
 ): Promise<void> {
   await db.query(
     `insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
-     select *, $5, $6, $7, $8, $9::timestamptz from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])`,
-    [
-      changes.map(({ mid }) => mid),
-      changes.map(({ orderId }) => orderId),
-      changes.map(({ utr }) => utr),
-      changes.map(({ paidAt }) => paidAt),
-      told.status,
-      told.reason,
-      told.toldBy,
-      told.note,
-      told.now,
-    ],
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [mid, orderId, utr, paidAt, told.status, told.reason, told.toldBy, told.note, told.now],
   )
 }

@@ -4,16 +4,16 @@ import type { PoolClient } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { storeBatches } from '../csv.ts'
 import type { Database, Queryable } from '../db/pool.ts'
+import { toDecimalText } from '../money.ts'
 import { DAY_FILE } from './day-file.ts'
 import type { ExceptionKind, Report } from './outcome.ts'
-import { type Recorded, recordReports } from './record-report.ts'
-import { createReports } from './reports.ts'
+import { createReports, type Recorded, type Reports } from './reports.ts'
 
-/**
- * Lines that are recorded together. Their transactions hold a lock for each UTR, of which PostgreSQL has 6,400 by default for
- * all connections; and a live notification of one of them waits until its transaction ends.
- */
+/** Lines that are read at once, and recorded before the next ones are. */
 const BATCH_LINES = 2_000
+
+/** Lines that are recorded at once, each in a transaction of its own. */
+const LINES_AT_ONCE = 8
 
 /** Numbers of lines. A late payment is counted twice: it is recorded, and kept as an exception. */
 export type DayFileResult = {
@@ -26,7 +26,7 @@ export type DayFileResult = {
  * Records each line of the acquirer's day file as if it had been notified, in the order of the file, and streams it: the
  * size of the file does not matter. The whole file is checked first, and nothing is stored when a line is wrong: then it
  * throws a CsvFileError. After that each batch stays stored, whatever becomes of the next, because a repeat changes nothing.
- * `db` must not limit the time of a query, and needs three connections.
+ * `db` must not limit the time of a query, and needs a second connection.
  */
 export async function importDayFile(
   db: Database,
@@ -40,14 +40,12 @@ export async function importDayFile(
     const result = noLines()
     let lines = await readLines(client, 0)
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
-      // The next lines are read while these are recorded.
-      const [recorded, next] = await Promise.all([
-        recordReports(reports, lines, { reason: 'day file', now }),
-        readLines(client, last),
-      ])
-      for (const one of recorded) count(result, one)
+      const known = await areRecorded(client, lines)
+      const news = lines.filter((_, index) => !known[index])
+      result.unchanged += lines.length - news.length
+      for (const one of await recordLines(reports, news, now)) count(result, one)
       onRecorded?.(last)
-      lines = next
+      lines = await readLines(client, last)
     }
     return result
   } finally {
@@ -157,4 +155,46 @@ async function findByReference(db: Queryable, references: string[]): Promise<Map
     [references],
   )
   return new Map(rows.map(({ reference, orderId }) => [reference, orderId]))
+}
+
+/** Whether a line tells of a payment that is recorded just so; by index. */
+async function areRecorded(db: Queryable, lines: readonly Line[]): Promise<boolean[]> {
+  const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
+    `select order_id as "orderId", upper(utr) as utr, amount * 100 + paise as amount
+       from payment_intents
+      where order_id = any ($1) and status = 'SUCCESS'`,
+    [lines.map(({ orderId }) => orderId)],
+  )
+  const paid = new Map(rows.map((row) => [row.orderId, row]))
+  return lines.map(({ orderId, status, utr, amount }) => {
+    const payment = paid.get(orderId)
+    return (
+      status === 'SUCCESS' && payment !== undefined && payment.utr === utr && toDecimalText(payment.amount) === amount
+    )
+  })
+}
+
+/**
+ * Records lines, with the results of one after the other. Those whose order and UTR no other line has come first, several at
+ * once, since no order of theirs makes a difference.
+ */
+async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
+  const orders = countOf(lines.map(({ orderId }) => orderId))
+  const utrs = countOf(lines.map(({ utr }) => utr))
+  const isAlone = ({ orderId, utr }: Line) => orders.get(orderId) === 1 && (utr === undefined || utrs.get(utr) === 1)
+  const alone = lines.filter(isAlone).values()
+  const recorded: Recorded[] = []
+  const recordAll = async (all: Iterable<Line>) => {
+    for (const line of all) recorded.push(await reports.record(line, { reason: 'day file', now }))
+  }
+  // All take from the same iterator.
+  await Promise.all(Array.from({ length: LINES_AT_ONCE }, () => recordAll(alone)))
+  await recordAll(lines.filter((line) => !isAlone(line)))
+  return recorded
+}
+
+function countOf<T>(values: readonly T[]): Map<T, number> {
+  const counts = new Map<T, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return counts
 }

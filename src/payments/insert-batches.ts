@@ -1,65 +1,46 @@
-import { countShares, type Key, queueByKey } from '../db/few-at-once.ts'
-import { isRefusedRow } from '../db/sqlstates.ts'
+import { isRefusedRow } from '../db/outage.ts'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Intent } from './intent.ts'
 
 type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
 
-type Lane = { name: string; node: Key; queue: Waiting[] }
-
-/** Stores intents in one statement and returns the orderIds of those that are new. */
-type InsertRows = (intents: Intent[]) => Promise<Set<string>>
-
-/** Where an intent is stored: those of a `lane` share statements, and those of a `node` leave places for the others'. */
-type Place = { lane: string; node: Key }
-
 /**
  * Returns a function that stores one intent; it resolves to false when a unique constraint kept the row out. Calls that come at
- * the same time and with the same lane share one statement: one round trip and one wait for the disk. A single call does
- * not wait for others, each call has its own result, and a row that PostgreSQL refuses fails only its own call.
+ * the same time share one statement: one round trip and one wait for the disk. A single call does not wait for others, each
+ * call has its own result, and a row that PostgreSQL refuses fails only its own call. `insertRows` stores intents in one
+ * statement and returns the orderIds of those that are new; `atOnce` of them are under way at most.
  */
 export function batchInserts(
-  insertRows: InsertRows,
+  insertRows: (intents: Intent[]) => Promise<Set<string>>,
   onBatch: (rows: number, stored: number) => void,
-  { batchesInFlight, batchRows, waiting: waitingLimit, waitingMs }: Limits['inserts'],
-): (intent: Intent, place: Place) => Promise<boolean> {
-  /** Those in which somebody waits, by name. */
-  const lanes = new Map<string, Lane>()
-  const turns = queueByKey<Lane>(batchesInFlight)
-  const waiting = countShares(waitingLimit)
+  atOnce: number,
+  { batchRows, waitingMs }: Limits['inserts'],
+): (intent: Intent) => Promise<boolean> {
+  const waiting: Waiting[] = []
+  let underWay = 0
   let scheduled = false
 
   /** Starts a batch after the event loop has read everything that has arrived, not on a timer. */
   function schedule() {
-    if (scheduled || !turns.isReady()) return
+    if (scheduled || underWay === atOnce || waiting.length === 0) return
     scheduled = true
     setImmediate(() => {
       scheduled = false
-      const next = turns.take()
-      if (next === undefined) return
-      const { item: lane, key: node } = next
-      storeBatch(takeBatch(lane)).finally(() => {
-        turns.giveBack(node)
+      underWay++
+      storeBatch(takeBatch()).finally(() => {
+        underWay--
         schedule()
       })
       schedule()
     })
   }
 
-  /** Of those who wait in a lane. Those who waited too long are refused. */
-  function takeBatch(lane: Lane): Waiting[] {
-    const { name, node, queue } = lane
+  /** Refuses those who waited too long, who are the first ones, and takes the next. */
+  function takeBatch(): Waiting[] {
     const oldest = performance.now() - waitingMs
-    // The first one has waited the longest.
-    const late = queue.findIndex(({ since }) => since >= oldest)
-    const refused = queue.splice(0, late === -1 ? queue.length : late)
-    for (const { reject } of refused) reject(unavailable())
-    const batch = queue.splice(0, batchRows)
-    waiting.add(-refused.length - batch.length, node)
-    if (queue.length > 0) turns.add(lane, node)
-    else lanes.delete(name)
-    return batch
+    while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())
+    return waiting.splice(0, batchRows)
   }
 
   async function storeBatch(batch: Waiting[]): Promise<void> {
@@ -78,17 +59,9 @@ export function batchInserts(
     }
   }
 
-  return (intent, place) =>
+  return (intent) =>
     new Promise((resolve, reject) => {
-      const known = lanes.get(place.lane)
-      const lane = known ?? { name: place.lane, node: place.node, queue: [] }
-      if (!waiting.hasRoom(lane.node)) return reject(unavailable())
-      waiting.add(1, lane.node)
-      lane.queue.push({ intent, since: performance.now(), resolve, reject })
-      if (known === undefined) {
-        lanes.set(lane.name, lane)
-        turns.add(lane, lane.node)
-      }
+      waiting.push({ intent, since: performance.now(), resolve, reject })
       schedule()
     })
 }

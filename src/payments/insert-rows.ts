@@ -1,24 +1,26 @@
+import { DEADLOCK_DETECTED, hasState } from '../db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { DEADLOCK_DETECTED, hasState } from '../db/sqlstates.ts'
+import { hasCitus } from '../db/spread.ts'
 import { firstEnquiry } from './enquiries.ts'
 import type { Intent } from './intent.ts'
 
 /**
- * Stores intents and returns the orderIds of those that are new. Where the database is spread, they are of one merchant:
- * the statement then goes to the one shard that has its rows. Two instances that meet on shared keys meet in the same order.
+ * Returns a function that stores intents in one statement and returns the orderIds of those that are new. It asks once which
+ * shape of the statement the database takes. Two instances that meet on shared keys meet in the same order.
  */
-export async function insertRows(
-  db: Database,
-  intents: Intent[],
-  { isSpread, retries }: { isSpread: boolean; retries: number },
-): Promise<Set<string>> {
-  intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
-  try {
-    const rows = isSpread ? await insertValues(db, intents) : await insertArrays(db, intents)
-    return new Set(rows.map((row) => row.order_id))
-  } catch (error) {
-    if (!hasState(error, DEADLOCK_DETECTED) || retries === 0) throw error
-    return insertRows(db, intents, { isSpread, retries: retries - 1 })
+export function createInsertRows(db: Database, deadlockRetries: number) {
+  let isSpread: boolean | undefined
+
+  return async function insertRows(intents: Intent[], retries = deadlockRetries): Promise<Set<string>> {
+    intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
+    try {
+      isSpread ??= await hasCitus(db)
+      const rows = isSpread ? await insertValues(db, intents) : await insertArrays(db, intents)
+      return new Set(rows.map((row) => row.order_id))
+    } catch (error) {
+      if (!hasState(error, DEADLOCK_DETECTED) || retries === 0) throw error
+      return insertRows(intents, retries - 1)
+    }
   }
 }
 

@@ -21,8 +21,7 @@ export type Payee = { vpa: string; name: string; mcc: string }
 export type Intent = {
   mid: string
   /**
-   * Ours: unguessable, time-ordered, 32 hex digits, and three characters of its merchant where the database is spread over several
-   * servers. In our links it is the UPI parameter `tr`, which holds 35.
+   * Ours: unguessable, time-ordered, 32 hex digits. In our links it is the UPI parameter `tr`.
    */
   orderId: string
   /** The merchant's order_id, or our orderId where none was sent. */
@@ -48,17 +47,17 @@ export type IssuedLink = { acquirer: string; merchantId: string; id: string; ref
 export type Idempotency = { key: string; fingerprint: Buffer }
 
 /**
- * Makes the intent of a checked request. `expiryMinutes` is for merchants without a setting of their own, `orderIdEnd` what the
- * merchant's orderIds end in. Pure but for the orderId, which is random.
+ * Makes the intent of a checked request. `expiryMinutes` is for merchants without a setting of their own. Pure but for the
+ * orderId, which is random.
  */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
   now: Date,
   expiryMinutes: number,
-  { idempotency, orderIdEnd = '' }: { idempotency?: Idempotency | undefined; orderIdEnd?: string } = {},
+  idempotency?: Idempotency,
 ): Intent {
-  const orderId = newOrderId(now) + orderIdEnd
+  const orderId = newOrderId(now)
   return {
     mid: merchant.mid,
     orderId,
@@ -89,9 +88,7 @@ export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
-/** Without the end that tells of the merchant. */
-export const ORDER_ID_DIGITS = 32
-
+/** Version 1.0.0 on Citus added three characters of a hash of the merchant. */
 const ORDER_ID = /^[0-9a-f]{32}(?:[0-9A-Za-z]{3})?$/
 
 /** Whether `text` has the form of our orderIds; any other text is refused without a query. */

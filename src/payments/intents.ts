@@ -1,14 +1,10 @@
-import { fewAtOnce, fewInTime } from '../db/few-at-once.ts'
-import { nodesOf } from '../db/nodes.ts'
-import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { unavailable } from '../errors.ts'
+import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { endReturnCall, nextSequence, RETURN_CALL, writeChanges, writeDeliveries } from './events.ts'
+import { endReturnCall, nextSequence, RETURN_CALL, writeChange, writeDeliveries } from './events.ts'
 import { batchInserts } from './insert-batches.ts'
-import { insertRows } from './insert-rows.ts'
+import { createInsertRows } from './insert-rows.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
-import { createOrderMerchants } from './order-merchants.ts'
-import { EXPIRY_GRACE_MINUTES, givenUpUntil, OPEN_STATUSES, type Status } from './outcome.ts'
+import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOpen, OPEN_STATUSES, type Status } from './outcome.ts'
 
 /** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
 export type InsertOutcome =
@@ -36,44 +32,26 @@ export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & {
   status: Status
   utr: string | null
-  /** The orderId of a paid order whose return call has not ended. */
-  returnCallOf: string | null
+  orderId: string
+  /** Whether the return call of a paid order has not ended. */
+  returnCallWaits: boolean
 }
 
 /** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
 export function createIntents(
-  db: Database,
+  { creates, requests, pages }: Pick<Pools, 'creates' | 'requests' | 'pages'>,
   onBatch: (rows: number, stored: number) => void,
-  { inserts, cancellations, pages }: Pick<Limits, 'inserts' | 'cancellations' | 'pages'> = LIMITS,
+  { inserts, pools }: Pick<Limits, 'inserts' | 'pools'> = LIMITS,
 ) {
-  const pagesInTime = { atOnce: pages.lookUpsAtOnce, waiting: pages.lookUps }
-  const merchants = createOrderMerchants(db, fewInTime(pagesInTime, unavailable))
-  const nodes = nodesOf(db)
-  const inPlaceOfCancellations = fewAtOnce(cancellations.atOnce)
-  const inPlaceOfPages = fewInTime(pagesInTime, unavailable)
-  const inPlaceOfOpenPages = fewAtOnce(pages.lookUpsAtOnce)
-  const insertBatch = batchInserts(
-    async (intents) => {
-      const options = { isSpread: await nodes.isSpread(), retries: inserts.deadlockRetries }
-      // Of one merchant, where nodes are told apart.
-      return nodes.ask(intents[0]?.mid as string, () => insertRows(db, intents, options))
-    },
-    onBatch,
-    inserts,
-  )
-
-  /** Where the database is spread, a batch is of one merchant, so that a node that is away fails its own merchants only. */
-  async function store(intent: Intent): Promise<boolean> {
-    const lane = (await nodes.isSpread()) ? intent.mid : ''
-    return insertBatch(intent, { lane, node: await nodes.nodeOf(intent.mid) })
-  }
+  const store = batchInserts(createInsertRows(creates, inserts.deadlockRetries), onBatch, pools.creates, inserts)
 
   /** Sends a query only if the merchantOrderId has the form of our orderIds. */
   async function isOrderIdOfAnother({ mid, orderId, merchantOrderId }: Intent): Promise<boolean> {
     if (merchantOrderId === orderId || !isOrderId(merchantOrderId)) return false
-    const { rowCount } = await nodes.ask(mid, () =>
-      db.query('select from payment_intents where mid = $1 and order_id = $2', [mid, merchantOrderId]),
-    )
+    const { rowCount } = await requests.query('select from payment_intents where mid = $1 and order_id = $2', [
+      mid,
+      merchantOrderId,
+    ])
     return rowCount === 1
   }
 
@@ -84,14 +62,14 @@ export function createIntents(
     idempotency,
     ...intent
   }: Intent): Promise<InsertOutcome | undefined> {
-    const { rows } = await nodes.ask(mid, () =>
-      db.query<IntentRow & { idempotency_key: string | null; idempotency_fingerprint: Buffer }>(
-        `select ${INTENT}, i.idempotency_key, i.idempotency_fingerprint
-           from payment_intents i
-           left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-          where i.mid = $1 and (i.merchant_order_id = $2 or i.order_id = $2 or i.idempotency_key = $3)`,
-        [mid, merchantOrderId, idempotency?.key],
-      ),
+    const { rows } = await requests.query<
+      IntentRow & { idempotency_key: string | null; idempotency_fingerprint: Buffer }
+    >(
+      `select ${INTENT}, i.idempotency_key, i.idempotency_fingerprint
+         from payment_intents i
+         left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+        where i.mid = $1 and (i.merchant_order_id = $2 or i.order_id = $2 or i.idempotency_key = $3)`,
+      [mid, merchantOrderId, idempotency?.key],
     )
     const repeated = rows.find((row) => idempotency !== undefined && row.idempotency_key === idempotency.key)
     if (repeated === undefined || idempotency === undefined) {
@@ -103,42 +81,13 @@ export function createIntents(
     return { intent: { ...intent, mid, idempotency, ...toStored(repeated) } }
   }
 
-  /** Of these merchants alone, where there are any. */
-  async function lookUpStates(orders: readonly Pick<Intent, 'orderId'>[], mids: readonly string[] = []) {
-    const { rows } = await db.query<PaymentState & { orderId: string }>(
-      `select order_id as "orderId", status, utr, expires_at as "expiresAt"
-         from payment_intents
-        where order_id = any ($1)${mids.length === 0 ? '' : ' and mid = any ($2)'}`,
-      [orders.map(({ orderId }) => orderId), ...(mids.length === 0 ? [] : [mids])],
-    )
-    return rows
-  }
-
-  async function lookUpCheckout(orderId: string, mid: string | undefined): Promise<Checkout | undefined> {
-    const { rows } = await db.query<
-      IntentRow & { mid: string; status: Status; utr: string | null; merchant_disabled: boolean }
-    >(
-      `select ${INTENT}, i.mid, i.status, i.utr, m.disabled_at is not null as merchant_disabled
-         from payment_intents i
-         join merchants m on m.mid = i.mid
-         left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-        where i.order_id = $1${mid === undefined ? '' : ' and i.mid = $2'}`,
-      [orderId, ...(mid === undefined ? [] : [mid])],
-    )
-    const [row] = rows
-    if (row === undefined) return undefined
-    const { mid: of, status, utr, merchant_disabled: merchantDisabled } = row
-    return { ...toStored(row), mid: of, status, utr, merchantDisabled }
-  }
-
   async function lookUpStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
-    const { rows } = await db.query<PaymentStatus>(
-      `select amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
-              case when status = 'SUCCESS' and exists (
-                     select from webhook_deliveries d
-                      where d.mid = i.mid and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
-                        and d.delivered_at is null)
-                   then order_id end as "returnCallOf"
+    const { rows } = await requests.query<PaymentStatus>(
+      `select order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
+              status = 'SUCCESS' and exists (
+                select from webhook_deliveries d
+                 where d.mid = i.mid and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
+                   and d.delivered_at is null) as "returnCallWaits"
          from payment_intents i
         where mid = $1 and (merchant_order_id = $2 or order_id = $2)
         order by merchant_order_id = $2 desc
@@ -150,7 +99,6 @@ export function createIntents(
 
   return {
     findEarlier,
-    orderIdEnd: merchants.endOf,
 
     /**
      * Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. An orderId of ours
@@ -165,43 +113,43 @@ export function createIntents(
       return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
-    /**
-     * The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. 503
-     * when too many are asked for.
-     */
-    findCheckout: (orderId: string): Promise<Checkout | undefined> =>
-      merchants.find(orderId, (mid) => nodes.askInPlace(inPlaceOfPages, mid, () => lookUpCheckout(orderId, mid))),
-
-    /**
-     * The states of many intents, by orderId; unknown ones are left out. On one server it is one look-up. Where the database is
-     * spread it is one for each node, so that a node that is away hides only the states that lie there: then it rejects when
-     * none is found.
-     */
-    async findStates(orders: readonly Pick<Intent, 'mid' | 'orderId'>[]): Promise<Map<string, PaymentState>> {
-      if (!(await nodes.isSpread())) return toStates(await lookUpStates(orders))
-      const groups = await nodes.groupByNode(orders)
-      const found = await Promise.allSettled(
-        groups.map((group) => {
-          const mids = [...new Set(group.map(({ mid }) => mid))]
-          return nodes.askInPlace(inPlaceOfOpenPages, mids[0], () => lookUpStates(group, mids))
-        }),
+    /** The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. */
+    async findCheckout(orderId: string): Promise<Checkout | undefined> {
+      const { rows } = await pages.query<
+        IntentRow & { mid: string; status: Status; utr: string | null; merchant_disabled: boolean }
+      >(
+        `select ${INTENT}, i.mid, i.status, i.utr, m.disabled_at is not null as merchant_disabled
+           from payment_intents i
+           join merchants m on m.mid = i.mid
+           left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+          where i.order_id = $1`,
+        [orderId],
       )
-      const rows = found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
-      const failed = found.find((one) => one.status === 'rejected')
-      if (rows.length === 0 && failed) throw failed.reason
-      return toStates(rows)
+      const [row] = rows
+      if (row === undefined) return undefined
+      const { mid, status, utr, merchant_disabled: merchantDisabled } = row
+      return { ...toStored(row), mid, status, utr, merchantDisabled }
+    },
+
+    /** The states of many intents, by orderId; unknown ones are left out. */
+    async findStates(orderIds: readonly string[]): Promise<Map<string, PaymentState>> {
+      const { rows } = await pages.query<PaymentState & { orderId: string }>(
+        `select order_id as "orderId", status, utr, expires_at as "expiresAt"
+           from payment_intents
+          where order_id = any ($1)`,
+        [orderIds],
+      )
+      return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
     /** Ends the time to pay at `moment`, unless it ends before. For sandboxes only. */
     async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
-      await nodes.ask(mid, () =>
-        db.query(
-          `with ended as (
-             update payment_intents set expires_at = least(expires_at, $3) where mid = $1 and order_id = $2
-           )
-           update webhook_expiries set final_at = least(final_at, $4) where mid = $1 and order_id = $2`,
-          [mid, orderId, moment, new Date(moment.getTime() + EXPIRY_GRACE_MINUTES * 60_000)],
-        ),
+      await pages.query(
+        `with ended as (
+           update payment_intents set expires_at = least(expires_at, $3) where mid = $1 and order_id = $2
+         )
+         update webhook_expiries set final_at = least(final_at, $4) where mid = $1 and order_id = $2`,
+        [mid, orderId, moment, new Date(moment.getTime() + EXPIRY_GRACE_MINUTES * 60_000)],
       )
     },
 
@@ -211,60 +159,48 @@ export function createIntents(
      */
     async cancel(
       mid: string,
-      orderId: string,
+      merchantOrderId: string,
       now: Date,
-    ): Promise<(PaymentStatus & { toClose: IssuedLink | undefined }) | undefined> {
-      const close = async (client: Queryable) => {
-        const { rows } = await client.query<{ orderId: string; sequence: number }>(
-          `update payment_intents
-              set status = 'CANCELLED', event_sequence = ${nextSequence()}
-            where mid = $1
-              and order_id = (select order_id
-                                from payment_intents
-                               where mid = $1 and (merchant_order_id = $2 or order_id = $2)
-                               order by merchant_order_id = $2 desc
-                               limit 1)
-              and status in ${OPEN_STATUSES}
-              and expires_at > $3
-           returning order_id as "orderId", event_sequence as sequence`,
-          [mid, orderId, givenUpUntil(now)],
-        )
-        const [cancelled] = rows
-        if (cancelled === undefined) return undefined
-        await writeChanges(client, [{ mid, orderId: cancelled.orderId }], {
-          status: 'CANCELLED',
-          reason: 'merchant',
-          now,
-        })
-        await writeDeliveries(client, 'payment.cancelled', [{ mid, ...cancelled, txnStatus: 'FAIL', occurredAt: now }])
-        const links = await client.query<IssuedRow>(
-          `select ${ISSUED} from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
-          [mid, cancelled.orderId],
-        )
-        return links.rows[0] && toIssued(links.rows[0])
-      }
-      return nodes.askInPlace(inPlaceOfCancellations, mid, async () => {
-        const toClose = await inTransaction(db, close)
-        // In a second statement: a payment may have been stored first, and then the update has changed nothing.
-        const payment = await lookUpStatus(mid, orderId)
-        return payment && { ...payment, toClose }
-      })
+    ): Promise<(PaymentStatus & { toClose?: IssuedLink }) | undefined> {
+      // First without a lock: repeats, which change nothing, do not wait for each other.
+      const found = await lookUpStatus(mid, merchantOrderId)
+      if (!found || !isOpen(found, now)) return found
+      const toClose = await inTransaction(requests, (client) => close(client, mid, found.orderId, now))
+      // In a second statement: a payment may have been stored first, and then the update has changed nothing.
+      const payment = await lookUpStatus(mid, merchantOrderId)
+      return payment && { ...payment, ...(toClose && { toClose }) }
     },
 
     /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
-    findStatus: (mid: string, orderId: string): Promise<PaymentStatus | undefined> =>
-      nodes.ask(mid, () => lookUpStatus(mid, orderId)),
+    findStatus: lookUpStatus,
 
     /** Ends the return call of a paid order, whose merchant has been told. `orderId` is ours. */
     endReturnCall: (mid: string, orderId: string, now: Date): Promise<void> =>
-      nodes.ask(mid, () => endReturnCall(db, mid, orderId, now)),
+      endReturnCall(requests, mid, orderId, now),
   }
 }
 
-export type Intents = ReturnType<typeof createIntents>
+/** Cancels an order that may still be paid. Returns the acquirer's link that nobody is to pay by any more. */
+async function close(client: Queryable, mid: string, orderId: string, now: Date): Promise<IssuedLink | undefined> {
+  const { rows } = await client.query<{ sequence: number }>(
+    `update payment_intents
+        set status = 'CANCELLED', event_sequence = ${nextSequence()}
+      where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $3
+     returning event_sequence as sequence`,
+    [mid, orderId, givenUpUntil(now)],
+  )
+  const [cancelled] = rows
+  if (cancelled === undefined) return undefined
+  await writeChange(client, { mid, orderId }, { status: 'CANCELLED', reason: 'merchant', now })
+  await writeDeliveries(client, 'payment.cancelled', { mid, orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now })
+  const links = await client.query<IssuedRow>(
+    `select ${ISSUED} from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
+    [mid, orderId],
+  )
+  return links.rows[0] && toIssued(links.rows[0])
+}
 
-const toStates = (rows: readonly (PaymentState & { orderId: string })[]) =>
-  new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
+export type Intents = ReturnType<typeof createIntents>
 
 const ISSUED = 'a.acquirer, a.acquirer_merchant_id, a.acquirer_id, a.reference, a.link'
 

@@ -1,5 +1,5 @@
 import type { Issuer } from '../acquirer/issuer.ts'
-import { isRefusedRow } from '../db/sqlstates.ts'
+import { isRefusedRow } from '../db/outage.ts'
 import { idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import type { OperationRequest } from '../http/operation.ts'
 import { authorizeMerchant } from '../merchants/authorize.ts'
@@ -10,7 +10,7 @@ import type { InsertOutcome, Intents } from './intents.ts'
 import type { NewPayment } from './new-payment.ts'
 
 export type NewPaymentDependencies = {
-  intents: Pick<Intents, 'insert' | 'findEarlier' | 'orderIdEnd'>
+  intents: Pick<Intents, 'insert' | 'findEarlier'>
   now: () => Date
   elapsedMs: () => number
   expiryMinutes: number
@@ -29,8 +29,7 @@ export async function storeNewPayment(
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
-  const orderIdEnd = await intents.orderIdEnd(merchant.mid)
-  const intent = buildIntent(body, merchant, now(), expiryMinutes, { idempotency, orderIdEnd })
+  const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
   const issuer = issuerOf(merchant)
   const stored = issuer
     ? await insertWithLink(intent, merchant, issuer, { intents, began: elapsedMs() })

@@ -2,8 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import type { AccessKeys } from '../auth/access-keys.ts'
-import { shareReads } from '../db/share-reads.ts'
-import { badRequest, oneLongListAtATime, tooManyLists } from '../errors.ts'
+import { badRequest, oneLongListAtATime } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
 import { okBatches, okRows } from '../http/envelope.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
@@ -11,9 +10,7 @@ import { nextDay, startOfIstDay } from '../ist.ts'
 import type { Limits } from '../limits.ts'
 import { authorizePartner } from '../merchants/authorize.ts'
 import type { Partners } from '../merchants/partners.ts'
-import type { SettlementReader } from './reader.ts'
-import type { Settlement } from './settlements.ts'
-import { createTurns } from './turns.ts'
+import type { Settlement, Settlements } from './settlements.ts'
 
 const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
 
@@ -69,8 +66,6 @@ const SettlementList = z.strictObject({
 const FOUND = 'Settlements found'
 const NONE_FOUND = 'No settlements found'
 
-/** How soon most of the lists that a partner asked for at once are read. */
-const LISTS_RETRY_SECONDS = 1
 /** How long a list of 1,000,000 settlements takes a quick reader, for those who have to wait for its end. */
 const LONG_LIST_RETRY_SECONDS = 5
 
@@ -90,7 +85,6 @@ export const fetchSettlementList = operation({
   refusals: [
     badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
     oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
-    tooManyLists(LISTS_RETRY_SECONDS),
   ],
   answer: jsonAnswer({
     description: 'The settlements.',
@@ -114,8 +108,6 @@ export const fetchSettlementList = operation({
     },
   }),
   handle: ({ settlements, isLinked, findKey, listLimits }: Dependencies) => {
-    const shareList = shareReads<string | undefined>()
-    const turns = createTurns(listLimits)
     /** The partners that are reading a long list from this instance. */
     const readers = new Set<string>()
 
@@ -123,37 +115,43 @@ export const fetchSettlementList = operation({
       const { pid, mid, s_date: from, e_date } = request.body
       await authorizePartner(request.caller, pid, mid, isLinked)
       request.mid = mid
-      const until = nextDay(e_date)
-
       const over = whenOver(reply)
-      if (!turns.enter(pid, over)) throw tooManyLists(LISTS_RETRY_SECONDS)
+      const batches = settlements.list(mid, from, nextDay(e_date), over)
+      // The beginning is awaited, so that a database that is away is known before the answer begins.
+      const { records, isWhole } = await begin(batches, listLimits.shortRows)
       reply.type('application/json; charset=utf-8')
-      // Shared within one partner only, so that its refusal is never another one's.
-      const short = await shareList(`${pid} ${mid} ${from.getTime()} ${until.getTime()}`, async () =>
-        shortText(await turns.inTurn(pid, () => settlements.short(mid, from, until), await settlements.nodeOf(mid))),
-      )
-      if (short !== undefined) return reply.send(short)
-      // A long list would take one of few connections for a client that has left.
-      if (over.aborted) return reply
-
-      // Four slow readers take all connections for long lists, so they must not all be one partner.
-      if (readers.has(pid)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
+      if (isWhole) return reply.send(okRows(records.length > 0 ? FOUND : NONE_FOUND, records))
+      // Slow readers can take all connections for lists, so they must not all be one partner.
+      if (readers.has(pid)) {
+        await batches.return(undefined)
+        throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
+      }
       readers.add(pid)
       over.addEventListener('abort', () => readers.delete(pid))
-      const { first, rest } = await settlements.long(mid, from, until, over)
       const mayRead = async () =>
         (await findKey(request.publicKey as string)) !== undefined && (await isLinked(pid, mid))
       watchReader(reply, over, mayRead, listLimits)
-      return reply.send(Readable.from(okBatches(FOUND, recordBatches(first, rest)), { objectMode: false }))
+      return reply.send(Readable.from(okBatches(FOUND, recordBatches(records, batches)), { objectMode: false }))
     }
   },
 })
 
 type Dependencies = {
-  settlements: SettlementReader
+  settlements: Settlements
   isLinked: Partners['isLinked']
   findKey: AccessKeys['find']
   listLimits: Limits['lists']
+}
+
+/** More than `shortRows` records of a list, or all of them. */
+async function begin(batches: AsyncGenerator<Settlement[]>, shortRows: number) {
+  const records: string[] = []
+  while (records.length <= shortRows) {
+    const { done, value } = await batches.next()
+    if (done) return { records, isWhole: true }
+    for (const settlement of value) records.push(toRecordText(settlement))
+  }
+  return { records, isWhole: false }
 }
 
 /**
@@ -162,11 +160,6 @@ type Dependencies = {
  */
 function toRecordText({ amount, utr, bankReferenceNumber, status, mid, initiatedAt, createdAt }: Settlement): string {
   return `{"amount":"${amount}","UTR":"${utr}","bankReferenceNumber":"${bankReferenceNumber}","status":"${status}","merchant_id":"${mid}","initiationDate":"${initiatedAt}","created_at":"${createdAt}"}`
-}
-
-/** The whole answer to a short list; undefined when it was too long to be read in one piece. */
-function shortText(rows: Settlement[] | undefined): string | undefined {
-  return rows && okRows(rows.length > 0 ? FOUND : NONE_FOUND, rows.map(toRecordText))
 }
 
 /** Aborts when the answer has been taken or its client has left; at once if that has happened already. */
@@ -178,12 +171,12 @@ function whenOver({ raw }: FastifyReply): AbortSignal {
   return over.signal
 }
 
-/** Breaks an answer off, which leaves invalid JSON, when its reader is too slow or may no longer read it. */
+/** Breaks an answer off, which leaves invalid JSON, when its reader is too slow, may no longer read it, or reads for too long. */
 function watchReader(
   { raw }: FastifyReply,
   over: AbortSignal,
   mayRead: () => Promise<boolean>,
-  { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs }: Limits['lists'],
+  { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs, longestMs }: Limits['lists'],
 ) {
   if (over.aborted) return
   // Bytes at the ends of the window's intervals, oldest first.
@@ -198,10 +191,14 @@ function watchReader(
     // A failed look-up ends no list: if the database is away, the list breaks off by itself.
     if (!(await mayRead().catch(() => true))) raw.destroy()
   }, readerCheckIntervalMs)
-  over.addEventListener('abort', () => clearInterval(timer))
+  const end = setTimeout(() => raw.destroy(), longestMs)
+  over.addEventListener('abort', () => {
+    clearInterval(timer)
+    clearTimeout(end)
+  })
 }
 
-async function* recordBatches(first: Settlement[], rest: AsyncIterable<Settlement[]>) {
-  yield first.map(toRecordText)
+async function* recordBatches(first: string[], rest: AsyncIterable<Settlement[]>) {
+  yield first
   for await (const batch of rest) yield batch.map(toRecordText)
 }

@@ -40,22 +40,17 @@ export function startDeliveries(dependencies: Dependencies) {
 
   /** Resolves to the pause until the next one. */
   async function look(): Promise<number> {
-    let unknownSince: Date | undefined
-    const onAway = (error: unknown) => {
-      unknownSince = behindSince ?? now()
-      log.warn({ error: (error as Error).message }, 'webhooks that are due were not looked up')
-    }
     try {
-      const due = await deliveries.findDue(limits.lookedAt, now(), onAway)
-      behindSince = due.map(({ dueAt }) => dueAt).reduce(earlier, unknownSince)
+      const due = await deliveries.findDue(limits.lookedAt, now())
+      behindSince = due.map(({ dueAt }) => dueAt).reduce<Date | undefined>(earlier, undefined)
       const time = performance.now()
       waiting = due
         .filter((one) => !one.elsewhere && !serving.has(endpointKey(one)) && isSignable(one, time))
         .sort((a, b) => Number(a.failing) - Number(b.failing) || lastServed(a) - lastServed(b))
       fillPlaces()
     } catch (error) {
-      onAway(error)
-      behindSince = unknownSince
+      behindSince ??= now()
+      log.warn({ error: (error as Error).message }, 'webhooks that are due were not looked up')
     }
     metrics.oldestDue(behindSince ? Math.max(0, now().getTime() - behindSince.getTime()) / 1000 : 0)
     return limits.lookIntervalMs

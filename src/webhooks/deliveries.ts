@@ -1,7 +1,4 @@
-import { fewAtOnce } from '../db/few-at-once.ts'
-import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { LIMITS, type Limits } from '../limits.ts'
 import { RETURN_CALL } from '../payments/events.ts'
 import type { PaymentEvent } from './message.ts'
 
@@ -43,68 +40,47 @@ export type SwitchedOff = 'answered 410' | 'failed for 5 days'
  * The deliveries that wait. Any number of instances share them: one leases an endpoint for as long as it delivers to it, and
  * when it is killed its lease ends by itself. Every statement but the first names one mid.
  */
-export function createDeliveries(
-  db: Database,
-  instance: string,
-  { connections }: Limits['webhooks'] = LIMITS.webhooks,
-) {
-  const nodes = nodesOf(db)
-  const places = fewAtOnce(connections)
-
-  const inTurn = <T>(mid: string | undefined, work: () => Promise<T>) => nodes.askInPlace(places, mid, work)
-
+export function createDeliveries(db: Database, instance: string) {
   return {
-    /**
-     * Those that fail come after the others, and those of another instance last: their long queues would take all places. While
-     * a node is away, `onAway` gets its error, and those of each other node are returned, up to `limit` of each.
-     */
-    findDue(limit: number, now: Date, onAway: (error: unknown) => void = () => undefined): Promise<DueEndpoint[]> {
-      const look = async (mids: readonly string[] | undefined) => {
-        // Of both tables, or Citus would ask all nodes.
-        const ofMids = (column: string) => (mids ? ` and ${column} = any ($4)` : '')
-        const { rows } = await db.query<DueEndpoint>(
-          `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueAt", e.failing_since is not null as failing,
+    /** Those that fail come after the others, and those of another instance last: their long queues would take all places. */
+    async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
+      const { rows } = await db.query<DueEndpoint>(
+        `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueAt", e.failing_since is not null as failing,
                 coalesce(e.leased_by <> $3 and e.leased_until > $1, false) as elsewhere
            from webhook_endpoints e
           -- Limited to one, so that each endpoint is one look-up in the index, however many deliveries wait for it.
           cross join lateral (
             select due_at
               from webhook_deliveries
-             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null${ofMids('mid')}
+             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
              order by due_at
              limit 1) d
-          where e.disabled_at is null and d.due_at <= $1${ofMids('e.mid')}
+          where e.disabled_at is null and d.due_at <= $1
           order by elsewhere, failing, d.due_at
           limit $2`,
-          [now, limit, instance, ...(mids ? [mids] : [])],
-        )
-        return rows
-      }
-      return nodes.askAll((mids) => inTurn(mids?.[0], () => look(mids)), onAway)
+        [now, limit, instance],
+      )
+      return rows
     },
 
     /** Takes the endpoint for this instance, or keeps it. Undefined when another has it, or it is switched off. */
     async lease({ mid, endpointId }: EndpointName, until: Date, now: Date): Promise<LeasedEndpoint | undefined> {
-      const { rows } = await inTurn(mid, () =>
-        db.query<LeasedEndpoint>(
-          `update webhook_endpoints
-              set leased_by = $3, leased_until = $4
-            where mid = $1 and endpoint_id = $2 and disabled_at is null
-              and (leased_by is null or leased_by = $3 or leased_until <= $5)
-           returning mid, endpoint_id as "endpointId", kind, url, ${secretsAt('$5')} as secrets`,
-          [mid, endpointId, instance, until, now],
-        ),
+      const { rows } = await db.query<LeasedEndpoint>(
+        `update webhook_endpoints
+            set leased_by = $3, leased_until = $4
+          where mid = $1 and endpoint_id = $2 and disabled_at is null
+            and (leased_by is null or leased_by = $3 or leased_until <= $5)
+         returning mid, endpoint_id as "endpointId", kind, url, ${secretsAt('$5')} as secrets`,
+        [mid, endpointId, instance, until, now],
       )
       return rows[0]
     },
 
     async release({ mid, endpointId }: EndpointName): Promise<void> {
-      await inTurn(mid, () =>
-        db.query(
-          `update webhook_endpoints set leased_by = null, leased_until = null
-            where mid = $1 and endpoint_id = $2 and leased_by = $3`,
-          [mid, endpointId, instance],
-        ),
+      await db.query(
+        `update webhook_endpoints set leased_by = null, leased_until = null
+          where mid = $1 and endpoint_id = $2 and leased_by = $3`,
+        [mid, endpointId, instance],
       )
     },
 
@@ -128,7 +104,7 @@ export function createDeliveries(
         )
         return rows
       }
-      return inTurn(mid, () => inTransaction(db, read))
+      return inTransaction(db, read)
     },
 
     /**
@@ -182,8 +158,8 @@ export function createDeliveries(
             attempts.map(({ delivery }) => delivery.dueAt),
           ],
         )
-      const isSpread = await nodes.isSpread()
-      const { rows } = await inTurn(mid, () => (isSpread ? inTransaction(db, settle) : settle(db)))
+      // In a transaction, whose loss Citus tells of.
+      const { rows } = await inTransaction(db, settle)
       return rows[0] ?? { switchedOff: null, over: true }
     },
   }

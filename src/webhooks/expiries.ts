@@ -1,8 +1,7 @@
-import { nodesOf } from '../db/nodes.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { groupBy } from '../group-by.ts'
 import { deliveriesOf, nextSequence } from '../payments/events.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
-import { tellByMerchant } from './expiries-by-merchant.ts'
 
 /** The shortest is a minute, and the grace comes after it: no order is final sooner after it was made. */
 const LOOKED_AT_AFTER_MINUTES = EXPIRY_GRACE_MINUTES - 1
@@ -20,8 +19,6 @@ const minutesBefore = (moment: Date, minutes: number) => new Date(moment.getTime
  * creating an intent costs no more. By then most orders are paid, and only the others are written down.
  */
 export function createExpiries(db: Database) {
-  const nodes = nodesOf(db)
-
   return {
     /** Writes down open orders that were made some minutes ago. Returns whether there are more. */
     sweep(now: Date): Promise<boolean> {
@@ -45,44 +42,55 @@ export function createExpiries(db: Database) {
       })
     },
 
-    /** Writes the events of up to `limit` orders that are final by now. Returns how many were looked at. */
+    /** Writes the events of up to `limit` orders that are final by now, merchant by merchant. Returns how many were looked at. */
     async tell(limit: number, now: Date): Promise<number> {
-      if (await nodes.isSpread()) return tellByMerchant(db, limit, now)
-      const { rows } = await db.query<{ looked: number }>(
-        // By arrays, so that rows are looked up one by one, whatever the planner expects. A row that is never updated keeps its
-        // ctid while it is locked. An order that somebody else holds is told later: the others do not wait for it.
-        `with due as materialized (
-           select ctid as place, mid, order_id, final_at
-             from webhook_expiries
-            where final_at <= $1
-            order by final_at
-            limit $2
-              for update skip locked
-         ), locked as materialized (
-           select d.*
-             from payment_intents i
-             join due d on d.mid = i.mid and d.order_id = i.order_id
-            where i.order_id = any (array(select order_id from due))
-            order by i.mid, i.order_id
-              for no key update of i skip locked
-         ), looked as (
-           delete from webhook_expiries where ctid = any (array(select place from locked))
-         ), expired as (
-           update payment_intents i
-              set event_sequence = ${nextSequence('i.')}
-             from locked d
-            where i.mid = d.mid and i.order_id = d.order_id and i.order_id = any (array(select order_id from locked))
-              and i.status in ${OPEN_STATUSES}
-           returning i.mid, i.order_id, i.event_sequence, null as utr, d.final_at as occurred_at,
-                     case when i.status = 'REJECT' then 'REJECT' else 'FAIL' end as txn_status
-         ), told as (${deliveriesOf('expired', 'payment.expired')}
-         )
-         select count(*)::integer as looked from locked`,
+      const { rows } = await db.query<{ mid: string; orderId: string }>(
+        `select mid, order_id as "orderId" from webhook_expiries where final_at <= $1 order by final_at limit $2`,
         [now, limit],
       )
-      return rows[0]?.looked ?? 0
+      let looked = 0
+      for (const orders of groupBy(rows, ({ mid }) => mid)) {
+        const orderIds = orders.map(({ orderId }) => orderId)
+        looked += await tellMerchant(db, orders[0]?.mid as string, orderIds, now)
+      }
+      return looked
     },
   }
+}
+
+/** An order that somebody else holds is told later: the others do not wait for it. */
+async function tellMerchant(db: Queryable, mid: string, orderIds: string[], now: Date): Promise<number> {
+  const { rows } = await db.query<{ looked: number }>(
+    `with due as materialized (
+       select order_id, final_at
+         from webhook_expiries
+        where mid = $1 and order_id = any ($2) and final_at <= $3
+        order by order_id
+          for update skip locked
+     ), locked as materialized (
+       select d.*
+         from payment_intents i
+         join due d on d.order_id = i.order_id
+        -- By the array, so that rows are looked up one by one, whatever the planner expects.
+        where i.mid = $1 and i.order_id = any ($2)
+        order by i.order_id
+          for no key update of i skip locked
+     ), looked as (
+       delete from webhook_expiries
+        where mid = $1 and order_id = any ($2) and final_at <= $3 and order_id in (select order_id from locked)
+     ), expired as (
+       update payment_intents i
+          set event_sequence = ${nextSequence('i.')}
+         from locked d
+        where i.mid = $1 and i.order_id = any ($2) and i.order_id = d.order_id and i.status in ${OPEN_STATUSES}
+       returning i.order_id, i.event_sequence, null as utr, d.final_at as occurred_at,
+                 case when i.status = 'REJECT' then 'REJECT' else 'FAIL' end as txn_status
+     ), told as (${deliveriesOf('expired', 'payment.expired')}
+     )
+     select count(*)::integer as looked from locked`,
+    [mid, orderIds, now],
+  )
+  return rows[0]?.looked ?? 0
 }
 
 /** The open orders of that time, of merchants with a webhook. */

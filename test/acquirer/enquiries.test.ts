@@ -24,7 +24,7 @@ beforeAll(async () => {
   service = await startService()
   ;({ mid } = await newMerchant(service.db))
   enquiries = createEnquiries(service.db)
-  intents = createIntents(service.db, () => undefined)
+  intents = createIntents(service.pools, () => undefined)
 })
 beforeEach(async () => {
   await service.db.query('update acquirer_intents set enquire_at = null')

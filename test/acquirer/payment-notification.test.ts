@@ -1,4 +1,3 @@
-import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
 import { isSlow } from '../support/generated.ts'
@@ -183,24 +182,16 @@ describe('at once', () => {
 
   it('leaves connections for payments, also where each waits for the one before it', async () => {
     const orderId = await newOrder()
-    const UTR = newUtr()
-    const other = new pg.Client({ connectionString: service.databaseUrl })
-    await other.connect()
-    await other.query('select pg_advisory_lock(hashtextextended($1, 0))', [UTR])
-    const reports = Promise.all(Array.from({ length: 50 }, () => notify(service, notification(orderId, { UTR }))))
-    const waits = `select from pg_locks where locktype = 'advisory' and not granted`
-    await expect.poll(async () => (await other.query(waits)).rowCount).toBeGreaterThan(0)
+    const holder = await service.db.connect()
+    await holder.query('begin')
+    await holder.query('select from payment_intents where order_id = $1 for update', [orderId])
+    const body = notification(orderId)
+    const reports = Promise.all(Array.from({ length: 50 }, () => notify(service, body)))
+    await expect.poll(() => service.pools.reports.waitingCount).toBeGreaterThan(40)
     await newOrder()
-    await other.end()
+    await holder.query('commit')
+    holder.release()
     expect((await reports).map(({ status }) => status)).toEqual(Array(50).fill(200))
-  })
-
-  it('is refused beyond what can wait, and may be sent again', async () => {
-    const narrow = await startService({ limits: { reports: { atOnce: 1, waiting: 10 } } })
-    const body = notification(await createOrder(narrow, await newMerchant(narrow.db)))
-    const statuses = (await Promise.all(Array.from({ length: 15 }, () => notify(narrow, body)))).map((it) => it.status)
-    expect(statuses.sort()).toEqual([...Array(10).fill(200), ...Array(5).fill(503)])
-    expect((await notify(narrow, body)).status).toBe(200)
   })
 })
 

@@ -11,7 +11,7 @@ let service: TestService
 let intents: Intents
 beforeAll(async () => {
   service = await startService()
-  intents = createIntents(service.db, () => undefined)
+  intents = createIntents(service.pools, () => undefined)
 })
 
 /** A request of a merchant whose acquirer makes links; `store` sends it, `deadlines` and `closed` are what the acquirer saw. */
@@ -42,7 +42,7 @@ async function newRequest() {
   const issuer = createIssuer('setu', calls, { log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs })
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
-  const store = (using: Pick<Intents, 'insert' | 'findEarlier' | 'orderIdEnd'>) =>
+  const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
     storeNewPayment('createPaymentIntent', { body, headers, caller: { kind: 'merchant', merchant } } as never, {
       intents: using,
       now: () => new Date(),

@@ -8,7 +8,7 @@ const FOLDERS: Record<string, RegExp> = {
   auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
-    /^npm:(zod|qr)$|^(colours|errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^db\/(few-at-once|share-reads)\.ts$|^(payments|checkout)\//,
+    /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|books|cli|db|merchants|payments|settlements|webhooks)\//,
   db: /^npm:|^(group-by|limits)\.ts$|^db\//,
   dev: /./,

@@ -19,7 +19,7 @@ export const ours = (databaseUrl: string): Contender => ({
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
     OPS_PORT: '0',
-    RATE_LIMIT_PER_MINUTE: '60000000',
+    RATE_LIMIT_PER_SECOND: '1000000',
     SHUTDOWN_DRAIN_SECONDS: '0',
   },
   readyPath: '/readyz',

@@ -65,7 +65,7 @@ let service: TestService
 async function newOrders(count: number): Promise<string[]> {
   const { mid } = await newMerchant(service.db)
   const merchant = (await createMerchants(service.db).list()).find((listed) => listed.mid === mid)
-  const intents = createIntents(service.db, () => undefined)
+  const intents = createIntents(service.pools, () => undefined)
   const made = Array.from({ length: count }, () =>
     buildIntent(newPayment(mid), merchant as Merchant, service.clock.now(), EXPIRY_MINUTES),
   )

@@ -234,7 +234,11 @@ describe('the language of a page', () => {
     [
       '503',
       'सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें',
-      async () => inHindi(`/pay/${'0'.repeat(32)}`, await startService({ limits: { pages: { lookUps: 0 } } })),
+      async () => {
+        const crowded = await startService({ limits: { pools: { pages: 1 }, database: { connectTimeoutMs: 500 } } })
+        const held = await crowded.pools.pages.connect()
+        return inHindi(`/pay/${'0'.repeat(32)}`, crowded).finally(() => held.release())
+      },
     ],
   ])('is that of a refusal too: %s', async (status, message, ask) => {
     const answer = await ask()

@@ -37,9 +37,8 @@ function watchOver(statuses: Map<string, Status>) {
   let failure: Error | undefined
   const watch = createPaymentWatch({
     intents: {
-      async findStates(orders) {
-        const orderIds = orders.map(({ orderId }) => orderId)
-        asked.push(orderIds)
+      async findStates(orderIds) {
+        asked.push([...orderIds])
         if (failure) throw failure
         const known = [...statuses].filter(([orderId]) => orderIds.includes(orderId))
         return new Map(

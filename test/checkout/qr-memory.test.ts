@@ -3,23 +3,18 @@ import { describe, expect, it } from 'vitest'
 import { createQrMemory } from '../../src/checkout/qr-memory.ts'
 import { LIMITS } from '../../src/limits.ts'
 
-const { qrImages: IMAGES, qrImagesBytes: BYTES, qrsWaiting: WAITING } = LIMITS.pages
+const { qrImages: IMAGES, qrImagesBytes: BYTES } = LIMITS.pages
 
 /** A memory, and the names of what had to be drawn. */
 function newMemory(imageBytes: number) {
-  const memory = createQrMemory(LIMITS.pages)
+  const images = createQrMemory(LIMITS.pages)
   const drawn: string[] = []
-  const ask = (name: string, mid = 'A', options = {}) =>
-    memory.imageOf(
-      name,
-      mid,
-      () => {
-        drawn.push(name)
-        return Buffer.alloc(imageBytes, name)
-      },
-      options,
-    )
-  return { memory, ask, drawn: () => drawn.splice(0) }
+  const ask = (name: string) =>
+    images(name, () => {
+      drawn.push(name)
+      return Buffer.alloc(imageBytes, name)
+    })
+  return { images, ask, drawn: () => drawn.splice(0) }
 }
 
 describe('the memory of QR images', () => {
@@ -43,44 +38,13 @@ describe('the memory of QR images', () => {
     expect(most).toBe(1)
   })
 
-  it('refuses what would wait too long, and goes on after an image that could not be drawn', async () => {
-    const { ask, drawn, memory } = newMemory(1_800)
-    const failed = memory
-      .imageOf('faulty', 'A', () => {
-        throw new Error('cannot be drawn')
-      })
-      .catch((error: Error) => error.message)
-    const asked = await Promise.allSettled(Array.from({ length: 200 }, (_, i) => ask(`image ${i}`)))
-    expect(await failed).toBe('cannot be drawn')
-    expect(drawn().length).toBe(WAITING - 1)
-    const refusals = asked.filter(({ status }) => status === 'rejected')
-    expect(refusals.length).toBe(200 - WAITING + 1)
-    for (const refusal of refusals) expect(refusal).toMatchObject({ reason: { statusCode: 503 } })
-    await expect(ask('faulty')).resolves.toBeInstanceOf(Buffer)
-  })
-
-  it('neither refuses nor delays the images of a merchant behind those of another one', async () => {
-    const { ask, drawn } = newMemory(1_800)
-    const many = Array.from({ length: 3 * WAITING }, (_, i) => ask(`A ${i}`, 'A', { mayWait: true }))
-    await Promise.all([ask('B 0', 'B'), ask('B 1', 'B')])
-    expect(drawn().length).toBeLessThanOrEqual(5)
-    await Promise.all(many)
-  })
-
-  it('does not draw what waited for longer than its caller', async () => {
-    const memory = createQrMemory({ ...LIMITS.pages, qrWaitingMs: 20 })
-    const drawn: number[] = []
-    const draw = (i: number) => () => {
-      const until = performance.now() + 5
-      while (performance.now() < until);
-      drawn.push(i)
-      return Buffer.alloc(1)
+  it('goes on after an image that could not be drawn', async () => {
+    const { images, ask } = newMemory(1_800)
+    const faulty = () => {
+      throw new Error('cannot be drawn')
     }
-    const asked = Array.from({ length: 50 }, (_, i) => memory.imageOf(`image ${i}`, 'A', draw(i), { mayWait: true }))
-    const refused = (await Promise.allSettled(asked)).filter(({ status }) => status === 'rejected')
-    expect(refused.length).toBeGreaterThan(30)
-    expect(drawn.length + refused.length).toBe(50)
-    for (const refusal of refused) expect(refusal).toMatchObject({ reason: { statusCode: 503 } })
+    await expect(images('faulty', faulty)).rejects.toThrow('cannot be drawn')
+    await expect(ask('faulty')).resolves.toBeInstanceOf(Buffer)
   })
 
   it(`keeps the ${IMAGES} that were asked for last`, async () => {

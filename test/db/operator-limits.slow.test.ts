@@ -78,7 +78,7 @@ describe('limits that the operator has set by the role or the database', () => {
       [mid],
     )
     await filler.end()
-    const { list } = createSettlements(db)
+    const { list } = createSettlements({ lists: db })
     let rows = 0
     for await (const batch of list(mid, new Date('2026-03-01'), new Date('2026-04-01'), new AbortController().signal)) {
       if (rows === 0) await sleep(BEYOND_LIMIT_MS)

@@ -1,30 +1,8 @@
-import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { isOutage } from '../../src/db/outage.ts'
 import { createPool, inTransaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
-
-it('a pool lets as many wait as its limit says, refuses one more at once as an outage, and serves those that waited', async () => {
-  const database = await createTestDatabase()
-  const pool = createPool({ url: database.url, size: 2, log: { warn: () => undefined }, waiting: 3 })
-  try {
-    const held = await Promise.all([pool.connect(), pool.connect()])
-    const waiting = Promise.all(Array.from({ length: 3 }, () => pool.query('select 1 as one')))
-    const refused = await Promise.all([
-      pool.query('select 1').catch((error: unknown) => error),
-      pool.connect().catch((error: unknown) => error),
-    ])
-    expect(pool.waitingCount).toBe(3)
-    expect(refused.map(isOutage)).toEqual([true, true])
-    for (const client of held) client.release()
-    expect((await waiting).map(({ rows }) => rows)).toEqual(Array.from({ length: 3 }, () => [{ one: 1 }]))
-    expect((await pool.query('select 2 as two')).rows).toEqual([{ two: 2 }])
-  } finally {
-    await pool.end()
-    await database.drop()
-  }
-})
 
 it('a commit of which Citus says by a warning that it lost a node is an outage, and not a success', async () => {
   const database = await createTestDatabase()
@@ -69,30 +47,6 @@ it('a transaction whose connection is silent closes the idle ones too, so that t
   }
 })
 
-it('a statement without an answer leaves open the idle connections that have answered since it began', async () => {
-  const database = await createTestDatabase()
-  const pool = createPool({ url: database.url, size: 3, queryTimeoutMs: 500, log: { warn: () => undefined } })
-  const backends = async (count: number) => {
-    const clients = await Promise.all(Array.from({ length: count }, () => pool.connect()))
-    const rows = await Promise.all(clients.map((client) => client.query('select pg_backend_pid() as pid')))
-    for (const client of clients) client.release()
-    return rows.map(({ rows: [{ pid }] }) => pid)
-  }
-  try {
-    await backends(3)
-    // As a statement for a node of a cluster that does not answer.
-    const lost = pool.query('select pg_sleep(5)').catch((error: unknown) => error)
-    await setTimeout(100)
-    const answering = await backends(1)
-    expect(isOutage(await lost)).toBe(true)
-    await expect.poll(() => pool.totalCount).toBe(1)
-    expect(await backends(1)).toEqual(answering)
-  } finally {
-    await pool.end()
-    await database.drop()
-  }
-})
-
 it('a transaction that waits for a lock for too long ends as an outage, and the idle connections stay', async () => {
   const database = await createTestDatabase()
   // As src/db/roles.sql sets it for the service, and less than what a query may take.
@@ -123,23 +77,6 @@ it('a transaction whose process was stopped for longer than PostgreSQL lets it h
       await client.query('select 1')
     })
     expect(isOutage(await ended.catch((error: unknown) => error))).toBe(true)
-  } finally {
-    await pool.end()
-    await database.drop()
-  }
-})
-
-it('a statement that PostgreSQL refuses costs no connection, and one that it ends does', async () => {
-  const database = await createTestDatabase()
-  const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
-  const backend = async () => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid
-  try {
-    const first = await backend()
-    await expect(pool.query('select 1 / $1::integer', [0])).rejects.toMatchObject({ code: '22012' })
-    await expect(pool.query('set local work_mem = 64; select * from nowhere')).rejects.toMatchObject({ code: '42P01' })
-    expect(await backend()).toBe(first)
-    await expect(pool.query('select pg_terminate_backend(pg_backend_pid())')).rejects.toMatchObject({ code: '57P01' })
-    expect(await backend()).not.toBe(first)
   } finally {
     await pool.end()
     await database.drop()

@@ -158,7 +158,7 @@ describe('a connection', () => {
     const { mid } = await newMerchant(service.db)
     // Each partner may read one long list at a time.
     const partners = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
-    await service.listDb.query(
+    await service.db.query(
       `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
        select $1, 'U' || lpad(i::text, 10, '0'), 1, 'B' || i, 'SUCCESS', '2026-01-02', '2026-01-02'
          from generate_series(1, 60000) i`,
@@ -168,7 +168,7 @@ describe('a connection', () => {
       const body = form({ pid, mid, s_date: '01-01-2026', e_date: '31-01-2026' })
       return `POST ${LIST} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(key)}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
     })
-    const busy = () => service.listDb.totalCount - service.listDb.idleCount
+    const busy = () => service.pools.lists.totalCount - service.pools.lists.idleCount
     const socket = open(port).resume()
     socket.write(lists.join(''))
     await once(socket, 'close')

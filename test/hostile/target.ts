@@ -53,7 +53,7 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
     const partner = await newPartner(db, mid)
     const server = await startServerProcess(
       database.url,
-      { ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), RATE_LIMIT_PER_MINUTE: '1000000' },
+      { ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), RATE_LIMIT_PER_SECOND: '1000000' },
       options,
     )
     Object.assign(target, { db, mid, key, partner, server })

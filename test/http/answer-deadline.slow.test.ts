@@ -21,7 +21,12 @@ import {
 } from '../support/service.ts'
 
 /** Long before any other limit would end the wait. */
-const LIMITS_HERE = { lookUps: { ms: 100 }, answer: { ms: 200 }, patience: { ms: 1_000 }, inserts: { waitingMs: 150 } }
+const LIMITS_HERE = {
+  database: { queryTimeoutMs: 100 },
+  answer: { ms: 200 },
+  patience: { ms: 1_000 },
+  inserts: { waitingMs: 150 },
+}
 const PATIENCE_MS = LIMITS_HERE.patience.ms
 const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
 

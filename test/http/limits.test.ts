@@ -1,5 +1,6 @@
-import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import {
+  type Answer,
   basic,
   CREATE,
   intentFields,
@@ -12,13 +13,13 @@ import {
   unique,
 } from '../support/service.ts'
 
-const REQUESTS_PER_MINUTE = 30
+const REQUESTS_PER_SECOND = 30
 const FAILURES_PER_MINUTE = 20
 const UNKNOWN_KEYS_PER_MINUTE = 100
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService({ rateLimitPerMinute: REQUESTS_PER_MINUTE })
+  service = await startService({ rateLimitPerSecond: REQUESTS_PER_SECOND })
 })
 
 const create = (mid: string, key: Key) => post(service.app, CREATE, intentFields(mid), key)
@@ -30,17 +31,17 @@ async function statuses(count: number, send: () => Promise<{ status: number }>):
 }
 
 describe('429 for too many requests', () => {
-  it('answers a key that has used up its minute with Retry-After and RateLimit headers, and no other key', async () => {
+  it('answers a key that has used up its second with Retry-After and RateLimit headers, and no other key', async () => {
     const busy = await newMerchant(service.db)
-    expect(new Set(await statuses(REQUESTS_PER_MINUTE, () => create(busy.mid, busy.key)))).toEqual(new Set([200]))
-    const { status, body, headers } = await create(busy.mid, busy.key)
+    const answers = await Promise.all(Array.from({ length: REQUESTS_PER_SECOND + 1 }, () => create(busy.mid, busy.key)))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(REQUESTS_PER_SECOND)
+    const { status, body, headers } = answers.find(({ status }) => status !== 200) as Answer
     expect([status, body]).toEqual([
       429,
-      refusal(429, `Too many requests: at most ${REQUESTS_PER_MINUTE} a minute; try again after Retry-After seconds`),
+      refusal(429, `Too many requests: at most ${REQUESTS_PER_SECOND} a second; try again after Retry-After seconds`),
     ])
     expect(headers).toMatchObject({ 'ratelimit-limit': '30', 'ratelimit-remaining': '0' })
-    expect(Number(headers['retry-after'])).toBeGreaterThan(0)
-    expect(Number(headers['retry-after'])).toBeLessThanOrEqual(60)
+    expect(headers['retry-after']).toBe('1')
     expect(headers['ratelimit-reset']).toBe(headers['retry-after'])
     const other = await newMerchant(service.db)
     expect((await create(other.mid, other.key)).status).toBe(200)
@@ -73,10 +74,9 @@ describe('429 for too many requests', () => {
     expect(statusCode).toBe(401)
   })
 
-  it('answers random public keys of one address, which share queries; every good key is let in all the while', async () => {
+  it('answers random public keys of one address; every good key is let in all the while', async () => {
     const [used, fresh] = [await newMerchant(service.db), await newMerchant(service.db)]
     expect((await create(used.mid, used.key)).status).toBe(200)
-    const query = vi.spyOn(service.db, 'query')
     const guess = async () => (await create(used.mid, { publicKey: unique('pk_'), secretKey: 'sk_guess' })).status
     const guesses: number[] = []
     const good: number[] = []
@@ -87,19 +87,17 @@ describe('429 for too many requests', () => {
     }
     // An address that was not seen before, behind all those proxies.
     good.push((await create(fresh.mid, fresh.key)).status)
-    const lookUps = query.mock.calls.filter(([text]) => String(text).includes('from access_keys')).length
-    query.mockRestore()
     expect(good).toEqual(Array.from({ length: 16 }, () => 200))
     const refused = Array.from({ length: 300 - UNKNOWN_KEYS_PER_MINUTE }, () => 429)
     expect(guesses.sort()).toEqual([...Array.from({ length: UNKNOWN_KEYS_PER_MINUTE }, () => 401), ...refused])
-    expect(lookUps).toBeLessThan(150)
     const another = await newMerchant(service.db)
     expect((await create(another.mid, another.key)).status).toBe(200)
   })
 
   it('comes before the body is read', async () => {
     const { mid, key } = await newMerchant(service.db)
-    await statuses(REQUESTS_PER_MINUTE, () => create(mid, key))
+    const used = Array.from({ length: REQUESTS_PER_SECOND }, () => create(mid, key))
     expect((await post(service.app, CREATE, 'x'.repeat(20_000), key)).status).toBe(429)
+    await Promise.all(used)
   })
 })

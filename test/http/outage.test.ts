@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
   CREATE,
@@ -29,13 +30,19 @@ const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again 
 
 /** Runs `work` while every statement that contains `part` fails with `error`. */
 async function failing<T>(part: string, error: Error, work: () => Promise<T>): Promise<T> {
-  const query = service.db.query
-  service.db.query = ((...args: [string]) =>
-    String(args[0]).includes(part) ? Promise.reject(error) : query.apply(service.db, args as never)) as never
+  const query = pg.Client.prototype.query
+  pg.Client.prototype.query = function (this: pg.Client, ...args: [string | { text: string }, unknown, unknown]) {
+    const text = typeof args[0] === 'string' ? args[0] : args[0].text
+    if (!text.includes(part)) return query.apply(this, args as never)
+    // A pool's own query has a callback.
+    const callback = args.find((arg) => typeof arg === 'function')
+    if (callback) return void (callback as (error: Error) => void)(error)
+    return Promise.reject(error)
+  } as never
   try {
     return await work()
   } finally {
-    service.db.query = query
+    pg.Client.prototype.query = query
   }
 }
 

@@ -2,9 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { batchInserts } from '../../src/payments/insert-batches.ts'
-import { insertRows } from '../../src/payments/insert-rows.ts'
-import { buildIntent, type Intent } from '../../src/payments/intent.ts'
 import {
   type Answer,
   CREATE,
@@ -39,39 +36,6 @@ function expectUnavailable({ status, body, headers }: Answer) {
 }
 
 describe('more than can be served', () => {
-  it('is refused at once when too many intents wait, and costs none of those that do', async () => {
-    const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' } as const
-    const fields = { ...intentFields(mid), amount: 20_000 } as never
-    const now = service.clock.now()
-    const settings = { acquirer: 'direct', acquirerMerchantId: null, input: 'strict', expiryMinutes: null } as const
-    const intent = () => buildIntent(fields, { ...merchant, ...settings, createdAt: now, disabledAt: null }, now, 15)
-    let open = () => {}
-    const gate = new Promise<void>((resolve) => {
-      open = resolve
-    })
-    const behindGate = async (intents: Intent[]) => {
-      await gate
-      return insertRows(service.db, intents, { isSpread: false, retries: 0 })
-    }
-    const insert = batchInserts(behindGate, () => undefined, LIMITS.inserts)
-    const store = (one: Intent) => insert(one, { lane: '', node: undefined })
-    // Statements under way take theirs only after a turn of the event loop: within one turn, all of them wait.
-    const waiting = Array.from({ length: LIMITS.inserts.waiting }, () => store(intent()))
-    const tooMany = Array.from({ length: 10 }, () => store(intent()).catch((error: unknown) => error))
-    for (const error of await Promise.all(tooMany)) expect(error).toMatchObject({ statusCode: 503 })
-    open()
-    const outcomes = await Promise.allSettled(waiting)
-    // On a busy machine some waited longer than the service lets any wait.
-    const stored = outcomes.filter(({ status }) => status === 'fulfilled').length
-    for (const outcome of outcomes) {
-      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ statusCode: 503 })
-    }
-    expect(stored).toBeGreaterThan(0)
-    const { rows } = await service.db.query('select count(*)::integer from payment_intents where mid = $1', [mid])
-    expect(rows).toEqual([{ count: stored }])
-    expect(await store(intent())).toBe(true)
-  })
-
   it('gets 503 with Retry-After while the database stores nothing; what only reads is served, and it recovers', async () => {
     const { orderId } = (await create()).body.data
     const locker = new pg.Client({ connectionString: service.databaseUrl })

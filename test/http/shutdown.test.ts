@@ -21,7 +21,7 @@ it('the service ends in its time, with 1, however slowly somebody reads a list',
   const { mid } = await newMerchant(service.db)
   const { pid, key } = await newPartner(service.db, mid)
   // More than the sockets in between hold, so that the service is never done with it.
-  await service.listDb.query(
+  await service.db.query(
     `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
      select $1, 'UTR' || i, 1, 'BRN', 'SUCCESS', '2026-01-15', '2026-01-15' from generate_series(1, 100000) i`,
     [mid],

@@ -11,7 +11,7 @@ import { CREATE, intentFields, newMerchant, post, type TestService } from '../su
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 /** Each reader gets a page of its own. */
-export const FORGETFUL = { ...LIMITS.operatorPage, page: { ...LIMITS.operatorPage.page, rememberedMs: 0 } }
+export const FORGETFUL = { ...LIMITS.operatorPage, page: { ...LIMITS.operatorPage.page, rememberedMs: 1 } }
 
 /** What a customer or a merchant wrote. */
 export const CANARIES = {

@@ -172,8 +172,8 @@ describe('the operator’s page', () => {
   })
 
   it('says that the database does not answer', async () => {
-    const impatient = { ...FORGETFUL, page: { ...FORGETFUL.page, ms: 0 } }
-    const waiting = await startPage(service, { ...LIMITS, operatorPage: impatient })
+    const databaseUrl = 'postgres://nobody@127.0.0.1:1/nowhere'
+    const waiting = await startPage({ ...service, databaseUrl })
     const away = await waiting.inject('/')
     expect([away.statusCode, away.headers.refresh]).toEqual([503, '30'])
     expect(textOf(away.body)).toContain('The database does not answer')

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import type { Report, ReportedIntent } from '../../src/payments/outcome.ts'
+import type { Report } from '../../src/payments/outcome.ts'
 import { createReports } from '../../src/payments/reports.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { newMerchant } from '../support/tenants.ts'
@@ -46,7 +46,7 @@ it.each(['SUCCESS', 'FAIL'] as const)(
     try {
       await client.query('begin')
       const before = await rowsRead(client)
-      await record(createReports(within(client)), report)
+      await createReports(within(client)).record(report, { reason: 'notification', now: () => NOW })
       expect((await rowsRead(client)) - before).toBeLessThan(20)
     } finally {
       await client.query('rollback')
@@ -54,18 +54,6 @@ it.each(['SUCCESS', 'FAIL'] as const)(
     }
   },
 )
-
-async function record(reports: ReturnType<typeof createReports>, report: Report): Promise<void> {
-  const merchants = await reports.findMerchants([report.orderId])
-  const located = [{ report, mid: merchants.get(report.orderId) }]
-  await reports.alone(located, async (alone) => {
-    const [found] = await alone.findReported(located)
-    const intent = found as ReportedIntent
-    const source = { reason: 'notification', now: NOW } as const
-    if (report.status === 'SUCCESS') await alone.succeed([{ intent, report, late: false }], source)
-    else await alone.addAttempts([{ intent, report, over: false }], source)
-  })
-}
 
 /** All of it in the one transaction that `client` is in. */
 function within(client: pg.PoolClient): Database {

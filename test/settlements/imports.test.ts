@@ -191,7 +191,7 @@ describe('undoing an import', () => {
   it('leaves a partner who is reading a long list with the list as it was', async () => {
     const count = 5_000
     await load(file(...Array.from({ length: count }, (_, index) => line(`U${index}`))))
-    const { list } = createSettlements(db)
+    const { list } = createSettlements({ lists: db })
     const batches = list(mid, new Date('2026-01-01'), new Date('2026-01-02'), new AbortController().signal)
     let rows = (await batches.next()).value?.length ?? 0
     expect(await undo(1)).toEqual({ removed: count, restored: 0 })

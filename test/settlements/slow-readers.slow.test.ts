@@ -56,7 +56,7 @@ beforeAll(async () => {
   await service.app.listen({ host: '127.0.0.1', port: 0 })
   port = (service.app.server.address() as AddressInfo).port
   ;({ mid } = await newMerchant(service.db))
-  await service.listDb.query(
+  await service.db.query(
     `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
      select $1, 'UTR' || i, 1, 'BRN', 'SUCCESS', '2026-02-15', '2026-02-15' from generate_series(1, ${LONG_LIST_ROWS}) i`,
     [mid],
@@ -109,13 +109,22 @@ const listedRows = async (partner: Partner, days = LONG_LIST) => {
 /** Resolves when no connection for long lists is held any more. */
 const freed = () =>
   vi.waitFor(
-    () => expect([service.listDb.totalCount - service.listDb.idleCount, service.listDb.waitingCount]).toEqual([0, 0]),
-    { timeout: KNOWN_WITHIN_MS, interval: 20 },
+    () =>
+      expect([
+        service.pools.lists.totalCount - service.pools.lists.idleCount,
+        service.pools.lists.waitingCount,
+      ]).toEqual([0, 0]),
+    {
+      timeout: KNOWN_WITHIN_MS,
+      interval: 20,
+    },
   )
 
 it('a short list is answered while slow readers of long ones hold every connection of theirs', async () => {
   const partner = await newPartner(service.db, mid)
-  const held = await Promise.all(Array.from({ length: service.listDb.options.max }, () => service.listDb.connect()))
+  const held = await Promise.all(
+    Array.from({ length: service.pools.lists.options.max }, () => service.pools.lists.connect()),
+  )
   try {
     const answer = await readAll(await ask(partner, SHORT_LIST))
     const body = { status: true, statusCode: 200, msg: 'No settlements found', data: [] }
@@ -163,7 +172,9 @@ describe('the next long list of a partner is served', () => {
 
   it('after one that was 503 because no connection was free', async () => {
     const partner = await newPartner(service.db, mid)
-    const held = await Promise.all(Array.from({ length: service.listDb.options.max }, () => service.listDb.connect()))
+    const held = await Promise.all(
+      Array.from({ length: service.pools.lists.options.max }, () => service.pools.lists.connect()),
+    )
     try {
       expect((await askOnce(partner, LONG_LIST)).statusCode).toBe(503)
     } finally {
@@ -175,7 +186,7 @@ describe('the next long list of a partner is served', () => {
   it('after one that the database broke off', async () => {
     const partner = await newPartner(service.db, mid)
     const response = await ask(partner, LONG_LIST)
-    await service.db.query(
+    await service.pools.lists.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and query ~* '^\\s*copy' and state <> 'idle'`,
     )
@@ -210,12 +221,12 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     const response = await ask(await newPartner(service.db, mid), LONG_LIST)
     expect(response.statusCode).toBe(200)
     await pass(READER_WINDOW_MS / READER_CHECK_MS)
-    expect(service.listDb.totalCount - service.listDb.idleCount).toBe(1)
+    expect(service.pools.lists.totalCount - service.pools.lists.idleCount).toBe(1)
     // Windows pass here while the sockets in between still fill.
     await vi.waitFor(
       async () => {
         await pass(READER_WINDOW_MS / READER_CHECK_MS)
-        expect(service.listDb.totalCount - service.listDb.idleCount).toBe(0)
+        expect(service.pools.lists.totalCount - service.pools.lists.idleCount).toBe(0)
       },
       { timeout: KNOWN_WITHIN_MS, interval: 100 },
     )

@@ -5,12 +5,12 @@ import type { SetuSettings } from '../../src/acquirer/setu.ts'
 import { buildApp } from '../../src/app.ts'
 import { createOverview } from '../../src/books/overview.ts'
 import type { Config } from '../../src/config.ts'
-import { createPool, type Database } from '../../src/db/pool.ts'
+import { createPools, type Database, type Pools } from '../../src/db/pool.ts'
 import { LIMITS, type Limits } from '../../src/limits.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { ACQUIRER_SECRETS } from './acquirer.ts'
 import { checkAfterEach, stopAtEnd } from './at-end.ts'
-import { createTestDatabase } from './database.ts'
+import { createTestDatabase, testPool } from './database.ts'
 import { asRole } from './database-url.ts'
 import './openapi.ts'
 import { allow } from './webhooks.ts'
@@ -32,8 +32,8 @@ export type TestClock = {
 export type TestService = {
   app: FastifyInstance
   db: Database
-  listDb: Database
-  replicaDb: Database | undefined
+  /** The service's own. */
+  pools: Pools
   databaseUrl: string
   clock: TestClock
   log: string[]
@@ -54,13 +54,11 @@ export type LimitChanges = { [Group in keyof Limits]?: Partial<Limits[Group]> }
  */
 const PATIENT: LimitChanges = {
   answer: { ms: 10 * LIMITS.answer.ms },
-  lookUps: { ms: 10 * LIMITS.lookUps.ms },
   database: {
     connectTimeoutMs: 10 * LIMITS.database.connectTimeoutMs,
     queryTimeoutMs: 10 * LIMITS.database.queryTimeoutMs,
   },
   inserts: { waitingMs: 10 * LIMITS.inserts.waitingMs },
-  reports: { waitingMs: 10 * LIMITS.reports.waitingMs },
   lateness: { operationsMs: 10 * LIMITS.lateness.operationsMs, pagesMs: Number.POSITIVE_INFINITY },
 }
 
@@ -85,12 +83,12 @@ export async function startService(
     acquirerSecrets?: string[]
     setu?: SetuSettings
     webhooks?: WebhookSettings
-    rateLimitPerMinute?: number
+    rateLimitPerSecond?: number
     trustProxy?: string
     publicUrl?: string
     /** What differs from the limits of functional tests. */
     limits?: LimitChanges
-    /** The service has no more rights in the database than an installation gives it; `db` and `listDb` are the test's own. */
+    /** The service has no more rights in the database than an installation gives it; `db` is the test's own. */
     asServiceRole?: boolean
     /** A migrated database and a replica of it, which their maker removes. */
     replicated?: { url: string; replicaUrl: string }
@@ -101,14 +99,9 @@ export async function startService(
   const lines: string[] = []
   const log = pino({ level: 'info', base: null }, { write: (line) => void lines.push(line) })
   const limits = limitsWith(PATIENT, options.limits)
-  const listPool = (url: string) => createPool({ url, log, ...limits.database, ...limits.listDatabase })
-  const poolsOf = (url: string) => ({
-    db: createPool({ url, size: 10, log, ...limits.database }),
-    listDb: listPool(url),
-  })
-  const { db, listDb } = poolsOf(database.url)
-  const own = options.asServiceRole ? poolsOf(asRole(database.url, 'upi_service')) : { db, listDb }
-  const replicaDb = replicated && listPool(replicated.replicaUrl)
+  const db = testPool(database.url, 10)
+  const url = options.asServiceRole ? asRole(database.url, 'upi_service') : database.url
+  const pools = createPools({ url, readUrl: replicated?.replicaUrl, requests: 10 }, log, limits)
   const clock = testClock('2026-03-31T18:29:59.000Z')
   const config = {
     publicUrl: options.publicUrl ?? PUBLIC_URL,
@@ -118,16 +111,13 @@ export async function startService(
     webhooks: options.webhooks ?? { sealingKey: undefined, allowedNetworks: allow() },
     sandbox: options.sandbox ?? false,
     trustProxy: options.trustProxy ?? (false as const),
-    rateLimitPerMinute: options.rateLimitPerMinute ?? 1_000_000,
+    rateLimitPerSecond: options.rateLimitPerSecond ?? 1_000_000,
     warnings: [],
   }
-  const metrics = createMetrics({ requests: own.db, lists: own.listDb }, () =>
-    createOverview(own.db).openExceptions(clock.now()),
-  )
+  const metrics = createMetrics(pools, () => createOverview(pools.lists).openExceptions(clock.now()))
   const app = await buildApp({
     config,
-    ...own,
-    replicaDb,
+    pools,
     log,
     metrics,
     now: clock.now,
@@ -137,14 +127,13 @@ export async function startService(
   })
   stopAtEnd(async () => {
     await app.close()
-    await Promise.all([...new Set([db, listDb, own.db, own.listDb, replicaDb])].map((pool) => pool?.end()))
+    await Promise.all([db, ...Object.values(pools)].map((pool) => pool.end()))
     await database.drop()
   })
   return {
     app,
     db,
-    listDb,
-    replicaDb,
+    pools,
     databaseUrl: database.url,
     clock,
     log: lines,

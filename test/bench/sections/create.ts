@@ -101,7 +101,7 @@ function processorTime({ floor, ours, typical }: Record<keyof Contenders, Cost[]
       },
     ],
     notes: [
-      'Everything of ours is on, as shipped; only RATE_LIMIT_PER_MINUTE is raised, since one key sends everything.',
+      'Everything of ours is on, as shipped; only RATE_LIMIT_PER_SECOND is raised, since one key sends everything.',
     ],
   }
 }

@@ -112,7 +112,7 @@ async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; check
       DATABASE_URL: urlOf(node, 'upi_service'),
       ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
       SHUTDOWN_DRAIN_SECONDS: '0',
-      RATE_LIMIT_PER_MINUTE: '1000000',
+      RATE_LIMIT_PER_SECOND: '1000000',
       WEBHOOK_SEALING_KEY: SEALING_KEY.export().toString('base64'),
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
     })
@@ -238,7 +238,7 @@ async function pages({ instances, tenants, client }: CitusTrial): Promise<Check[
 async function cost({ deployment, cluster, db, client, instances }: CitusTrial): Promise<Check[]> {
   const one = await deployment.createDatabase('beside_citus')
   await runBuiltOps(deployment.programs.ops, { DATABASE_URL: one.url }, 'migrate')
-  const limit = { RATE_LIMIT_PER_MINUTE: '1000000', SHUTDOWN_DRAIN_SECONDS: '0' }
+  const limit = { RATE_LIMIT_PER_SECOND: '1000000', SHUTDOWN_DRAIN_SECONDS: '0' }
   const plain = await startInstance(deployment, { DATABASE_URL: one.url, ...limit })
   const sides = [
     { url: plain.url, merchants: await newMerchants(one.db), pids: [deployment.serverPid()], took: [] as number[] },

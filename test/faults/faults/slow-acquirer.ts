@@ -19,7 +19,7 @@ const LOSS_LIMIT = 0.1
 export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   const { url, db, tenant } = await setScene(postgres, 'slow_acquirer')
   const { bank, merchant: waiting, settings } = await openBank(db)
-  const service = await startService(url, { RATE_LIMIT_PER_MINUTE: '100000000', ...settings })
+  const service = await startService(url, { RATE_LIMIT_PER_SECOND: '1000000', ...settings })
   const client = createHttpClient()
   const direct: (number | undefined)[] = []
   const ofBank: (number | undefined)[] = []

@@ -209,7 +209,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
 
   /** Those that expire were made so long ago that they are final during the run. */
   async function makePayments(): Promise<Payment[]> {
-    const intents = createIntents(db, () => undefined)
+    const intents = createIntents({ creates: db, requests: db, pages: db }, () => undefined)
     const merchants = createMerchants(db)
     const made: { intent: Intent; payment: Payment }[] = []
     for (const [number, shop] of shops.entries()) {

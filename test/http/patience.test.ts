@@ -1,0 +1,65 @@
+import type { FastifyRequest } from 'fastify'
+import { expect, it } from 'vitest'
+import { isOutage } from '../../src/db/outage.ts'
+import { createPatience } from '../../src/http/patience.ts'
+
+const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
+
+/** A patient request whose time is 8 s of a clock that each look at it moves by 100 ms. */
+function newPatience({ waiting = 10 } = {}) {
+  let elapsed = 0
+  const patiently = createPatience(isOutage, { ms: 8_000, pauseMs: 1, waiting }, () => {
+    elapsed += 100
+    return elapsed
+  })
+  const socket = { destroyed: false }
+  const request = { patientUntil: 8_000, socket } as unknown as FastifyRequest
+  return { patiently, request, socket }
+}
+
+/** Fails `times`, and then returns how often it was asked. */
+function backAfter(times: number, error: Error = AWAY) {
+  let asked = 0
+  return async () => {
+    if (asked++ < times) throw error
+    return asked
+  }
+}
+
+it('a patient request asks again until the database is back', async () => {
+  const { patiently, request } = newPatience()
+  expect(await patiently(request, backAfter(20))).toBe(21)
+})
+
+it('a patient request gives up when its time is over, with the last error', async () => {
+  const { patiently, request } = newPatience()
+  await expect(patiently(request, backAfter(100))).rejects.toBe(AWAY)
+})
+
+it('a request that is not patient asks once', async () => {
+  const { patiently, request } = newPatience()
+  await expect(patiently({ ...request, patientUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
+})
+
+it('a fault of ours is not asked again', async () => {
+  const fault = new Error('a fault')
+  const { patiently, request } = newPatience()
+  await expect(patiently(request, backAfter(1, fault))).rejects.toBe(fault)
+})
+
+it('a request whose client has left asks no more', async () => {
+  const { patiently, request, socket } = newPatience()
+  let asked = 0
+  const leaving = patiently(request, async () => {
+    if (++asked === 3) socket.destroyed = true
+    throw AWAY
+  })
+  await expect(leaving).rejects.toBe(AWAY)
+  expect(asked).toBe(3)
+})
+
+it('more requests than may wait are refused at once', async () => {
+  const { patiently, request } = newPatience({ waiting: 3 })
+  const asked = await Promise.allSettled(Array.from({ length: 5 }, () => patiently(request, backAfter(2))))
+  expect(asked.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])
+})
