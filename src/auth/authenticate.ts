@@ -1,5 +1,5 @@
 import basicAuth from '@fastify/basic-auth'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { unauthorized } from '../errors.ts'
 import type { Patiently } from '../http/patience.ts'
 import type { RateLimits } from '../http/rate-limits.ts'
@@ -36,9 +36,8 @@ export async function registerAuthentication(
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {
-      if (request.routeOptions.config.patient) request.patientUntil = patientUntil()
       request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
-      const key = request.publicKey && (await patiently(request, () => findKey(publicKey)).catch(failedLookUp))
+      const key = request.publicKey && (await lookUp(publicKey, request).catch(failedLookUp))
       if (!key) {
         await limits.countUnknownKey(request)
         throw unauthorized()
@@ -53,6 +52,12 @@ export async function registerAuthentication(
     },
   })
   app.addHook('onRequest', app.basicAuth)
+
+  function lookUp(publicKey: string, request: FastifyRequest) {
+    if (!request.routeOptions.config.patient) return findKey(publicKey)
+    request.patientUntil = patientUntil()
+    return patiently(request, () => findKey(publicKey))
+  }
 
   // The plugin answers 401 to every error without a status code; a database that is away is not the caller's fault.
   function failedLookUp(error: Error): never {

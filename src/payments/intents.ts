@@ -45,9 +45,8 @@ export function createIntents(
 ) {
   const store = batchInserts(createInsertRows(creates, inserts.deadlockRetries), onBatch, pools.creates, inserts)
 
-  /** Sends a query only if the merchantOrderId has the form of our orderIds. */
-  async function isOrderIdOfAnother({ mid, orderId, merchantOrderId }: Intent): Promise<boolean> {
-    if (merchantOrderId === orderId || !isOrderId(merchantOrderId)) return false
+  /** Whether a merchant has sent an orderId of ours. */
+  async function isOrderIdOfAnother({ mid, merchantOrderId }: Intent): Promise<boolean> {
     const { rowCount } = await requests.query('select from payment_intents where mid = $1 and order_id = $2', [
       mid,
       merchantOrderId,
@@ -106,7 +105,9 @@ export function createIntents(
      * can send an orderId before it is stored, and a new orderId has 80 random bits.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
-      if (!(await isOrderIdOfAnother(intent)) && (await store(intent))) return { intent }
+      const { orderId, merchantOrderId } = intent
+      const isOurs = merchantOrderId !== orderId && isOrderId(merchantOrderId)
+      if (!(isOurs && (await isOrderIdOfAnother(intent))) && (await store(intent))) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
       // `on conflict` does not say which constraint refused the row, and that statement may not see the row in its way:
       // ask again.
