@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -8,8 +7,6 @@ import { paymentNotification } from './acquirer/direct.ts'
 import { takeNotifications } from './acquirer/notification.ts'
 import { createAccessKeys } from './auth/access-keys.ts'
 import { registerAuthentication } from './auth/authenticate.ts'
-import { createInstances } from './books/instances.ts'
-import { createVitals } from './books/vitals.ts'
 import { createDynamicQr } from './checkout/dynamic-qr.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
@@ -74,8 +71,6 @@ export type Dependencies = {
   now: () => Date
   /** Milliseconds by a clock that nobody sets, for durations. */
   elapsedMs?: () => number
-  /** Of the service, for the operator. */
-  version: string
   /** Whether this instance is about to stop: it still serves, and closes each connection after its answer. */
   isDraining?: () => boolean
   limits?: Limits
@@ -98,7 +93,6 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     metrics,
     now,
     elapsedMs = () => performance.now(),
-    version,
     isDraining = () => false,
     limits = LIMITS,
   } = dependencies
@@ -112,28 +106,25 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const isLinked = rememberBriefly(createPartners(pools.requests).isLinked, limits.lookUps)
   const findKey = rememberBriefly(createAccessKeys(pools.requests).find, limits.lookUps)
 
-  const vitals = createVitals(metrics, now)
   const acquirers = createAcquirers(
     { direct: config.acquirerSecrets, setu: config.setu },
-    { log, onCall: vitals.acquirerCall, limits: limits.acquirers, elapsedMs },
+    { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs },
   )
   const { issuers } = acquirers
-  const instance = { instanceId: randomUUID(), host: hostname(), version }
   const { sealingKey, allowedNetworks } = config.webhooks
   const webhooks = {
-    deliveries: createDeliveries(pools.due, instance.instanceId),
+    deliveries: createDeliveries(pools.due, randomUUID()),
     expiries: createExpiries(pools.due),
     call: createCaller({ allowedNetworks, limits: limits.webhooks, now }),
     sealingKey,
     metrics: metrics.webhooks,
   }
   const enquiries = createEnquiries(pools.due)
-  const heartbeat = { instances: createInstances(pools.due), instance, readVitals: vitals.read }
-  const workers = startWorkers({ intents, enquiries, reports, issuers, webhooks, heartbeat, log, now, limits })
+  const workers = startWorkers({ intents, enquiries, reports, issuers, webhooks, log, now, limits })
   const requestLog = createRequestLog(log, {
     request(route, status, durationMs) {
       metrics.request(route, status, durationMs)
-      vitals.answered(route, status)
+      if (route.startsWith('/acquirer/')) metrics.notification(status, now())
     },
   })
   const errorHandling = {

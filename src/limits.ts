@@ -264,17 +264,6 @@ export const LIMITS = {
     qrMaxAgeSeconds: 30,
   },
 
-  /** What each instance writes down of itself, for the operator's overview. */
-  heartbeat: {
-    /** Not at once: a process that ends soon after its start leaves no row. */
-    firstMs: 1_000,
-    intervalMs: 15_000,
-    /** An instance that was not seen for this long has ended without saying so. */
-    silentMs: 60_000,
-    /** Then its row is deleted. */
-    rememberedMs: 2 * 24 * 60 * 60 * 1000,
-  },
-
   /** Connections of the operator's page and of `/metrics`: of their own, so that no request waits behind them. */
   operatorDatabase: {
     /** An hour of orders is counted by one statement: 14,000 take about 10 ms. */

@@ -1,12 +1,14 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { REFUSALS } from './books/vitals.ts'
 import type { ExceptionKind, FinalStatus } from './payments/outcome.ts'
 import type { ReportReason } from './payments/reports.ts'
 
 /** Seconds; the p99 of a payment on a busy instance lies in the middle. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
+
+/** What a notification of the acquirer can be refused with. An outage, and a client that left, refuse nothing. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
 
 /** Each kind of exception at the start of its counter. */
 const NO_EXCEPTIONS = {
@@ -179,11 +181,10 @@ export function createMetrics(
     request(route: string, status: number, durationMs: number) {
       requestsOf(route, status).observe(durationMs / 1000)
     },
-    notificationRefused(status: number) {
-      refused.inc({ status })
-    },
-    notificationTaken(at: Date) {
-      lastNotification.set(at.getTime() / 1000)
+    /** A notification of an acquirer was answered with `status`. */
+    notification(status: number, at: Date) {
+      if (REFUSALS.has(status)) refused.inc({ status })
+      else if (status === 200) lastNotification.set(at.getTime() / 1000)
     },
     paymentException(kind: ExceptionKind) {
       exceptions.inc({ kind })

@@ -1,5 +1,4 @@
 import fastify from 'fastify'
-import manifest from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { createOverview } from './books/overview.ts'
 import { readConfig } from './config.ts'
@@ -46,7 +45,6 @@ const app = await buildApp({
   log,
   metrics,
   now,
-  version: manifest.version,
   isDraining: shutdown.isDraining,
 })
 const opsApp = fastify({

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { startEnquiries } from './acquirer/enquire.ts'
 import type { Issuer } from './acquirer/issuer.ts'
-import { startHeartbeat } from './books/heartbeat.ts'
 import { createPaymentWatch } from './checkout/payment-watch.ts'
 import type { Limits } from './limits.ts'
 import type { Enquiries } from './payments/enquiries.ts'
@@ -18,7 +17,6 @@ export function startWorkers({
   reports,
   issuers,
   webhooks,
-  heartbeat,
   log,
   now,
   limits,
@@ -30,7 +28,6 @@ export function startWorkers({
   webhooks: Pick<Parameters<typeof startDeliveries>[0], 'deliveries' | 'call' | 'sealingKey' | 'metrics'> & {
     expiries: Expiries
   }
-  heartbeat: Pick<Parameters<typeof startHeartbeat>[0], 'instances' | 'instance' | 'readVitals'>
   log: Logger
   now: () => Date
   limits: Limits
@@ -44,12 +41,11 @@ export function startWorkers({
   const asking = startEnquiries({ enquiries, issuers, reports, log, now, limits: limits.acquirers })
   const delivering = startDeliveries({ ...webhooks, log, now, limits: limits.webhooks })
   const expiring = startExpiries({ expiries: webhooks.expiries, log, now, limits: limits.webhooks })
-  const beating = startHeartbeat({ ...heartbeat, log, now, limits: limits.heartbeat })
   return {
     watch,
     async stop() {
       watch.close()
-      await Promise.all([asking.stop(), delivering.stop(), expiring.stop(), beating.stop()])
+      await Promise.all([asking.stop(), delivering.stop(), expiring.stop()])
     },
   }
 }

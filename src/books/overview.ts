@@ -2,7 +2,6 @@ import { appliedMigrations } from '../db/migrate.ts'
 import type { Queryable } from '../db/pool.ts'
 import { RETURN_CALL } from '../payments/events.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
-import { createInstances, type Instance } from './instances.ts'
 
 /** For how long an exception has been open. */
 export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
@@ -29,7 +28,7 @@ export type WebhookBehind = {
 /** An order that is paid, and whose return call was attempted for the last time at `givenUpAt`. */
 export type ReturnCallGivenUp = { mid: string; orderId: string; givenUpAt: Date }
 
-/** What needs a person, and what the service knows of itself. Nothing of a customer. */
+/** What needs a person, and what was imported and migrated last. Nothing of a customer. */
 export type Overview = {
   exceptions: { open: Record<Age, number>; oldest: OpenException[] }
   webhooks: { behind: number; longest: WebhookBehind[] }
@@ -38,7 +37,6 @@ export type Overview = {
   settlementImport: { importedAt: Date; file: string } | undefined
   /** The newest migration that was applied. */
   migration: string | undefined
-  instances: Instance[]
 }
 
 const HOUR_MS = 60 * 60_000
@@ -140,7 +138,6 @@ export function createOverview(db: Queryable) {
         returnCalls: await returnCallsGivenUp(now),
         settlementImport: await lastSettlementImport(),
         migration: [...(await appliedMigrations(db))].sort().at(-1),
-        instances: await createInstances(db).list(now),
       }
     },
   }

@@ -1,6 +1,5 @@
 import { toIndianDigits } from '../money.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
-import type { Running } from './running.ts'
 
 /** What the operator reads, at the command line and on the page in the same words. */
 
@@ -42,22 +41,7 @@ export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], no
   return `${toIndianDigits(givenUp)} given up in 7 days; the last: ${last.mid} ${last.orderId} ${ageText(last.givenUpAt, now)} ago`
 }
 
-export function notificationsText({ refused, lastNotificationAt }: Running, now: Date): string {
-  const last = lastNotificationAt
-    ? `the last one was accepted ${ageText(lastNotificationAt, now)} ago`
-    : 'none was accepted yet'
-  return `${toIndianDigits(refused)} refused today; ${last}`
-}
-
 export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
   if (settlementImport === undefined) return 'nothing was imported yet'
   return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
-}
-
-/** `2 of version 1.0.0: pay-1, pay-2` */
-export function instancesText({ running }: Running): string {
-  if (running.length === 0) return 'none runs'
-  const versions = [...new Set(running.map(({ version }) => version))].sort()
-  const hosts = running.map(({ host }) => host).sort()
-  return `${running.length} of version ${versions.join(', ')}: ${hosts.join(', ')}`
 }

@@ -1,11 +1,7 @@
 import * as z from 'zod'
-import { createInstances } from '../books/instances.ts'
-import { summarize } from '../books/running.ts'
 import { applyGrants } from '../db/grants.ts'
 import { pendingMigrations } from '../db/migrate.ts'
-import type { Database } from '../db/pool.ts'
-import { type SpreadObstacle, spread, tablesToCopy } from '../db/spread.ts'
-import { LIMITS } from '../limits.ts'
+import { type SpreadObstacle, spread } from '../db/spread.ts'
 import { steppingCommand } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { note } from './output.ts'
@@ -23,10 +19,9 @@ export const databaseCommands = [
     name: 'database spread',
     usage: '',
     schema: z.object({}),
-    async run(_, { config, db, now, terminal }) {
+    async run(_, { config, db, terminal }) {
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandFault('the database is not migrated: run ops migrate')
-      if ((await tablesToCopy(db)).length > 0) await refuseWhileRunning(db, now)
       const result = await spread(db, (step) => note(terminal, step))
       if ('refused' in result) throw new CommandFault(REFUSALS[result.refused])
       // A table's rights reach its shards only once it has them.
@@ -39,14 +34,3 @@ export const databaseCommands = [
     },
   }),
 ]
-
-/** While tables are copied, creates of instances that run fail. Of 96 none did while three empty ones were spread. */
-async function refuseWhileRunning(db: Database, now: Date): Promise<void> {
-  const { running } = summarize(await createInstances(db).list(now), now, LIMITS.heartbeat.silentMs)
-  if (running.length === 0) return
-  const hosts = [...new Set(running.map(({ host }) => host))].sort()
-  const seconds = LIMITS.heartbeat.silentMs / 1_000
-  throw new CommandFault(
-    `instances run on ${hosts.join(', ')}: stop them first; after one was killed, wait ${seconds} s`,
-  )
-}

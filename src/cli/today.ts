@@ -2,21 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { countOpen, createOverview, type Overview } from '../books/overview.ts'
-import { type Running, summarize } from '../books/running.ts'
-import {
-  agesText,
-  ageText,
-  importText,
-  instancesText,
-  notificationsText,
-  returnCallsText,
-  shareText,
-  webhookText,
-} from '../books/spell.ts'
+import { agesText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
 import { istDayOf, toIstText } from '../ist.ts'
-import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianText, toJsonNumber } from '../money.ts'
 import { command } from './command.ts'
 import { clearScreen, note, printable, type Terminal, table } from './output.ts'
@@ -77,7 +66,6 @@ type Today = {
   /** Those with the most orders first; empty unless they were asked for. */
   merchants: OfMerchant[]
   overview: Overview
-  running: Running
 }
 
 async function readToday(db: Database, now: Date, byMerchant: boolean): Promise<Today> {
@@ -93,7 +81,6 @@ async function readToday(db: Database, now: Date, byMerchant: boolean): Promise<
     hours,
     merchants,
     overview,
-    running: summarize(overview.instances, now, LIMITS.heartbeat.silentMs),
   }
 }
 
@@ -117,7 +104,7 @@ async function readByMerchant(db: Database, since: Date, now: Date): Promise<Ord
   return { hours, merchants: counted.sort((a, b) => b.orders - a.orders || (a.mid < b.mid ? -1 : 1)) }
 }
 
-function toJson({ now, day, all, hours, merchants, overview, running }: Today, byMerchant: boolean) {
+function toJson({ now, day, all, hours, merchants, overview }: Today, byMerchant: boolean) {
   const { exceptions, webhooks, returnCalls, settlementImport, migration } = overview
   return {
     day: toIstText(day).slice(0, 10),
@@ -125,14 +112,11 @@ function toJson({ now, day, all, hours, merchants, overview, running }: Today, b
     ...countsToJson(all),
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
     ...(byMerchant && { merchants: merchants.map(({ mid, ...counts }) => ({ mid, ...countsToJson(counts) })) }),
-    notifications: { refused: running.refused, lastAcceptedAt: running.lastNotificationAt ?? null },
     exceptions,
     webhooks,
     returnCalls,
-    acquirersAway: running.acquirersAway,
     settlementImport: settlementImport ?? null,
     migration: migration ?? null,
-    instances: { running: running.running, silent: running.silent },
   }
 }
 
@@ -147,13 +131,11 @@ function countsToJson(counts: OrderCounts) {
   }
 }
 
-function toText({ now, all, hours, merchants, overview, running }: Today, byMerchant: boolean): string {
+function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boolean): string {
   const { open, oldest } = overview.exceptions
   const openCount = countOpen(open)
   const { behind, longest } = overview.webhooks
-  const [last] = running.silent
   const facts = {
-    notifications: notificationsText(running, now),
     exceptions:
       openCount === 0
         ? 'none open'
@@ -162,12 +144,8 @@ function toText({ now, all, hours, merchants, overview, running }: Today, byMerc
       ? `${toIndianDigits(behind)} behind; the longest: ${longest[0].mid} ${longest[0].endpointId} ${webhookText(longest[0], now)}`
       : 'none behind',
     'return calls': returnCallsText(overview.returnCalls, now),
-    acquirers: running.acquirersAway.length === 0 ? 'none is away' : `away: ${running.acquirersAway.join(', ')}`,
     settlements: importText(overview, now),
     schema: overview.migration ?? 'none',
-    instances: last
-      ? `${instancesText(running)}; ${running.silent.length} silent, the last one, ${last.host}, for ${ageText(last.seenAt, now)}`
-      : instancesText(running),
   }
   return [
     `${toIstText(now)} in India: orders made today`,

@@ -6,7 +6,7 @@ revoke all on all tables in schema public from upi_service;
 grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
 -- Shown on the operator's page. The audit is not: who breaks into the service learns nothing of the operators.
 grant select on payment_resolutions, settlement_imports to upi_service;
--- Each instance's own row.
+-- What instances of the version before write of themselves.
 grant select, insert, update, delete on service_instances to upi_service;
 -- What becomes of an order and how often its merchant was told; neither its amount nor its payee. expires_at is for the
 -- sandbox, which can end the time to pay: whoever may set the status gains nothing by it. The right to update a column

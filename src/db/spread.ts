@@ -92,18 +92,6 @@ export async function forgottenTables(db: Queryable): Promise<string[]> {
   return rows.length === 0 ? [] : unspreadTables(db)
 }
 
-/** Of what `spread` would take, the tables that hold rows, which it has to copy; none where it cannot. */
-export async function tablesToCopy(db: Queryable): Promise<string[]> {
-  if (await findObstacle(db)) return []
-  const { rows } = await db.query<{ table: string }>(
-    `select relname as "table"
-       from pg_class
-      where relnamespace = 'public'::regnamespace and relname = any ($1) and pg_relation_size(oid) > 0`,
-    [await unspreadTables(db)],
-  )
-  return rows.map(({ table }) => table)
-}
-
 async function findObstacle(db: Queryable): Promise<SpreadObstacle | undefined> {
   if (!(await hasCitus(db))) return 'no citus'
   if (await isWorker(db)) return 'not the coordinator'

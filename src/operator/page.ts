@@ -1,16 +1,6 @@
 import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { countOpen, type Overview } from '../books/overview.ts'
-import type { Running } from '../books/running.ts'
-import {
-  agesText,
-  ageText,
-  importText,
-  instancesText,
-  notificationsText,
-  returnCallsText,
-  shareText,
-  webhookText,
-} from '../books/spell.ts'
+import { agesText, ageText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { type Html, html } from '../html.ts'
 import { toIstText } from '../ist.ts'
 import { toIndianDigits, toIndianText } from '../money.ts'
@@ -27,7 +17,6 @@ export type PageOfToday = {
   /** Counting failed, and is tried again only after a pause. */
   failed: boolean
   overview: Overview
-  running: Running
   publicUrl: string
   refreshSeconds: number
   refreshes: boolean
@@ -35,7 +24,7 @@ export type PageOfToday = {
 
 /** Every address in the page is relative, since a proxy may serve it under a path. Nothing of a customer is in it. */
 export function pageOfToday(page: PageOfToday): string {
-  const { now, hours, days, failed, overview, running, publicUrl } = page
+  const { now, hours, days, failed, overview, publicUrl } = page
   const today = sumOf(hours)
   const missing = [...hours, ...days].some(({ counts }) => counts === undefined)
   return document(html`<main class="guide overview" id="text">
@@ -50,7 +39,7 @@ ${graph(hours, { name: hourName, unit: 'hour', label: 'Orders of today by hour, 
 </section>
 <section aria-labelledby="open">
 <h2 id="open">What needs a person</h2>
-${needs(overview, running, now)}
+${needs(overview, now)}
 </section>
 <section aria-labelledby="days">
 <h2 id="days">The last ${days.length} days</h2>
@@ -58,7 +47,7 @@ ${graph(days, { name: dayName, unit: 'day', label: `Orders of the last ${days.le
 </section>
 <section aria-labelledby="service">
 <h2 id="service">The service</h2>
-${facts(overview, running, now)}
+${facts(overview, now)}
 </section>
 <section aria-labelledby="guides">
 <h2 id="guides">Guides</h2>
@@ -175,15 +164,13 @@ function row(name: string, counts: OrderCounts | undefined): Html {
   return html`<tr><th scope="row">${name}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>\n`
 }
 
-function needs({ exceptions, webhooks, returnCalls }: Overview, { acquirersAway, silent }: Running, now: Date): Html {
+function needs({ exceptions, webhooks, returnCalls }: Overview, now: Date): Html {
   const open = countOpen(exceptions.open)
-  const nothing = open + webhooks.behind + returnCalls.givenUp + acquirersAway.length + silent.length === 0
-  if (nothing) return html`<p>Nothing: no exception is open, no webhook is behind, no acquirer is away.</p>`
+  const nothing = open + webhooks.behind + returnCalls.givenUp === 0
+  if (nothing) return html`<p>Nothing: no exception is open, and no webhook is behind.</p>`
   return html`${open > 0 ? exceptionsTable(exceptions, open, now) : undefined}
 ${webhooks.behind > 0 ? webhooksTable(webhooks, now) : undefined}
-${returnCalls.givenUp > 0 ? html`<p>Return calls: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}
-${acquirersAway.length > 0 ? html`<p>Acquirers that did not answer the last call: ${acquirersAway.join(', ')}</p>` : undefined}
-${silent.map(({ host, seenAt, times }) => html`<p>${times === 1 ? 'An instance' : `The last of ${toIndianDigits(times)} instances`} on ${host} was not heard of for ${ageText(seenAt, now)}, and has not said that it stops.</p>`)}`
+${returnCalls.givenUp > 0 ? html`<p>Return calls: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}`
 }
 
 function exceptionsTable({ open, oldest }: Overview['exceptions'], count: number, now: Date): Html {
@@ -220,12 +207,10 @@ ${rows}</tbody>
 ${behind > longest.length ? html`<p>The longest ${longest.length}; <code>ops webhooks list</code> lists all.</p>` : undefined}`
 }
 
-function facts(overview: Overview, running: Running, now: Date): Html {
+function facts(overview: Overview, now: Date): Html {
   const lines = {
-    Notifications: notificationsText(running, now),
     Settlements: importText(overview, now),
     Schema: overview.migration ?? 'none',
-    Instances: instancesText(running),
   }
   return html`<dl class="facts">
 ${Object.entries(lines).map(([name, text]) => html`<div><dt>${name}</dt><dd>${text}</dd></div>\n`)}</dl>`

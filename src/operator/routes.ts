@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import { add, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { createOverview } from '../books/overview.ts'
-import { summarize } from '../books/running.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
 import { type Database, readBriefly } from '../db/pool.ts'
@@ -61,7 +60,7 @@ export function operatorPageRoutes(
     publicUrl: string
     /** How late timers are. */
     latenessMs: () => number
-    limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'heartbeat' | 'lateness'>
+    limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lateness'>
   },
 ) {
   const { statementTimeoutMs } = limits.operatorDatabase
@@ -92,7 +91,6 @@ export function operatorPageRoutes(
       days: daysOf(counted),
       failed,
       overview: known,
-      running: summarize(known.instances, moment, limits.heartbeat.silentMs),
       publicUrl,
       refreshSeconds: seconds,
       refreshes,

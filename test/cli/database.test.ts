@@ -1,9 +1,4 @@
-import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
-import { createInstances } from '../../src/books/instances.ts'
-import { migrate } from '../../src/db/migrate.ts'
-import type { Database } from '../../src/db/pool.ts'
-import { spread, tablesToCopy } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
@@ -77,70 +72,4 @@ function workerUrl(url: string): string {
   return asRole(databaseUrl(worker, new URL(url).pathname.slice(1)), 'upi_owner')
 }
 
-it.skipIf(!ON_CITUS)(
-  'a database is not spread while instances run, which are named; a new table may be',
-  {
-    timeout: 60_000,
-  },
-  async () => {
-    const { url, drop } = await createTestDatabase({ empty: true })
-    onTestFinished(drop)
-    await migrate(url)
-    const pool = testPool(url, 1)
-    onTestFinished(() => pool.end())
-    const now = Date.now()
-    await runsOn(pool, 'web-3', new Date(now - 5_000))
-    const running = await runsOn(pool, 'web-1', new Date(now))
-    await runsOn(pool, 'killed', new Date(now - 61_000))
-    const stopped = await runsOn(pool, 'stopped', new Date(now))
-    await createInstances(pool).stop(stopped, new Date(now))
-
-    const spreading = () => runOps(url, ['database', 'spread', '--json'])
-    expect(await spreading()).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'ops: instances run on web-1, web-3: stop them first; after one was killed, wait 60 s\n',
-    })
-    expect(await tablesToCopy(pool)).toContain('service_instances')
-
-    await pool.query('update service_instances set stopped_at = seen_at')
-    expect(await spreading()).toMatchObject({ code: 0 })
-    await pool.query('update service_instances set stopped_at = null where instance_id = $1', [running])
-    expect(await spreading()).toMatchObject({ code: 0, stdout: '{"spread":[]}\n' })
-    await pool.query('create table refunds (mid text not null, rrn text not null, primary key (mid, rrn))')
-    expect(await spreading()).toMatchObject({ code: 0, stdout: '{"spread":["refunds"]}\n' })
-  },
-)
-
 /** Makes an instance that was seen at `seenAt`, and returns its name. */
-async function runsOn(db: Database, host: string, seenAt: Date): Promise<string> {
-  const instanceId = randomUUID()
-  await createInstances(db).beat(
-    { instanceId, host, version: '1.0.0', startedAt: seenAt },
-    { refusedOn: '2026-01-01', refused: 0, lastNotificationAt: undefined, acquirersAway: [] },
-    { now: seenAt, forgetBefore: new Date(0) },
-  )
-  return instanceId
-}
-
-it.skipIf(!ON_CITUS)(
-  'of two that spread a database at once one takes every table, and none fails',
-  {
-    timeout: 60_000,
-  },
-  async () => {
-    const { url, drop } = await createTestDatabase({ empty: true })
-    onTestFinished(drop)
-    await migrate(url)
-    const pool = testPool(url, 2)
-    const steps: string[] = []
-    const outcomes = await Promise.all([1, 2].map(() => spread(pool, (step) => steps.push(step))))
-    await pool.end()
-    const taken = outcomes
-      .map((outcome) => ('spread' in outcome ? outcome.spread : []))
-      .sort((a, b) => a.length - b.length)
-    expect(taken).toEqual([[], expect.arrayContaining(['merchants', 'payment_intents', 'audit_commands'])])
-    expect(steps.filter((step) => step === 'waiting for another database spread to end').length).toBe(1)
-    expect(steps).toContain('spreading payment_intents')
-  },
-)

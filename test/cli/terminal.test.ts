@@ -32,8 +32,8 @@ beforeAll(async () => {
   await update('update merchants set name = $1')
   await update(`insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
                 select mid, exception_id, $1, $1, now() from payment_exceptions where kind = 'double payment'`)
-  await update(`insert into service_instances (instance_id, host, version, started_at, seen_at, refused_on, refused, acquirers_away)
-                values (gen_random_uuid(), $1, $1, now(), now() + interval '1 hour', current_date, 0, array[$1])`)
+  await update(`insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
+                values (1, now(), $1, $1, '', 1, 0, 0)`)
 })
 
 const ops = (args: string[], input = '') => runOps(service.databaseUrl, args, input)
@@ -101,6 +101,6 @@ describe('what somebody else wrote is no command to the operator’s terminal', 
   it('and what is harmless stays: of a name its joiners, of a fact its line', async () => {
     const { stdout } = await ops(['merchants', 'list'])
     expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
-    expect((await ops(['today'])).stdout).toMatch(/^acquirers .*क्\u200cष\nsettlements .*\nschema .*\ninstances .*\n$/mu)
+    expect((await ops(['today'])).stdout).toMatch(/^settlements .*क्\u200cष was imported .*\nschema .*\n$/mu)
   })
 })

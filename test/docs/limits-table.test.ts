@@ -16,7 +16,7 @@ const kib = (bytes: number) => `${bytes / 1024} KiB`
 const mib = (bytes: number) => `${bytes / 1024 ** 2} MiB`
 
 const { connections, body, answer, patience, lookUps, database, inserts, pools, lateness } = LIMITS
-const { heartbeat, openExceptions, operatorPage } = LIMITS
+const { openExceptions, operatorPage } = LIMITS
 const { lists, pages, rates, reports, unreadable, shutdown, webhooks } = LIMITS
 
 /** The table as it follows from the limits. The last rows are limits of commands and of PostgreSQL, which stand elsewhere. */
@@ -51,7 +51,6 @@ const ROWS = [
   `webhooks that are due are looked for / a killed instance keeps an address / wait at shutdown | every ${seconds(webhooks.lookIntervalMs)} / ${seconds(webhooks.leaseMs)} / ${seconds(webhooks.stopMs)}`,
   `operator's page: wait for what is not counted / one statement counts hours of about | ${seconds(operatorPage.waitMs)} / ${operatorPage.statementMs} ms`,
   `operator's page: counts of the last ${operatorPage.recentMs / HOUR_MS} hours are used for / older ones | ${seconds(operatorPage.recentCountsMs)} / ${operatorPage.olderCountsMs / HOUR_MS} h`,
-  `an instance writes down that it runs / counts as silent after / is forgotten after | every ${seconds(heartbeat.intervalMs)} / ${seconds(heartbeat.silentMs)} / ${heartbeat.rememberedMs / 1000 / DAY_SECONDS} days`,
   `exceptions that are open are counted for \`/metrics\` | every ${seconds(openExceptions.rememberedMs)} at most`,
   `expired orders of merchants with webhooks: looked for / told by one statement | every ${seconds(webhooks.sweepIntervalMs)} / ${webhooks.expiriesAtOnce}`,
   `answer of a webhook, as the operator sees it | ${webhooks.shownCharacters} characters`,

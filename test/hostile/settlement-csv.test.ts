@@ -195,7 +195,7 @@ describe('a generated settlement file', () => {
       }),
       { numRuns: runs(300) },
     )
-  })
+  }, 120_000)
 
   it('of any bytes, behind a good row or alone, stores that row, or nothing and says where', async () => {
     const bytes = fc.oneof(

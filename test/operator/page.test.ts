@@ -17,7 +17,7 @@ describe('the operator’s page', () => {
   let made: Awaited<ReturnType<typeof makeOrders>>
   let operators: FastifyInstance
   beforeAll(async () => {
-    service = await startService({ limits: { heartbeat: { firstMs: 10, intervalMs: 20 } } })
+    service = await startService()
     made = await makeOrders(service)
     operators = await startPage(service)
     await until('all is counted', async () => !(await operators.inject('/')).body.includes('not counted yet'))
@@ -46,8 +46,6 @@ describe('the operator’s page', () => {
     expect(body.match(/<g><title>/g)).toHaveLength(30 + 11)
     expect(text).toContain('Exceptions: 1 open 1 for under 1 day.')
     expect(text).toContain(`double payment ${made.mid} ${made.paidTwice} 0 s`)
-    expect(text).toContain('0 refused today; the last one was accepted 0 s ago')
-    expect(text).toContain('1 of version 1.0.0: ')
     expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
   })
 

@@ -122,7 +122,6 @@ export async function startService(
     metrics,
     now: clock.now,
     elapsedMs: clock.elapsedMs,
-    version: '1.0.0',
     limits,
   })
   stopAtEnd(async () => {
