@@ -218,5 +218,5 @@ describe('a generated settlement file', () => {
       { numRuns: runs(300) },
     )
     expect(outcomes).toContain('refused')
-  })
+  }, 120_000)
 })
