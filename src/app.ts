@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
@@ -113,7 +112,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const { issuers } = acquirers
   const { sealingKey, allowedNetworks } = config.webhooks
   const webhooks = {
-    deliveries: createDeliveries(pools.due, randomUUID()),
+    deliveries: createDeliveries(pools.due),
     expiries: createExpiries(pools.due),
     call: createCaller({ allowedNetworks, limits: limits.webhooks, now }),
     sealingKey,

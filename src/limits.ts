@@ -176,28 +176,16 @@ export const LIMITS = {
     retryAfterSeconds: 24 * 60 * 60,
     /** How often deliveries that are due are looked for. The first attempt has to come within 2 s of the change. */
     lookIntervalMs: 1_000,
-    /** Calls under way to one endpoint, over all instances. */
+    /** Calls under way to one endpoint, of one instance. */
     callsOfEndpoint: 4,
+    /** Calls under way of one instance, each a connection; half of them to endpoints that fail. */
+    callsAtOnce: 1_000,
     /** Webhooks of one merchant that are on. Each costs every payment of the merchant a row. */
     ofMerchant: 20,
-    /** Endpoints that one instance delivers to at once: with the calls of each at most 1,000 connections. */
-    endpointsAtOnce: 250,
     /** Endpoints with something due that a look returns. */
     lookedAt: 2_000,
-    /** Deliveries to one endpoint that are read together, and sent with the secrets that were read with them. */
-    readAtOnce: 64,
-    /**
-     * Outcomes to one endpoint are gathered for this long and stored together: one by one, they took as much of the database
-     * as the payments that they tell of. Those of a killed instance are lost, and their webhooks come again.
-     */
-    gatherMs: 20,
-    /** Calls to one endpoint whose outcomes are not stored yet, those under way among them. */
-    unstored: 32,
-    /**
-     * How long an endpoint stays with an instance that no longer settles anything, since it was killed: longer than two
-     * calls, or a second instance would begin while the first one still waits for answers.
-     */
-    leaseMs: 40_000,
+    /** A delivery that was taken is due again after this time, unless its outcome is stored: longer than a call. */
+    visibilityMs: 40_000,
     /** After this time without one success an endpoint is switched off. */
     failingMs: 5 * 24 * 60 * 60 * 1000,
     /** How often orders of some minutes ago are looked at, to write down those that are still open. */

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Answer, createCaller, Failure } from './call.ts'
-import type { Attempt, Delivery, LeasedEndpoint } from './deliveries.ts'
+import type { Attempt, Delivery, Endpoint } from './deliveries.ts'
 import { isTaken, toCall, toMessage } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 import { ownerOf, unsealAll } from './sealing.ts'
@@ -10,21 +10,21 @@ import { ownerOf, unsealAll } from './sealing.ts'
 export type DeliveryOutcome = 'delivered' | 'failed' | 'refused address'
 
 /** An endpoint, and what it takes to call it. */
-type Callee = { endpoint: LeasedEndpoint; secrets: string[] }
+type Callee = { endpoint: Endpoint; secrets: string[] }
 
 export type AttemptDependencies = {
   call: ReturnType<typeof createCaller>
   /** What the secrets of webhooks are sealed by; without it none can be signed. */
   sealingKey: KeyObject | undefined
   log: Pick<Logger, 'error'>
-  metrics: { delivery: (kind: LeasedEndpoint['kind'], outcome: DeliveryOutcome) => void }
+  metrics: { delivery: (kind: Endpoint['kind'], outcome: DeliveryOutcome) => void }
   now: () => Date
 }
 
 /** Attempts to deliver, each on its own. `signal` gives up the calls that are under way. */
 export function createAttempts({ call, sealingKey, log, metrics, now }: AttemptDependencies, signal: AbortSignal) {
   /** Undefined, and logged, when its webhooks cannot be signed. */
-  function calleeOf(endpoint: LeasedEndpoint): Callee | undefined {
+  function calleeOf(endpoint: Endpoint): Callee | undefined {
     if (endpoint.kind === 'return call') return { endpoint, secrets: [] }
     const { mid, endpointId, secrets } = endpoint
     try {

@@ -1,10 +1,11 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Limits } from '../limits.ts'
 import { startRepeating } from '../repeat.ts'
 import { type AttemptDependencies, createAttempts } from './attempt.ts'
-import type { Attempt, Deliveries, Delivery, DueEndpoint, EndpointName, SwitchedOff } from './deliveries.ts'
+import type { Deliveries, Delivery, DueEndpoint, SwitchedOff } from './deliveries.ts'
 
 type Dependencies = AttemptDependencies & {
   deliveries: Deliveries
@@ -17,23 +18,22 @@ type Dependencies = AttemptDependencies & {
 }
 
 /**
- * Delivers what is due, until `stop`. An endpoint has a place while it is delivered to. When all places are taken, it gives its
- * own back after some deliveries, and endpoints that fail get no more than half of them: each of their calls may take 15 s.
+ * Delivers what is due, until `stop`: a look each second finds the endpoints, and when a call ends the next delivery to its
+ * endpoint is taken. Endpoints that fail get no more than half of the calls: each of theirs may take 15 s.
  */
 export function startDeliveries(dependencies: Dependencies) {
   const { deliveries, log, metrics, now, limits } = dependencies
-  /** Endpoints that have a place, by name. */
-  const serving = new Map<string, { failing: boolean; served: Promise<void> }>()
-  /** Endpoints without a place, as the last look found them: those that fail come last, and who had a place lately. */
-  let waiting: DueEndpoint[] = []
-  /** When an endpoint had a place, by performance.now(). */
-  const servedAt = new Map<string, number>()
-  /** Until when an endpoint is left to other instances, because this one cannot sign for it; by performance.now(). */
-  const unsignableUntil = new Map<string, number>()
   const giveUp = new AbortController()
   // Each call listens to it.
   setMaxListeners(0, giveUp.signal)
   const { calleeOf, attemptOf } = createAttempts(dependencies, giveUp.signal)
+  /** Calls under way, or about to begin, by endpoint; of all, and of those that fail. */
+  const calls = new Map<string, number>()
+  let all = 0
+  let ofFailing = 0
+  const underWay = new Set<Promise<void>>()
+  /** Endpoints that are left to other instances, because this one cannot sign for them: it says so once in a while. */
+  const unsignable = new LRUCache<string, true>({ max: limits.lookedAt, ttl: limits.visibilityMs })
   /** Since when the oldest delivery is due, or what is due is unknown. */
   let behindSince: Date | undefined
   const { isStopped, stop: stopLooking } = startRepeating(look, limits.lookIntervalMs)
@@ -43,11 +43,7 @@ export function startDeliveries(dependencies: Dependencies) {
     try {
       const due = await deliveries.findDue(limits.lookedAt, now())
       behindSince = due.map(({ dueAt }) => dueAt).reduce<Date | undefined>(earlier, undefined)
-      const time = performance.now()
-      waiting = due
-        .filter((one) => !one.elsewhere && !serving.has(endpointKey(one)) && isSignable(one, time))
-        .sort((a, b) => Number(a.failing) - Number(b.failing) || lastServed(a) - lastServed(b))
-      fillPlaces()
+      for (const endpoint of due.filter(isSignable)) serve(endpoint)
     } catch (error) {
       behindSince ??= now()
       log.warn({ error: (error as Error).message }, 'webhooks that are due were not looked up')
@@ -56,161 +52,100 @@ export function startDeliveries(dependencies: Dependencies) {
     return limits.lookIntervalMs
   }
 
-  const lastServed = (endpoint: EndpointName) => servedAt.get(endpointKey(endpoint)) ?? 0
+  function isSignable(endpoint: DueEndpoint): boolean {
+    const key = keyOf(endpoint)
+    if (unsignable.has(key)) return false
+    if (calleeOf(endpoint)) return true
+    unsignable.set(key, true)
+    return false
+  }
 
-  function isSignable(endpoint: EndpointName, time: number): boolean {
-    const key = endpointKey(endpoint)
-    if ((unsignableUntil.get(key) ?? 0) > time) return false
-    unsignableUntil.delete(key)
+  /** Takes as many deliveries as calls may begin, and calls. */
+  function serve(endpoint: DueEndpoint) {
+    const { mid, endpointId, failing } = endpoint
+    const free = Math.min(
+      limits.callsOfEndpoint - (calls.get(keyOf(endpoint)) ?? 0),
+      limits.callsAtOnce - all,
+      failing ? limits.callsAtOnce / 2 - ofFailing : Number.POSITIVE_INFINITY,
+    )
+    if (isStopped() || free < 1) return
+    count(endpoint, free)
+    const dueAgainAt = new Date(now().getTime() + limits.visibilityMs)
+    track(
+      deliveries
+        .take(mid, endpointId, free, now(), dueAgainAt)
+        .catch((error): Delivery[] => {
+          warn(endpoint, error)
+          return []
+        })
+        .then((taken) => {
+          count(endpoint, taken.length - free)
+          for (const delivery of taken) track(deliver(endpoint, delivery))
+        }),
+    )
+  }
+
+  async function deliver(endpoint: DueEndpoint, delivery: Delivery): Promise<void> {
+    let isStored = false
+    try {
+      const callee = calleeOf(delivery.endpoint)
+      if (callee) isStored = await attempt(callee, delivery)
+    } catch (error) {
+      warn(endpoint, error as Error)
+    }
+    count(endpoint, -1)
+    // What cannot be stored would be delivered again, and so would the next ones. While all calls are taken, others wait too.
+    if (isStored && all < limits.callsAtOnce - 1) serve(endpoint)
+  }
+
+  /** Returns whether what came of it is stored. */
+  async function attempt(callee: NonNullable<ReturnType<typeof calleeOf>>, delivery: Delivery): Promise<boolean> {
+    const made = await attemptOf(callee, delivery)
+    // Whether a call that was given up has arrived is unknown: it is made again.
+    if (giveUp.signal.aborted) return false
+    const failingLimit = new Date(now().getTime() - limits.failingMs)
+    const reason = await deliveries.settle(made, { failingLimit, now: now() })
+    if (reason) {
+      const { mid, endpointId } = delivery.endpoint
+      metrics.endpointSwitchedOff(reason)
+      log.warn({ mid, endpoint: endpointId, reason }, 'a webhook was switched off')
+    }
     return true
   }
 
-  function fillPlaces() {
-    while (!isStopped() && serving.size < limits.endpointsAtOnce) {
-      const failing = [...serving.values()].filter((one) => one.failing).length
-      const place = waiting.findIndex((one) => !one.failing || failing < limits.endpointsAtOnce / 2)
-      const [next] = place === -1 ? [] : waiting.splice(place, 1)
-      if (!next) return
-      serve(next)
-    }
+  function count(endpoint: DueEndpoint, by: number) {
+    const key = keyOf(endpoint)
+    const left = (calls.get(key) ?? 0) + by
+    if (left > 0) calls.set(key, left)
+    else calls.delete(key)
+    all += by
+    if (endpoint.failing) ofFailing += by
   }
 
-  function serve(endpoint: DueEndpoint) {
-    const key = endpointKey(endpoint)
-    const { mid, endpointId, failing } = endpoint
-    const served = deliverTo(endpoint)
-      .catch((error) =>
-        log.warn({ mid, endpointId, error: error.message }, 'webhooks were not delivered, or not counted as such'),
-      )
-      .finally(() => {
-        serving.delete(key)
-        servedAt.delete(key)
-        servedAt.set(key, performance.now())
-        // The first one was set the longest ago.
-        const [oldest] = servedAt.keys()
-        if (oldest !== undefined && servedAt.size > limits.lookedAt) servedAt.delete(oldest)
-        fillPlaces()
-      })
-    serving.set(key, { failing, served })
+  function track(work: Promise<void>) {
+    underWay.add(work)
+    void work.finally(() => underWay.delete(work))
   }
 
-  /** Delivers what is due to the endpoint, some at a time, until nothing is, or its place is needed. */
-  async function deliverTo(name: DueEndpoint): Promise<void> {
-    const calls = new Set<Promise<Attempt>>()
-    /** Until its outcome is stored, by delivery. */
-    const underWay = new Map<string, Promise<void>>()
-    const store = storeTogether(name)
-    let isOver = false
-    let fault: unknown
-    const isNeeded = () => waiting.some((one) => name.failing || !one.failing)
-    try {
-      while (!isStopped() && !isOver) {
-        const endpoint = await deliveries.lease(name, leasedUntil(), now())
-        if (!endpoint) break
-        const callee = calleeOf(endpoint)
-        // Another instance may have the key: while they are changed one after the other, only some can sign.
-        if (!callee) {
-          unsignableUntil.set(endpointKey(name), performance.now() + limits.leaseMs)
-          break
-        }
-        // Those that end while this is read may still be read as due.
-        const begun = new Set(underWay.keys())
-        const due = await deliveries.findDueTo(name, limits.readAtOnce, now())
-        const rest = due.filter((delivery) => !begun.has(deliveryKey(delivery)))
-        if (rest.length === 0 && underWay.size === 0) break
-        for (const delivery of rest) {
-          while (calls.size >= limits.callsOfEndpoint) await Promise.race(calls)
-          while (underWay.size >= limits.unstored) await Promise.race(underWay.values())
-          if (isStopped() || isOver) break
-          const call = attemptOf(callee, delivery).finally(() => calls.delete(call))
-          calls.add(call)
-          const stored = call
-            .then(store)
-            .then((ends) => {
-              isOver ||= ends
-            })
-            .catch((error) => {
-              // No more calls: what cannot be stored would be delivered again, and the lease is not prolonged.
-              isOver = true
-              fault = error
-            })
-            .finally(() => underWay.delete(deliveryKey(delivery)))
-          underWay.set(deliveryKey(delivery), stored)
-        }
-        if (isNeeded()) break
-        // What has become due meanwhile takes the places that are free beside a slow call.
-        await Promise.race([...underWay.values(), sleep(limits.lookIntervalMs, undefined, { ref: false })])
-      }
-    } finally {
-      // No call may be under way when the endpoint is served again, which it is soon after the database has failed.
-      await Promise.all(underWay.values())
-    }
-    if (fault !== undefined) throw fault
-    await deliveries.release(name)
+  function warn({ mid, endpointId }: DueEndpoint, error: Error) {
+    log.warn({ mid, endpointId, error: error.message }, 'webhooks were not delivered, or not counted as such')
   }
 
-  /**
-   * Returns a function that stores an attempt, together with those that end soon after it. It resolves to whether the endpoint
-   * gets nothing more from this instance.
-   */
-  function storeTogether(endpoint: EndpointName) {
-    let gathered: Attempt[] = []
-    let following: Promise<boolean> | undefined
-    let last: Promise<unknown> = Promise.resolve()
-
-    return (attempt: Attempt): Promise<boolean> => {
-      gathered.push(attempt)
-      if (!following) {
-        following = last
-          .catch(() => undefined)
-          .then(() => sleep(limits.gatherMs))
-          .then(() => {
-            const attempts = gathered
-            gathered = []
-            following = undefined
-            return settle(endpoint, attempts)
-          })
-        last = following
-      }
-      return following
-    }
+  async function untilNothingIsUnderWay() {
+    while (underWay.size > 0) await Promise.all(underWay)
   }
-
-  async function settle(endpoint: EndpointName, attempts: Attempt[]): Promise<boolean> {
-    // Whether a call that was given up has arrived is unknown: it is made again.
-    if (giveUp.signal.aborted) return true
-    const { switchedOff, over } = await deliveries.settle(endpoint, attempts, {
-      leasedUntil: leasedUntil(),
-      failingLimit: new Date(now().getTime() - limits.failingMs),
-      gone: attempts.some(({ outcome }) => outcome === '410'),
-      now: now(),
-    })
-    if (switchedOff) {
-      metrics.endpointSwitchedOff(switchedOff)
-      log.warn({ mid: endpoint.mid, endpoint: endpoint.endpointId, reason: switchedOff }, 'a webhook was switched off')
-    }
-    return over
-  }
-
-  const leasedUntil = () => new Date(now().getTime() + limits.leaseMs)
 
   return {
-    /**
-     * Begins no more calls, waits a moment for those that are under way, then gives them up and leaves the endpoints to other
-     * instances, which make these calls again.
-     */
+    /** Begins no more calls, waits a moment for those that are under way, and gives them up: another instance makes them again. */
     async stop() {
       await stopLooking()
-      const ended = Promise.all([...serving.values()].map(({ served }) => served))
-      await Promise.race([ended, sleep(limits.stopMs, undefined, { ref: false })])
+      await Promise.race([untilNothingIsUnderWay(), sleep(limits.stopMs, undefined, { ref: false })])
       giveUp.abort()
-      await ended
+      await untilNothingIsUnderWay()
     },
   }
 }
 
 const earlier = (a: Date | undefined, b: Date): Date | undefined => (a === undefined || b < a ? b : a)
 
-const endpointKey = ({ mid, endpointId }: EndpointName) => `${mid} ${endpointId}`
-
-const deliveryKey = ({ orderId, sequence }: Delivery) => `${orderId} ${sequence}`
+const keyOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid} ${endpointId}`

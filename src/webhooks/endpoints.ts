@@ -1,10 +1,13 @@
 import type { Queryable } from '../db/pool.ts'
 import { RETURN_CALL } from '../payments/events.ts'
-import { type EndpointName, secretsAt } from './deliveries.ts'
+import { secretsAt } from './deliveries.ts'
 import type { PaymentEvent } from './message.ts'
 
 /** Where a merchant is told, as the operator sees it: without its secrets. */
-export type Endpoint = EndpointName & {
+/** How the operator names an endpoint. */
+type Named = { mid: string; endpointId: string }
+
+export type Endpoint = Named & {
   url: string
   label: string | null
   createdAt: Date
@@ -17,7 +20,7 @@ export type Endpoint = EndpointName & {
 }
 
 /** A delivery as the operator sees it. */
-export type DeliveryRecord = EndpointName &
+export type DeliveryRecord = Named &
   Pick<PaymentEvent, 'orderId' | 'merchantOrderId' | 'sequence' | 'type' | 'occurredAt'> & {
     attempts: number
     dueAt: Date | null
@@ -45,13 +48,7 @@ export function createEndpoints(db: Queryable) {
 
     /** False when the mid is unknown. */
     async add(
-      {
-        mid,
-        endpointId,
-        url,
-        label,
-        secret,
-      }: EndpointName & { url: string; label?: string | undefined; secret: Buffer },
+      { mid, endpointId, url, label, secret }: Named & { url: string; label?: string | undefined; secret: Buffer },
       now: Date,
     ): Promise<boolean> {
       const { rows } = await db.query(
@@ -100,7 +97,7 @@ export function createEndpoints(db: Queryable) {
     },
 
     /** Signs with `secret` from now on, and with the one before until `earlierUntil`. */
-    async rotateSecret({ mid, endpointId }: EndpointName, secret: Buffer, earlierUntil: Date): Promise<void> {
+    async rotateSecret({ mid, endpointId }: Named, secret: Buffer, earlierUntil: Date): Promise<void> {
       await db.query(
         `update webhook_endpoints
             set earlier_secret = secret, earlier_secret_until = $4, secret = $3
@@ -110,7 +107,7 @@ export function createEndpoints(db: Queryable) {
     },
 
     /** The sealed secrets that sign at `now`. */
-    async secretsOf({ mid, endpointId }: EndpointName, now: Date): Promise<Buffer[]> {
+    async secretsOf({ mid, endpointId }: Named, now: Date): Promise<Buffer[]> {
       const { rows } = await db.query<{ secrets: Buffer[] }>(
         `select ${secretsAt('$3')} as secrets from webhook_endpoints where mid = $1 and endpoint_id = $2`,
         [mid, endpointId, now],

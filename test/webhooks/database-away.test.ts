@@ -9,6 +9,8 @@ type Dependencies = Parameters<typeof startDeliveries>[0]
 
 const NOW = new Date('2026-11-21T10:00:00Z')
 
+const ENDPOINT = { mid: 'M1', endpointId: 'return-call', kind: 'return call' } as const
+
 const delivery = (number: number): Delivery => ({
   mid: 'M1',
   orderId: number.toString(16).padStart(32, '0'),
@@ -19,27 +21,26 @@ const delivery = (number: number): Delivery => ({
   amount: 20_000,
   utr: '523504870405',
   occurredAt: NOW,
+  endpoint: ENDPOINT,
   attempts: 0,
-  dueAt: '2026-11-21 10:00:00+00',
+  dueAgainAt: '2026-11-21 10:00:40+00',
   redirectUrl: 'https://shop.example/thanks',
 })
 
-const ENDPOINT = { mid: 'M1', endpointId: 'return-call' }
-const DUE = { ...ENDPOINT, dueAt: NOW, failing: false, elsewhere: false }
+const DUE = { ...ENDPOINT, dueAt: NOW, failing: false }
 
-/** A worker whose deliveries are all due, with a database that fails as `changes` say. */
+/** A worker to whose endpoint there is always something due, with a database that fails as `changes` say. */
 function startWorker(call: Dependencies['call'], changes: Partial<Dependencies['deliveries']>) {
   const looks = { count: 0 }
+  let taken = 0
   const worker = startDeliveries({
     deliveries: {
       findDue: async () => {
         looks.count++
         return [DUE]
       },
-      lease: async () => ({ ...ENDPOINT, kind: 'return call' }),
-      release: async () => undefined,
-      findDueTo: async () => Array.from({ length: LIMITS.webhooks.readAtOnce }, (_, number) => delivery(number)),
-      settle: async () => ({ switchedOff: null, over: false }),
+      take: async (_mid, _endpointId, limit) => Array.from({ length: limit }, () => delivery(taken++)),
+      settle: async () => null,
       ...changes,
     },
     call,
@@ -71,13 +72,13 @@ it('begins no more calls while their outcomes cannot be stored: all of them woul
   await until('it had looked again after its failure', () => looksAtFailure > 20)
   await worker.stop()
   expect(calls).toBeGreaterThan(0)
-  expect(calls).toBeLessThanOrEqual(LIMITS.webhooks.unstored)
+  expect(calls).toBeLessThanOrEqual(LIMITS.webhooks.callsOfEndpoint)
 })
 
 it('begins no calls beside those that are under way since the database failed', async () => {
   let underWay = 0
   let most = 0
-  let leases = 0
+  let takes = 0
   const ended: (() => void)[] = []
   const call = async () => {
     most = Math.max(most, ++underWay)
@@ -85,15 +86,13 @@ it('begins no calls beside those that are under way since the database failed', 
     underWay--
     return TAKEN
   }
-  const few = Array.from({ length: LIMITS.webhooks.callsOfEndpoint }, (_, number) => delivery(number))
   const worker = startWorker(call, {
-    findDueTo: async () => few,
-    lease: async () => {
-      if (leases++ === 1) throw new Error('the database is away')
-      return { ...ENDPOINT, kind: 'return call' }
+    take: async (_mid, _endpointId, limit) => {
+      if (takes++ > 0) throw new Error('the database is away')
+      return Array.from({ length: limit }, (_, number) => delivery(number))
     },
   })
-  await until('it had looked often after the failure', () => leases > 1 && worker.looks.count > 20)
+  await until('it had looked often', () => worker.looks.count > 20)
   expect(most).toBe(LIMITS.webhooks.callsOfEndpoint)
   const stopping = worker.stop()
   for (const end of ended) end()

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { type Attempt, createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
+import { createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
 import { createExpiries } from '../../src/webhooks/expiries.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 
@@ -15,7 +15,8 @@ const WAITING = 20
 const WAITING_FOR_M0 = 20_000
 const EXPIRIES = 50_000
 const NOW = new Date('2026-11-21T10:00:00Z')
-const { readAtOnce, expiriesAtOnce, endpointsAtOnce, callsOfEndpoint } = LIMITS.webhooks
+const LATER = new Date('2026-11-21T10:00:40Z')
+const { expiriesAtOnce, lookedAt, callsOfEndpoint } = LIMITS.webhooks
 
 /** A table that is read: how many of its rows, those that are left out included, and by what. */
 type Read = { table: string; by: string; rows: number }
@@ -159,30 +160,30 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
   return { reads, blocks: Math.max(...nodes.map((node) => node['Shared Hit Blocks'] + node['Shared Read Blocks'])) }
 }
 
-async function dueToM0(): Promise<Delivery[]> {
-  return createDeliveries(db, 'one').findDueTo({ mid: 'M0', endpointId: 'ep_M0' }, callsOfEndpoint, NOW)
-}
-
-const attempt = (delivery: Delivery): Attempt => {
-  return { delivery, delivered: true, outcome: '200', answer: 'ok', at: NOW, next: undefined }
-}
+const take = (db: Database) => createDeliveries(db).take('M0', 'ep_M0', callsOfEndpoint, NOW, LATER)
 
 const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<unknown> }> = {
   'what is due': {
     rows: MERCHANTS,
-    run: (db) => createDeliveries(db, 'one').findDue(endpointsAtOnce, NOW),
+    run: (db) => createDeliveries(db).findDue(lookedAt, NOW),
   },
-  'what is due to an endpoint': {
-    rows: readAtOnce,
-    run: (db) => createDeliveries(db, 'one').findDueTo({ mid: 'M0', endpointId: 'ep_M0' }, readAtOnce, NOW),
+  'taking what is due to an endpoint': {
+    rows: 2 * callsOfEndpoint,
+    run: take,
   },
-  'storing what came of attempts': {
-    rows: callsOfEndpoint,
+  'storing what came of an attempt': {
+    rows: 2 * callsOfEndpoint,
     run: async (queryable) => {
-      const due = await dueToM0()
-      expect(due).toHaveLength(callsOfEndpoint)
-      const options = { leasedUntil: NOW, failingLimit: NOW, gone: false, now: NOW }
-      await createDeliveries(queryable, 'one').settle({ mid: 'M0', endpointId: 'ep_M0' }, due.map(attempt), options)
+      const [delivery] = await take(db)
+      const attempt = {
+        delivery: delivery as Delivery,
+        delivered: true,
+        outcome: '200',
+        answer: 'ok',
+        at: NOW,
+        next: undefined,
+      }
+      await createDeliveries(queryable).settle(attempt, { failingLimit: NOW, now: NOW })
     },
   },
   'looking at the orders of 15 minutes': {

@@ -16,7 +16,7 @@ it('after the sealing key was lost, what waited arrives by a new key and a new s
   const sealingKey = createSecretKey(found, 'base64')
   const service = await startService({
     webhooks: { sealingKey, allowedNetworks: allow(...allowedNetworks) },
-    limits: { webhooks: { lookIntervalMs: 50, leaseMs: 1_000 } },
+    limits: { webhooks: { lookIntervalMs: 50, visibilityMs: 1_000 } },
   })
   // Receivers compare the time of a webhook with their own clock.
   service.clock.set(new Date().toISOString())

@@ -10,7 +10,8 @@ import { until } from '../support/wait.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 
-const PLACES = 4
+const ENDPOINTS = 4
+const CALLS = 4 * ENDPOINTS
 /** Longer than the test waits for the neighbour. */
 const ANSWER_MS = 8_000
 
@@ -20,7 +21,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
     webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') },
-    limits: { webhooks: { lookIntervalMs: 50, sweepIntervalMs: 50, answerMs: ANSWER_MS, endpointsAtOnce: PLACES } },
+    limits: { webhooks: { lookIntervalMs: 50, sweepIntervalMs: 50, answerMs: ANSWER_MS, callsAtOnce: CALLS } },
   })
 })
 afterAll(() => receiver.close())
@@ -46,13 +47,13 @@ async function deliveryOf(orderId: string) {
 const later = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1000)
 
 describe('endpoints that never answer', () => {
-  it('and are known to fail leave half of the places to the others', async () => {
+  it('and are known to fail leave half of the calls to the others', async () => {
     const dead = await newMerchant(service.db)
     receiver.answers.set('/dead', () => undefined)
-    for (let i = 0; i < PLACES; i++) await addWebhook(dead.mid, '/dead')
+    for (let i = 0; i < ENDPOINTS; i++) await addWebhook(dead.mid, '/dead')
     await service.db.query('update webhook_endpoints set failing_since = $2 where mid = $1', [dead.mid, later(-60)])
     for (let i = 0; i < 5; i++) await paidOrder(dead)
-    await until('the dead ones are called', () => receiver.to('/dead').length >= PLACES / 2)
+    await until('the dead ones are called', () => receiver.to('/dead').length >= ENDPOINTS / 2)
     const good = await newMerchant(service.db)
     await addWebhook(good.mid, '/good')
     const began = performance.now()
@@ -65,17 +66,17 @@ describe('endpoints that never answer', () => {
     )
   })
 
-  it('keep no place for the rest of their queue when another endpoint needs it', async () => {
+  it('take no call for the rest of their queue when another endpoint needs it', async () => {
     const slow = await newMerchant(service.db)
     receiver.answers.set('/slow', (response) => void setTimeout(() => response.end(), 1_000))
-    for (let i = 0; i < PLACES; i++) await addWebhook(slow.mid, '/slow')
+    for (let i = 0; i < ENDPOINTS; i++) await addWebhook(slow.mid, '/slow')
     // More than are read together, of which four are called at once: about 16 s for each read.
     for (let i = 0; i < 100; i++) await paidOrder(slow)
     const good = await newMerchant(service.db)
     await addWebhook(good.mid, '/other')
     await paidOrder(good)
     await until('the other was called', () => receiver.to('/other').length === 1)
-    expect(receiver.to('/slow').length).toBeLessThan(PLACES * 100)
+    expect(receiver.to('/slow').length).toBeLessThan(ENDPOINTS * 100)
     await service.db.query(
       "update webhook_endpoints set disabled_at = created_at, disabled_reason = 'operator' where mid = $1",
       [slow.mid],
@@ -83,7 +84,7 @@ describe('endpoints that never answer', () => {
   }, 60_000)
 })
 
-it('a place that becomes free is taken at once: 60 endpoints are called within a second look or two', async () => {
+it('a call that may begin begins at once: 60 endpoints are called within a second look or two', async () => {
   const many = await Promise.all(Array.from({ length: 6 }, () => newMerchant(service.db)))
   for (const { mid } of many) for (let i = 0; i < 10; i++) await addWebhook(mid, '/many')
   await Promise.all(many.map(paidOrder))
@@ -105,25 +106,19 @@ it('what is sent again while a call is under way is sent again', async () => {
 
 it('a failure that is told after another instance has delivered does not undo it', async () => {
   const merchant = await newMerchant(service.db)
-  const name = { mid: merchant.mid, endpointId: await addWebhook(merchant.mid, '/undone') }
-  const now = service.clock.now()
-  const [first, second] = [createDeliveries(service.db, 'first'), createDeliveries(service.db, 'second')]
-  await first.lease(name, later(40), now)
+  await createEndpoints(service.db).setReturnCall(merchant.mid, true, service.clock.now())
   const orderId = await paidOrder(merchant)
-  const [delivery] = (await first.findDueTo(name, 100, now)) as [Delivery]
-  expect(await second.lease(name, later(100), later(41))).toBeDefined()
-  const settled = { leasedUntil: later(100), failingLimit: new Date(0), gone: false, now: later(42) }
-  const attempt = { delivery, answer: '', at: later(42) }
-  expect(
-    await second.settle(name, [{ ...attempt, delivered: true, outcome: '200', next: undefined }], settled),
-  ).toEqual({
-    switchedOff: null,
-    over: false,
-  })
-  const failed = { ...attempt, delivered: false, outcome: 'timed out', next: later(47) }
-  expect(await first.settle(name, [failed], settled)).toEqual({ switchedOff: null, over: true })
-  expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200' })
-  await second.release(name)
+  const deliveries = createDeliveries(service.db)
+  const take = async (now: number, until: number) => {
+    const [delivery] = await deliveries.take(merchant.mid, 'return-call', 1, later(now), later(until))
+    return { delivery: delivery as Delivery, answer: '', at: later(now + 1) }
+  }
+  const [first, second] = [await take(20, 60), await take(61, 101)]
+  const options = { failingLimit: new Date(0), now: later(63) }
+  const given = { delivered: false, next: undefined }
+  await deliveries.settle({ ...second, ...given, outcome: 'not allowed' }, options)
+  await deliveries.settle({ ...first, ...given, outcome: 'timed out', next: later(70) }, options)
+  expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: 'not allowed' })
 })
 
 it('is delivered once, also when its time is finer than a Date, such as one that was set by hand', async () => {
@@ -159,12 +154,8 @@ it('a return call is sent again by its name, of whichever merchant', async () =>
 it('an endpoint that is disabled gets nothing more but what is under way', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
-  receiver.answers.set('/off', (response) => void setTimeout(() => response.end(), 100))
-  const elsewhere = createDeliveries(service.db, 'another')
-  const name = { mid: merchant.mid, endpointId }
-  await elsewhere.lease(name, later(40), service.clock.now())
+  receiver.answers.set('/off', (response) => void setTimeout(() => response.end(), 300))
   for (let i = 0; i < 60; i++) await paidOrder(merchant)
-  await elsewhere.release(name)
   await until('it is served', () => receiver.to('/off').length > 3)
   await createEndpoints(service.db).disable(endpointId, service.clock.now())
   const before = receiver.to('/off').length
