@@ -5,11 +5,7 @@ import type { DemoWebhook } from './demo-webhook.ts'
  * What `npm start` prints: commands to paste into a second terminal, in lines that fit it. `now` names the order, so that
  * each start prints a new one.
  */
-export function demoCommands(
-  demo: Demo & { webhook: DemoWebhook },
-  now: Date,
-  acquirer: 'direct' | 'setu' = 'direct',
-): string {
+export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): string {
   const base = (process.env.PUBLIC_URL || `http://localhost:${process.env.PORT || 3000}`).replace(/\/+$/, '')
   const orderId = `demo-${Math.floor(now.getTime() / 1000)}`
   const order = {
@@ -26,9 +22,7 @@ export function demoCommands(
   const { OPS_PORT, ACQUIRER_SECRETS } = process.env
   return [
     '',
-    acquirer === 'setu'
-      ? 'Ready, with a demo partner, and a demo merchant of Setu, whose part a program on this machine plays.'
-      : 'Ready, with a demo merchant and a demo partner.',
+    'Ready, with a demo merchant and a demo partner.',
     '',
     '1. Take a first payment. In a second terminal, as the merchant:',
     '',
@@ -52,14 +46,6 @@ export function demoCommands(
     '',
     '   createOrderRequest takes the same fields and answers the address of the pay page, as payment_url.',
     '',
-    ...(acquirer === 'setu'
-      ? [
-          '   The customer has paid at Setu, which then notified the service. See it by the orderId that was answered:',
-          '',
-          '   npm run ops -- payments show --order-id …',
-          '',
-        ]
-      : []),
     '2. See what the bank has paid out. In a third terminal, as the partner:',
     '',
     environment({ BASE_URL: base, PID: demo.pid, MID: demo.mid }, demo.partnerKey),

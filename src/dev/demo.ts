@@ -14,9 +14,6 @@ export const MID = 'DEMO_MERCHANT'
 const PID = 'DEMO_PARTNER'
 /** Handles of banks have neither dot nor hyphen, and .invalid is reserved for ever: no money can go there. */
 const VPA = 'demo@not-a-bank.invalid'
-/** Setu takes letters only behind the @: of no bank either. */
-const SETU_VPA = 'demo@thisisnobank'
-const SETU_MERCHANT_ID = '01DEMO0MERCHANT0AT0SETU000'
 
 /** The month that the partner's guide reconciles. */
 export const SETTLED_MONTH = { first: '01-10-2026', last: '31-10-2026' }
@@ -39,20 +36,14 @@ const ORDER = {
 
 /**
  * The demo merchant, partner, keys, settlements and order: made where they are missing, left as they are where they
- * exist. The merchant has the acquirer that is asked for. The secrets are kept in a file in `directory` that only its owner
+ * exist. The secrets are kept in a file in `directory` that only its owner
  * may read; if that is lost, new keys are made.
  */
-export async function ensureDemo(options: {
-  databaseUrl: string
-  directory: string
-  now: Date
-  acquirer?: 'direct' | 'setu'
-}): Promise<Demo> {
-  const { databaseUrl, directory, now, acquirer = 'direct' } = options
+export async function ensureDemo(options: { databaseUrl: string; directory: string; now: Date }): Promise<Demo> {
+  const { databaseUrl, directory, now } = options
   const file = join(directory, 'demo.json')
   return makeForDemo(databaseUrl, async (client) => {
     await makeTenants(client, now)
-    await setAcquirer(client, acquirer)
     await makeSettlements(client, now)
     await makeOrder(client, now)
     const kept = readKept(file)
@@ -90,15 +81,6 @@ async function makeTenants(client: pg.Client, now: Date): Promise<void> {
   if (merchant.rowCount === 0) return
   await client.query("insert into partners (pid, name, created_at) values ($1, 'Demo Partner', $2)", [PID, now])
   await client.query('insert into partner_merchants (pid, mid) values ($1, $2)', [PID, MID])
-}
-
-/** With the address that this acquirer takes. */
-async function setAcquirer(client: pg.Client, acquirer: 'direct' | 'setu'): Promise<void> {
-  const isSetu = acquirer === 'setu'
-  await client.query(
-    'update merchants set acquirer = $2, acquirer_merchant_id = $3, vpa = $4 where mid = $1 and acquirer <> $2',
-    [MID, acquirer, isSetu ? SETU_MERCHANT_ID : null, isSetu ? SETU_VPA : VPA],
-  )
 }
 
 async function makeSettlements(client: pg.Client, now: Date): Promise<void> {

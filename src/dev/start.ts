@@ -6,19 +6,16 @@ import { ensureDemo } from './demo.ts'
 import { demoCommands } from './demo-commands.ts'
 import { ensureDemoWebhook, useWebhookSettings } from './demo-webhook.ts'
 import { readEnvFile } from './env-file.ts'
-import { demoAcquirer, useSetuSandbox } from './setu-sandbox.ts'
 
 readEnvFile()
 await exitIfPortsAreBusy()
 if (process.stdout.isTTY) await import('./pretty-log.ts')
 
 if (needsCheckoutDatabase()) {
-  const acquirer = demoAcquirer()
   const { directory, databaseUrl } = await useCheckoutDatabase()
-  const demo = await ensureDemo({ databaseUrl, directory, now: new Date(), acquirer })
+  const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
   useWebhookSettings(directory)
   const webhook = await ensureDemoWebhook(databaseUrl, new Date())
-  if (acquirer === 'setu') await useSetuSandbox()
   // Its pay pages carry a control that pays without money, because no bank stands behind the demo.
   process.env.SANDBOX = 'on'
   // With a secret the acquirer's guide is served, and its samples work.
@@ -26,7 +23,7 @@ if (needsCheckoutDatabase()) {
   // No balancer has to notice that the demo stops, so Ctrl-C ends it at once.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
-  console.log(demoCommands({ ...demo, webhook }, new Date(), acquirer))
+  console.log(demoCommands({ ...demo, webhook }, new Date()))
 } else {
   await import('../server.ts')
 }

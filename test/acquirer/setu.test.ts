@@ -2,8 +2,6 @@ import { createHmac } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { setuCalls } from '../../src/acquirer/setu.ts'
-import { CUSTOMER_VPA, type FakeSetu } from '../../src/dev/fake-setu.ts'
-import type { CallFault } from '../../src/dev/fake-setu-faults.ts'
 import { html } from '../../src/html.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { decodePng } from '../support/decode-png.ts'
@@ -19,6 +17,8 @@ import {
   type TestService,
   unique,
 } from '../support/service.ts'
+import { CUSTOMER_VPA, type FakeSetu } from '../support/setu-bank.ts'
+import type { CallFault } from '../support/setu-bank-faults.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 

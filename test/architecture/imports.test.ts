@@ -22,7 +22,7 @@ const FOLDERS: Record<string, RegExp> = {
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
   webhooks:
-    /^npm:ipaddr\.js$|^(group-by|limits|money|repeat|url)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
+    /^npm:(ipaddr\.js|lru-cache)$|^(group-by|limits|money|repeat|url)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */

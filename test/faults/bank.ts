@@ -1,5 +1,5 @@
 import type { Database } from '../../src/db/pool.ts'
-import { type FakeSetu, startFakeSetu } from '../../src/dev/fake-setu.ts'
+import { type FakeSetu, startFakeSetu } from '../support/setu-bank.ts'
 import { departure } from '../support/setu-schema.ts'
 import { type NewMerchant, newMerchant } from '../support/tenants.ts'
 

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
-import { type FakeSetu, startFakeSetu } from '../../src/dev/fake-setu.ts'
 import { checkAfterEach, stopAtEnd } from './at-end.ts'
 import { newMerchant, startService, type TestService, unique } from './service.ts'
+import { type FakeSetu, startFakeSetu } from './setu-bank.ts'
 import { departure } from './setu-schema.ts'
 
 /** The first one signs; both are valid while the operator changes over. */

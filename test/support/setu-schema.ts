@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
-import type { SetuCall, SetuRequest } from '../../src/dev/fake-setu.ts'
+import type { SetuCall, SetuRequest } from './setu-bank.ts'
 
 /** What Setu documents of each request: its headers and its body. No body means that none may be sent. */
 const text = { type: 'string', minLength: 1 }

@@ -4,12 +4,12 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Answer, type CallFault, type NotificationFaults, seeded, spoil } from './fake-setu-faults.ts'
+import { type Answer, type CallFault, type NotificationFaults, seeded, spoil } from './setu-bank-faults.ts'
 
 /*
- * A bank for tests and for the demo: the part of Setu UMAP that the service uses, as its published documents describe it.
+ * A bank for tests: the part of Setu UMAP that the service uses, as its published documents describe it.
  * It keeps everything in memory, no money moves, and its customer does not exist. It can also fail in every way in which a
- * bank fails, see fake-setu-faults.ts.
+ * bank fails, see setu-bank-faults.ts.
  */
 
 export type SetuCall = 'logIn' | 'createDqr' | 'fetchDqr' | 'expireDqr' | 'last' | 'history' | 'pay'

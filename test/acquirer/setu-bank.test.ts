@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type FakeSetu, startFakeSetu } from '../../src/dev/fake-setu.ts'
-import type { NotificationFaults } from '../../src/dev/fake-setu-faults.ts'
+import { type FakeSetu, startFakeSetu } from '../support/setu-bank.ts'
+import type { NotificationFaults } from '../support/setu-bank-faults.ts'
 import { departure } from '../support/setu-schema.ts'
 
 /*
