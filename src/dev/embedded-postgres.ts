@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readFileSync,
   realpathSync,
@@ -13,14 +14,14 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { isLeased, lock, lockSync, takeLease } from './leases.ts'
 import { type Account, type Binaries, findBinaries, SERVER_ENVIRONMENT, serverAccount } from './postgres-binaries.ts'
-import { type Cluster, clusterUrl, findRunning, startPostmaster, stopPostmaster } from './postmaster.ts'
+import { type Cluster, clusterUrl, startOrFind, stopPostmaster } from './postmaster.ts'
+import { processStamp } from './processes.ts'
 
 export type EmbeddedPostgres = {
   /** A superuser's connection to the database `postgres`. */
   url: string
-  /** Ends our use of the server, and the server itself if nobody else uses it. Blocks; may be called while exiting. */
+  /** Stops the server if this process keeps it. Blocks; may be called while exiting. */
   stop(): void
 }
 
@@ -30,8 +31,8 @@ const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=
 
 /**
  * A real PostgreSQL server whose data, password and log lie in `directory`, which is made if need be. Where one already
- * runs there, left behind by a killed process or shared with another one, it is adopted. It listens on 127.0.0.1 only,
- * on a random port. `durable: false` is for tests.
+ * runs there, left behind by a killed process or kept by another one, it is used. It listens on 127.0.0.1 only, on a random
+ * port. `durable: false` is for tests.
  */
 export async function startEmbeddedPostgres(options: {
   directory: string
@@ -42,38 +43,44 @@ export async function startEmbeddedPostgres(options: {
   const account = serverAccount()
   makeDirectory(options.directory, account)
   const directory = realpathSync(options.directory)
-  const unlock = await lock(directory)
-  try {
-    const binaries = findBinaries(directory, account, options.installed)
-    const password = readOrMakePassword(directory, account)
-    const cluster = {
-      postgres: binaries.postgres,
-      dataDirectory: join(directory, binaries.majorVersion),
-      logFile: join(directory, 'server.log'),
-      password,
-      account,
-      settings: options.durable ? SETTINGS : [...SETTINGS, ...TEST_SETTINGS],
-    }
-    if (!existsSync(cluster.dataDirectory)) await initialise(cluster, binaries, directory)
-    const port = (await findRunning(cluster)) ?? (await startPostmaster(cluster))
-    return { url: clusterUrl(cluster, port), stop: leave(cluster, directory) }
-  } finally {
-    unlock()
+  const binaries = findBinaries(directory, account, options.installed)
+  const password = readOrMakePassword(directory, account)
+  const cluster = {
+    postgres: binaries.postgres,
+    dataDirectory: join(directory, binaries.majorVersion),
+    logFile: join(directory, 'server.log'),
+    password,
+    account,
+    settings: options.durable ? SETTINGS : [...SETTINGS, ...TEST_SETTINGS],
+  }
+  if (!existsSync(cluster.dataDirectory)) await initialise(cluster, binaries, directory)
+  const { port, isOurs } = await startOrFind(cluster)
+  const stop = isOurs || becomeKeeper(directory) ? () => stopPostmaster(cluster) : () => undefined
+  if (isOurs) keep(directory)
+  return { url: clusterUrl(cluster, port), stop: once(stop) }
+}
+
+function once(work: () => void): () => void {
+  let done = false
+  return () => {
+    if (!done) work()
+    done = true
   }
 }
 
-function leave(cluster: Cluster, directory: string): () => void {
-  const release = takeLease(directory)
-  let left = false
-  return () => {
-    if (left) return
-    left = true
-    // Under the lock: otherwise another process could begin to use the server after our check of the leases.
-    const unlock = lockSync(directory)
-    release()
-    if (!isLeased(directory)) stopPostmaster(cluster)
-    unlock?.()
-  }
+/** Names the process that stops the server: who started it, or who finds that one dead. */
+const keeperFile = (directory: string) => join(directory, 'keeper')
+
+function keep(directory: string): void {
+  writeFileSync(keeperFile(directory), `${process.pid} ${processStamp(process.pid)}`)
+}
+
+/** Whether this process keeps the server from now on, because its keeper was killed. */
+function becomeKeeper(directory: string): boolean {
+  const [pid, stamp] = existsSync(keeperFile(directory)) ? readFileSync(keeperFile(directory), 'utf8').split(' ') : []
+  if (pid !== undefined && processStamp(Number(pid)) === stamp) return false
+  keep(directory)
+  return true
 }
 
 /** Where the server has a user of its own, that user must be able to enter; secret files have permissions of their own. */
@@ -87,10 +94,11 @@ function makeDirectory(directory: string, account: Account): void {
 function readOrMakePassword(directory: string, account: Account): string {
   const file = passwordFile(directory)
   if (!existsSync(file)) {
-    const partial = `${file}.partial`
+    const partial = `${file}.${process.pid}`
     writeFileSync(partial, randomBytes(24).toString('base64url'), { mode: 0o600 })
     if (account) chownSync(partial, account.uid, account.gid)
-    renameSync(partial, file)
+    makeOnce(() => linkSync(partial, file))
+    rmSync(partial)
   }
   return readFileSync(file, 'utf8').trim()
 }
@@ -99,12 +107,22 @@ const passwordFile = (directory: string) => join(directory, 'password')
 
 async function initialise(cluster: Cluster, binaries: Binaries, directory: string): Promise<void> {
   // Under another name until it is complete, so that an interrupted attempt is not taken for a database.
-  const partial = `${cluster.dataDirectory}.partial`
+  const partial = `${cluster.dataDirectory}.${process.pid}`
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial, { mode: 0o700 })
   if (cluster.account) chownSync(partial, cluster.account.uid, cluster.account.gid)
   const args = ['--locale=C', '-E', 'UTF8', '-U', 'postgres', '--auth=scram-sha-256']
   const options = { ...cluster.account, cwd: partial, env: SERVER_ENVIRONMENT }
   await promisify(execFile)(binaries.initdb, ['-D', partial, ...args, `--pwfile=${passwordFile(directory)}`], options)
-  renameSync(partial, cluster.dataDirectory)
+  makeOnce(() => renameSync(partial, cluster.dataDirectory))
+  rmSync(partial, { recursive: true, force: true })
+}
+
+/** Of several processes on a fresh clone one is the first, and the others use what it has made. */
+function makeOnce(make: () => void): void {
+  try {
+    make()
+  } catch (error) {
+    if (!['EEXIST', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  }
 }

@@ -24,7 +24,7 @@ const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_SECONDS = 30
 const POLL_MS = 50
 const CONNECT_TIMEOUT_MS = 2_000
-/** A start fails when another program has taken the random port, or while children of a killed server are still ending. */
+/** A start fails when another process is the first, the random port is taken, or children of a killed server are ending. */
 const START_ATTEMPTS = 20
 const RETRY_MS = 250
 /** Above the highest process id that Linux, macOS and Windows give out. */
@@ -37,7 +37,7 @@ export const clusterUrl = ({ password }: Pick<Cluster, 'password'>, port: number
  * The port of the server that already runs on `cluster` and answers; undefined when there is none. Waits for one that
  * starts or stops.
  */
-export async function findRunning(cluster: Cluster): Promise<number | undefined> {
+async function findRunning(cluster: Cluster): Promise<number | undefined> {
   const deadline = Date.now() + READY_TIMEOUT_MS
   for (;;) {
     const running = readPostmaster(cluster)
@@ -50,17 +50,18 @@ export async function findRunning(cluster: Cluster): Promise<number | undefined>
   }
 }
 
-/**
- * Starts a server on `cluster`, where none runs, and returns its port once it takes connections. The port is random,
- * unless one is given.
- */
-export async function startPostmaster(cluster: Cluster, fixedPort?: number): Promise<number> {
+/** The port of the server on `cluster`: of one that runs, or of one that this starts, on a random port unless one is given. */
+export async function startOrFind(cluster: Cluster, fixedPort?: number): Promise<{ port: number; isOurs: boolean }> {
   for (let attempt = 1; ; attempt += 1) {
+    const running = await findRunning(cluster)
+    if (running !== undefined) return { port: running, isOurs: false }
     disownPidFile(cluster)
     const port = fixedPort ?? (await freePort())
-    if (await becomesReady(cluster, port)) return port
+    if (await becomesReady(cluster, port)) return { port, isOurs: true }
     const log = existsSync(cluster.logFile) ? readFileSync(cluster.logFile, 'utf8').trim() : ''
-    const passing = /address already in use|shared memory block .* is still in use/i.test(log)
+    const passing = /address already in use|shared memory block .* is still in use|lock file .* already exists/i.test(
+      log,
+    )
     if (!passing || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL does not start:\n${log}`)
     await sleep(RETRY_MS)
   }
@@ -100,7 +101,7 @@ function readPostmaster(cluster: Cluster): { pid: number; port: number } | undef
  * number is replaced; the file is kept, because by its other lines PostgreSQL sees whether children of the old server live.
  */
 function disownPidFile(cluster: Cluster): void {
-  if (!existsSync(pidFile(cluster))) return
+  if (!existsSync(pidFile(cluster)) || readPostmaster(cluster)) return
   const [, ...lines] = readFileSync(pidFile(cluster), 'utf8').split('\n')
   writeFileSync(pidFile(cluster), [NO_PROCESS, ...lines].join('\n'))
 }

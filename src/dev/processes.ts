@@ -32,11 +32,6 @@ export function commandLine(pid: number): string {
   }
 }
 
-/** Blocks the whole process; for exit handlers, in which nothing asynchronous runs any more. */
-export function sleepSync(milliseconds: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
-}
-
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -73,15 +73,17 @@ describe('the embedded PostgreSQL', () => {
     expect(await isUp(second.url)).toBe(false)
   })
 
-  test('is shared by processes that start at the same moment, and stopped by the last to leave', async () => {
-    const [a, b, c] = await Promise.all([startOwner(), startOwner(), startOwner()])
-    expect(new Set([a.url, b.url, c.url]).size).toBe(1)
-    await a.leave()
-    expect(await isUp(c.url)).toBe(true)
-    await b.killHard()
-    expect(await isUp(c.url)).toBe(true)
-    await c.leave()
-    expect(await isUp(c.url)).toBe(false)
+  test('is shared by processes that start at the same moment, also on a fresh clone, and stopped by the one that started it', async () => {
+    const fresh = mkdtempSync(join(inject('runDirectory'), 'fresh-'))
+    const started = await Promise.all([1, 2, 3].map(() => startPostgresOwner(fresh)))
+    expect(new Set(started.map(({ url }) => url)).size).toBe(1)
+    const [{ url = '' } = {}] = started
+    const keeper = Number(readFileSync(join(fresh, 'keeper'), 'utf8').split(' ')[0])
+    const [kept, others] = [started.filter(({ pid }) => pid === keeper), started.filter(({ pid }) => pid !== keeper)]
+    for (const one of others) await one.leave()
+    expect(await isUp(url)).toBe(true)
+    for (const one of kept) await one.leave()
+    expect(await isUp(url)).toBe(false)
   })
 
   test('starts again with its data after both it and its owner were killed', async () => {

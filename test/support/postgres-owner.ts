@@ -8,7 +8,8 @@ const PROGRAM = join(import.meta.dirname, 'postgres-owner-process.ts')
 
 export type PostgresOwner = {
   url: string
-  /** Ends the process, which stops the server unless another owner still uses it. */
+  pid: number | undefined
+  /** Ends the process, which stops the server if it keeps it. */
   leave: () => Promise<void>
   killHard: () => Promise<void>
 }
@@ -29,6 +30,7 @@ export async function startPostgresOwner(
   if (url === undefined) throw new Error('The embedded PostgreSQL did not start: its reason stands above')
   return {
     url,
+    pid: child.pid,
     leave: async () => {
       child.stdin.end()
       await exited

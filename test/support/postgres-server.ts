@@ -4,7 +4,7 @@ import pg from 'pg'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
 import { findBinaries, serverAccount } from '../../src/dev/postgres-binaries.ts'
-import { type Cluster, startPostmaster } from '../../src/dev/postmaster.ts'
+import { type Cluster, startOrFind } from '../../src/dev/postmaster.ts'
 import { databaseUrl } from './database-url.ts'
 import { INSTALLED_POSTGRES } from './installed-postgres.ts'
 import { childrenOf } from './processes.ts'
@@ -91,7 +91,7 @@ export async function startPostgresServer(
       process.kill(pid(), 'SIGINT')
       await until('PostgreSQL had ended', () => !isRunning(), { pollMs: POLL_MS })
     },
-    restart: async () => void (await startPostmaster(cluster, port)),
+    restart: async () => void (await startOrFind(cluster, port)),
     stop() {
       process.off('exit', embedded.stop)
       embedded.stop()

@@ -1,7 +1,7 @@
 import { chownSync, cpSync, lchownSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { clusterUrl, startPostmaster, stopPostmaster } from '../../src/dev/postmaster.ts'
+import { clusterUrl, startOrFind, stopPostmaster } from '../../src/dev/postmaster.ts'
 import { startPostgresServer } from './postgres-server.ts'
 
 export type ReplicatedPostgres = {
@@ -42,12 +42,12 @@ export async function startReplicatedPostgres(directory: string): Promise<Replic
         lchownSync(join(replica.dataDirectory, entry), account.uid, account.gid)
       }
     }
-    const port = await startPostmaster(replica)
+    const { port } = await startOrFind(replica)
     return {
       primaryUrl,
       replicaUrl: clusterUrl(replica, port),
       stopReplica: () => stopPostmaster(replica),
-      startReplica: async () => void (await startPostmaster(replica, port)),
+      startReplica: async () => void (await startOrFind(replica, port)),
       remove,
     }
   } catch (error) {
