@@ -26,6 +26,16 @@ it('publishes one instance itself, and with API_REPLICAS only the balancer befor
   for (const name of ['published', 'published-by-balancer']) expect(serviceText(name)).toContain('replicas: 0')
 })
 
+it('hands each setting to the service under its own name', () => {
+  const settings = readFileSync(join(ROOT, '.env.example'), 'utf8').match(/^[A-Z_]+(?==$)/gm) ?? []
+  const ofOthers = ['DATABASE_MIGRATE_URL', 'OPS_BY', 'API_REPLICAS', 'POSTGRES_PASSWORD']
+  const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
+  const pairs = [...handed].map(([, name, from]) => [name, from])
+  expect(pairs.filter(([name, from]) => name !== from)).toEqual([])
+  const missing = settings.filter((name) => !ofOthers.includes(name) && !pairs.some(([handed]) => handed === name))
+  expect(missing).toEqual([])
+})
+
 it('has connections of PostgreSQL for 8 instances, and 20 for ops, backups and superusers', () => {
   const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
   const ofInstance = Object.values(LIMITS.pools).reduce((sum, size) => sum + size, databasePoolSize)

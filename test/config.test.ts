@@ -47,6 +47,18 @@ describe('the configuration', () => {
     expect(readConfig({ DATABASE_URL }).warnings).toEqual([])
   })
 
+  it('reads the limit of a key by the second, or by the minute as before, with a warning', () => {
+    const limit = (settings: Record<string, string>) => {
+      const { rateLimitPerSecond, warnings } = readConfig({ DATABASE_URL, ...settings })
+      return [rateLimitPerSecond, warnings.length]
+    }
+    expect(limit({})).toEqual([1_000, 0])
+    expect(limit({ RATE_LIMIT_PER_SECOND: '50' })).toEqual([50, 0])
+    expect(limit({ RATE_LIMIT_PER_MINUTE: '6000' })).toEqual([100, 1])
+    expect(limit({ RATE_LIMIT_PER_MINUTE: '1' })).toEqual([1, 1])
+    expect(limit({ RATE_LIMIT_PER_SECOND: '50', RATE_LIMIT_PER_MINUTE: '6000' })).toEqual([50, 1])
+  })
+
   it('takes SANDBOX=on outside production, and refuses to start with it in production', () => {
     // As compose passes them.
     const compose = { DATABASE_URL, HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' }
