@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { createMerchants } from '../../src/merchants/merchants.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
@@ -170,17 +170,14 @@ describe('403 for a good key that may not act for the merchant', () => {
   it('costs no look-up that depends on the other merchant: the handler decides from the caller alone', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)
-    const queries: string[] = []
-    const query = service.db.query
-    service.db.query = ((...args: [string]) => {
-      queries.push(String(args[0]))
-      return query.apply(service.db, args as never)
-    }) as never
-    await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), key)
-    const forExisting = queries.splice(0).filter((sql) => !sql.includes('access_keys'))
-    await post(service.app, CREATE, intentFields('nobody', { order_id: 'theirs' }), key)
-    const forUnknown = queries.splice(0).filter((sql) => !sql.includes('access_keys'))
-    service.db.query = query
-    expect([forExisting, forUnknown]).toEqual([[], []])
+    const { requests, creates } = service.pools
+    const [asked, stored] = [vi.spyOn(requests, 'query'), vi.spyOn(creates, 'connect')]
+    const ask = async (mid: string) => {
+      const { status } = await post(service.app, CREATE, intentFields(mid, { order_id: 'theirs' }), key)
+      const queries = asked.mock.calls.filter(([sql]) => !String(sql).includes('access_keys'))
+      return [status, queries, stored.mock.calls]
+    }
+    for (const named of [other.mid, 'nobody']) expect(await ask(named)).toEqual([403, [], []])
+    for (const spy of [asked, stored]) spy.mockRestore()
   })
 })

@@ -204,12 +204,9 @@ describe('open pages on real connections', () => {
     return connection
   }
 
-  const looksUp = ({ db }: TestService) => {
-    const query = vi.spyOn(db, 'query')
-    // Of states: a notification asks whose its order is by a similar statement.
-    return () =>
-      query.mock.calls.filter(([sql]) => JSON.stringify(sql).includes('select order_id as \\"orderId\\", status'))
-        .length
+  const looksUp = ({ pools }: TestService) => {
+    const query = vi.spyOn(pools.pages, 'query')
+    return () => query.mock.calls.filter(([sql]) => String(sql).includes('select order_id as "orderId", status')).length
   }
   const SOON = { timeout: 10_000 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { to as copyTo } from 'pg-copy-streams'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import {
   ACQUIRER_SECRETS,
@@ -17,14 +18,13 @@ import {
   STATUS,
   startService,
   type TestService,
-  unique,
 } from '../support/service.ts'
 
-/** Long before any other limit would end the wait. */
+/** Long before a query would end the wait, but for the look-up of credentials, which comes before the answer's time. */
 const LIMITS_HERE = {
-  database: { queryTimeoutMs: 100 },
+  database: { queryTimeoutMs: 400 },
   answer: { ms: 200 },
-  patience: { ms: 1_000 },
+  patience: { ms: 1_000, pauseMs: 20 },
   inserts: { waitingMs: 150 },
 }
 const PATIENCE_MS = LIMITS_HERE.patience.ms
@@ -45,22 +45,20 @@ beforeAll(async () => {
   orderId = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
 })
 
-/** Statements that contain `part` get no answer until `release` is called. */
+/** Statements that contain `part` are never sent, so that no answer comes, until `release` is called. */
 function silence(part: string) {
-  const { query } = pg.Client.prototype
-  let release: () => void = () => undefined
-  const released = new Promise<void>((done) => {
-    release = done
+  const stubs = [pg.Query.prototype, Object.getPrototypeOf(copyTo(''))].map((query) => {
+    const { submit } = query
+    query.submit = function (this: { text: string }, ...args: unknown[]) {
+      return this.text.includes(part) ? null : submit.apply(this, args)
+    }
+    return () => {
+      query.submit = submit
+    }
   })
-  pg.Client.prototype.query = function (this: pg.Client, ...args: [string | { text: string }]) {
-    const text = typeof args[0] === 'string' ? args[0] : args[0].text
-    const send = () => query.apply(this, args as never)
-    return text.includes(part) ? released.then(send) : send()
-  } as never
   return {
     release() {
-      pg.Client.prototype.query = query
-      release()
+      for (const restore of stubs) restore()
     },
   }
 }
@@ -119,10 +117,17 @@ describe('503 after its patience to checkPaymentStatus when no answer comes', ()
 })
 
 it('an intent that was refused while it waited for its batch is not stored afterwards', async () => {
-  const silent = silence('insert into payment_intents')
-  const prefix = unique('waiting')
+  // Statements wait for a lock here, not for an answer that never comes.
+  const { answer, inserts } = LIMITS_HERE
+  const slow = await startService({ limits: { answer, inserts } })
+  const merchant = await newMerchant(slow.db)
   const create = (number: number) =>
-    post(service.app, CREATE, intentFields(mid, { order_id: `${prefix}-${number}` }), key)
+    post(slow.app, CREATE, intentFields(merchant.mid, { order_id: String(number) }), merchant.key)
+  expect((await create(0)).status).toBe(200)
+  const locker = new pg.Client({ connectionString: slow.databaseUrl })
+  await locker.connect()
+  onTestFinished(() => locker.end())
+  await locker.query('begin; lock table payment_intents in share mode')
   const answers: ReturnType<typeof create>[] = []
   // One by one, so that each of the first makes a batch of its own, until no more may be under way.
   for (let number = 1; number <= 8; number++) {
@@ -130,16 +135,15 @@ it('an intent that was refused while it waited for its batch is not stored after
     await sleep(20)
   }
   for (const { status } of await Promise.all(answers)) expect(status).toBe(503)
-  silent.release()
+  await locker.query('rollback')
   // Through the same queue, so behind all that waited.
   expect((await create(9)).status).toBe(200)
-  await sleep(200)
-  const { rows } = await service.db.query<{ id: string }>(
-    'select merchant_order_id as id from payment_intents where mid = $1 and merchant_order_id like $2 order by 1',
-    [mid, `${prefix}-%`],
+  const { rows } = await slow.db.query<{ id: string }>(
+    'select merchant_order_id as id from payment_intents where mid = $1 order by 1',
+    [merchant.mid],
   )
   const stored = rows.map(({ id }) => id)
-  expect(stored).toContain(`${prefix}-9`)
+  expect(stored).toContain('9')
   // Earlier ones may be stored: they had already been sent to the database.
-  expect(stored).not.toContain(`${prefix}-8`)
+  expect(stored).not.toContain('8')
 })
