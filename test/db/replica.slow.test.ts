@@ -3,11 +3,13 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import type { Database } from '../../src/db/pool.ts'
+import { waitForReplica } from '../../src/db/replica.ts'
 import { testPool } from '../support/database.ts'
 import { databaseUrl } from '../support/database-url.ts'
 import { runOps } from '../support/ops.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
 import { type Key, LIST, newMerchant, newPartner, post, startService, type TestService } from '../support/service.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 /** Long enough for a slow machine; a test that passes rarely waits for long. */
 const PATIENCE = { timeout: 20_000, interval: 100 }
@@ -106,6 +108,17 @@ describe('lists with a streaming replica', () => {
     await resumeReplay()
     expect(await importing).toMatchObject({ code: 0 })
     expect(await list()).toMatchObject({ utrs: ['1', '2'], answeredBy: 'replica' })
+  })
+
+  it('are not waited for by an import for longer than a minute, though the replica says nothing', async () => {
+    const network = await startTcpProxy(Number(new URL(urls.replicaUrl).port))
+    network.cut('swallowed')
+    const silent = Object.assign(new URL(urls.replicaUrl), { port: String(network.port) }).href
+    const began = performance.now()
+    expect(await waitForReplica(service.db, silent, 1_000)).toBe(false)
+    // The last question may have begun just before.
+    expect(performance.now() - began).toBeLessThan(4_000)
+    network.close()
   })
 
   it('are read from the primary when it does not answer', async () => {
