@@ -28,6 +28,8 @@ const BEGIN = [
   'set local enable_sort = off',
   `set local datestyle = 'ISO'`,
   'set local statement_timeout = 0',
+  // What the sockets hold is still to be read when PostgreSQL has sent all.
+  'set local idle_in_transaction_session_timeout = 0',
 ]
 
 export type Settlements = ReturnType<typeof createSettlements>
