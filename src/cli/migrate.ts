@@ -1,9 +1,8 @@
 import * as z from 'zod'
 import { applyGrants } from '../db/grants.ts'
 import { migrate } from '../db/migrate.ts'
-import { forgottenTables, isWorker } from '../db/spread.ts'
+import { forgottenTables, isWorker, NOT_THE_COORDINATOR } from '../db/spread.ts'
 import { steppingCommand } from './command.ts'
-import { NOT_THE_COORDINATOR } from './database.ts'
 import { CommandFault } from './faults.ts'
 import { note } from './output.ts'
 

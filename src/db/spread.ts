@@ -17,7 +17,7 @@ export const REFERENCE_TABLES: readonly string[] = [
 ]
 
 /** The tenants' table beside whose shards those of the others lie, so that a merchant's rows are all on one node. */
-export const FIRST_TABLE = 'payment_intents'
+const FIRST_TABLE = 'payment_intents'
 
 /** Settings of the database, since Citus asks for them on every connection. */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -31,31 +31,24 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'citus.max_adaptive_executor_pool_size': '1',
 }
 
-const LOCK = `hashtext('upi_service spread')`
-
-/** Why a database cannot be spread. */
-export type SpreadObstacle = 'no citus' | 'not the coordinator' | 'no workers'
+export const NOT_THE_COORDINATOR = 'this server is a worker: name the coordinator in DATABASE_MIGRATE_URL'
 
 /**
  * Spreads a migrated database over the nodes of its Citus cluster: the small tables whole on each node, those of tenants by
- * `mid`. Returns the tables that it spread, none when all were. May be repeated, also after it was killed: it waits for one
- * that is under way. `onStep` is told what is done next. Writes to a table wait while it is copied. `db` belongs to the tables' owner and leads to the coordinator.
+ * `mid`. Returns the tables that it spread, none when all were, or why it cannot. May be repeated, also after it was killed.
+ * Writes to a table wait while it is copied. `db` belongs to the tables' owner and leads to the coordinator.
  */
 export async function spread(
   db: Database,
   onStep: (step: string) => void,
-): Promise<{ spread: string[] } | { refused: SpreadObstacle }> {
-  const refused = await findObstacle(db)
-  if (refused) return { refused }
+): Promise<{ spread: string[] } | { refused: string }> {
+  const refused = await whyNot(db)
+  if (refused !== undefined) return { refused }
   const client = await db.connect()
   try {
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
-    // Also of one that was killed: in the server it goes on with its table.
-    const { rows } = await client.query(`select pg_try_advisory_lock(${LOCK}) as taken`)
-    if (rows[0]?.taken !== true) {
-      onStep('waiting for another database spread to end')
-      await client.query(`select pg_advisory_lock(${LOCK})`)
-    }
+    // One that was killed goes on with its table in the server.
+    await client.query(`select pg_advisory_lock(hashtext('upi_service spread'))`)
     await changeSettings(client)
     const tables = await unspreadTables(client)
     for (const table of tables) {
@@ -70,37 +63,37 @@ export async function spread(
   }
 }
 
-/** Whether the server has Citus, on which statements need another shape. */
+/** Whether the server has Citus, on which the insert of a batch needs another shape. */
 export async function hasCitus(db: Queryable): Promise<boolean> {
-  const { rows } = await db.query<{ found: boolean }>(
-    `select exists (select 1 from pg_extension where extname = 'citus') as found`,
-  )
-  return rows[0]?.found === true
+  const { rowCount } = await db.query(`select from pg_extension where extname = 'citus'`)
+  return rowCount === 1
 }
 
 /** Whether the server is a worker of a cluster, which takes no change of the schema; one that no cluster has yet is none. */
 export async function isWorker(db: Queryable): Promise<boolean> {
-  if (!(await hasCitus(db))) return false
-  const { rows } = await db.query<{ isWorker: boolean }>('select groupid > 0 as "isWorker" from pg_dist_local_group')
-  return rows[0]?.isWorker === true
+  return (await hasCitus(db)) && (await db.query('select from pg_dist_local_group where groupid > 0')).rowCount === 1
 }
 
 /** The tables that a later migration has made, where the others are spread; none on one server. */
 export async function forgottenTables(db: Queryable): Promise<string[]> {
   if (!(await hasCitus(db))) return []
-  const { rows } = await db.query('select 1 from pg_dist_partition where logicalrelid = $1::regclass', [FIRST_TABLE])
-  return rows.length === 0 ? [] : unspreadTables(db)
+  const { rowCount } = await db.query('select from pg_dist_partition where logicalrelid = $1::regclass', [FIRST_TABLE])
+  return rowCount === 0 ? [] : unspreadTables(db)
 }
 
-async function findObstacle(db: Queryable): Promise<SpreadObstacle | undefined> {
-  if (!(await hasCitus(db))) return 'no citus'
-  if (await isWorker(db)) return 'not the coordinator'
-  const { rowCount: workers } = await db.query('select from pg_dist_node where shouldhaveshards')
-  return workers === 0 ? 'no workers' : undefined
+async function whyNot(db: Queryable): Promise<string | undefined> {
+  if (!(await hasCitus(db))) {
+    return 'this database has no Citus: only a cluster of Citus can hold a database on several servers'
+  }
+  if (await isWorker(db)) return NOT_THE_COORDINATOR
+  if ((await db.query('select from pg_dist_node where shouldhaveshards')).rowCount === 0) {
+    return 'the cluster has no workers: add them first, by `select citus_add_node(…)` on the coordinator'
+  }
+  return undefined
 }
 
 /** For those who connect from now on, and for this connection. */
-async function changeSettings(client: pg.PoolClient): Promise<void> {
+async function changeSettings(client: Queryable): Promise<void> {
   const { rows } = await client.query<{ name: string }>('select quote_ident(current_database()) as name')
   for (const [setting, value] of Object.entries(SETTINGS)) {
     await client.query(`alter database ${rows[0]?.name} set ${setting} = '${value}'`)
@@ -108,60 +101,47 @@ async function changeSettings(client: pg.PoolClient): Promise<void> {
   }
 }
 
-/** In the order of their foreign keys: each after the tables that it refers to. */
+/** Those of all merchants come before those of tenants, and each table after the ones that it refers to. */
 async function unspreadTables(db: Queryable): Promise<string[]> {
-  const { rows } = await db.query<{ table: string; refersTo: string[] }>(
-    `select c.relname as "table",
-            array(select f.confrelid::regclass::text from pg_constraint f where f.conrelid = c.oid and f.contype = 'f')
-              as "refersTo"
-       from pg_class c
-      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
-        and not exists (select 1 from pg_dist_partition p where p.logicalrelid = c.oid)
-        and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')
-      order by c.relname <> $1, c.relname`,
-    [FIRST_TABLE],
+  const { rows } = await db.query<{ table: string }>(
+    `with recursive chain (oid, length) as (
+       select oid, 0 from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
+       union all
+       select f.conrelid, length + 1 from chain join pg_constraint f on f.contype = 'f' and f.confrelid = chain.oid
+     )
+     select relname as "table"
+       from chain
+       join pg_class c using (oid)
+      where not exists (select from pg_dist_partition where logicalrelid = c.oid)
+      group by relname
+      order by relname <> all ($1), relname <> $2, max(length), relname`,
+    [REFERENCE_TABLES, FIRST_TABLE],
   )
-  const waiting = new Map(rows.map(({ table, refersTo }) => [table, refersTo]))
-  const ordered: string[] = []
-  const take = (table: string) => {
-    const refersTo = waiting.get(table)
-    if (refersTo === undefined) return
-    waiting.delete(table)
-    for (const other of refersTo) take(other)
-    ordered.push(table)
-  }
-  for (const { table } of rows) take(table)
-  return ordered
+  return rows.map(({ table }) => table)
 }
 
 async function spreadTable(client: Queryable, table: string): Promise<void> {
   if (REFERENCE_TABLES.includes(table)) {
     await client.query('select create_reference_table($1::regclass)', [table])
   } else {
-    await client.query(`select create_distributed_table($1::regclass, 'mid', colocate_with => $2)`, [
-      table,
-      table === FIRST_TABLE ? 'none' : FIRST_TABLE,
-    ])
+    const beside = table === FIRST_TABLE ? 'none' : FIRST_TABLE
+    await client.query(`select create_distributed_table($1::regclass, 'mid', colocate_with => $2)`, [table, beside])
   }
 }
 
 /**
  * Citus leaves the rows that it has copied where they were, unseen: customers that were forgotten would stay there. The
- * triggers of append-only tables are away for that transaction, in which nobody else reaches the tables.
+ * triggers of append-only tables are off for that transaction, in which nobody else reaches the tables.
  */
 async function removeLocalCopies(client: pg.PoolClient): Promise<void> {
-  const { rows: copies } = await client.query<{ table: string }>(
-    `select logicalrelid::text as "table" from pg_dist_partition where pg_relation_size(logicalrelid) > 0`,
+  const { rows } = await client.query<{ table: string; holdsCopy: boolean }>(
+    `select logicalrelid::text as "table", pg_relation_size(logicalrelid) > 0 as "holdsCopy" from pg_dist_partition`,
   )
+  const copies = rows.filter(({ holdsCopy }) => holdsCopy)
   if (copies.length === 0) return
-  const { rows: triggers } = await client.query<{ name: string; table: string; definition: string }>(
-    `select quote_ident(tgname) as name, tgrelid::regclass::text as "table", pg_get_triggerdef(oid) as definition
-       from pg_trigger
-      where not tgisinternal and tgrelid in (select logicalrelid from pg_dist_partition)`,
-  )
   await client.query('begin')
-  for (const { name, table } of triggers) await client.query(`drop trigger ${name} on ${table}`)
+  for (const { table } of rows) await client.query(`alter table ${table} disable trigger user`)
   for (const { table } of copies) await client.query('select truncate_local_data_after_distributing_table($1)', [table])
-  for (const { definition } of triggers) await client.query(definition)
+  for (const { table } of rows) await client.query(`alter table ${table} enable trigger user`)
   await client.query('commit')
 }

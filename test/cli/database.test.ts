@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { migrate } from '../../src/db/migrate.ts'
+import { spread } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
+import { newMerchant } from '../support/tenants.ts'
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>
 beforeAll(async () => {
@@ -72,4 +75,53 @@ function workerUrl(url: string): string {
   return asRole(databaseUrl(worker, new URL(url).pathname.slice(1)), 'upi_owner')
 }
 
-/** Makes an instance that was seen at `seenAt`, and returns its name. */
+it.skipIf(!ON_CITUS)(
+  'a spreading that was killed is finished by the next one, and no row stays where nobody sees it',
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    const { url, drop } = await createTestDatabase({ empty: true })
+    onTestFinished(drop)
+    await migrate(url)
+    const pool = testPool(url, 1)
+    onTestFinished(() => pool.end())
+    const { mid } = await newMerchant(pool)
+    await pool.query(
+      `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+       values ($1, 'UTR1', 'order', 100, now(), 'first', 'direct')`,
+      [mid],
+    )
+    const killed = spread(pool, (step) => {
+      if (step === 'spreading payments') throw new Error('killed')
+    })
+    await expect(killed).rejects.toThrow('killed')
+
+    expect(JSON.parse((await runOps(url, ['database', 'spread', '--json'])).stdout).spread).toContain('payments')
+    const { rows: copies } = await pool.query(
+      'select logicalrelid from pg_dist_partition where pg_relation_size(logicalrelid) > 0',
+    )
+    expect(copies).toEqual([])
+    expect((await pool.query('select mid, utr from payments')).rows).toEqual([{ mid, utr: 'UTR1' }])
+    await expect(pool.query('delete from payments where mid = $1', [mid])).rejects.toThrow('append-only')
+  },
+)
+
+it.skipIf(!ON_CITUS)(
+  'of two that spread a database at once one takes every table, and none fails',
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    const { url, drop } = await createTestDatabase({ empty: true })
+    onTestFinished(drop)
+    await migrate(url)
+    const pool = testPool(url, 2)
+    const outcomes = await Promise.all([1, 2].map(() => spread(pool, () => undefined)))
+    await pool.end()
+    const taken = outcomes
+      .map((outcome) => ('spread' in outcome ? outcome.spread : []))
+      .sort((a, b) => a.length - b.length)
+    expect(taken).toEqual([[], expect.arrayContaining(['merchants', 'payment_intents', 'audit_commands'])])
+  },
+)
