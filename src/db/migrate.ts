@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { MigrationBuilder } from 'node-pg-migrate'
 import pg from 'pg'
 import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
-import { createPool, type Queryable } from './pool.ts'
+import type { Queryable } from './pool.ts'
 import { refuseOldServer } from './server-version.ts'
 import { splitStatements } from './statements.ts'
 
@@ -23,13 +23,6 @@ const CONNECT_TIMEOUT_MS = 10_000
  * It is below PostgreSQL's deadlock_timeout of 1 s, so that of a migration and a payment in a deadlock the migration ends.
  */
 const LOCK_TIMEOUT_MS = 500
-/**
- * The same on every second try while an autovacuum holds the lock. PostgreSQL ends an autovacuum that was waited for longer
- * than deadlock_timeout, 1 s, unless it prevents a wraparound of transaction numbers: then a few payments get 503.
- */
-const AUTOVACUUM_TIMEOUT_MS = 1_500
-/** How often the holder of the lock is looked up. */
-const LOOK_INTERVAL_MS = 100
 /** Pause before the next try, so that payments are held up for at most a tenth of the time. */
 const LOCK_PAUSE_MS = 5_000
 
@@ -40,7 +33,7 @@ let namesInFolder: Promise<string[]> | undefined
 export type MigrateOptions = {
   /** Another folder of migrations, for tests. */
   folder?: string
-  /** Receives a sentence for the operator: which lock is awaited, who holds it, and when the next try is. */
+  /** Receives a sentence for the operator: that a lock is awaited, when the next try is, and how to see who holds it. */
   onWait?: (message: string) => void
 }
 
@@ -51,7 +44,7 @@ export type MigrateOptions = {
  *
  * While a statement waits for a lock on a table, every later query on that table waits behind it. So it waits briefly,
  * its migration is rolled back, and is tried again after a pause, without end: pg_dump may hold its locks for hours, and a
- * migration that gives up would leave an upgrade half done. The operator sees who holds the lock, and can press Ctrl-C.
+ * migration that gives up would leave an upgrade half done. The operator is told of it, and can press Ctrl-C.
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const { folder = FOLDER, onWait = silent } = options
@@ -65,21 +58,21 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   // Emitted when the connection is lost between two statements. The next statement then fails too, and reports it.
   client.on('error', silent)
   await client.connect()
-  const observer = createPool({ url: databaseUrl, size: 1, log: { warn: silent } })
   try {
     await refuseOldServer(client)
     // Limits that the operator set for sessions must not end the building of an index, or the wait for another migration.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0')
     // Taken here and not by the runner, whose short lock_timeout must not end this wait. It is released with the session.
     await client.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID])
+    const { processID } = client as unknown as { processID: number }
     const applied: string[] = []
     for (;;) {
-      const name = await withLocks(client, observer, onWait, async (timeoutMs) => {
+      try {
         const [migration] = await runner({
           dbClient: client,
           dir: folder,
           ignorePattern: '(?!.*\\.sql$).*',
-          migrationLoaderStrategies: [{ extensions: ['.sql'], loader: (files) => loadFiles(files, timeoutMs) }],
+          migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadFiles }],
           direction: 'up',
           count: 1,
           migrationsTable: TABLE,
@@ -87,86 +80,34 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
           noLock: true,
           logger: { debug: silent, info: silent, warn: silent, error: silent },
         })
-        return migration?.name
-      })
-      if (name === undefined) return applied
-      applied.push(name)
+        if (migration === undefined) return applied
+        applied.push(migration.name)
+      } catch (error) {
+        if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
+        await client.query('rollback')
+        const who = `select pg_blocking_pids(${processID}) during a try names who holds it`
+        onWait(`waiting for a lock; next try in ${LOCK_PAUSE_MS / 1_000} s (${who})`)
+        await sleep(LOCK_PAUSE_MS)
+      }
     }
   } finally {
-    await Promise.all([client.end(), observer.end()])
+    await client.end()
   }
 }
 
 /** Each file as its statements. The runner's own loader sends a whole file in one message. */
-function loadFiles(files: string[], timeoutMs: number) {
+function loadFiles(files: string[]) {
   return Promise.all(
     files.map(async (file) => {
       const statements = splitStatements(await readFile(file, 'utf8'))
       const up = (migration: MigrationBuilder) => {
-        // Of the transaction too: Citus tells its workers of no other.
-        migration.sql(`set local lock_timeout = ${timeoutMs}`)
+        // Of the transaction: Citus tells its workers of no other.
+        migration.sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
         for (const statement of statements) migration.sql(statement)
       }
       return { id: file, filePaths: [file], actions: { up, down: false as const } }
     }),
   )
-}
-
-/** Runs `apply`, whose statements wait for locks, until it gets them. */
-async function withLocks<T>(
-  client: pg.Client,
-  observer: Queryable,
-  onWait: (message: string) => void,
-  apply: (timeoutMs: number) => Promise<T>,
-): Promise<T> {
-  let timeoutMs = LOCK_TIMEOUT_MS
-  for (;;) {
-    await client.query(`set lock_timeout = ${timeoutMs}`)
-    let held: Holder | undefined
-    // Asked during the wait, because afterwards nothing shows who held the lock.
-    const looking = setInterval(async () => {
-      held = (await findHolder(observer, client)) ?? held
-    }, LOOK_INTERVAL_MS)
-    try {
-      return await apply(timeoutMs)
-    } catch (error) {
-      if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
-      clearInterval(looking)
-      await client.query('rollback')
-      onWait(`waiting for a lock${held ? describe(held) : ''}; next try in ${LOCK_PAUSE_MS / 1_000} s`)
-      await sleep(LOCK_PAUSE_MS)
-      timeoutMs = held?.isAutovacuum && timeoutMs === LOCK_TIMEOUT_MS ? AUTOVACUUM_TIMEOUT_MS : LOCK_TIMEOUT_MS
-    } finally {
-      clearInterval(looking)
-    }
-  }
-}
-
-type Holder = { table: string | null; pid: number; program: string; isAutovacuum: boolean }
-
-/** Who holds the lock that `client` waits for in this moment; undefined when it waits for none, or nobody can tell. */
-async function findHolder(observer: Queryable, client: pg.Client): Promise<Holder | undefined> {
-  const { processID } = client as unknown as { processID: number }
-  // Every role may read these columns of all processes. A process without a user is PostgreSQL's own: an autovacuum.
-  const found = observer.query<Holder>(
-    `select w.relation::regclass::text as "table", a.pid, a.application_name as program,
-            a.usesysid is null as "isAutovacuum"
-       from pg_locks w, unnest(pg_blocking_pids(w.pid)) as blocking (pid)
-       join pg_stat_activity a using (pid)
-      where w.pid = $1 and not w.granted
-      order by a.backend_start
-      limit 1`,
-    [processID],
-  )
-  return found.then(
-    ({ rows }) => rows[0],
-    () => undefined,
-  )
-}
-
-function describe({ table, pid, program, isAutovacuum }: Holder): string {
-  const who = isAutovacuum ? 'autovacuum' : program
-  return `${table ? ` on ${table}` : ''}, held by process ${pid}${who ? ` (${who})` : ''}`
 }
 
 /** The names of the migrations that this code expects and the database does not have yet, in order. */
@@ -177,12 +118,8 @@ export async function pendingMigrations(db: Queryable): Promise<string[]> {
 }
 
 async function readNames(): Promise<string[]> {
-  const files = await readdir(FOLDER)
-  return files
-    .map((file) => parse(file))
-    .filter(({ ext }) => ext === '.sql')
-    .map(({ name }) => name)
-    .sort()
+  const files = (await readdir(FOLDER)).map((file) => parse(file))
+  return files.flatMap(({ ext, name }) => (ext === '.sql' ? [name] : [])).sort()
 }
 
 /** The names of the migrations that were applied; none in an empty database. */

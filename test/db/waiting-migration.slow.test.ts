@@ -9,7 +9,6 @@ import { createTestDatabase } from '../support/database.ts'
 import { databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
-import { startPostgresServer } from '../support/postgres-server.ts'
 import { startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, newMerchant } from '../support/service.ts'
 
@@ -18,6 +17,7 @@ const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
 const HELD_MS = 10_000
 const CREATE_EVERY_MS = 40
 const LOCK_TIMEOUT_MS = 500
+const WAITING = /waiting for a lock; next try in 5 s \(select pg_blocking_pids\(\d+\) during a try names who holds it\)/
 
 /** The migrations, and one that is pending and needs the table of intents for itself. */
 function migrationsAndOne(): string {
@@ -99,10 +99,7 @@ it('a migration that waits for a lock holds up no payment, and is done once it g
   const failed = statuses.filter((status) => status !== 200).length
   // None on a machine that has nothing else to do; all while they wait behind a lock that waits.
   expect(failed).toBeLessThan(statuses.length / 2)
-  // On a busy machine a try may be over before it was seen who holds the lock.
-  expect(said.join('\n')).toMatch(
-    /^waiting for a lock on payment_intents, held by process \d+ \(pg_dump\); next try in 5 s$/m,
-  )
+  expect(said[0]).toMatch(WAITING)
 })
 
 it('ops migrate says what it waits for, and goes on', { timeout: 90_000 }, async () => {
@@ -121,9 +118,7 @@ it('ops migrate says what it waits for, and goes on', { timeout: 90_000 }, async
   await lock.release()
   const { code, stdout, stderr } = await migrating
   expect({ code, applied: JSON.parse(stdout).applied[0] }).toEqual({ code: 0, applied: '0002_payment_states' })
-  expect(stderr).toMatch(
-    /^(ops: waiting for a lock on payment_intents, held by process \d+ \(pg_dump\); next try in 5 s\n)+$/,
-  )
+  expect(stderr).toMatch(new RegExp(`^(ops: ${WAITING.source}\n)+$`))
 })
 
 it.skipIf(!ON_CITUS)(
@@ -138,56 +133,8 @@ it.skipIf(!ON_CITUS)(
     const said: string[] = []
     const migrating = migrate(database.url, { folder: migrationsAndOne(), onWait: (message) => said.push(message) })
     await vi.waitUntil(() => said.length > 0, { timeout: 20 * LOCK_TIMEOUT_MS })
-    expect(said[0]).toBe('waiting for a lock; next try in 5 s')
+    expect(said[0]).toMatch(WAITING)
     await reader.end()
     expect(await migrating).toEqual(['9999_needs_the_table'])
   },
 )
-
-it('a migration of an ordinary role behind an autovacuum waits until PostgreSQL ends that', {
-  timeout: 90_000,
-}, async () => {
-  const directory = mkdtempSync(join(inject('runDirectory'), 'autovacuum-'))
-  const postgres = await startPostgresServer(directory)
-  const admin = postgres.poolOf('postgres')
-  await admin.query(`alter system set autovacuum_naptime = '1s'`)
-  await admin.query('select pg_reload_conf()')
-  await admin.query(`create role owner login password 'of-this-test'`)
-  await admin.query('create database shop owner owner')
-  await admin.end()
-  const url = new URL(postgres.urlOf('shop'))
-  url.username = 'owner'
-  url.password = 'of-this-test'
-  await migrate(url.href)
-
-  const db = postgres.poolOf('shop')
-  onTestFinished(async () => {
-    await db.end()
-    postgres.stop()
-  })
-  await newMerchant(db, { mid: 'M1' })
-  await db.query(
-    `insert into payment_intents
-       (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
-        payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-     select 'M1', i, i, 200, 'https://shop.example', 'Order', 'Asha Rao', 'asha@example.in', '0123456789',
-            'chaipoint@examplebank', 'Chai Point', '5814', now(), now()
-       from generate_series(1, 20000) i`,
-  )
-  // One that would take minutes.
-  await db.query(
-    `alter table payment_intents set (autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0,
-       autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)`,
-  )
-  await db.query(`update payment_intents set note = 'changed'`)
-  const isVacuumed = async () =>
-    (await db.query("select from pg_stat_progress_vacuum where relid = 'payment_intents'::regclass")).rowCount === 1
-  await vi.waitUntil(isVacuumed, { timeout: 30_000, interval: 100 })
-
-  const said: string[] = []
-  const applied = await migrate(url.href, { folder: migrationsAndOne(), onWait: (message) => said.push(message) })
-  expect(applied).toEqual(['9999_needs_the_table'])
-  expect(said[0]).toMatch(
-    /^waiting for a lock on payment_intents, held by process \d+ \(autovacuum\); next try in 5 s$/,
-  )
-})
