@@ -5,7 +5,6 @@ export type EventType = 'payment.succeeded' | 'payment.attempt_failed' | 'paymen
 
 /** What the merchant is told of a change: what checkPaymentStatus tells from then on. `sequence` counts within the order. */
 type Event = {
-  mid: string
   orderId: string
   sequence: number
   txnStatus: string
@@ -20,39 +19,36 @@ type Event = {
 export const nextSequence = (of = '') => `least(${of}event_sequence + 1, 32767)`
 
 /**
- * Writes one delivery for each endpoint that is told of `type`. It belongs into the transaction that changes the payment, so
- * that there is never a change without its event, nor an event without the change; only of changes that share a number the
- * first one alone is told. A merchant without an endpoint costs one look-up in a small index.
+ * Writes one delivery of each event for each endpoint of the merchant that is told of `type`. It belongs into the transaction
+ * that changes the payments, so that there is never a change without its event, nor an event without the change; only of
+ * changes that share a number the first one alone is told. A merchant without an endpoint costs one look-up in a small index.
  */
 export async function writeDeliveries(
   db: Queryable,
   type: EventType,
-  { mid, orderId, sequence, txnStatus, utr, occurredAt }: Event,
+  mid: string,
+  events: readonly Event[],
 ): Promise<void> {
+  if (events.length === 0) return
   await db.query(
-    `with changed as (
-       select $2::text as order_id, $3::smallint as event_sequence, $4::text as txn_status, $5::text as utr,
-              $6::timestamptz as occurred_at
-     )
-     ${deliveriesOf('changed', type)}`,
-    [mid, orderId, sequence, txnStatus, utr, occurredAt],
+    `insert into webhook_deliveries
+       (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, due_at)
+     select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.occurred_at,
+            ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
+       from unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[])
+              as c (order_id, sequence, txn_status, utr, occurred_at)
+       join webhook_endpoints e on e.mid = $1
+      where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
+     on conflict do nothing`,
+    [
+      mid,
+      events.map(({ orderId }) => orderId),
+      events.map(({ sequence }) => sequence),
+      events.map(({ txnStatus }) => txnStatus),
+      events.map(({ utr }) => utr),
+      events.map(({ occurredAt }) => occurredAt),
+    ],
   )
-}
-
-/**
- * The same as a part of the statement that makes the changes of the merchant $1: `changed` is its CTE of them, with order_id,
- * event_sequence, txn_status, utr and occurred_at.
- */
-export function deliveriesOf(changed: string, type: EventType): string {
-  return `
-    insert into webhook_deliveries
-      (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, due_at)
-    select e.mid, e.endpoint_id, c.order_id, c.event_sequence, '${type}', c.txn_status, c.utr, c.occurred_at,
-           ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
-      from ${changed} c
-      join webhook_endpoints e on e.mid = $1
-     where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
-    on conflict do nothing`
 }
 
 /** The endpoint_id of a merchant's return calls, which share one endpoint. */

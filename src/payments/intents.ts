@@ -85,7 +85,7 @@ export function createIntents(
       `select order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
               status = 'SUCCESS' and exists (
                 select from webhook_deliveries d
-                 where d.mid = i.mid and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
+                 where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
                    and d.delivered_at is null) as "returnCallWaits"
          from payment_intents i
         where mid = $1 and (merchant_order_id = $2 or order_id = $2)
@@ -193,7 +193,9 @@ async function close(client: Queryable, mid: string, orderId: string, now: Date)
   const [cancelled] = rows
   if (cancelled === undefined) return undefined
   await writeChange(client, { mid, orderId }, { status: 'CANCELLED', reason: 'merchant', now })
-  await writeDeliveries(client, 'payment.cancelled', { mid, orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now })
+  await writeDeliveries(client, 'payment.cancelled', mid, [
+    { orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now },
+  ])
   const links = await client.query<IssuedRow>(
     `select ${ISSUED} from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
     [mid, orderId],

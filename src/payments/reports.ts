@@ -254,14 +254,8 @@ async function succeed(db: Queryable, intent: StoredIntent, { utr, paidAt }: Rep
   )
   const { sequence } = rows[0] as { sequence: number }
   await writeChange(db, { mid, orderId, utr, paidAt }, { status: 'SUCCESS', ...source })
-  await writeDeliveries(db, 'payment.succeeded', {
-    mid,
-    orderId,
-    sequence,
-    txnStatus: 'SUCCESS',
-    utr,
-    occurredAt: source.now,
-  })
+  const event = { orderId, sequence, txnStatus: 'SUCCESS', utr, occurredAt: source.now }
+  await writeDeliveries(db, 'payment.succeeded', mid, [event])
 }
 
 /** Whether the attempt is new. */
@@ -296,14 +290,8 @@ async function failIntent(
     [mid, orderId, status],
   )
   const { sequence } = rows[0] as { sequence: number }
-  await writeDeliveries(db, 'payment.attempt_failed', {
-    mid,
-    orderId,
-    sequence,
-    txnStatus: 'PENDING',
-    utr,
-    occurredAt: now,
-  })
+  const event = { orderId, sequence, txnStatus: 'PENDING', utr, occurredAt: now }
+  await writeDeliveries(db, 'payment.attempt_failed', mid, [event])
 }
 
 /** Keeps an exception for the operator. Returns whether it is new: a repeat of the same facts is the same row. */

@@ -1,7 +1,13 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { groupBy } from '../group-by.ts'
-import { deliveriesOf, nextSequence } from '../payments/events.ts'
-import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
+import { nextSequence, writeDeliveries } from '../payments/events.ts'
+import {
+  EXPIRY_GRACE_MINUTES,
+  givenUpUntil,
+  LONGEST_EXPIRY_MINUTES,
+  OPEN_STATUSES,
+  type Status,
+} from '../payments/outcome.ts'
 
 /** The shortest is a minute, and the grace comes after it: no order is final sooner after it was made. */
 const LOOKED_AT_AFTER_MINUTES = EXPIRY_GRACE_MINUTES - 1
@@ -59,38 +65,37 @@ export function createExpiries(db: Database) {
 }
 
 /** An order that somebody else holds is told later: the others do not wait for it. */
-async function tellMerchant(db: Queryable, mid: string, orderIds: string[], now: Date): Promise<number> {
-  const { rows } = await db.query<{ looked: number }>(
-    `with due as materialized (
-       select order_id, final_at
-         from webhook_expiries
-        where mid = $1 and order_id = any ($2) and final_at <= $3
-        order by order_id
-          for update skip locked
-     ), locked as materialized (
-       select d.*
-         from payment_intents i
-         join due d on d.order_id = i.order_id
-        -- By the array, so that rows are looked up one by one, whatever the planner expects.
-        where i.mid = $1 and i.order_id = any ($2)
-        order by i.order_id
-          for no key update of i skip locked
-     ), looked as (
-       delete from webhook_expiries
-        where mid = $1 and order_id = any ($2) and final_at <= $3 and order_id in (select order_id from locked)
-     ), expired as (
-       update payment_intents i
-          set event_sequence = ${nextSequence('i.')}
-         from locked d
-        where i.mid = $1 and i.order_id = any ($2) and i.order_id = d.order_id and i.status in ${OPEN_STATUSES}
-       returning i.order_id, i.event_sequence, null as utr, d.final_at as occurred_at,
-                 case when i.status = 'REJECT' then 'REJECT' else 'FAIL' end as txn_status
-     ), told as (${deliveriesOf('expired', 'payment.expired')}
-     )
-     select count(*)::integer as looked from locked`,
-    [mid, orderIds, now],
-  )
-  return rows[0]?.looked ?? 0
+function tellMerchant(db: Database, mid: string, orderIds: string[], now: Date): Promise<number> {
+  return inTransaction(db, async (client) => {
+    const { rows: held } = await client.query<{ orderId: string; finalAt: Date }>(
+      // By the array in both tables, so that rows are looked up one by one, whatever the planner expects.
+      `select e.order_id as "orderId", e.final_at as "finalAt"
+         from webhook_expiries e
+         join payment_intents i on i.mid = e.mid and i.order_id = e.order_id
+        where e.mid = $1 and e.order_id = any ($2) and e.final_at <= $3 and i.mid = $1 and i.order_id = any ($2)
+        order by e.order_id
+          for update of e skip locked
+          for no key update of i skip locked`,
+      [mid, orderIds, now],
+    )
+    const finalAt = new Map(held.map((row) => [row.orderId, row.finalAt]))
+    const { rows: expired } = await client.query<{ orderId: string; sequence: number; status: Status }>(
+      `with looked as (
+         delete from webhook_expiries where mid = $1 and order_id = any ($2) and final_at <= $3
+       )
+       update payment_intents
+          set event_sequence = ${nextSequence()}
+        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES}
+       returning order_id as "orderId", event_sequence as sequence, status`,
+      [mid, [...finalAt.keys()], now],
+    )
+    const events = expired.map(({ orderId, sequence, status }) => {
+      const txnStatus = status === 'REJECT' ? 'REJECT' : 'FAIL'
+      return { orderId, sequence, txnStatus, occurredAt: finalAt.get(orderId) as Date }
+    })
+    await writeDeliveries(client, 'payment.expired', mid, events)
+    return held.length
+  })
 }
 
 /** The open orders of that time, of merchants with a webhook. */

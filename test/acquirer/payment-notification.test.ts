@@ -184,7 +184,7 @@ describe('at once', () => {
     const orderId = await newOrder()
     const holder = await service.db.connect()
     await holder.query('begin')
-    await holder.query('select from payment_intents where order_id = $1 for update', [orderId])
+    await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
     const body = notification(orderId)
     const reports = Promise.all(Array.from({ length: 50 }, () => notify(service, body)))
     await expect.poll(() => service.pools.reports.waitingCount).toBeGreaterThan(40)

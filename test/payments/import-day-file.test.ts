@@ -5,6 +5,7 @@ import { CsvFileError } from '../../src/csv.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { type DayFileResult, importDayFile } from '../../src/payments/import-day-file.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 
@@ -128,10 +129,10 @@ describe('a day file', () => {
     const [notified = [], imported = []] = orders
     for (const orderIds of orders) {
       const some = (rest: number) => orderIds.filter((_, index) => index % 5 === rest)
-      await service.db.query(
-        `update payment_intents set expires_at = created_at - '1 day'::interval where order_id = any ($1)`,
-        [some(1)],
-      )
+      await service.db.query('update payment_intents set expires_at = $2 where order_id = any ($1)', [
+        some(1),
+        new Date(service.clock.now().getTime() - 86_400_000),
+      ])
       await service.db.query(`update payment_intents set status = 'CANCELLED' where order_id = any ($1)`, [some(2)])
     }
 
@@ -199,7 +200,7 @@ describe('a day file', () => {
     expect(await stored([paid, failed])).toEqual(before)
   })
 
-  it('larger than a batch is recorded in its order, and tells how far it is', async () => {
+  it('larger than a batch is recorded in its order, and tells how far it is', { timeout: 60_000 }, async () => {
     const orderIds = await newOrders(4_500)
     const utrs = orderIds.map(newUtr)
     const lines = orderIds.map((orderId, index) => line({ orderId, utr: utrs[index] ?? '' }))
@@ -357,22 +358,26 @@ describe('beside live notifications and other imports', () => {
     }
   })
 
-  it('a payment that was in time when a lock held it up, and is late when it is stored, is kept as late', async () => {
-    const orderId = await newOrder()
-    // To the end of the time to pay, and of the minutes after it.
-    const holder = await service.db.connect()
-    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%for no key update%'`
-    try {
-      await holder.query('begin')
-      await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
-      const importing = load([line({ orderId })])
-      while ((await service.db.query(waiting)).rowCount === 0) await sleep(10)
-      service.clock.advance(30 * 60)
-      await holder.query('commit')
-      expect(await importing).toEqual(result({ recorded: 1, 'late payment': 1 }))
-    } finally {
-      await holder.query('rollback')
-      holder.release()
-    }
-  })
+  // A lock that is awaited on a worker of Citus is not seen.
+  it.skipIf(ON_CITUS)(
+    'a payment that was in time when a lock held it up, and is late when it is stored, is kept as late',
+    async () => {
+      const orderId = await newOrder()
+      // To the end of the time to pay, and of the minutes after it.
+      const holder = await service.db.connect()
+      const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%for no key update%'`
+      try {
+        await holder.query('begin')
+        await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
+        const importing = load([line({ orderId })])
+        while ((await service.db.query(waiting)).rowCount === 0) await sleep(10)
+        service.clock.advance(30 * 60)
+        await holder.query('commit')
+        expect(await importing).toEqual(result({ recorded: 1, 'late payment': 1 }))
+      } finally {
+        await holder.query('rollback')
+        holder.release()
+      }
+    },
+  )
 })
