@@ -18,8 +18,6 @@ export type Deployment = {
   programs: { server: string; ops: string }
   /** A superuser's connections. */
   admin: Database
-  /** The process of the server, whose children serve the connections. */
-  serverPid: () => number
   /** A new, empty database that belongs to `ROLE`. */
   createDatabase: (name: string) => Promise<DeploymentDatabase>
 }
@@ -56,7 +54,6 @@ export async function openDeployment(): Promise<Deployment> {
     directory,
     programs,
     admin,
-    serverPid: postgres.pid,
     async createDatabase(name) {
       await admin.query(`create database ${name} owner ${ROLE}`)
       const url = new URL(postgres.urlOf(name))

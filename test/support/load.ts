@@ -30,11 +30,7 @@ export type Load = {
 type Sent = Pick<Entry, 'kind' | 'names' | 'operation' | 'paid'> & { request: Request }
 
 /** The traffic of one tenant at a steady rate, whatever is answered, with every answer kept. `url` is called for each request. */
-export function startLoad(
-  url: () => string,
-  tenant: Tenant,
-  { without, perSecond = REQUESTS_PER_SECOND }: { without?: Kind; perSecond?: number } = {},
-): Load {
+export function startLoad(url: () => string, tenant: Tenant, { without }: { without?: Kind } = {}): Load {
   const others = OTHERS.filter((kind) => kind !== without)
   const client = createHttpClient()
   const journal: Journal = []
@@ -46,7 +42,7 @@ export function startLoad(
   const timer = setInterval(() => {
     const sending = send(next()).finally(() => underWay.delete(sending))
     underWay.add(sending)
-  }, 1_000 / perSecond)
+  }, 1_000 / REQUESTS_PER_SECOND)
 
   async function send({ request, ...what }: Sent) {
     const entry: Entry = {

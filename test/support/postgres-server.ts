@@ -7,7 +7,6 @@ import { findBinaries, serverAccount } from '../../src/dev/postgres-binaries.ts'
 import { type Cluster, startOrFind } from '../../src/dev/postmaster.ts'
 import { databaseUrl } from './database-url.ts'
 import { INSTALLED_POSTGRES } from './installed-postgres.ts'
-import { childrenOf } from './processes.ts'
 import { until } from './wait.ts'
 
 export type PostgresServer = {
@@ -21,8 +20,6 @@ export type PostgresServer = {
   poolOf: (database: string) => Database
   isRunning: () => boolean
   killHard: () => void
-  /** Nothing of it answers any more and nothing is refused, as of a machine without power, until the call that is returned. */
-  silence: () => () => void
   /** Ends every connection at once, as an operator's restart does; returns when the server has ended. */
   shutDown: () => Promise<void>
   /** On the same port, once it takes connections. */
@@ -77,16 +74,6 @@ export async function startPostgresServer(
     poolOf: (database) => openPool(urlOf(database)),
     isRunning,
     killHard: () => void process.kill(pid(), 'SIGKILL'),
-    silence() {
-      const stopped = [pid()]
-      process.kill(pid(), 'SIGSTOP')
-      // From now on it starts no more of them.
-      stopped.push(...childrenOf(pid()))
-      for (const child of stopped) process.kill(child, 'SIGSTOP')
-      return () => {
-        for (const child of stopped) process.kill(child, 'SIGCONT')
-      }
-    },
     async shutDown() {
       process.kill(pid(), 'SIGINT')
       await until('PostgreSQL had ended', () => !isRunning(), { pollMs: POLL_MS })

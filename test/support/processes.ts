@@ -124,8 +124,6 @@ export function cpuSeconds(pid: number): number {
   return ticks / TICKS_PER_SECOND
 }
 
-export const childrenOf = (pid: number): number[] => readProcesses().flatMap((it) => (it.parent === pid ? it.pid : []))
-
 type ProcessTimes = { pid: number; parent: number; ticks: number; ticksOfEndedChildren: number }
 
 function readProcesses(): ProcessTimes[] {

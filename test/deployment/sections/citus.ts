@@ -1,14 +1,19 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/db/pool.ts'
+import { groupBy } from '../../../src/group-by.ts'
 import { ACQUIRER_SECRETS, notificationRequest } from '../../support/acquirer.ts'
-import { admitRoles, createCitusDatabase, query, startCitus } from '../../support/citus.ts'
+import { admitRoles, type CitusCluster, createCitusDatabase, query, startCitus } from '../../support/citus.ts'
 import { databaseUrl } from '../../support/database-url.ts'
-import { createHttpClient, tally } from '../../support/http-client.ts'
+import { createHttpClient, type HttpClient, type Request, tally } from '../../support/http-client.ts'
 import { findCitus } from '../../support/installed-postgres.ts'
+import { faultOfForm, isUnsure, type Journal } from '../../support/journal.ts'
+import { type Load, startLoad } from '../../support/load.ts'
 import { runBuiltOps } from '../../support/ops.ts'
-import { openPool } from '../../support/postgres-server.ts'
-import { cpuSeconds, ROOT, runToEnd } from '../../support/processes.ts'
+import { openPool, type PostgresServer } from '../../support/postgres-server.ts'
+import { ROOT, runToEnd } from '../../support/processes.ts'
+import { type Reconciled, reconcile } from '../../support/reconcile.ts'
 import {
   countRowsPatiently,
   createdOrderId,
@@ -21,12 +26,25 @@ import {
   withFields,
 } from '../../support/requests.ts'
 import type { ServerProcess } from '../../support/server-process.ts'
-import { newMerchant, type Tenant } from '../../support/tenants.ts'
-import { SEALING_KEY } from '../../support/webhooks.ts'
+import { addSettlements } from '../../support/settlements.ts'
+import { newMerchant, newPartner, type Tenant, unique } from '../../support/tenants.ts'
+import { type Receiver, startReceiver } from '../../support/webhook-receiver.ts'
+import { newWebhook, SEALING_KEY } from '../../support/webhooks.ts'
 import { progress } from '../../support/workspace.ts'
-import { type CitusTrial, newTenants } from '../citus-trial.ts'
 import { type Check, type Deployment, PASSWORD, startInstance } from '../deployment.ts'
-import { coordinatorKilled, workerKilled, workerSilent } from '../lost-nodes.ts'
+
+type CitusTrial = {
+  deployment: Deployment
+  cluster: CitusCluster
+  ownerUrl: string
+  /** A superuser's connections to the coordinator. */
+  db: Database
+  /** One is connected to the coordinator, the other to the first worker. */
+  instances: [ServerProcess, ServerProcess]
+  /** One on each worker. */
+  tenants: [Tenant, Tenant]
+  client: HttpClient
+}
 
 const DATABASE = 'spread'
 const ORDERS = 500
@@ -35,10 +53,13 @@ const ATTEMPTS = 6
 const PAIRS = 100
 const IMPORTED_ROWS = 20_000
 const AT_ONCE = 32
-const MERCHANTS = 20
-const CREATES_AT_ONCE = 64
-const CREATES_A_ROUND = 3_000
-const COST_ROUNDS = 5
+const TOLD_ORDERS = 100
+const BEFORE_MS = 3_000
+const AWAY_MS = 6_000
+const AFTER_MS = 4_000
+const BACK_WITHIN_MS = 2_000
+const TOLD_WITHIN_MS = 30_000
+const POLL_MS = 100
 
 /** The tests that know of one server only are left out: they look at its locks and plans, or change its rows by themselves. */
 const TESTS = [
@@ -59,12 +80,12 @@ const TESTS = [
 /** Undefined where it can be tried. */
 export const noCitus = () => (findCitus() ? undefined : 'no PostgreSQL of Debian has Citus: build it into one')
 
-/** The database is spread over two workers: everything works as on one server, and a lost node loses nothing. */
+/** The database is spread over two workers: everything works as on one server, and a lost worker loses nothing. */
 export async function citus(deployment: Deployment): Promise<Check[]> {
   const tests = await runTests()
   progress('citus: starting a coordinator and two workers')
   const { trial, checks } = await setUp(deployment)
-  for (const part of [storm, payments, importAndList, pages, cost, workerKilled, workerSilent, coordinatorKilled]) {
+  for (const part of [storm, payments, tellTwice, importAndList, workerKilled]) {
     progress(`citus: ${part.name}`)
     checks.push(...(await part(trial)))
   }
@@ -84,7 +105,7 @@ async function runTests(): Promise<Check> {
   })
   if (code !== 0) console.error(stdout)
   return {
-    promise: `the tests of ${TESTS.length} files, and the hot path touches one shard by its plans`,
+    promise: `the tests of ${TESTS.length} files, expiry among them, and what names its merchant touches one shard by its plans`,
     found: /Tests\s+(.*)/.exec(stdout)?.[1] ?? `exit ${code}`,
     kept: code === 0,
   }
@@ -118,7 +139,7 @@ async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; check
     })
   const tenants = await newTenants(db, cluster)
   const instances = [await start(0), await start(1)] as [ServerProcess, ServerProcess]
-  const client = createHttpClient({ maxSockets: CREATES_AT_ONCE })
+  const client = createHttpClient({ maxSockets: 2 * AT_ONCE })
   return {
     trial: { deployment, cluster, ownerUrl, db, instances, tenants, client },
     checks: [
@@ -218,63 +239,142 @@ async function importAndList({ deployment, ownerUrl, instances, tenants }: Citus
   ]
 }
 
-async function pages({ instances, tenants, client }: CitusTrial): Promise<Check[]> {
-  const numbers = Array.from({ length: 200 }, (_, i) => i)
-  const answers = await forEach(numbers, AT_ONCE, async (i) => {
+/** Everything that happens to an order is asked for twice, over both nodes, and happens once. */
+async function tellTwice({ db, cluster, instances, client }: CitusTrial): Promise<Check[]> {
+  const { receiver, tenants } = await newListeners(db, cluster)
+  const numbers = Array.from({ length: TOLD_ORDERS }, (_, i) => i)
+  const answers = await forEach(numbers, AT_ONCE / 4, async (i) => {
     const { merchant } = tenants[i % tenants.length] as Tenant
-    const orderId = createdOrderId(await sendPatiently(client, instances[0].url, createRequest(merchant)))
-    return client.send((instances[i % INSTANCES] as ServerProcess).url, getRequest(`/pay/${orderId}`))
+    const twice = (request: Request) => Promise.all(instances.map(({ url }) => sendPatiently(client, url, request)))
+    const created = await twice(withFields(createRequest(merchant), {}, `once-${i}`))
+    const [orderId, again] = created.map(createdOrderId) as [string, string]
+    const pages = await twice(getRequest(`/pay/${orderId}`))
+    const told = await twice(notificationRequest(orderId, `8${String(i).padStart(11, '0')}`))
+    const states = await twice(statusRequest(merchant, orderId))
+    const paid = states.every(({ text }) => JSON.parse(text).txnStatus === 'SUCCESS')
+    return { all: [...created, ...pages, ...told, ...states], orderId, isOne: orderId === again && paid }
   })
+  const webhooks = await countWebhooks(receiver, new Set(answers.map(({ orderId }) => orderId)))
+  receiver.close()
+  const all = answers.flatMap((answer) => answer.all)
+  const once = answers.filter(({ isOne }) => isOne).length
   return [
     {
-      promise: `${answers.length} pay pages over both nodes`,
-      found: tally(answers),
-      kept: answers.every(({ status }) => status === 200),
+      promise: `${TOLD_ORDERS} orders made, shown, paid and asked for twice, over both nodes: each is one, and told once by webhook`,
+      found: `${tally(all)}; ${once} one and paid; ${webhooks.orders} told of by ${webhooks.sent} webhooks`,
+      kept:
+        once === TOLD_ORDERS &&
+        all.every(({ status }) => status === 200) &&
+        webhooks.orders === TOLD_ORDERS &&
+        webhooks.sent === TOLD_ORDERS,
     },
   ]
 }
 
-/** What the database spends on a create, beside one server: the servers' processor time, theirs together. */
-async function cost({ deployment, cluster, db, client, instances }: CitusTrial): Promise<Check[]> {
-  const one = await deployment.createDatabase('beside_citus')
-  await runBuiltOps(deployment.programs.ops, { DATABASE_URL: one.url }, 'migrate')
-  const limit = { RATE_LIMIT_PER_SECOND: '1000000', SHUTDOWN_DRAIN_SECONDS: '0' }
-  const plain = await startInstance(deployment, { DATABASE_URL: one.url, ...limit })
-  const sides = [
-    { url: plain.url, merchants: await newMerchants(one.db), pids: [deployment.serverPid()], took: [] as number[] },
-    {
-      url: instances[0].url,
-      merchants: await newMerchants(db),
-      pids: cluster.nodes.map((node) => node.pid()),
-      took: [] as number[],
-    },
-  ]
-  const used = (pids: number[]) => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0)
-  for (let round = 0; round <= COST_ROUNDS; round++) {
-    for (const { url, merchants, pids, took } of sides) {
-      const creates = merchants.map((merchant) => createRequest(merchant))
-      const before = used(pids)
-      await forEach(
-        Array.from({ length: CREATES_A_ROUND }, (_, i) => i),
-        CREATES_AT_ONCE,
-        (i) => sendPatiently(client, url, creates[i % creates.length] as (typeof creates)[number]),
-      )
-      // The first round warms both up.
-      if (round > 0) took.push(((used(pids) - before) * 1e6) / CREATES_A_ROUND)
-    }
+/** The second worker, since an instance is connected over the first one. */
+async function workerKilled(trial: CitusTrial): Promise<Check[]> {
+  const { receiver, tenants } = await newListeners(trial.db, trial.cluster)
+  const url = () => (trial.instances[Math.floor(Math.random() * INSTANCES)] as ServerProcess).url
+  const loads = tenants.map((tenant) => startLoad(url, tenant, { without: 'long list' }))
+  await sleep(BEFORE_MS)
+  const worker = trial.cluster.nodes[2] as PostgresServer
+  const killedAt = performance.now()
+  worker.killHard()
+  await sleep(AWAY_MS)
+  const startedAt = performance.now()
+  await worker.restart()
+  const backAt = performance.now()
+  await sleep(AFTER_MS)
+  await Promise.all(loads.map((load) => load.end()))
+
+  const [here, there] = loads.map(({ journal }) => journal) as [Journal, Journal]
+  const all = [...here, ...there]
+  const refusedTo = (journal: Journal) => {
+    const meanwhile = journal.filter(({ sentAt }) => sentAt > killedAt && sentAt < startedAt)
+    return groupBy(meanwhile.filter(isUnsure), ({ kind }) => kind).map((group) => `${group.length} × ${group[0]?.kind}`)
   }
-  await plain.stop()
-  await one.db.end()
-  const [alone = 0, together = 0] = sides.map(
-    ({ took }) => took.sort((a, b) => a - b)[Math.floor(took.length / 2)] as number,
-  )
+  const after = all.filter(({ sentAt }) => sentAt > backAt + BACK_WITHIN_MS)
+  const refusedAfter = after.filter(isUnsure).length
+  const faults = all.flatMap((entry) => faultOfForm(entry) ?? [])
+  const answers = all.flatMap(({ answer }) => answer ?? [])
+  const sums = await reconcileAll(trial, tenants, loads)
+  const paid = new Set(all.flatMap(({ paid }) => paid?.orderId ?? []))
+  const webhooks = await countWebhooks(receiver, paid)
+  receiver.close()
   return [
     {
-      promise: `processor time of the database for a create, medians of ${COST_ROUNDS}: one server; a cluster`,
-      found: `${alone.toFixed(0)} µs; ${together.toFixed(0)} µs, ${(together / alone).toFixed(1)} ×`,
-      kept: true,
+      promise: 'a worker is killed: its merchants get 503 with Retry-After, and of the others some do',
+      found: `${tally(answers)}; meanwhile 503 for ${refusedTo(there).join(', ')}; of the others for ${refusedTo(here).join(', ')}${faults[0] ?? ''}`,
+      kept:
+        refusedTo(there).length > 0 &&
+        faults.length === 0 &&
+        answers.every(({ status }) => status === 200 || status === 503),
+    },
+    {
+      promise: `everybody is served ${BACK_WITHIN_MS / 1_000} s after it takes connections again`,
+      found: `${refusedAfter} of ${after.length} refused`,
+      kept: after.length > 0 && refusedAfter === 0,
+    },
+    {
+      promise: 'nothing that was acknowledged is lost or doubled, what was unsure is settled, every payment told of',
+      found: `${sums.lost} lost, ${sums.doubled} doubled, ${sums.resolved} of ${sums.unsure} settled; ${webhooks.orders} of ${paid.size} told of`,
+      kept:
+        sums.lost + sums.doubled + sums.orphaned === 0 &&
+        sums.resolved === sums.unsure &&
+        webhooks.orders === paid.size,
     },
   ]
 }
 
-const newMerchants = (db: Database) => Promise.all(Array.from({ length: MERCHANTS }, () => newMerchant(db)))
+async function reconcileAll({ instances, db }: CitusTrial, tenants: Tenant[], loads: Load[]): Promise<Reconciled> {
+  const sums: Reconciled = { lost: 0, doubled: 0, orphaned: 0, unsure: 0, resolved: 0 }
+  for (const [at, { journal, client }] of loads.entries()) {
+    const tenant = tenants[at] as Tenant
+    const found = await reconcile({ journal, tenant, url: instances[0].url, client, db })
+    for (const key of Object.keys(sums) as (keyof Reconciled)[]) sums[key] += found[key]
+    client.close()
+  }
+  return sums
+}
+
+/** A merchant on each worker, whose webhooks come to `receiver`. */
+async function newListeners(db: Database, cluster: CitusCluster) {
+  const receiver = await startReceiver()
+  const tenants = await newTenants(db, cluster)
+  for (const { merchant } of tenants) await newWebhook(db, { mid: merchant.mid, url: receiver.url }, new Date())
+  return { receiver, tenants }
+}
+
+/** Of how many of these orders webhooks tell, and how many webhooks that are; not before all are told of, or their time is over. */
+async function countWebhooks(receiver: Receiver, of: ReadonlySet<string>): Promise<{ orders: number; sent: number }> {
+  const told = () =>
+    receiver
+      .to('/')
+      .map(({ body }) => JSON.parse(body).data.orderId as string)
+      .filter((orderId) => of.has(orderId))
+  const end = performance.now() + TOLD_WITHIN_MS
+  while (new Set(told()).size < of.size && performance.now() < end) await sleep(POLL_MS)
+  return { orders: new Set(told()).size, sent: told().length }
+}
+
+/** One on each worker. */
+async function newTenants(db: Database, { nodes }: CitusCluster): Promise<[Tenant, Tenant]> {
+  return [await newTenantOn(db, nodes[1]), await newTenantOn(db, nodes[2])]
+}
+
+/** A merchant whose shard is on `node`, and its partner. */
+async function newTenantOn(db: Database, node: PostgresServer | undefined): Promise<Tenant> {
+  for (;;) {
+    const mid = unique('M')
+    const { rows } = await db.query<{ port: number }>(
+      `select nodeport as port
+         from citus_shards
+        where shardid = get_shard_id_for_distribution_column('payment_intents', $1::text)`,
+      [mid],
+    )
+    if (rows[0]?.port !== node?.port) continue
+    const tenant = { merchant: await newMerchant(db, { mid }), partner: await newPartner(db, mid) }
+    await addSettlements(db, mid)
+    return tenant
+  }
+}
