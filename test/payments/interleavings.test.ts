@@ -1,0 +1,326 @@
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import fc from 'fast-check'
+import { beforeAll, expect, it } from 'vitest'
+import { importDayFile } from '../../src/payments/import-day-file.ts'
+import { type Contradiction, EXPIRY_GRACE_MINUTES, outcome } from '../../src/payments/outcome.ts'
+import { createReports, type Recorded, type Reports } from '../../src/payments/reports.ts'
+import { createExpiries, type Expiries } from '../../src/webhooks/expiries.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import { runs } from '../support/generated.ts'
+import { createOrder } from '../support/orders.ts'
+import { CANCEL, newMerchant, post, STATUS, startService, type TestService, unique } from '../support/service.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { newWebhook } from '../support/webhooks.ts'
+
+const EXPIRY_MINUTES = 15
+/** From then on the shop is told that the order is not paid. */
+const OVER_SECONDS = (EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60
+/** By how much each look for expired orders moves the clock. Signatures of notifications stay valid over all of them. */
+const LOOK_SECONDS = 10
+const PAID_AT = '2026-03-31T18:25:00.000Z'
+
+/** Who may tell of a payment. */
+const TELLERS = ['notification', 'enquiry', 'day file', 'imported file', 'operator', 'operator of both'] as const
+
+type Telling = {
+  by: (typeof TELLERS)[number]
+  order: 0 | 1
+  status: 'SUCCESS' | 'FAIL' | 'REJECT'
+  utr: string
+  amount: 200 | 201
+}
+type Action = Telling | { by: 'merchant who cancels' | 'merchant who asks'; order: 0 | 1 } | { by: 'clock' }
+/** `afterMs` is when it starts, counted from the first one. */
+type Step = { action: Action; afterMs: number }
+
+let service: TestService
+let reports: Reports
+let expiries: Expiries
+beforeAll(async () => {
+  // No worker of the service looks for expired orders, since the steps do that.
+  service = await startService({
+    expiryMinutes: EXPIRY_MINUTES,
+    limits: { webhooks: { lookIntervalMs: 3_600_000 } },
+  })
+  reports = createReports(service.db)
+  expiries = createExpiries(service.db)
+})
+
+/** What a teller learns: the notification's answer has no more than whether it was taken. */
+type Told = Contradiction | 'taken' | 'changed' | 'unchanged'
+
+const toTold = (recorded: Recorded): Told =>
+  'exception' in recorded ? recorded.exception : recorded.changed ? 'changed' : 'unchanged'
+
+const NOTIFIED: Record<string, Told> = {
+  '200 Notification recorded': 'taken',
+  '409 The amount differs from the amount of the order': 'amount differs',
+  '409 This UTR was already used by another order': 'UTR of another order',
+}
+
+async function tell(orderIds: string[], { by, order, status, utr, amount }: Telling): Promise<Told> {
+  const orderId = orderIds[order] as string
+  const report = { orderId, status, utr, amount: `${amount}.00`, paidAt: new Date(PAID_AT) }
+  const { now } = service.clock
+  switch (by) {
+    case 'notification': {
+      const answer = await notify(service, notification(orderId, { status, UTR: utr, amount, paidAt: PAID_AT }))
+      const told = NOTIFIED[`${answer.status} ${answer.body.msg}`]
+      if (told === undefined) throw new Error(`a notification was answered by ${answer.text}`)
+      return told
+    }
+    case 'enquiry':
+      return toTold(await reports.record({ ...report, acquirer: { name: 'direct' } }, { reason: 'enquiry', now }))
+    case 'day file':
+      return toTold(await reports.record(report, { reason: 'day file', now }))
+    case 'imported file': {
+      const line = [orderId, status, utr, report.amount, PAID_AT].join()
+      const csv = Readable.from([Buffer.from(`order_id,status,utr,amount,paid_at\n${line}\n`)])
+      const { recorded, unchanged, exceptions } = await importDayFile(service.db, csv, { now })
+      if (recorded + unchanged > 0) return recorded > 0 ? 'changed' : 'unchanged'
+      return Object.entries(exceptions).find(([, lines]) => lines > 0)?.[0] as Contradiction
+    }
+    case 'operator':
+    case 'operator of both': {
+      // As `payments confirm` does, without and with --double.
+      const keeps = (kind: Contradiction) =>
+        kind === 'UTR of another order' || (kind === 'double payment' && by === 'operator of both')
+      return toTold(await reports.record(report, { reason: 'operator', now, toldBy: 'Asha', keeps }))
+    }
+  }
+}
+
+async function look(): Promise<void> {
+  service.clock.advance(LOOK_SECONDS)
+  const now = service.clock.now()
+  while (await expiries.sweep(now));
+  while ((await expiries.tell(500, now)) === 500);
+}
+
+type Learned = { action: Action; told?: Told; answer?: { status: number; said: string; utr: string } }
+
+async function run(merchant: NewMerchant, orderIds: string[], { action, afterMs }: Step): Promise<Learned> {
+  if (afterMs > 0) await sleep(afterMs)
+  switch (action.by) {
+    case 'clock':
+      await look()
+      return { action }
+    case 'merchant who cancels':
+    case 'merchant who asks':
+      return { action, answer: await ask(merchant, orderIds[action.order] as string, action.by) }
+    default:
+      return { action, told: await tell(orderIds, action) }
+  }
+}
+
+async function ask({ mid, key }: NewMerchant, order_id: string, by: 'merchant who cancels' | 'merchant who asks') {
+  const { status, body } = await post(service.app, by === 'merchant who asks' ? STATUS : CANCEL, { mid, order_id }, key)
+  return { status, said: `${body.txnStatus ?? ''} ${body.msg}`.trim(), utr: body.data?.UTR ?? '' }
+}
+
+type Row = Record<string, string>
+
+/** All that is stored of the merchant's orders, as text, with orders by their places in `orderIds`. */
+async function stored({ mid }: NewMerchant, orderIds: string[]) {
+  const select = async (columns: string, table: string): Promise<Row[]> => {
+    const { rows } = await service.db.query(
+      `select array_position($2::text[], order_id) - 1 as "order", ${columns} from ${table} where mid = $1 order by 1, 2, 3, 4`,
+      [mid, orderIds],
+    )
+    return rows.map((row) =>
+      Object.fromEntries(Object.entries(row).map(([name, value]) => [name, String(value ?? '')])),
+    )
+  }
+  const [intents, payments, exceptions, changes, attempts, deliveries] = await Promise.all([
+    select('status, utr, event_sequence as sequence', 'payment_intents'),
+    select('utr, kind, amount_paise as amount', 'payments'),
+    select('kind, utr, status, amount', 'payment_exceptions'),
+    select('status, utr, reason', 'payment_changes'),
+    select('status, attempt, utr', 'payment_attempts'),
+    select('sequence, type, txn_status, utr', 'webhook_deliveries'),
+  ])
+  return { intents, payments, exceptions, changes, attempts, deliveries }
+}
+
+type Stored = Awaited<ReturnType<typeof stored>>
+
+const names = (rows: Row[], ...columns: string[]) =>
+  rows.map((row) => columns.map((name) => row[name]).join(' ')).sort()
+const where = (rows: Row[], wanted: Row) =>
+  rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name] === value))
+
+/** What is stored contradicts nothing else that is stored. */
+function expectConsistent({ intents, payments, exceptions, changes, attempts, deliveries }: Stored): void {
+  const paid = where(intents, { status: 'SUCCESS' })
+  const second = where(payments, { kind: 'second' })
+  const paying = payments.filter((payment) => !second.includes(payment))
+  expect(names(paying, 'order', 'utr'), 'payments that pay').toEqual(names(paid, 'order', 'utr'))
+  expect(
+    names(
+      intents.filter(({ utr }) => utr !== ''),
+      'order',
+    ),
+    'intents with a UTR',
+  ).toEqual(names(paid, 'order'))
+  expect(names(second, 'order', 'utr'), 'second payments').toEqual(
+    names(where(exceptions, { kind: 'double payment' }), 'order', 'utr'),
+  )
+  expect(names(where(payments, { kind: 'late' }), 'order', 'utr'), 'late payments').toEqual(
+    names(where(exceptions, { kind: 'late payment' }), 'order', 'utr'),
+  )
+  expect(new Set(names(payments, 'utr')).size, 'UTRs with one row').toBe(payments.length)
+  expect(names(where(changes, { status: 'SUCCESS' }), 'order', 'utr'), 'changes to SUCCESS').toEqual(
+    names(paid, 'order', 'utr'),
+  )
+
+  expect(
+    names(where(deliveries, { type: 'payment.succeeded' }), 'order', 'utr', 'sequence'),
+    'SUCCESS is told once, and last',
+  ).toEqual(names(paid, 'order', 'utr', 'sequence'))
+  const cancelled = where(changes, { status: 'CANCELLED' })
+  expect(names(where(deliveries, { type: 'payment.cancelled' }), 'order')).toEqual(names(cancelled, 'order'))
+  for (const { order = '', status, sequence } of intents) {
+    const own = where(deliveries, { order })
+    expect(names(own, 'sequence'), 'events are numbered').toEqual(own.map((_, index) => String(index + 1)).sort())
+    expect(sequence, 'and so is the last one').toBe(String(own.length))
+    const ends = own.filter(({ type }) => type === 'payment.cancelled' || type === 'payment.expired')
+    expect(ends.length, 'an order ends unpaid once').toBeLessThanOrEqual(1)
+    if (status === 'CANCELLED') expect(where(cancelled, { order })).toHaveLength(1)
+    const failed = where(own, { type: 'payment.attempt_failed' })
+    for (const { utr = '' } of failed) {
+      expect(where(failed, { utr }).length, 'an attempt is told once').toBeLessThanOrEqual(
+        where(attempts, { order, utr }).length,
+      )
+    }
+  }
+}
+
+/** What the tellers and the merchant were told is what is stored. */
+function expectKept({ intents, payments, exceptions, changes, attempts }: Stored, learned: Learned[]): void {
+  for (const { action, told, answer } of learned) {
+    const reason = JSON.stringify({ action, told, answer })
+    if (answer !== undefined && 'order' in action) {
+      const [intent] = where(intents, { order: String(action.order) })
+      const cancelled = where(changes, { order: String(action.order), status: 'CANCELLED' }).length
+      if (answer.status === 409) expect([intent?.status, answer.said], reason).toEqual(['SUCCESS', PAID_ALREADY])
+      else expect(answer.status, reason).toBe(200)
+      if (answer.said.startsWith('SUCCESS')) {
+        expect([intent?.status, intent?.utr], reason).toEqual(['SUCCESS', answer.utr])
+      }
+      if (answer.said === 'FAIL Payment cancelled') expect(cancelled, reason).toBe(1)
+      if (action.by === 'merchant who cancels') expect(answer.said, reason).not.toMatch(/^PENDING/)
+    }
+    if (told !== undefined && 'status' in action) {
+      const { by, status, utr } = action
+      const order = String(action.order)
+      const isPaidBy = where(intents, { order, status: 'SUCCESS' })[0]?.utr
+      const isKept = where(exceptions, { order, kind: told, status, utr }).length === 1
+      expect(told === 'amount differs', reason).toBe(action.amount === 201)
+      switch (told) {
+        case 'amount differs':
+          expect(isKept, reason).toBe(!by.startsWith('operator'))
+          break
+        case 'UTR of another order':
+          expect([isKept, where(payments, { utr }).map((row) => row.order === order)], reason).toEqual([true, [false]])
+          break
+        case 'double payment':
+          expect([undefined, utr], reason).not.toContain(isPaidBy)
+          if (by !== 'operator') expect(where(payments, { order, utr, kind: 'second' }), reason).toHaveLength(1)
+          break
+        case 'failure after success':
+          expect([isPaidBy === undefined, isKept], reason).toEqual([false, true])
+          break
+        case 'taken':
+          if (status === 'SUCCESS') expect(where(payments, { order, utr }), reason).toHaveLength(1)
+          else {
+            const reversals = where(exceptions, { order, kind: 'failure after success', status, utr })
+            expect([...where(attempts, { order, status, utr }), ...reversals].length, reason).toBeGreaterThan(0)
+          }
+          break
+        default:
+          if (status === 'SUCCESS') expect(isPaidBy, reason).toBe(utr)
+          else expect(where(attempts, { order, status, utr }), reason).toHaveLength(1)
+      }
+    }
+  }
+}
+
+const PAID_ALREADY = 'Payment already successful'
+
+/** Each change has one teller at most who is told that it is theirs. */
+function expectOneChange(learned: Learned[]): void {
+  const changed = learned.filter(({ told }) => told === 'changed').map(({ action }) => action as Telling)
+  const made = changed.map(({ order, status, utr }) =>
+    status === 'SUCCESS' ? `${order}` : `${order} ${status} ${utr}`,
+  )
+  expect(new Set(made).size).toBe(made.length)
+}
+
+async function expectStatuses(merchant: NewMerchant, orderIds: string[]): Promise<void> {
+  const { rows } = await service.db.query(
+    'select order_id, status, utr, expires_at as "expiresAt" from payment_intents where mid = $1',
+    [merchant.mid],
+  )
+  for (const orderId of orderIds) {
+    const intent = rows.find(({ order_id }) => order_id === orderId)
+    const { txnStatus, msg } = outcome(intent, service.clock.now())
+    expect(await ask(merchant, orderId, 'merchant who asks')).toEqual({
+      status: 200,
+      said: `${txnStatus} ${msg}`,
+      utr: intent.utr ?? '',
+    })
+  }
+}
+
+/** What a repeat of the same is told by a notification's answer. */
+const REPEATED = (told: Told): Told => (told === 'amount differs' || told === 'UTR of another order' ? told : 'taken')
+
+const MERCHANTS = ['merchant who cancels', 'merchant who asks'] as const
+const order = fc.constantFrom(0, 0, 0, 1) as fc.Arbitrary<0 | 1>
+const telling: fc.Arbitrary<Telling> = fc
+  .record({
+    by: fc.constantFrom(...TELLERS),
+    order,
+    status: fc.constantFrom('SUCCESS', 'SUCCESS', 'SUCCESS', 'FAIL', 'REJECT'),
+    utr: fc.constantFrom('A1', 'A1', 'A1', 'B2', 'B2', 'C3'),
+    amount: fc.constantFrom(200, 200, 200, 200, 200, 200, 201),
+  })
+  // An operator confirms payments, nothing else.
+  .map((one) => ({ ...one, ...(one.by.startsWith('operator') && { status: 'SUCCESS' }) }) as Telling)
+const action: fc.Arbitrary<Action> = fc.oneof(
+  { weight: 8, arbitrary: telling },
+  { weight: 2, arbitrary: fc.record({ by: fc.constantFrom(...MERCHANTS), order }) },
+  { weight: 1, arbitrary: fc.constant({ by: 'clock' as const }) },
+)
+const step: fc.Arbitrary<Step> = fc.record({ action, afterMs: fc.constantFrom(0, 0, 0, 0, 1, 2, 4, 8) })
+// Not more: each import holds one of the test's ten connections while it needs another.
+const steps = fc.array(step, { minLength: 2, maxLength: 8 })
+const ageSeconds = fc.constantFrom(0, 0, 0, OVER_SECONDS - 26, OVER_SECONDS - 16, OVER_SECONDS - 5, OVER_SECONDS)
+
+it('keeps the books, whatever is told of an order and its neighbour at once: a UTR pays once, a success stays', {
+  timeout: 600_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(ageSeconds, steps, async (seconds, taken) => {
+      const merchant = await newMerchant(service.db)
+      await newWebhook(service.db, { mid: merchant.mid, url: 'https://shop.example/hook' }, service.clock.now())
+      const orderIds = await Promise.all([1, 2].map(() => createOrder(service, merchant, { order_id: unique('O') })))
+      service.clock.advance(seconds)
+      const learned = await Promise.all(taken.map((one) => run(merchant, orderIds, one)))
+
+      const found = await stored(merchant, orderIds)
+      expectConsistent(found)
+      expectKept(found, learned)
+      expectOneChange(learned)
+      await expectStatuses(merchant, orderIds)
+      for (const { action, told } of learned) {
+        if (told === undefined || !('status' in action) || action.by.startsWith('operator')) continue
+        expect(await tell(orderIds, { ...action, by: 'notification' }), JSON.stringify(action)).toBe(REPEATED(told))
+      }
+      expect(await stored(merchant, orderIds), 'a repeat changes nothing').toEqual(found)
+    }),
+    { numRuns: runs(1_000, 150) },
+  )
+  expect(service.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([])
+})
