@@ -17,7 +17,7 @@ const EXPIRY_MINUTES = 15
 /** From then on the shop is told that the order is not paid. */
 const OVER_SECONDS = (EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60
 /** By how much each look for expired orders moves the clock. Signatures of notifications stay valid over all of them. */
-const LOOK_SECONDS = 10
+const LOOK_SECONDS = 20
 const PAID_AT = '2026-03-31T18:25:00.000Z'
 
 /** Who may tell of a payment. */
@@ -187,6 +187,9 @@ function expectConsistent({ intents, payments, exceptions, changes, attempts, de
     const ends = own.filter(({ type }) => type === 'payment.cancelled' || type === 'payment.expired')
     expect(ends.length, 'an order ends unpaid once').toBeLessThanOrEqual(1)
     if (status === 'CANCELLED') expect(where(cancelled, { order })).toHaveLength(1)
+    if (status === 'SUCCESS' && ends.length > 0) {
+      expect(names(where(paying, { order }), 'kind'), 'a payment after the end is late').toEqual(['late'])
+    }
     const failed = where(own, { type: 'payment.attempt_failed' })
     for (const { utr = '' } of failed) {
       expect(where(failed, { utr }).length, 'an attempt is told once').toBeLessThanOrEqual(
