@@ -1,5 +1,6 @@
 import { badTrailers } from './attackers/bad-trailers.ts'
 import { brokenHosts } from './attackers/broken-hosts.ts'
+import { floodingKey } from './attackers/flooding-key.ts'
 import { headerFloods } from './attackers/header-floods.ts'
 import { idleReaders } from './attackers/idle-readers.ts'
 import { livePages } from './attackers/live-pages.ts'
@@ -30,6 +31,7 @@ export const ATTACKERS = {
   lists: slowLists,
   'many-lists': manyLists,
   keys: randomKeys,
+  'good-key': floodingKey,
   'broken-hosts': brokenHosts,
   paths: longPaths,
   'slow-senders': slowSenders,

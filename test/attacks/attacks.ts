@@ -60,6 +60,7 @@ export const ATTACKS: Record<string, Attack> = {
   migration: { seconds: 10, entrance: 'service', run: waitWithMigration },
   database: { seconds: 10, entrance: 'service', run: stopDatabase },
   keys: { seconds: 8, entrance: 'service', run: attackWith('keys') },
+  'good-key': { seconds: 10, entrance: 'service', run: attackWith('good-key') },
   'broken-hosts': { seconds: 5, entrance: 'service', run: attackWith('broken-hosts') },
   paths: { seconds: 5, entrance: 'service', run: attackWith('paths') },
   'slow-senders': { seconds: 12, entrance: 'service', run: attackWith('slow-senders') },
