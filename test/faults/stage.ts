@@ -9,11 +9,18 @@ import { createDatabase, type Workspace } from '../support/workspace.ts'
 /** What every fault works with. */
 export type Stage = Workspace
 
+/**
+ * What installations set for the service's role: it ends a transaction whose client is silent, and with it the lock of the order
+ * that was being reported.
+ */
+const SILENT_TRANSACTIONS_END = `set idle_in_transaction_session_timeout = '10s'`
+
 /** A migrated database with a tenant of its own, for one fault. */
 export type Scene = { name: string; url: string; db: Database; tenant: Tenant }
 
 export async function setScene(postgres: PostgresServer, database: string, longListRows?: number): Promise<Scene> {
   const { name, url, db } = await createDatabase(postgres, database)
+  await db.query(`alter database ${name} ${SILENT_TRANSACTIONS_END}`)
   const tenant = await newTenant(db)
   await addSettlements(db, tenant.merchant.mid, longListRows)
   return { name, url, db, tenant }
