@@ -208,6 +208,8 @@ export const LIMITS = {
   lists: {
     /** Longest list that is answered in one piece. A partner reads one longer one at a time. */
     shortRows: 1_000,
+    /** Longer lists that are read at once, of partners each: fewer than the pool has connections, so that short ones go on. */
+    longAtOnce: 4,
     /** Then a list ends, whoever reads it: PostgreSQL keeps all that was deleted since it began. */
     longestMs: 60 * 60 * 1000,
     /**

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import type { AccessKeys } from '../auth/access-keys.ts'
-import { badRequest, oneLongListAtATime } from '../errors.ts'
+import { badRequest, oneLongListAtATime, unavailable } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
 import { okBatches, okRows } from '../http/envelope.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
@@ -121,10 +121,10 @@ export const fetchSettlementList = operation({
       const { records, isWhole } = await begin(batches, listLimits.shortRows)
       reply.type('application/json; charset=utf-8')
       if (isWhole) return reply.send(okRows(records.length > 0 ? FOUND : NONE_FOUND, records))
-      // Slow readers can take all connections for lists, so they must not all be one partner.
-      if (readers.has(pid)) {
+      // Slow readers must neither be one partner nor take the connections of short lists.
+      if (readers.has(pid) || readers.size >= listLimits.longAtOnce) {
         await batches.return(undefined)
-        throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
+        throw readers.has(pid) ? oneLongListAtATime(LONG_LIST_RETRY_SECONDS) : unavailable()
       }
       readers.add(pid)
       over.addEventListener('abort', () => readers.delete(pid))

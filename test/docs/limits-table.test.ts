@@ -34,7 +34,7 @@ const ROWS = [
   `connections: creates / requests / reports / webhooks and questions / pages / lists / operator | ${pools.creates} / ${DEFAULTS.databasePoolSize} / ${pools.reports} / ${pools.due} / ${pools.pages} / ${pools.lists} / ${pools.operator}`,
   `event-loop lag: pay pages and QR codes / the operations | ${lateness.pagesMs} ms / ${lateness.operationsMs} ms, then 503`,
   `longest list that is answered in one piece / longest time of a list | ${count(lists.shortRows)} rows / ${lists.longestMs / HOUR_MS} h, then it is cut off`,
-  `long lists of a partner at once | 1, then 429`,
+  `long lists at once: of a partner / of an instance | 1, then 429 / ${lists.longAtOnce}, then 503`,
   `slowest reader of a long list | ${kib(lists.slowestReaderBytesPerSecond)}/s on average over ${seconds(lists.readerWindowMs)}, then cut off`,
   `open pay pages with events: all / of one order / of one address, once ${count(pages.scarceFrom)} are open | ${count(pages.open)} / ${pages.openOfOrder} / ${pages.scarceOfAddress}`,
   `QR images remembered | ${count(pages.qrImages)}, ${mib(pages.qrImagesBytes)}`,

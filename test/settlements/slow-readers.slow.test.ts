@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
 import {
   basic,
@@ -116,6 +117,16 @@ const heldOrWaited = () => {
 }
 
 const freed = () => vi.waitFor(() => expect(heldOrWaited()).toBe(0), { timeout: KNOWN_WITHIN_MS, interval: 20 })
+
+it('a short list is answered while slow readers of long ones hold all that may be read at once', async () => {
+  for (let i = 0; i < LIMITS.lists.longAtOnce; i++) {
+    expect((await ask(await newPartner(service.db, mid), LONG_LIST)).statusCode).toBe(200)
+  }
+  const partner = await newPartner(service.db, mid)
+  expect((await readAll(await ask(partner, LONG_LIST))).status).toBe(503)
+  const body = { status: true, statusCode: 200, msg: 'No settlements found', data: [] }
+  expect(await readAll(await ask(partner, SHORT_LIST))).toEqual({ status: 200, body })
+})
 
 describe('a partner that asks for four long lists and takes nothing of them', () => {
   it('keeps no other partner from its own long list', async () => {
