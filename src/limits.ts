@@ -104,8 +104,8 @@ export const LIMITS = {
 
   /** Connections of each kind of work, which waits for its own only; those of requests are the operator's to set, see config.ts. */
   pools: {
-    /** One batch has all that wait, and a second one is gathered while PostgreSQL flushes the first. */
-    creates: 2,
+    /** One batch has all that have come while the one before was stored: with a second connection each create cost a seventh more. */
+    creates: 1,
     /** A bank that sends again what an outage held up sends hundreds at once. */
     reports: 3,
     /** Webhooks, return calls, questions to acquirers, expiries. */
