@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Database } from '../../src/db/pool.ts'
 import { ACQUIRER_SECRETS } from '../support/acquirer.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
+import { ROOT } from '../support/processes.ts'
 import { BUILT_SERVER, type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { addSettlements } from '../support/settlements.ts'
 import { newTenant, type Tenant } from '../support/tenants.ts'
@@ -10,19 +13,22 @@ import { createDatabase, type Workspace } from '../support/workspace.ts'
 export type Stage = Workspace
 
 /**
- * What installations set for the service's role: it ends a transaction whose client is silent, and with it the lock of the order
- * that was being reported.
+ * What the service's role has in an installation, as `set … = …`. PostgreSQL then ends what the service has given up: of plain
+ * settings, a report that a silent network swallows would keep its order's lock.
  */
-const SILENT_TRANSACTIONS_END = `set idle_in_transaction_session_timeout = '10s'`
+const SETTINGS_OF_ROLE = [
+  ...readFileSync(join(ROOT, 'src/db/roles.sql'), 'utf8').matchAll(/^ *alter role upi_service (set \S+ = \S+);$/gm),
+].map(([, setting]) => setting)
 
 /** A migrated database with a tenant of its own, for one fault. */
 export type Scene = { name: string; url: string; db: Database; tenant: Tenant }
 
 export async function setScene(postgres: PostgresServer, database: string, longListRows?: number): Promise<Scene> {
   const { name, url, db } = await createDatabase(postgres, database)
-  await db.query(`alter database ${name} ${SILENT_TRANSACTIONS_END}`)
   const tenant = await newTenant(db)
   await addSettlements(db, tenant.merchant.mid, longListRows)
+  if (SETTINGS_OF_ROLE.length === 0) throw new Error('roles.sql has no settings of the role of the service any more')
+  for (const setting of SETTINGS_OF_ROLE) await db.query(`alter database ${name} ${setting}`)
   return { name, url, db, tenant }
 }
 
