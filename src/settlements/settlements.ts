@@ -91,13 +91,13 @@ async function* copy(
   try {
     signal.throwIfAborted()
     if (follows) await checkThatItFollows(client)
-    for (const setting of BEGIN) await client.query(setting)
-    for await (const lines of linesOf(client.query(copyTo(statement)))) {
+    for (const setting of BEGIN) await client.query(inTime(setting))
+    for await (const lines of linesOf(client.query(copyTo(statement)), abort)) {
       yield lines.map(toSettlement)
       // Without this pause a payment beside four long lists took 200 ms.
       await turnOfTheLoop()
     }
-    await client.query('commit')
+    await client.query(inTime('commit'))
     release(false)
   } finally {
     signal.removeEventListener('abort', abort)
@@ -105,28 +105,43 @@ async function* copy(
   }
 }
 
+/**
+ * Longest wait for what PostgreSQL sends next, which takes milliseconds: after a silent cut of the network it never comes, and
+ * the list would keep its connection, and its partner from the next one, until its reader is taken for a slow one.
+ */
+const SILENCE_MS = 5_000
+
+const inTime = (text: string, limitMs = SILENCE_MS) => ({ text, ...({ query_timeout: limitMs } as object) })
+
 /** Longest wait for the first word of a replica, so that the primary can still answer in time. */
 const REPLICA_MS = 400
 
 /** Throws where a replica is silent, or has been promoted and knows nothing new: a list would miss what was paid out since. */
 async function checkThatItFollows(client: Queryable): Promise<void> {
-  const { rows } = await client.query<{ follows: boolean }>({
-    text: 'select pg_is_in_recovery() as follows',
-    ...({ query_timeout: REPLICA_MS } as object),
-  })
+  const { rows } = await client.query<{ follows: boolean }>(inTime('select pg_is_in_recovery() as follows', REPLICA_MS))
   if (!rows[0]?.follows) throw new Error('the replica of DATABASE_READ_URL does not follow the primary')
 }
 
-/** About 64 KiB at a time, which become JSON in about 1 ms. */
-async function* linesOf(rows: Readable): AsyncGenerator<string[]> {
+/**
+ * About 64 KiB at a time, which become JSON in about 1 ms. `onSilence` is called when they do not come in time, and has to close
+ * the connection; the time that the reader takes does not count.
+ */
+async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<string[]> {
   // If the connection is lost after the last row and before the end of the COPY, this event is the only one.
   rows.on('error', () => undefined)
   let begun = ''
-  for await (const chunk of rows) {
-    // Every column is ASCII by its check.
-    const lines = (begun + (chunk as Buffer).toString('latin1')).split('\n')
-    begun = lines.pop() as string
-    yield lines
+  let silence = setTimeout(onSilence, SILENCE_MS)
+  try {
+    for await (const chunk of rows) {
+      clearTimeout(silence)
+      // Every column is ASCII by its check.
+      const lines = (begun + (chunk as Buffer).toString('latin1')).split('\n')
+      begun = lines.pop() as string
+      yield lines
+      silence = setTimeout(onSilence, SILENCE_MS)
+    }
+  } finally {
+    clearTimeout(silence)
   }
 }
 

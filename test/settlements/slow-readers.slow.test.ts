@@ -5,6 +5,8 @@ import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createPartners } from '../../src/merchants/partners.ts'
+import { createSettlements } from '../../src/settlements/settlements.ts'
+import { testPool } from '../support/database.ts'
 import {
   basic,
   form,
@@ -16,6 +18,7 @@ import {
   startService,
   type TestService,
 } from '../support/service.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 /** More than the sockets in between hold, so that a reader that takes nothing is never done with it. */
 const LONG_LIST_ROWS = 100_000
@@ -35,6 +38,9 @@ const READER_CHECK_MS = 250
 const PAUSE_MS = 100
 /** In the window as many bytes as with the limits that are shipped: TCP tells of taken bytes in portions as large as ever. */
 const SLOWEST_BYTES_PER_SECOND = 160 * 1024
+
+/** Whoever reads a list does not leave. */
+const NEVER = new AbortController().signal
 
 type Partner = { pid: string; key: Key }
 
@@ -208,6 +214,23 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     vi.useRealTimers()
     await freed()
     await expect(readAll(response)).rejects.toThrow('aborted')
+  })
+
+  it('when the network to the database swallows it', async () => {
+    const url = new URL(service.databaseUrl)
+    const proxy = await startTcpProxy(Number(url.port))
+    url.port = String(proxy.port)
+    const lists = testPool(url.href, 1)
+    const list = createSettlements({ lists }).list(mid, new Date('2026-02-01'), new Date('2026-03-01'), NEVER)
+    const readOn = async () => {
+      while (!(await list.next()).done);
+    }
+    await list.next()
+    proxy.cut('swallowed')
+    await expect(readOn()).rejects.toThrow()
+    expect(lists.totalCount).toBe(0)
+    proxy.close()
+    await lists.end()
   })
 
   it('when its reader takes nothing for a whole window', async () => {
