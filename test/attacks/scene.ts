@@ -125,7 +125,14 @@ async function limitAsCompose(postgres: PostgresServer): Promise<void> {
 async function makeOrders(url: string, merchant: NewMerchant): Promise<string[]> {
   const client = createHttpClient()
   const names = Array.from({ length: ATTACKERS_ORDERS }, () => randomUUID())
-  const answers = await forEach(names, 10, (order_id) => client.send(url, createRequest(merchant, { order_id })))
+  const answers = await forEach(names, 10, async (order_id) => {
+    const request = createRequest(merchant, { order_id })
+    const answer = await client.send(url, request)
+    if (answer.status !== 429) return answer
+    // A quick machine makes more than the key may in a second.
+    await sleep(1_000)
+    return client.send(url, request)
+  })
   client.close()
   return answers.map((answer) => {
     const orderId = createdOrderId(answer)
