@@ -102,8 +102,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     onSurplusAttempt: metrics.surplusAttempt,
   }
   const reports = createReports(pools.reports, listeners, limits)
-  const isLinked = rememberBriefly(createPartners(pools.requests).isLinked, limits.lookUps)
-  const findKey = rememberBriefly(createAccessKeys(pools.requests).find, limits.lookUps)
+  const isLinked = rememberBriefly(createPartners(pools.keys).isLinked, limits.lookUps)
+  const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
 
   const acquirers = createAcquirers(
     { direct: config.acquirerSecrets, setu: config.setu },

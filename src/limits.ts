@@ -106,6 +106,8 @@ export const LIMITS = {
   pools: {
     /** One batch has all that have come while the one before was stored: with a second connection each create cost a seventh more. */
     creates: 1,
+    /** Keys and links of partners: whoever waits for one waits behind no other request. */
+    keys: 2,
     /** A bank that sends again what an outage held up sends hundreds at once. */
     reports: 3,
     /** Webhooks, return calls, questions to acquirers, expiries. */

@@ -46,7 +46,8 @@ export async function registerAuthentication(
         await limits.countFailure(request)
         throw unauthorized()
       }
-      limits.countRequest(publicKey)
+      const refusal = limits.countRequest(publicKey)
+      if (refusal) await refusal
       request.caller = key.caller
       if (key.caller.kind === 'merchant') request.mid = key.caller.merchant.mid
     },

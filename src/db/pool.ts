@@ -38,7 +38,7 @@ export function createPool({
 }
 
 /** A pool for each kind of work, so that none takes the connections of another; `replica` where there is one to read lists from. */
-export type Pools = Record<'creates' | 'requests' | 'reports' | 'due' | 'pages' | 'lists', Database> & {
+export type Pools = Record<'creates' | 'keys' | 'requests' | 'reports' | 'due' | 'pages' | 'lists', Database> & {
   replica?: Database
 }
 
@@ -53,6 +53,7 @@ export function createPools(
   const listPool = (from: string) => createPool({ url: from, size: pools.lists, log, ...database, queryTimeoutMs: 0 })
   return {
     creates: pool(pools.creates),
+    keys: pool(pools.keys),
     requests: pool(requests),
     reports: pool(pools.reports),
     due: pool(pools.due),

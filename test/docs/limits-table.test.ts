@@ -31,7 +31,7 @@ const ROWS = [
   `a key or a link is remembered | ${seconds(lookUps.rememberedMs)}`,
   `database: wait for a connection / query / idle connection kept | ${seconds(database.connectTimeoutMs)} / ${seconds(database.queryTimeoutMs)} / ${seconds(database.idleTimeoutMs)}`,
   `an intent waits to be stored | ${seconds(inserts.waitingMs)}, then 503`,
-  `connections: creates / requests / reports / webhooks and questions / pages / lists / operator | ${pools.creates} / ${DEFAULTS.databasePoolSize} / ${pools.reports} / ${pools.due} / ${pools.pages} / ${pools.lists} / ${pools.operator}`,
+  `connections: creates / keys / requests / reports / webhooks and questions / pages / lists / operator | ${pools.creates} / ${pools.keys} / ${DEFAULTS.databasePoolSize} / ${pools.reports} / ${pools.due} / ${pools.pages} / ${pools.lists} / ${pools.operator}`,
   `event-loop lag: pay pages and QR codes / the operations | ${lateness.pagesMs} ms / ${lateness.operationsMs} ms, then 503`,
   `longest list that is answered in one piece / longest time of a list | ${count(lists.shortRows)} rows / ${lists.longestMs / HOUR_MS} h, then it is cut off`,
   `long lists at once: of a partner / of an instance | 1, then 429 / ${lists.longAtOnce}, then 503`,
