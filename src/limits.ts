@@ -273,18 +273,11 @@ export const LIMITS = {
     waitMs: 300,
     refreshSeconds: 30,
     refreshCountingSeconds: 3,
-    /** One statement counts as many hours as take about this long, but at least one. */
-    statementMs: 50,
-    /** The pause after a statement is as long as the statement took, so that counting takes half a core at most. */
-    longestPauseMs: 500,
-    /** The pause after a statement that failed. */
-    failurePauseMs: 30_000,
-    /** After 24 hours and a few minutes every order has ended, and only a late payment changes what was counted. */
-    recentMs: 26 * 60 * 60 * 1000,
-    /** How long counts are used: of recent hours, and of older ones. Ten times as long they are shown while they are counted anew. */
+    /** 24 hours and a few minutes after its end every order of a day has ended, and only a late payment changes what was counted. */
+    recentMs: 50 * 60 * 60 * 1000,
+    /** How long counts are used: of recent days, and of older ones. They are shown while they are counted anew. */
     recentCountsMs: 45_000,
     olderCountsMs: 6 * 60 * 60 * 1000,
-    shownTimes: 10,
   },
 
   /** How often the exceptions that are open are counted for `/metrics`. */

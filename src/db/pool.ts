@@ -49,6 +49,8 @@ export function createPools(
   { database, pools }: Pick<Limits, 'database' | 'pools'> = LIMITS,
 ): Pools {
   const pool = (size: number) => createPool({ url, size, log, ...database })
+  // Nobody waits for an answer: 2,000 endpoints that are due at once are taken one after the other.
+  const due = createPool({ url, size: pools.due, log, ...database, connectTimeoutMs: 10 * database.connectTimeoutMs })
   // A list takes as long as its reader, who is cut off if he is too slow.
   const listPool = (from: string) => createPool({ url: from, size: pools.lists, log, ...database, queryTimeoutMs: 0 })
   return {
@@ -56,7 +58,7 @@ export function createPools(
     keys: pool(pools.keys),
     requests: pool(requests),
     reports: pool(pools.reports),
-    due: pool(pools.due),
+    due,
     pages: pool(pools.pages),
     lists: listPool(url),
     ...(readUrl !== undefined && { replica: listPool(readUrl) }),

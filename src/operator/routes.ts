@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
-import { add, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
+import { add, createOrderCounts, NO_ORDERS } from '../books/day.ts'
 import { createOverview } from '../books/overview.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
@@ -9,8 +9,8 @@ import { rememberBriefly } from '../db/remember-briefly.ts'
 import { istDayOf } from '../ist.ts'
 import type { Limits } from '../limits.ts'
 import { isFromInside, isPrivateName } from './caller.ts'
-import { createHourCounts } from './hours.ts'
-import { type Counted, messagePage, pageOfToday } from './page.ts'
+import { createDayCounts } from './day-counts.ts'
+import { messagePage, pageOfToday } from './page.ts'
 
 /** Nothing from elsewhere, nothing inline, no script. */
 const HEADERS = {
@@ -64,7 +64,7 @@ export function operatorPageRoutes(
   },
 ) {
   const { statementTimeoutMs } = limits.operatorDatabase
-  const hourCounts = createHourCounts({
+  const dayCounts = createDayCounts({
     countByHour: (period, moment) =>
       readBriefly(db, statementTimeoutMs, (client) => createOrderCounts(client).countByHour(period, moment)),
     log,
@@ -73,22 +73,21 @@ export function operatorPageRoutes(
   })
   const readOverview = (moment: Date) =>
     readBriefly(db, statementTimeoutMs, (client) => createOverview(client).read(moment))
-  app.addHook('preClose', hourCounts.stop)
+  app.addHook('preClose', dayCounts.stop)
 
   const readPage = rememberBriefly(async (refresh) => {
     const refreshes = refresh === 'on'
     const moment = now()
     const { days: dayCount, refreshSeconds, refreshCountingSeconds } = limits.operatorPage
     const today = istDayOf(moment)
-    const hours = hoursFrom(new Date(today.getTime() - (dayCount - 1) * DAY_MS), moment)
-    const [{ counts, failed }, known] = await Promise.all([hourCounts.read(hours.toReversed()), readOverview(moment)])
-    const counted = hours.map((begins, index): Counted => ({ begins, counts: counts.at(-1 - index) }))
+    const days = Array.from({ length: dayCount }, (_, ago) => new Date(today.getTime() - ago * DAY_MS))
+    const [{ counts, failed }, known] = await Promise.all([dayCounts.read(days), readOverview(moment)])
     const isCounting = counts.includes(undefined) && !failed
     const seconds = isCounting ? refreshCountingSeconds : refreshSeconds
     const page = pageOfToday({
       now: moment,
-      hours: counted.filter(({ begins }) => begins >= today),
-      days: daysOf(counted),
+      hours: hoursSince(today, moment).map((begins, hour) => ({ begins, counts: counts[0]?.[hour] })),
+      days: days.map((begins, ago) => ({ begins, counts: counts[ago]?.reduce(add, NO_ORDERS) })).reverse(),
       failed,
       overview: known,
       publicUrl,
@@ -144,18 +143,7 @@ const BUSY = 'Payments come first, so this page waits until the service is less 
 const ASKED_AGAIN = 'This page asks again every 30 seconds; the log of the service says more.'
 
 /** The hours that have begun, oldest first. */
-function hoursFrom(first: Date, now: Date): Date[] {
+function hoursSince(first: Date, now: Date): Date[] {
   const count = Math.floor((now.getTime() - first.getTime()) / HOUR_MS) + 1
   return Array.from({ length: count }, (_, hour) => new Date(first.getTime() + hour * HOUR_MS))
-}
-
-/** A day is known when all of its hours are. */
-function daysOf(hours: readonly Counted[]): Counted[] {
-  const days = new Map<number, OrderCounts | undefined>()
-  for (const { begins, counts } of hours) {
-    const day = istDayOf(begins).getTime()
-    const sum = days.has(day) ? days.get(day) : NO_ORDERS
-    days.set(day, sum && counts && add(sum, counts))
-  }
-  return [...days].map(([day, counts]) => ({ begins: new Date(day), counts }))
 }
