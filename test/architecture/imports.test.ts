@@ -16,7 +16,7 @@ const FOLDERS: Record<string, RegExp> = {
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
   merchants: /^npm:zod$|^(errors|fields)\.ts$|^(db|merchants)\//,
-  operator: /^npm:ipaddr\.js$|^(html|ist|money)\.ts$|^(books|db|operator)\//,
+  operator: /^npm:(ipaddr\.js|lru-cache)$|^(html|ist|money)\.ts$|^(books|db|operator)\//,
   payments:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|group-by|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
   settlements:

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import fastify, { type FastifyInstance } from 'fastify'
 import { expect } from 'vitest'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
@@ -29,6 +30,8 @@ export async function startPage(
   latenessMs = () => 0,
 ): Promise<FastifyInstance> {
   const app = fastify()
+  // The page before is forgotten.
+  app.addHook('onRequest', () => sleep(5))
   insidersOnly(app)
   const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
   const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
