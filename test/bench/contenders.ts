@@ -25,10 +25,10 @@ export const ours = (databaseUrl: string): Contender => ({
   readyPath: '/readyz',
 })
 
-/** Bare Fastify that answers everything with `answer`. */
-export const floor = (answer: string): Contender => ({
+/** Bare Fastify that answers everything with `answer`, and logs its requests as Fastify does where `logs`. */
+export const floor = (answer: string, logs = false): Contender => ({
   script: 'test/bench/contenders/floor.mjs',
-  env: { ANSWER: answer },
+  env: { ANSWER: answer, ...(logs && { LOG: 'on' }) },
   readyPath: '/livez',
 })
 

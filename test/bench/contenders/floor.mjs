@@ -1,10 +1,10 @@
-// The floor: what Fastify needs to read a form and answer a constant. Nothing is checked, kept or logged.
+// The floor: what Fastify needs to read a form and answer a constant. Nothing is checked or kept, and logged with LOG=on only.
 import { parse } from 'node:querystring'
 import fastify from 'fastify'
 
 const answer = process.env.ANSWER ?? '{}'
 
-const app = fastify()
+const app = fastify({ logger: process.env.LOG === 'on' })
 app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => {
   done(null, parse(body))
 })
