@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LIMITS } from '../../../src/limits.ts'
 import { createMerchants } from '../../../src/merchants/merchants.ts'
 import { buildIntent, type Intent } from '../../../src/payments/intent.ts'
 import { createIntents } from '../../../src/payments/intents.ts'
@@ -34,7 +35,8 @@ const EXPIRE_UNTIL_MS = 90_000
 const SOON_MS = 15_000
 /** A killed instance keeps an endpoint for 40 s, and the slowest answers take as long. */
 const DRAIN_LIMIT_MS = 150_000
-const MOST_CALLS_UNDER_WAY = 4
+/** Four of each of the two instances. */
+const MOST_CALLS_UNDER_WAY = 2 * LIMITS.webhooks.callsOfEndpoint
 
 const ok = (response: ServerResponse) => void response.end('ok')
 const firstly =
@@ -185,7 +187,11 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
   const { broken, events } = await untold(db, told)
   if (left > 0) broken.push(`everything is delivered in the end: ${left} are not`)
   const tooMany = everyone.filter(({ mostUnderWay }) => mostUnderWay > MOST_CALLS_UNDER_WAY)
-  broken.push(...tooMany.map(({ name, mostUnderWay }) => `at most 4 calls under way: ${mostUnderWay} to "${name}"`))
+  broken.push(
+    ...tooMany.map(
+      ({ name, mostUnderWay }) => `at most ${MOST_CALLS_UNDER_WAY} calls under way: ${mostUnderWay} to "${name}"`,
+    ),
+  )
   if (stand.strays.length > 0) broken.push(`no redirect is followed: ${stand.strays.length} were`)
   endedByItself += instances.filter(({ process }) => process.hasEnded()).length
   if (endedByItself > 0) broken.push(`no answer ends an instance: ${endedByItself} ended by themselves`)
