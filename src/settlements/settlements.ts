@@ -122,8 +122,11 @@ async function checkThatItFollows(client: Queryable): Promise<void> {
   if (!rows[0]?.follows) throw new Error('the replica of DATABASE_READ_URL does not follow the primary')
 }
 
+/** Lines that become JSON at once, in about 0.3 ms: with the 1,000 that often come together a list took 30 MB more. */
+const LINES_AT_ONCE = 250
+
 /**
- * About 64 KiB at a time, which become JSON in about 1 ms. `onSilence` is called when they do not come in time, and has to close
+ * A few hundred lines at a time. `onSilence` is called when they do not come in time, and has to close
  * the connection; the time that the reader takes does not count.
  */
 async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<string[]> {
@@ -137,7 +140,7 @@ async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<s
       // Every column is ASCII by its check.
       const lines = (begun + (chunk as Buffer).toString('latin1')).split('\n')
       begun = lines.pop() as string
-      yield lines
+      for (let i = 0; i < lines.length; i += LINES_AT_ONCE) yield lines.slice(i, i + LINES_AT_ONCE)
       silence = setTimeout(onSilence, SILENCE_MS)
     }
   } finally {
