@@ -4,17 +4,18 @@ import { untilAnswers } from '../support/wait.ts'
 
 const PUBLIC_URL = 'https://pay.example.in'
 
-/** A Node.js program that is compared; `readyPath` is answered with 200 once it can serve. */
-export type Contender = { script: string; env?: Record<string, string>; readyPath: string }
+/** A Node.js program that is compared; `readyPath` is answered with 200 once it can serve. `flags` are those of Node.js. */
+export type Contender = { script: string; flags?: string[]; env?: Record<string, string>; readyPath: string }
 
 export type Service = { url: string; port: number; pid: number; hasEnded: () => boolean; stop: () => Promise<unknown> }
 
 /**
- * The service as it is shipped, from `npm run build`. Only the rate limit is raised, since few keys send everything; and
+ * The service as it is shipped, from `npm run build`, with the flags of the image. Only the rate limit is raised, since few keys send everything; and
  * there is no load balancer whose attention it would have to wait for when it stops.
  */
 export const ours = (databaseUrl: string): Contender => ({
   script: 'dist/server.js',
+  flags: ['--max-semi-space-size=16'],
   env: {
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
@@ -43,9 +44,9 @@ export const typical = (databaseUrl: string): Contender => ({
  * Starts a contender in production mode on a port of its own, its standard output (the request log) at /dev/null. All three
  * are started alike, and returned before they are ready, since the time until then is measured too.
  */
-export async function launch({ script, env = {} }: Contender): Promise<Service> {
+export async function launch({ script, flags = [], env = {} }: Contender): Promise<Service> {
   const port = await freePort()
-  const child = start(process.execPath, [join(ROOT, script)], {
+  const child = start(process.execPath, [...flags, join(ROOT, script)], {
     cwd: ROOT,
     env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(port), ...env },
     stdio: ['ignore', 'ignore', 'inherit'],
