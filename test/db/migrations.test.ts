@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/db/migrate.ts'
 import { refusalOf } from '../../src/db/server-version.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 
 const ALL = readdirSync(new URL('../../migrations', import.meta.url))
@@ -64,12 +64,13 @@ test('migrations and grants are sent one statement at a time: a distributed data
 })
 
 test.each([
-  ...['payment_changes', 'payment_attempts', 'payment_exceptions', 'payment_resolutions'],
+  ...['payment_changes', 'payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
   ...['audit_commands', 'audit_outcomes'],
 ])('%s can be rewritten by nobody, the owner of the tables included', async (table) => {
   const database = await createTestDatabase()
   onTestFinished(database.drop)
-  const pool = new pg.Pool({ connectionString: database.url, max: 1 })
+  // The pool closes the connection of what was refused by itself, which may be cut when the database is dropped.
+  const pool = testPool(database.url, 1)
   onTestFinished(() => pool.end())
   const column = table.startsWith('audit') ? 'audit_id' : 'mid'
   for (const sql of [`update ${table} set ${column} = ''`, `delete from ${table}`, `truncate ${table} cascade`]) {
