@@ -258,7 +258,7 @@ export const LIMITS = {
 
   /** Connections of the operator's page and of `/metrics`: of their own, so that no request waits behind them. */
   operatorDatabase: {
-    /** An hour of orders is counted by one statement: 14,000 take about 10 ms. */
+    /** A day of orders is counted by one statement: 14,000 take about 10 ms. */
     queryTimeoutMs: 5_000,
     /** Then PostgreSQL itself ends a statement: sooner than the pool, which would leave it running there. */
     statementTimeoutMs: 4_000,

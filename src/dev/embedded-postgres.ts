@@ -21,6 +21,7 @@ import { processStamp } from './processes.ts'
 export type EmbeddedPostgres = {
   /** A superuser's connection to the database `postgres`. */
   url: string
+  cluster: Cluster
   /** Stops the server if this process keeps it. Blocks; may be called while exiting. */
   stop(): void
 }
@@ -57,7 +58,7 @@ export async function startEmbeddedPostgres(options: {
   const { port, isOurs } = await startOrFind(cluster)
   const stop = isOurs || becomeKeeper(directory) ? () => stopPostmaster(cluster) : () => undefined
   if (isOurs) keep(directory)
-  return { url: clusterUrl(cluster, port), stop: once(stop) }
+  return { url: clusterUrl(cluster, port), cluster, stop: once(stop) }
 }
 
 function once(work: () => void): () => void {

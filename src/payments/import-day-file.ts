@@ -40,8 +40,7 @@ export async function importDayFile(
     const result = noLines()
     let lines = await readLines(client, 0)
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
-      const known = await areRecorded(client, lines)
-      const news = lines.filter((_, index) => !known[index])
+      const news = await withoutRecorded(client, lines)
       result.unchanged += lines.length - news.length
       for (const one of await recordLines(reports, news, now)) count(result, one)
       onRecorded?.(last)
@@ -157,8 +156,8 @@ async function findByReference(db: Queryable, references: string[]): Promise<Map
   return new Map(rows.map(({ reference, orderId }) => [reference, orderId]))
 }
 
-/** Whether a line tells of a payment that is recorded just so; by index. */
-async function areRecorded(db: Queryable, lines: readonly Line[]): Promise<boolean[]> {
+/** The lines but those of payments that are recorded just so. */
+async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<Line[]> {
   const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
     `select order_id as "orderId", upper(utr) as utr, amount * 100 + paise as amount
        from payment_intents
@@ -166,11 +165,10 @@ async function areRecorded(db: Queryable, lines: readonly Line[]): Promise<boole
     [lines.map(({ orderId }) => orderId)],
   )
   const paid = new Map(rows.map((row) => [row.orderId, row]))
-  return lines.map(({ orderId, status, utr, amount }) => {
+  return lines.filter(({ orderId, status, utr, amount }) => {
     const payment = paid.get(orderId)
-    return (
-      status === 'SUCCESS' && payment !== undefined && payment.utr === utr && toDecimalText(payment.amount) === amount
-    )
+    const isSame = payment !== undefined && payment.utr === utr && toDecimalText(payment.amount) === amount
+    return status !== 'SUCCESS' || !isSame
   })
 }
 

@@ -245,17 +245,27 @@ async function takeUtr(
 /** Marks an intent as paid, writes that down and tells the merchant. */
 async function succeed(db: Queryable, intent: StoredIntent, { utr, paidAt }: Report, source: Source): Promise<void> {
   const { mid, orderId } = intent
-  const { rows } = await db.query<{ sequence: number }>(
-    `update payment_intents
-        set status = 'SUCCESS', utr = $3, event_sequence = ${nextSequence()}
-      where mid = $1 and order_id = $2
-     returning event_sequence as sequence`,
-    [mid, orderId, utr],
-  )
-  const { sequence } = rows[0] as { sequence: number }
+  const sequence = await setStatus(db, intent, 'SUCCESS', utr)
   await writeChange(db, { mid, orderId, utr, paidAt }, { status: 'SUCCESS', ...source })
   const event = { orderId, sequence, txnStatus: 'SUCCESS', utr, occurredAt: source.now }
   await writeDeliveries(db, 'payment.succeeded', mid, [event])
+}
+
+/** Returns the number of the change. Only a paid intent has a UTR. */
+async function setStatus(
+  db: Queryable,
+  { mid, orderId }: StoredIntent,
+  status: FinalStatus,
+  utr?: string,
+): Promise<number> {
+  const { rows } = await db.query<{ sequence: number }>(
+    `update payment_intents
+        set status = $3, utr = $4, event_sequence = ${nextSequence()}
+      where mid = $1 and order_id = $2
+     returning event_sequence as sequence`,
+    [mid, orderId, status, utr],
+  )
+  return (rows[0] as { sequence: number }).sequence
 }
 
 /** Whether the attempt is new. */
@@ -282,14 +292,7 @@ async function failIntent(
   { now }: Source,
 ): Promise<void> {
   const { mid, orderId } = intent
-  const { rows } = await db.query<{ sequence: number }>(
-    `update payment_intents
-        set status = $3, event_sequence = ${nextSequence()}
-      where mid = $1 and order_id = $2
-     returning event_sequence as sequence`,
-    [mid, orderId, status],
-  )
-  const { sequence } = rows[0] as { sequence: number }
+  const sequence = await setStatus(db, intent, status)
   const event = { orderId, sequence, txnStatus: 'PENDING', utr, occurredAt: now }
   await writeDeliveries(db, 'payment.attempt_failed', mid, [event])
 }

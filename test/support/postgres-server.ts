@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { createPool, type Database } from '../../src/db/pool.ts'
 import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
-import { findBinaries, serverAccount } from '../../src/dev/postgres-binaries.ts'
 import { type Cluster, startOrFind } from '../../src/dev/postmaster.ts'
 import { databaseUrl } from './database-url.ts'
 import { INSTALLED_POSTGRES } from './installed-postgres.ts'
@@ -41,16 +40,9 @@ export async function startPostgresServer(
 ): Promise<PostgresServer> {
   const embedded = await startEmbeddedPostgres({ directory, durable: true, installed })
   process.prependListener('exit', embedded.stop)
-  const account = serverAccount()
-  const binaries = findBinaries(directory, account, installed)
-  const { port: portText, password } = new URL(embedded.url)
-  const port = Number(portText)
+  const port = Number(new URL(embedded.url).port)
   const cluster = {
-    postgres: binaries.postgres,
-    dataDirectory: join(directory, binaries.majorVersion),
-    logFile: join(directory, 'server.log'),
-    password,
-    account,
+    ...embedded.cluster,
     settings: ['timezone=UTC', 'log_timezone=UTC', ...DURABLE.map((name) => `${name}=on`), ...settings],
   }
   const urlOf = (database: string, onPort = port) => {
