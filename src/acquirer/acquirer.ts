@@ -1,5 +1,5 @@
 import type { Limits } from '../limits.ts'
-import type { Merchant } from '../merchants/merchants.ts'
+import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerCalls } from './issuer.ts'
 import type { Notifications } from './notification.ts'
 

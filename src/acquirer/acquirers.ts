@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import type { Merchant } from '../merchants/merchants.ts'
+import type { Merchant } from '../tenants/merchants.ts'
 import type { Acquirer, Payee } from './acquirer.ts'
 import { direct } from './direct.ts'
 import { type AcquirerCalls, type CallOutcome, createIssuer, type Issuer } from './issuer.ts'

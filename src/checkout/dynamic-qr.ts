@@ -1,6 +1,6 @@
-import type { Merchant } from '../merchants/merchants.ts'
 import type { Intent } from '../payments/intent.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
+import type { Merchant } from '../tenants/merchants.ts'
 import { qrPng } from './qr-image.ts'
 import { type QrMemory, qrName } from './qr-memory.ts'
 

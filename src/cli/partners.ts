@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { createPartners, type LinkOutcome } from '../merchants/partners.ts'
-import { NewPartner, OneLink } from '../merchants/schema.ts'
+import { createPartners, type LinkOutcome } from '../tenants/partners.ts'
+import { NewPartner, OneLink } from '../tenants/schema.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { type Output, record, table } from './output.ts'

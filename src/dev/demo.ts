@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import pg from 'pg'
-import { hashSecret, mintKeyPair } from '../auth/credentials.ts'
 import { importSettlements } from '../settlements/import.ts'
+import { hashSecret, mintKeyPair } from '../tenants/credentials.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 

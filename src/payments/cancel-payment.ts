@@ -1,6 +1,6 @@
 import { badRequest, orderNotFound, paymentSuccessful } from '../errors.ts'
 import { operation } from '../http/operation.ts'
-import { authorizeMerchant } from '../merchants/authorize.ts'
+import { authorizeMerchant } from '../tenants/authorize.ts'
 import { PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
 import type { IssuedLink } from './intent.ts'
 import type { Intents } from './intents.ts'

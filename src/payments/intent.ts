@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Merchant } from '../merchants/merchants.ts'
+import type { Merchant } from '../tenants/merchants.ts'
 import type { NewPayment } from './new-payment.ts'
 
 /*

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
 import { type AcquirerCalls, createIssuer } from '../../src/acquirer/issuer.ts'
 import { LIMITS } from '../../src/limits.ts'
-import type { Merchant } from '../../src/merchants/merchants.ts'
 import { createIntents, type Intents } from '../../src/payments/intents.ts'
 import { storeNewPayment } from '../../src/payments/store-new-payment.ts'
+import type { Merchant } from '../../src/tenants/merchants.ts'
 import { intentFields, newMerchant, startService, type TestService, unique } from '../support/service.ts'
 
 let service: TestService

@@ -5,22 +5,21 @@ import { describe, expect, it } from 'vitest'
 /** What a file of a folder may import at run time: paths below src, `node:` for the platform, `npm:` for libraries. */
 const FOLDERS: Record<string, RegExp> = {
   acquirer: /^npm:zod$|^(errors|fields|ist|money|repeat)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
-  auth: /^npm:@fastify\/basic-auth$|^errors\.ts$|^(db|auth)\//,
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|auth|books|cli|db|merchants|payments|settlements|webhooks)\//,
+  cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|payments|settlements|tenants|webhooks)\//,
   db: /^npm:|^(group-by|limits)\.ts$|^db\//,
   dev: /./,
   docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
-  merchants: /^npm:zod$|^(errors|fields)\.ts$|^(db|merchants)\//,
+  tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields)\.ts$|^(db|tenants)\//,
   operator: /^npm:(ipaddr\.js|lru-cache)$|^(html|ist|money)\.ts$|^(books|db|operator)\//,
   payments:
-    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|group-by|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^merchants\/authorize\.ts$|^(db|payments)\//,
+    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|group-by|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments)\//,
   settlements:
-    /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^merchants\/authorize\.ts$|^(db|settlements)\//,
+    /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|settlements)\//,
   webhooks:
     /^npm:(ipaddr\.js|lru-cache)$|^(group-by|limits|money|repeat|url)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
@@ -107,7 +106,7 @@ describe('who may import whom', () => {
   it('a new file that holds SQL, an envelope and an authorization at once is refused, whatever its name', () => {
     const everything = `import { ok } from '../http/envelope.ts'
 import { operation } from '../http/operation.ts'
-import { authorizeMerchant } from '../merchants/authorize.ts'
+import { authorizeMerchant } from '../tenants/authorize.ts'
 export const refund = operation({ handle: ({ db }) => async ({ caller, body }) => {
   const { mid } = authorizeMerchant(caller, body.mid)
   const { rows } = await db.query('select amount from payment_intents where mid = $1', [mid])

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createMerchants } from '../../src/merchants/merchants.ts'
+import { createMerchants } from '../../src/tenants/merchants.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import {
   answerOf,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { inflateSync } from 'node:zlib'
 import { PNG } from 'pngjs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createMerchants } from '../../src/merchants/merchants.ts'
+import { createMerchants } from '../../src/tenants/merchants.ts'
 import {
   answerOf,
   CREATE,

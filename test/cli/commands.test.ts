@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hashSecret } from '../../src/auth/credentials.ts'
+import { hashSecret } from '../../src/tenants/credentials.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { unique } from '../support/service.ts'

@@ -2,10 +2,10 @@ import { type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createAccessKeys } from '../../src/auth/access-keys.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createPartners } from '../../src/merchants/partners.ts'
 import { createSettlements } from '../../src/settlements/settlements.ts'
+import { createAccessKeys } from '../../src/tenants/access-keys.ts'
+import { createPartners } from '../../src/tenants/partners.ts'
 import { testPool } from '../support/database.ts'
 import {
   basic,

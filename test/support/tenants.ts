@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { createAccessKeys } from '../../src/auth/access-keys.ts'
-import { hashSecret, mintKeyPair } from '../../src/auth/credentials.ts'
 import type { Database } from '../../src/db/pool.ts'
-import { createMerchants, type Merchant } from '../../src/merchants/merchants.ts'
-import { createPartners } from '../../src/merchants/partners.ts'
+import { createAccessKeys } from '../../src/tenants/access-keys.ts'
+import { hashSecret, mintKeyPair } from '../../src/tenants/credentials.ts'
+import { createMerchants, type Merchant } from '../../src/tenants/merchants.ts'
+import { createPartners } from '../../src/tenants/partners.ts'
 
 export type Key = { publicKey: string; secretKey: string }
 export type NewMerchant = { mid: string; key: Key }

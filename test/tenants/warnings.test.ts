@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { merchantWarnings } from '../../src/merchants/warnings.ts'
+import { merchantWarnings } from '../../src/tenants/warnings.ts'
 
 const DIRECT = { acquirer: 'direct' }
 

@@ -1,5 +1,5 @@
-import type { Caller } from '../auth/access-keys.ts'
 import { forbidden } from '../errors.ts'
+import type { Caller } from './access-keys.ts'
 import type { Merchant } from './merchants.ts'
 import type { Partners } from './partners.ts'
 

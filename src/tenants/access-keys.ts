@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
-import type { Merchant } from '../merchants/merchants.ts'
+import type { Merchant } from './merchants.ts'
 
 /** Who a key speaks for: exactly one merchant, or exactly one partner. */
 export type Caller = { kind: 'merchant'; merchant: Merchant } | { kind: 'partner'; pid: string }

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { createAccessKeys } from '../../src/auth/access-keys.ts'
-import { createMerchants } from '../../src/merchants/merchants.ts'
-import { createPartners } from '../../src/merchants/partners.ts'
+import { createAccessKeys } from '../../src/tenants/access-keys.ts'
+import { createMerchants } from '../../src/tenants/merchants.ts'
+import { createPartners } from '../../src/tenants/partners.ts'
 import {
   basic,
   CREATE,
@@ -70,7 +70,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
   })
 
   it('takes a secret that contains colons, split at the first', async () => {
-    const { hashSecret } = await import('../../src/auth/credentials.ts')
+    const { hashSecret } = await import('../../src/tenants/credentials.ts')
     const withColons = { publicKey: 'pk_colons', secretKey: 'a:b::c' }
     await createAccessKeys(service.db).add({
       publicKey: withColons.publicKey,
@@ -85,7 +85,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
 
 describe('secrets', () => {
   it('are compared by hash, and by the platform’s comparison in constant time only', () => {
-    const source = readFileSync(join(import.meta.dirname, '../../src/auth/credentials.ts'), 'utf8')
+    const source = readFileSync(join(import.meta.dirname, '../../src/tenants/credentials.ts'), 'utf8')
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
   })
 
