@@ -4,8 +4,8 @@ import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { freePort } from '../src/dev/postmaster.ts'
 import { createTestDatabase } from './support/database.ts'
+import { freePort } from './support/processes.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 

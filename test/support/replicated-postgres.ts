@@ -1,7 +1,7 @@
 import { chownSync, cpSync, lchownSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { clusterUrl, startOrFind, stopPostmaster } from '../../src/dev/postmaster.ts'
+import { clusterUrl, startOrFind, stopServer } from '../../src/dev/embedded-postgres.ts'
 import { startPostgresServer } from './postgres-server.ts'
 
 export type ReplicatedPostgres = {
@@ -30,7 +30,7 @@ export async function startReplicatedPostgres(directory: string): Promise<Replic
     ],
   }
   const remove = () => {
-    stopPostmaster(replica)
+    stopServer(replica)
     primary.stop()
     rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   }
@@ -46,7 +46,7 @@ export async function startReplicatedPostgres(directory: string): Promise<Replic
     return {
       primaryUrl,
       replicaUrl: clusterUrl(replica, port),
-      stopReplica: () => stopPostmaster(replica),
+      stopReplica: () => stopServer(replica),
       startReplica: async () => void (await startOrFind(replica, port)),
       remove,
     }
