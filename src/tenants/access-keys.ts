@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
-import type { Merchant } from './merchants.ts'
+import { MERCHANT, type Merchant } from './merchants.ts'
 
 /** Who a key speaks for: exactly one merchant, or exactly one partner. */
 export type Caller = { kind: 'merchant'; merchant: Merchant } | { kind: 'partner'; pid: string }
@@ -23,23 +23,23 @@ export type NewAccessKey = {
   now: Date
 }
 
-const LISTING = `
-  public_key as "publicKey", mid, pid, label, created_at as "createdAt", revoked_at as "revokedAt"`
+const LISTING = 'public_key as "publicKey", mid, pid, label, created_at as "createdAt", revoked_at as "revokedAt"'
 
 /** The key table. A secret is never in it, only its SHA-256. */
 export function createAccessKeys(db: Queryable) {
   return {
     /** The key with its owner, as both are stored now; undefined when the key is unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
-      const { rows } = await db.query<KeyRow>(
-        `select k.public_key, k.secret_hash, k.pid, m.mid, m.name, m.vpa, m.mcc, m.dynamic_qr, m.acquirer,
-                m.acquirer_merchant_id, m.input, m.expiry_minutes, m.created_at, m.disabled_at
+      const { rows } = await db.query<{ secretHash: Buffer; pid: string | null } & Merchant>(
+        `select k.secret_hash as "secretHash", k.pid, ${MERCHANT}
            from access_keys k
            left join merchants m on m.mid = k.mid
           where k.public_key = $1 and k.revoked_at is null`,
         [publicKey],
       )
-      return rows[0] && toAccessKey(rows[0])
+      if (rows[0] === undefined) return undefined
+      const { secretHash, pid, ...merchant } = rows[0]
+      return { publicKey, secretHash, caller: pid === null ? { kind: 'merchant', merchant } : { kind: 'partner', pid } }
     },
 
     /** Stores a key of an owner that exists; the foreign keys refuse any other (SQLSTATE 23503). */
@@ -77,45 +77,3 @@ export function createAccessKeys(db: Queryable) {
 }
 
 export type AccessKeys = ReturnType<typeof createAccessKeys>
-
-type KeyRow = {
-  public_key: string
-  secret_hash: Buffer
-  pid: string | null
-  mid: string
-  name: string
-  vpa: string
-  mcc: string
-  dynamic_qr: Merchant['dynamicQr']
-  acquirer: string
-  acquirer_merchant_id: string | null
-  input: Merchant['input']
-  expiry_minutes: number | null
-  created_at: Date
-  disabled_at: Date | null
-}
-
-function toAccessKey(row: KeyRow): AccessKey {
-  return { publicKey: row.public_key, secretHash: row.secret_hash, caller: toCaller(row) }
-}
-
-function toCaller(row: KeyRow): Caller {
-  if (row.pid !== null) return { kind: 'partner', pid: row.pid }
-  const { mid, name, vpa, mcc, acquirer, input } = row
-  return {
-    kind: 'merchant',
-    merchant: {
-      mid,
-      name,
-      vpa,
-      mcc,
-      dynamicQr: row.dynamic_qr,
-      acquirer,
-      acquirerMerchantId: row.acquirer_merchant_id,
-      input,
-      expiryMinutes: row.expiry_minutes,
-      createdAt: row.created_at,
-      disabledAt: row.disabled_at,
-    },
-  }
-}

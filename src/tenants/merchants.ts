@@ -20,69 +20,68 @@ export type Merchant = {
   disabledAt: Date | null
 }
 
-export type MerchantFields = Pick<Merchant, 'name' | 'vpa' | 'mcc' | 'dynamicQr'> & {
-  acquirer?: string | undefined
-  acquirerMerchantId?: string | undefined
-  input?: Merchant['input'] | undefined
-  expiryMinutes?: number | null | undefined
+const FIELDS: readonly (keyof Merchant)[] = [
+  ...(['mid', 'name', 'vpa', 'mcc', 'dynamicQr', 'acquirer', 'acquirerMerchantId'] as const),
+  ...(['input', 'expiryMinutes', 'createdAt', 'disabledAt'] as const),
+]
+
+/** The column of a field: `dynamic_qr` of `dynamicQr`. */
+const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** A `Merchant`, selected from `merchants m`. */
+export const MERCHANT = FIELDS.map((field) => `m.${columnOf(field)} as "${field}"`).join(', ')
+
+/** What the operator may change. A field that is absent is not changed. */
+export type MerchantChanges = {
+  [K in keyof Omit<Merchant, 'mid' | 'createdAt' | 'disabledAt'>]?: Merchant[K] | undefined
 }
 
-/** A field that is absent is not changed. */
-export type MerchantChanges = { [K in keyof MerchantFields]?: MerchantFields[K] | undefined }
-
-const MERCHANT = `
-  mid, name, vpa, mcc, dynamic_qr as "dynamicQr", acquirer, acquirer_merchant_id as "acquirerMerchantId",
-  input, expiry_minutes as "expiryMinutes", created_at as "createdAt", disabled_at as "disabledAt"`
+export type NewMerchant = MerchantChanges & Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>
 
 /** The merchants. No merchant is ever deleted: its intents and settlements stay, so it is disabled. */
 export function createMerchants(db: Queryable) {
+  /** The merchant after the change; undefined when the mid is unknown. */
+  async function change(mid: string, set: string, values: unknown[] = []): Promise<Merchant | undefined> {
+    const { rows } = await db.query<Merchant>(`update merchants m set ${set} where m.mid = $1 returning ${MERCHANT}`, [
+      mid,
+      ...values,
+    ])
+    return rows[0]
+  }
+
   return {
     /**
      * Stores a merchant. Its acquirer is `direct` and its input `strict` where nothing else is said. Undefined when the
      * mid is taken.
      */
-    async add(merchant: MerchantFields & { mid: string }, now: Date): Promise<Merchant | undefined> {
-      const { mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input, expiryMinutes } = merchant
+    async add(merchant: NewMerchant, now: Date): Promise<Merchant | undefined> {
+      const { columns, values } = given({ ...merchant, createdAt: now })
       const { rows } = await db.query<Merchant>(
-        `insert into merchants
-           (mid, name, vpa, mcc, dynamic_qr, acquirer, acquirer_merchant_id, input, expiry_minutes, created_at)
-         values ($1, $2, $3, $4, $5, coalesce($6, 'direct'), $7, coalesce($8, 'strict'), $9, $10)
+        `insert into merchants as m (${columns.join(', ')})
+         values (${columns.map((_, index) => `$${index + 1}`).join(', ')})
          on conflict (mid) do nothing
          returning ${MERCHANT}`,
-        [mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input, expiryMinutes, now],
+        values,
       )
       return rows[0]
     },
 
     /** Undefined when the mid is unknown. */
     async find(mid: string): Promise<Merchant | undefined> {
-      const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants where mid = $1`, [mid])
+      const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m where m.mid = $1`, [mid])
       return rows[0]
     },
 
     /** Every merchant, disabled ones too, oldest first. */
     async list(): Promise<Merchant[]> {
-      const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants order by created_at, mid`)
+      const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m order by m.created_at, m.mid`)
       return rows
     },
 
     /** The merchant after the change; undefined when the mid is unknown. */
-    async update(mid: string, changes: MerchantChanges): Promise<Merchant | undefined> {
-      const { name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input, expiryMinutes } = changes
-      const { rows } = await db.query<Merchant>(
-        `update merchants
-            set name = coalesce($2, name), vpa = coalesce($3, vpa), mcc = coalesce($4, mcc),
-                dynamic_qr = coalesce($5, dynamic_qr), acquirer = coalesce($6, acquirer),
-                acquirer_merchant_id = coalesce($7, acquirer_merchant_id), input = coalesce($8, input),
-                expiry_minutes = case when $9 then $10 else expiry_minutes end
-          where mid = $1
-         returning ${MERCHANT}`,
-        [
-          ...[mid, name, vpa, mcc, dynamicQr, acquirer, acquirerMerchantId, input],
-          ...[expiryMinutes !== undefined, expiryMinutes],
-        ],
-      )
-      return rows[0]
+    update(mid: string, changes: MerchantChanges): Promise<Merchant | undefined> {
+      const { columns, values } = given({ mid, ...changes })
+      return change(mid, columns.map((column, index) => `${column} = $${index + 1}`).join(', '), values.slice(1))
     },
 
     /** The acquirers of the merchants that are not disabled, in byte order. */
@@ -94,23 +93,15 @@ export function createMerchants(db: Queryable) {
     },
 
     /** Stops a merchant taking payments. A repeat keeps the first moment. Undefined when the mid is unknown. */
-    async disable(mid: string, now: Date): Promise<Merchant | undefined> {
-      const { rows } = await db.query<Merchant>(
-        `update merchants set disabled_at = coalesce(disabled_at, $2) where mid = $1 returning ${MERCHANT}`,
-        [mid, now],
-      )
-      return rows[0]
-    },
+    disable: (mid: string, now: Date) => change(mid, 'disabled_at = coalesce(m.disabled_at, $2)', [now]),
 
     /** Lets a merchant take payments again. Undefined when the mid is unknown. */
-    async enable(mid: string): Promise<Merchant | undefined> {
-      const { rows } = await db.query<Merchant>(
-        `update merchants set disabled_at = null where mid = $1 returning ${MERCHANT}`,
-        [mid],
-      )
-      return rows[0]
-    },
+    enable: (mid: string) => change(mid, 'disabled_at = null'),
   }
 }
 
-export type Merchants = ReturnType<typeof createMerchants>
+/** The columns of the fields that are there, with their values. */
+function given(fields: Partial<Merchant> | MerchantChanges): { columns: string[]; values: unknown[] } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return { columns: entries.map(([field]) => columnOf(field)), values: entries.map(([, value]) => value) }
+}

@@ -13,6 +13,18 @@ export type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid
 
 /** The partners, and which merchants each looks after. */
 export function createPartners(db: Queryable) {
+  async function change(pid: string, mid: string, statement: string): Promise<LinkOutcome> {
+    const { rows } = await db.query<{ pid: boolean; mid: boolean; changed: boolean }>(
+      `with changed as (${statement} returning pid)
+       select exists (select from partners where pid = $1) as pid, exists (select from merchants where mid = $2) as mid,
+              exists (select from changed) as changed`,
+      [pid, mid],
+    )
+    if (!rows[0]?.pid) return 'unknown pid'
+    if (!rows[0].mid) return 'unknown mid'
+    return rows[0].changed ? 'changed' : 'unchanged'
+  }
+
   return {
     /** The stored partner, linked to nobody; undefined when the pid is taken. */
     async add({ pid, name }: { pid: string; name: string }, now: Date): Promise<Partner | undefined> {
@@ -38,32 +50,17 @@ export function createPartners(db: Queryable) {
     },
 
     /** Lets a partner see a merchant. */
-    async link(pid: string, mid: string): Promise<LinkOutcome> {
-      const { rows } = await db.query<Outcome>(
-        `with known as (
-           select exists (select 1 from partners where pid = $1) as pid, exists (select 1 from merchants where mid = $2) as mid
-         ), linked as (
-           insert into partner_merchants (pid, mid)
-           select $1, $2 from known where known.pid and known.mid
-           on conflict (pid, mid) do nothing
-           returning pid
-         )
-         select known.pid, known.mid, exists (select 1 from linked) as changed from known`,
-        [pid, mid],
-      )
-      return toLinkOutcome(rows[0])
-    },
+    link: (pid: string, mid: string) =>
+      change(
+        pid,
+        mid,
+        `insert into partner_merchants (pid, mid)
+         select p.pid, m.mid from partners p, merchants m where p.pid = $1 and m.mid = $2
+         on conflict (pid, mid) do nothing`,
+      ),
 
     /** Lets a partner no longer see a merchant. */
-    async unlink(pid: string, mid: string): Promise<LinkOutcome> {
-      const { rows } = await db.query<Outcome>(
-        `with unlinked as (delete from partner_merchants where pid = $1 and mid = $2 returning pid)
-         select exists (select 1 from partners where pid = $1) as pid, exists (select 1 from merchants where mid = $2) as mid,
-                exists (select 1 from unlinked) as changed`,
-        [pid, mid],
-      )
-      return toLinkOutcome(rows[0])
-    },
+    unlink: (pid: string, mid: string) => change(pid, mid, 'delete from partner_merchants where pid = $1 and mid = $2'),
 
     /** Whether the operator has linked this partner to this merchant; false for unknown ones. */
     async isLinked(pid: string, mid: string): Promise<boolean> {
@@ -74,11 +71,3 @@ export function createPartners(db: Queryable) {
 }
 
 export type Partners = ReturnType<typeof createPartners>
-
-type Outcome = { pid: boolean; mid: boolean; changed: boolean }
-
-function toLinkOutcome(outcome: Outcome | undefined): LinkOutcome {
-  if (!outcome?.pid) return 'unknown pid'
-  if (!outcome.mid) return 'unknown mid'
-  return outcome.changed ? 'changed' : 'unchanged'
-}

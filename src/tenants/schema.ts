@@ -18,16 +18,6 @@ const vpa = z.string(errorText(VPA_RULE)).regex(/^[A-Za-z0-9._-]{1,255}@[A-Za-z0
 const MCC_RULE = 'must be 4 digits, such as 5814'
 const mcc = z.string(errorText(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
 
-const dynamicQr = z.enum(['link', 'image'], errorText('must be link or image'))
-
-const acquirer = z.string(errorText('must be the name of an acquirer'))
-
-const acquirerMerchantId = z
-  .string(errorText('must be text'))
-  .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -')
-
-const input = z.enum(['strict', 'shop'], errorText('must be strict or shop'))
-
 const EXPIRY_RULE = 'must be a whole number of minutes, 1 to 1440, or default'
 
 /** In minutes, at most a day; `default`, for the service's own setting, becomes null. */
@@ -37,37 +27,35 @@ const expiryMinutes = z
   .transform((text) => (text === 'default' ? null : Number(text)))
   .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
 
-/** Whether the service itself calls the redirect_url of an order once it is paid. */
-const returnCall = z.enum(['on', 'off'], errorText('must be on or off'))
+const MerchantFields = z.object({
+  mid: identifier,
+  name,
+  vpa,
+  mcc,
+  dynamicQr: z.enum(['link', 'image'], errorText('must be link or image')),
+  acquirer: z.string(errorText('must be the name of an acquirer')),
+  acquirerMerchantId: z
+    .string(errorText('must be text'))
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
+  input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
+  expiryMinutes,
+  /** Whether the service itself calls the redirect_url of an order once it is paid. */
+  returnCall: z.enum(['on', 'off'], errorText('must be on or off')),
+})
 
 /** The category of merchants for whom the operator named none. UPI gives it to payments between private persons. */
 export const UNCLASSIFIED_MCC = '0000'
 
-export const NewMerchant = z.object({
+export const NewMerchant = MerchantFields.partial().extend({
   mid: identifier.default(assignMid),
   name,
   vpa,
   mcc: mcc.default(UNCLASSIFIED_MCC),
-  dynamicQr: dynamicQr.default('link'),
-  acquirer: acquirer.default('direct'),
-  acquirerMerchantId: acquirerMerchantId.optional(),
-  input: input.default('strict'),
-  expiryMinutes: expiryMinutes.optional(),
-  returnCall: returnCall.optional(),
+  dynamicQr: MerchantFields.shape.dynamicQr.default('link'),
+  acquirer: MerchantFields.shape.acquirer.default('direct'),
 })
 
-export const ChangedMerchant = z.object({
-  mid: identifier,
-  name: name.optional(),
-  vpa: vpa.optional(),
-  mcc: mcc.optional(),
-  dynamicQr: dynamicQr.optional(),
-  acquirer: acquirer.optional(),
-  acquirerMerchantId: acquirerMerchantId.optional(),
-  input: input.optional(),
-  expiryMinutes: expiryMinutes.optional(),
-  returnCall: returnCall.optional(),
-})
+export const ChangedMerchant = MerchantFields.partial().required({ mid: true })
 
 export const NewPartner = z.object({ pid: identifier, name })
 
