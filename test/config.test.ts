@@ -90,7 +90,7 @@ describe('the configuration', () => {
 
   it('takes addresses and networks as TRUST_PROXY, and nothing that would have to be guessed at', () => {
     const trustProxy = (TRUST_PROXY: string) => readConfig({ DATABASE_URL, TRUST_PROXY }).trustProxy
-    expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toBe('10.0.0.1, 10.1.0.0/16,2001:db8::/32')
+    expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toEqual(['10.0.0.1', '10.1.0.0/16', '2001:db8::/32'])
     for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {
       expect(() => trustProxy(wrong)).toThrow('TRUST_PROXY must be addresses or networks of proxies, joined by commas')
     }

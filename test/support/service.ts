@@ -110,7 +110,7 @@ export async function startService(
     setu: options.setu,
     webhooks: options.webhooks ?? { sealingKey: undefined, allowedNetworks: allow() },
     sandbox: options.sandbox ?? false,
-    trustProxy: options.trustProxy ?? (false as const),
+    trustProxy: options.trustProxy === undefined ? (false as const) : [options.trustProxy],
     rateLimitPerSecond: options.rateLimitPerSecond ?? 1_000_000,
     warnings: [],
   }
