@@ -5,15 +5,15 @@ import { untilAnswers } from '../support/wait.ts'
 const PUBLIC_URL = 'https://pay.example.in'
 
 /** A Node.js program that is compared; `readyPath` is answered with 200 once it can serve. `flags` are those of Node.js. */
-export type Contender = { script: string; flags?: string[]; env?: Record<string, string>; readyPath: string }
+type Contender = { script: string; flags?: string[]; env?: Record<string, string>; readyPath: string }
 
-export type Service = { url: string; port: number; pid: number; hasEnded: () => boolean; stop: () => Promise<unknown> }
+export type Service = { url: string; pid: number; stop: () => Promise<unknown> }
 
 /**
  * The service as it is shipped, from `npm run build`, with the flags of the image. Only the rate limit is raised, since few keys send everything; and
  * there is no load balancer whose attention it would have to wait for when it stops.
  */
-export const ours = (databaseUrl: string): Contender => ({
+const ours = (databaseUrl: string): Contender => ({
   script: 'dist/server.js',
   flags: ['--max-semi-space-size=16'],
   env: {
@@ -40,31 +40,17 @@ export const typical = (databaseUrl: string): Contender => ({
   readyPath: '/livez',
 })
 
-/**
- * Starts a contender in production mode on a port of its own, its standard output (the request log) at /dev/null. All three
- * are started alike, and returned before they are ready, since the time until then is measured too.
- */
-export async function launch({ script, flags = [], env = {} }: Contender): Promise<Service> {
+/** Starts a contender in production mode on a port of its own, its standard output (the request log) at /dev/null, until it is ready. */
+export async function startContender({ script, flags = [], env = {}, readyPath }: Contender): Promise<Service> {
   const port = await freePort()
   const child = start(process.execPath, [...flags, join(ROOT, script)], {
     cwd: ROOT,
     env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(port), ...env },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    pid: child.pid as number,
-    hasEnded: () => hasEnded(child),
-    stop: () => end(child),
-  }
-}
-
-/** As `launch`, and returns once the contender is ready. */
-export async function startContender(contender: Contender): Promise<Service> {
-  const service = await launch(contender)
-  await untilAnswers(service.url + contender.readyPath, service.hasEnded)
-  return service
+  const url = `http://127.0.0.1:${port}`
+  await untilAnswers(url + readyPath, () => hasEnded(child))
+  return { url, pid: child.pid as number, stop: () => end(child) }
 }
 
 export const startOurs = (databaseUrl: string): Promise<Service> => startContender(ours(databaseUrl))

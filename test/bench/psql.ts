@@ -1,7 +1,6 @@
-import { createReadStream } from 'node:fs'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { to as copyTo } from 'pg-copy-streams'
 import { findSystemProgram, run } from '../support/processes.ts'
 import type { WorkspaceDatabase } from '../support/workspace.ts'
 import { connectionEnvironment } from './bench.ts'
@@ -21,18 +20,4 @@ export async function copyOut({ url, db }: WorkspaceDatabase, query: string): Pr
   const client = await db.connect()
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   await pipeline(client.query(copyTo(statement)), nowhere).finally(() => client.release())
-}
-
-/** Stores a CSV file by `copy TARGET from stdin`, with its first line as header. */
-export async function copyIn({ url, db }: WorkspaceDatabase, target: string, file: string): Promise<void> {
-  const options = '(format csv, header)'
-  if (psql) {
-    await run(psql, ['-X', '-q', '-c', `\\copy ${target} from '${file}' ${options}`], {
-      env: connectionEnvironment(url),
-    })
-    return
-  }
-  const client = await db.connect()
-  const store = client.query(copyFrom(`copy ${target} from stdin ${options}`))
-  await pipeline(createReadStream(file), store).finally(() => client.release())
 }

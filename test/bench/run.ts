@@ -6,13 +6,9 @@ import { build, progress } from '../support/workspace.ts'
 import { openBench, type Section } from './bench.ts'
 import { type Finding, printFinding, printVerdict, writeResults } from './report.ts'
 import { create } from './sections/create.ts'
-import { fields } from './sections/fields.ts'
-import { importFile } from './sections/import.ts'
 import { list } from './sections/list.ts'
-import { qr } from './sections/qr.ts'
-import { start } from './sections/start.ts'
 
-const SECTIONS: Record<string, Section> = { create, list, import: importFile, qr, start, fields }
+const SECTIONS: Record<string, Section> = { create, list }
 const RESULTS = join(ROOT, 'bench-results.json')
 
 const words = process.argv.slice(2)

@@ -40,26 +40,6 @@ export function fillSettlements(db: Database, count: number, merchants = MERCHAN
   )
 }
 
-/** Of all rows of `fillUnevenSettlements`. */
-export const UNEVEN_SHARES = { [merchantId(0)]: 1 / 7, [merchantId(1)]: 4 / 7 }
-
-/**
- * Stores `count` settlements as they come in day by day: a seventh of them are of one merchant, four sevenths of another,
- * few of each of the others, and the rows of each lie all over the table. PostgreSQL then likes to sort a list.
- */
-export function fillUnevenSettlements(db: Database, count: number): Promise<void> {
-  return fill(
-    db,
-    'settlements',
-    count,
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-     select case when i % 7 = 0 then 'M0' when i % 7 <= 4 then 'M1' else 'M' || 2 + i % (${MERCHANTS} - 2) end,
-            (523500000000 + i)::text, 100 + i % 100000 + 0.5, 'BRN' || i, 'SUCCESS', at, at
-       from generate_series(0, ${count} - 1) i,
-            lateral (select timestamptz '2026-08-16 00:00:00+00' + interval '60 days' * (i / ${count}.0) as at) moments`,
-  )
-}
-
 /** A constraint or an index, and the statements that take it away and bring it back. */
 type Part = { drop: string; restore: string }
 

@@ -1,28 +1,22 @@
 // npm run test:deployment [-- SECTION…]: tries the deployments past one machine with real servers between the parts, on this
 // machine and within about eight minutes. Exits 1 when a promise is broken. Without sections it tries them all.
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findSystemProgram } from '../support/processes.ts'
 import { progress } from '../support/workspace.ts'
 import { type Check, INSTANCE_LOG, openDeployment, type Section } from './deployment.ts'
 import { citus, noCitus } from './sections/citus.ts'
-import { revocation } from './sections/revocation.ts'
 import { rollingRestarts } from './sections/rolling-restarts.ts'
 import { scaled } from './sections/scaled.ts'
 
-type Needs = {
-  /** Programs, by name or path, and Debian's packages that bring them. */
-  needs?: Record<string, string>
-  /** Why it cannot be tried here; undefined if it can. */
-  leftOut?: () => string | undefined
-}
+const noHaproxy = () => (findSystemProgram('haproxy') ? undefined : 'HAProxy is missing: apt-get install haproxy')
 
-const SECTIONS: Record<string, { run: Section } & Needs> = {
-  'rolling-restarts': { run: rollingRestarts, needs: { haproxy: 'haproxy' } },
-  scaled: { run: scaled, needs: { haproxy: 'haproxy' } },
-  revocation: { run: revocation },
+/** `leftOut` says why a section cannot be tried here; undefined if it can. */
+const SECTIONS: Record<string, { run: Section; leftOut: () => string | undefined }> = {
+  'rolling-restarts': { run: rollingRestarts, leftOut: noHaproxy },
+  scaled: { run: scaled, leftOut: noHaproxy },
   citus: { run: citus, leftOut: noCitus },
 }
 
@@ -37,20 +31,11 @@ if (unknown.length > 0) {
 }
 const chosen = Object.entries(SECTIONS).filter(([name, { leftOut }]) => {
   if (words.length > 0 && !words.includes(name)) return false
-  const reason = leftOut?.()
+  const reason = leftOut()
   if (reason !== undefined) console.error(`LEFT OUT: ${name}: ${reason}`)
   return reason === undefined
 })
 if (chosen.length === 0) process.exit(1)
-const needed = Object.entries(Object.assign({}, ...chosen.map(([, { needs }]) => needs)) as Record<string, string>)
-const missing = needed.filter(([program]) => !(isAbsolute(program) ? existsSync(program) : findSystemProgram(program)))
-if (missing.length > 0) {
-  const packages = missing.map(([, name]) => name)
-  console.error(
-    `Not installed: ${missing.map(([program]) => program).join(', ')}. On Debian: apt-get install ${packages.join(' ')}`,
-  )
-  process.exit(1)
-}
 
 try {
   process.exit((await tryDeployments()) ? 0 : 1)

@@ -92,19 +92,6 @@ export async function sendPatiently({ send }: HttpClient, url: string, request: 
   }
 }
 
-/** How many rows a list has, however long it is; as patiently. */
-export async function countRowsPatiently(url: string, list: FormRequest): Promise<number> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await readList(url, list)
-    } catch (error) {
-      // A list that was cut off says 200 here.
-      if (tries === MOST_TRIES || !(error as Error).message.includes('ended with 503')) throw error
-      await sleep(RETRY_MS)
-    }
-  }
-}
-
 /** Does `work` for every item, for at most `atOnce` of them at the same time; returns the results in order. */
 export async function forEach<Item, Result>(
   items: readonly Item[],

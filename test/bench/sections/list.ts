@@ -1,5 +1,4 @@
 import { readList } from '../../support/list-reader.ts'
-import { residentMB } from '../../support/processes.ts'
 import { type FormRequest, listRequest } from '../../support/requests.ts'
 import { newPartner } from '../../support/tenants.ts'
 import type { WorkspaceDatabase } from '../../support/workspace.ts'
@@ -10,15 +9,7 @@ import { answerTo, CONNECTIONS, load } from '../load.ts'
 import { COPY_CLIENT, copyOut } from '../psql.ts'
 import type { Finding } from '../report.ts'
 import { alternate, ratios } from '../statistics.ts'
-import {
-  addMerchants,
-  fillSettlements,
-  fillUnevenSettlements,
-  merchantId,
-  RARE_DAY,
-  RARE_ROWS,
-  UNEVEN_SHARES,
-} from '../tables.ts'
+import { addMerchants, fillSettlements, merchantId, RARE_DAY, RARE_ROWS } from '../tables.ts'
 
 const ROUNDS = 5
 /** A turn varies from 0.4 to 0.75 × of COPY, on two cores that three processes share. */
@@ -32,10 +23,6 @@ const STREAMED_ROWS = 1_000_000
 const SMALL_TABLE_ROWS = 10_000
 const LARGE_TABLE_ROWS = 10_000_000
 const QUICK_LARGE_TABLE_ROWS = 1_000_000
-const UNEVEN_TABLE_ROWS = 7_000_000
-const QUICK_UNEVEN_TABLE_ROWS = 1_400_000
-const UNEVEN_ROUNDS = 3
-const MEMORY_SAMPLE_MS = 20
 const LAST_DAY = '31-12-2026'
 const MID = merchantId(0)
 
@@ -44,29 +31,12 @@ type Table = { database: WorkspaceDatabase; request: FormRequest; rows: number }
 /** fetchSettlementList: rows a second of a long one, and what a short one costs in a large table. */
 export const list: Section = async (bench) => {
   const large = bench.quick ? QUICK_LARGE_TABLE_ROWS : LARGE_TABLE_ROWS
-  const uneven = bench.quick ? QUICK_UNEVEN_TABLE_ROWS : UNEVEN_TABLE_ROWS
-  const [streamed, smallTable, largeTable, unevenTables] = await Promise.all([
+  const [streamed, smallTable, largeTable] = await Promise.all([
     table('list_streamed', STREAMED_ROWS, { merchants: 1, from: RARE_DAY, till: LAST_DAY }),
     table('list_small', SMALL_TABLE_ROWS, { from: RARE_DAY, till: RARE_DAY }),
     table('list_large', large, { from: RARE_DAY, till: RARE_DAY }),
-    unevenTable('list_uneven', uneven),
   ])
-  return async () => [
-    await wholeTable(streamed),
-    await amongMany(unevenTables),
-    ...(await shortLists(smallTable, largeTable)),
-  ]
-
-  async function unevenTable(name: string, rows: number): Promise<Table[]> {
-    const database = await bench.createDatabase(name)
-    await addMerchants(database.db)
-    const tables = Object.entries(UNEVEN_SHARES).map(async ([mid, share]) => {
-      const request = listRequest(await newPartner(database.db, mid), mid, RARE_DAY, LAST_DAY)
-      return { database, request, rows: rows * share }
-    })
-    await fillUnevenSettlements(database.db, rows)
-    return Promise.all(tables)
-  }
+  return async () => [await wholeTable(streamed), ...(await shortLists(smallTable, largeTable))]
 
   async function table(
     name: string,
@@ -115,41 +85,6 @@ async function wholeTable({ database, request, rows }: Table): Promise<Finding> 
     ],
     figures: [{ what: 'ours / copy to stdout', samples: ratios(series.ours, series.copy), unit: '×', atLeast: 0.6 }],
   }
-}
-
-/** The list of one merchant among many: its first rows come at once, and memory stays as it is. */
-async function amongMany(tables: Table[]): Promise<Finding> {
-  const finding: Finding = { title: 'fetchSettlementList of one merchant among many', series: [], figures: [] }
-  for (const { database, request, rows } of tables) {
-    const shares: number[] = []
-    const grownMB: number[] = []
-    for (let round = 1; round <= UNEVEN_ROUNDS; round++) {
-      const service = await startOurs(database.url)
-      const before = residentMB(service.pid)
-      let most = before
-      const sampling = setInterval(() => {
-        most = Math.max(most, residentMB(service.pid))
-      }, MEMORY_SAMPLE_MS)
-      const startedAt = performance.now()
-      let firstByteMs = 0
-      const found = await readList(service.url, request, () => {
-        firstByteMs ||= performance.now() - startedAt
-      })
-      const wholeMs = performance.now() - startedAt
-      clearInterval(sampling)
-      await service.stop()
-      if (found !== rows) throw new Error(`The list had ${found} rows instead of ${rows}`)
-      shares.push(firstByteMs / wholeMs)
-      grownMB.push(most - before)
-      progress(`${rows} rows among many: first byte after ${Math.round(firstByteMs)} of ${Math.round(wholeMs)} ms`)
-    }
-    const list = `${rows.toLocaleString('en')} rows`
-    finding.figures.push(
-      { what: `${list}: first byte / last byte`, samples: shares, unit: '×', atMost: 0.15 },
-      { what: `${list}: memory grown`, samples: grownMB, unit: 'MB', atMost: 64 },
-    )
-  }
-  return finding
 }
 
 async function shortLists(smallTable: Table, largeTable: Table): Promise<Finding[]> {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/db/pool.ts'
@@ -6,7 +6,7 @@ import { groupBy } from '../../../src/group-by.ts'
 import { ACQUIRER_SECRETS, notificationRequest } from '../../support/acquirer.ts'
 import { admitRoles, type CitusCluster, createCitusDatabase, query, startCitus } from '../../support/citus.ts'
 import { databaseUrl } from '../../support/database-url.ts'
-import { createHttpClient, type HttpClient, type Request, tally } from '../../support/http-client.ts'
+import { createHttpClient, type HttpClient, tally } from '../../support/http-client.ts'
 import { findCitus } from '../../support/installed-postgres.ts'
 import { faultOfForm, isUnsure, type Journal } from '../../support/journal.ts'
 import { type Load, startLoad } from '../../support/load.ts'
@@ -15,12 +15,9 @@ import { openPool, type PostgresServer } from '../../support/postgres-server.ts'
 import { ROOT, runToEnd } from '../../support/processes.ts'
 import { type Reconciled, reconcile } from '../../support/reconcile.ts'
 import {
-  countRowsPatiently,
   createdOrderId,
   createRequest,
   forEach,
-  getRequest,
-  listRequest,
   sendPatiently,
   statusRequest,
   withFields,
@@ -51,9 +48,7 @@ const ORDERS = 500
 const INSTANCES = 2
 const ATTEMPTS = 6
 const PAIRS = 100
-const IMPORTED_ROWS = 20_000
 const AT_ONCE = 32
-const TOLD_ORDERS = 100
 const BEFORE_MS = 3_000
 const AWAY_MS = 6_000
 const AFTER_MS = 4_000
@@ -85,7 +80,7 @@ export async function citus(deployment: Deployment): Promise<Check[]> {
   const tests = await runTests()
   progress('citus: starting a coordinator and two workers')
   const { trial, checks } = await setUp(deployment)
-  for (const part of [storm, payments, tellTwice, importAndList, workerKilled]) {
+  for (const part of [storm, payments, workerKilled]) {
     progress(`citus: ${part.name}`)
     checks.push(...(await part(trial)))
   }
@@ -206,67 +201,6 @@ async function payments({ instances, tenants, client }: CitusTrial): Promise<Che
       promise: `${PAIRS} payments, each told of two orders at once over two nodes: counted for one`,
       found: `${tally(told)}; ${results.filter(({ paid }) => paid === 1).length} counted once`,
       kept: results.every(({ paid }) => paid === 1),
-    },
-  ]
-}
-
-async function importAndList({ deployment, ownerUrl, instances, tenants }: CitusTrial): Promise<Check[]> {
-  const file = join(deployment.directory, 'spread-settlements.csv')
-  const lines = Array.from({ length: IMPORTED_ROWS }, (_, i) => {
-    const { mid } = (tenants[i % tenants.length] as Tenant).merchant
-    return `${mid},${i}.50,S${i},BRN${i},SUCCESS,${new Date(Date.UTC(2025, 0, 1) + i * 60_000).toISOString()}`
-  })
-  writeFileSync(file, `mid,amount,utr,bank_reference_number,status,initiation_date\n${lines.join('\n')}\n`)
-  const ops = (...command: string[]) => runBuiltOps(deployment.programs.ops, { DATABASE_URL: ownerUrl }, ...command)
-  const first = await ops('settlements', 'import', file)
-  const again = await ops('settlements', 'import', file)
-  const lists = await Promise.all(
-    tenants.flatMap(({ merchant, partner }) =>
-      instances.map(({ url }) =>
-        countRowsPatiently(url, listRequest(partner, merchant.mid, '01-01-2025', '31-12-2025')),
-      ),
-    ),
-  )
-  return [
-    {
-      promise: `ops settlements import of ${IMPORTED_ROWS} rows of two merchants, and again; their lists over both nodes`,
-      found: `${first.inserted} inserted, then ${again.unchanged} unchanged; lists of ${lists.join(', ')}`,
-      kept:
-        first.inserted === IMPORTED_ROWS &&
-        again.unchanged === IMPORTED_ROWS &&
-        lists.every((rows) => rows === IMPORTED_ROWS / tenants.length),
-    },
-  ]
-}
-
-/** Everything that happens to an order is asked for twice, over both nodes, and happens once. */
-async function tellTwice({ db, cluster, instances, client }: CitusTrial): Promise<Check[]> {
-  const { receiver, tenants } = await newListeners(db, cluster)
-  const numbers = Array.from({ length: TOLD_ORDERS }, (_, i) => i)
-  const answers = await forEach(numbers, AT_ONCE / 4, async (i) => {
-    const { merchant } = tenants[i % tenants.length] as Tenant
-    const twice = (request: Request) => Promise.all(instances.map(({ url }) => sendPatiently(client, url, request)))
-    const created = await twice(withFields(createRequest(merchant), {}, `once-${i}`))
-    const [orderId, again] = created.map(createdOrderId) as [string, string]
-    const pages = await twice(getRequest(`/pay/${orderId}`))
-    const told = await twice(notificationRequest(orderId, `8${String(i).padStart(11, '0')}`))
-    const states = await twice(statusRequest(merchant, orderId))
-    const paid = states.every(({ text }) => JSON.parse(text).txnStatus === 'SUCCESS')
-    return { all: [...created, ...pages, ...told, ...states], orderId, isOne: orderId === again && paid }
-  })
-  const webhooks = await countWebhooks(receiver, new Set(answers.map(({ orderId }) => orderId)))
-  receiver.close()
-  const all = answers.flatMap((answer) => answer.all)
-  const once = answers.filter(({ isOne }) => isOne).length
-  return [
-    {
-      promise: `${TOLD_ORDERS} orders made, shown, paid and asked for twice, over both nodes: each is one, and told once by webhook`,
-      found: `${tally(all)}; ${once} one and paid; ${webhooks.orders} told of by ${webhooks.sent} webhooks`,
-      kept:
-        once === TOLD_ORDERS &&
-        all.every(({ status }) => status === 200) &&
-        webhooks.orders === TOLD_ORDERS &&
-        webhooks.sent === TOLD_ORDERS,
     },
   ]
 }
