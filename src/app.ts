@@ -4,11 +4,10 @@ import type { Logger } from 'pino'
 import { createAcquirers } from './acquirer/acquirers.ts'
 import { paymentNotification } from './acquirer/direct.ts'
 import { takeNotifications } from './acquirer/notification.ts'
-import { createDynamicQr } from './checkout/dynamic-qr.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
 import { payPage } from './checkout/pay-page.ts'
-import { payQrPng, payQrSvg } from './checkout/qr.ts'
+import { createQrImage, payQrPng, payQrSvg } from './checkout/qr.ts'
 import { createQrMemory } from './checkout/qr-memory.ts'
 import { simulation } from './checkout/simulate.ts'
 import type { Config } from './config.ts'
@@ -34,8 +33,7 @@ import { LIMITS, type Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import { cancelPayment } from './payments/cancel-payment.ts'
 import { checkPaymentStatus } from './payments/check-payment-status.ts'
-import { createOrderRequest } from './payments/create-order-request.ts'
-import { createPaymentIntent } from './payments/create-payment-intent.ts'
+import { createOrderRequest, createPaymentIntent } from './payments/create.ts'
 import { createEnquiries } from './payments/enquiries.ts'
 import type { IssuedLink } from './payments/intent.ts'
 import { createIntents } from './payments/intents.ts'
@@ -234,7 +232,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
       elapsedMs,
       expiryMinutes: config.intentExpiryMinutes,
       publicUrl,
-      dynamicQr: createDynamicQr(publicUrl, checkout.images),
+      qrImage: createQrImage(checkout.images),
       settlements: createSettlements(pools),
       listLimits: limits.lists,
       patiently,

@@ -2,6 +2,7 @@ import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { matchesEtag } from '../http/etag.ts'
 import { operation } from '../http/operation.ts'
 import type { Limits } from '../limits.ts'
+import type { Intent } from '../payments/intent.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
 import { isPayable, pageState } from './page.ts'
@@ -18,6 +19,11 @@ export const payQrSvg = qr({
 })
 
 type Dependencies = { findCheckout: FindCheckout; images: QrMemory; now: () => Date; limits: Limits['pages'] }
+
+/** Makes the QR of an intent as PNG, for merchants whose dynamicQR is the picture itself. */
+export function createQrImage(images: QrMemory) {
+  return (intent: Intent) => images(qrName(intent.orderId, 'image/png'), () => qrPng(upiQrLink(intent)))
+}
 
 function qr({ name, form, type, draw }: { name: string; form: string; type: string; draw: (text: string) => Buffer }) {
   return operation({

@@ -34,8 +34,8 @@ export type Intent = {
   payee: Payee
   createdAt: Date
   expiresAt: Date
-  /** Undefined where we make the links ourselves. */
-  issued?: IssuedLink | undefined
+  /** None where we make the links ourselves. */
+  issued?: IssuedLink | null
   /** How a retry is told from a new request; undefined where the merchant sent no Idempotency-Key. */
   idempotency: Idempotency | undefined
 }

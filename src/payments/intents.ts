@@ -1,8 +1,7 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { endReturnCall, nextSequence, RETURN_CALL, writeChange, writeDeliveries } from './events.ts'
-import { batchInserts } from './insert-batches.ts'
-import { createInsertRows } from './insert-rows.ts'
+import { createInsert } from './insert-intents.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOpen, OPEN_STATUSES, type Status } from './outcome.ts'
 
@@ -12,19 +11,7 @@ export type InsertOutcome =
   | { refused: 'order id exists' | 'idempotency key was used for another request' }
 
 /** What pay page and QR need to know of an intent. */
-export type Checkout = Pick<
-  Intent,
-  | 'mid'
-  | 'orderId'
-  | 'merchantOrderId'
-  | 'amount'
-  | 'note'
-  | 'payee'
-  | 'redirectUrl'
-  | 'createdAt'
-  | 'expiresAt'
-  | 'issued'
-> & { status: Status; utr: string | null; merchantDisabled: boolean }
+export type Checkout = StoredIntent & { status: Status; utr: string | null; merchantDisabled: boolean }
 
 /** What an open page is told of its payment; `utr` is there once it is paid. */
 export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
@@ -41,43 +28,27 @@ export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & {
 export function createIntents(
   { creates, requests, pages }: Pick<Pools, 'creates' | 'requests' | 'pages'>,
   onBatch: (rows: number, stored: number) => void,
-  { inserts, pools }: Pick<Limits, 'inserts' | 'pools'> = LIMITS,
+  { inserts }: Pick<Limits, 'inserts'> = LIMITS,
 ) {
-  const store = batchInserts(createInsertRows(creates, inserts.deadlockRetries), onBatch, pools.creates, inserts)
-
-  /** Whether a merchant has sent an orderId of ours. */
-  async function isOrderIdOfAnother({ mid, merchantOrderId }: Intent): Promise<boolean> {
-    const { rowCount } = await requests.query('select from payment_intents where mid = $1 and order_id = $2', [
-      mid,
-      merchantOrderId,
-    ])
-    return rowCount === 1
-  }
+  const store = createInsert(creates, onBatch, inserts)
 
   /** The intent of the earlier request with the same Idempotency-Key, or why a new one is refused; undefined if neither. */
-  async function findEarlier({
-    mid,
-    merchantOrderId,
-    idempotency,
-    ...intent
-  }: Intent): Promise<InsertOutcome | undefined> {
-    const { rows } = await requests.query<
-      IntentRow & { idempotency_key: string | null; idempotency_fingerprint: Buffer }
-    >(
-      `select ${INTENT}, i.idempotency_key, i.idempotency_fingerprint
+  async function findEarlier(intent: Intent): Promise<InsertOutcome | undefined> {
+    const { mid, merchantOrderId, idempotency } = intent
+    const { rows } = await requests.query<StoredIntent & { key: string | null; fingerprint: Buffer }>(
+      `select ${INTENT}, i.idempotency_key as key, i.idempotency_fingerprint as fingerprint
          from payment_intents i
          left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
         where i.mid = $1 and (i.merchant_order_id = $2 or i.order_id = $2 or i.idempotency_key = $3)`,
       [mid, merchantOrderId, idempotency?.key],
     )
-    const repeated = rows.find((row) => idempotency !== undefined && row.idempotency_key === idempotency.key)
-    if (repeated === undefined || idempotency === undefined) {
-      return rows.length > 0 ? { refused: 'order id exists' } : undefined
-    }
-    if (!repeated.idempotency_fingerprint.equals(idempotency.fingerprint)) {
+    const repeated = rows.find(({ key }) => idempotency !== undefined && key === idempotency.key)
+    if (!repeated || !idempotency) return rows.length > 0 ? { refused: 'order id exists' } : undefined
+    const { key: _, fingerprint, ...stored } = repeated
+    if (!fingerprint.equals(idempotency.fingerprint)) {
       return { refused: 'idempotency key was used for another request' }
     }
-    return { intent: { ...intent, mid, idempotency, ...toStored(repeated) } }
+    return { intent: { ...intent, ...stored } }
   }
 
   async function lookUpStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
@@ -107,7 +78,9 @@ export function createIntents(
     async insert(intent: Intent): Promise<InsertOutcome> {
       const { orderId, merchantOrderId } = intent
       const isOurs = merchantOrderId !== orderId && isOrderId(merchantOrderId)
-      if (!(isOurs && (await isOrderIdOfAnother(intent))) && (await store(intent))) return { intent }
+      const earlier = isOurs ? await findEarlier(intent) : undefined
+      if (earlier) return earlier
+      if (await store(intent)) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
       // `on conflict` does not say which constraint refused the row, and that statement may not see the row in its way:
       // ask again.
@@ -116,20 +89,15 @@ export function createIntents(
 
     /** The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
-      const { rows } = await pages.query<
-        IntentRow & { mid: string; status: Status; utr: string | null; merchant_disabled: boolean }
-      >(
-        `select ${INTENT}, i.mid, i.status, i.utr, m.disabled_at is not null as merchant_disabled
+      const { rows } = await pages.query<Checkout>(
+        `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as "merchantDisabled"
            from payment_intents i
            join merchants m on m.mid = i.mid
            left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
           where i.order_id = $1`,
         [orderId],
       )
-      const [row] = rows
-      if (row === undefined) return undefined
-      const { mid, status, utr, merchant_disabled: merchantDisabled } = row
-      return { ...toStored(row), mid, status, utr, merchantDisabled }
+      return rows[0]
     },
 
     /** The states of many intents, by orderId; unknown ones are left out. */
@@ -196,56 +164,24 @@ async function close(client: Queryable, mid: string, orderId: string, now: Date)
   await writeDeliveries(client, 'payment.cancelled', mid, [
     { orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now },
   ])
-  const links = await client.query<IssuedRow>(
-    `select ${ISSUED} from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
+  const links = await client.query<{ issued: IssuedLink }>(
+    `select ${ISSUED} as issued from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
     [mid, orderId],
   )
-  return links.rows[0] && toIssued(links.rows[0])
+  return links.rows[0]?.issued
 }
 
 export type Intents = ReturnType<typeof createIntents>
 
-const ISSUED = 'a.acquirer, a.acquirer_merchant_id, a.acquirer_id, a.reference, a.link'
+/** What the service reads again of an intent. */
+type StoredIntent = Omit<Intent, 'customer' | 'idempotency'>
+
+const ISSUED = `
+  json_build_object('acquirer', a.acquirer, 'merchantId', a.acquirer_merchant_id, 'id', a.acquirer_id,
+                    'reference', a.reference, 'link', a.link)`
 
 const INTENT = `
-  i.order_id, i.merchant_order_id, i.amount * 100 + i.paise as amount, i.redirect_url, i.note,
-  i.payee_vpa, i.payee_name, i.payee_mcc, i.created_at, i.expires_at, ${ISSUED}`
-
-type IssuedRow = {
-  acquirer: string
-  acquirer_merchant_id: string
-  acquirer_id: string
-  reference: string
-  link: string
-}
-
-type IntentRow = (IssuedRow | { acquirer: null }) & {
-  order_id: string
-  merchant_order_id: string
-  amount: number
-  redirect_url: string
-  note: string
-  payee_vpa: string
-  payee_name: string
-  payee_mcc: string
-  created_at: Date
-  expires_at: Date
-}
-
-function toStored(row: IntentRow) {
-  return {
-    orderId: row.order_id,
-    merchantOrderId: row.merchant_order_id,
-    amount: row.amount,
-    redirectUrl: row.redirect_url,
-    note: row.note,
-    payee: { vpa: row.payee_vpa, name: row.payee_name, mcc: row.payee_mcc },
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    issued: row.acquirer === null ? undefined : toIssued(row),
-  }
-}
-
-function toIssued({ acquirer, acquirer_merchant_id, acquirer_id, reference, link }: IssuedRow): IssuedLink {
-  return { acquirer, merchantId: acquirer_merchant_id, id: acquirer_id, reference, link }
-}
+  i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount * 100 + i.paise as amount,
+  i.redirect_url as "redirectUrl", i.note, i.created_at as "createdAt", i.expires_at as "expiresAt",
+  json_build_object('vpa', i.payee_vpa, 'name', i.payee_name, 'mcc', i.payee_mcc) as payee,
+  case when a.order_id is not null then ${ISSUED} end as issued`

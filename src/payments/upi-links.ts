@@ -11,15 +11,8 @@ const NOTE_LIMIT = 50
  */
 export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'issued'>
 
-export type UpiLinks = { intent: string; phonepe: string; paytm: string; gpay: string }
-
 /** What the link of an acquirer begins with; what follows are its parameters, which are never changed. */
 export const UPI_PREFIX = 'upi://pay?'
-
-/** The link that any UPI app opens, and those that open one wallet each. They differ in their prefix only. */
-export function upiLinks(payment: Payment): UpiLinks {
-  return linksOf(upiLinkQuery(payment))
-}
 
 /** What follows the `?` of every link for `payment`. */
 export function upiLinkQuery(payment: Payment): string {
@@ -27,7 +20,8 @@ export function upiLinkQuery(payment: Payment): string {
   return upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
 }
 
-function linksOf(query: string): UpiLinks {
+/** The link that any UPI app opens, and those that open one wallet each. They differ in their prefix only. */
+export function upiLinks(query: string) {
   return {
     intent: `${UPI_PREFIX}${query}`,
     phonepe: `phonepe://upi/pay?${query}`,
@@ -59,7 +53,7 @@ const WALLETS = [
  * `?` of a UPI link, ours or an acquirer's; every link carries it unchanged.
  */
 export function walletLinks(query: string, platform: Platform): WalletLink[] {
-  const { intent, gpay, phonepe, paytm } = linksOf(query)
+  const { intent, gpay, phonepe, paytm } = upiLinks(query)
   switch (platform) {
     case 'android':
       // Android lets the customer choose among all UPI apps. An intent with a package opens that app, or its page in the store.

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { readIdempotency } from '../../src/payments/idempotency.ts'
+import { readIdempotency } from '../../src/payments/create.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Payment, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
+import { type Payment, upiLinkQuery, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
 import { runs } from '../support/generated.ts'
 
 /** Of both kinds together: each run makes the links of one payment and the one inside its QR. */
@@ -54,7 +54,7 @@ describe('generated UPI links', () => {
     fc.assert(
       fc.property(anyPayment, ({ minutes, ...payment }) => {
         const expiresAt = new Date(payment.createdAt.getTime() + minutes * 60_000)
-        const forApps = upiLinks(payment)
+        const forApps = upiLinks(upiLinkQuery(payment))
         const query = forApps.intent.slice(PREFIXES.intent.length)
         for (const [app, prefix] of Object.entries(PREFIXES))
           same(forApps[app as keyof typeof PREFIXES], prefix + query)

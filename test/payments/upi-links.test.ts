@@ -20,13 +20,13 @@ const times = { createdAt: new Date('2026-03-31T18:14:59Z'), expiresAt: new Date
 
 describe('UPI links', () => {
   it('percent-encode every value, spaces as %20, and leave only the @ of pa literal', () => {
-    expect(upiLinks(payment).intent).toBe(
+    expect(upiLinks(upiLinkQuery(payment)).intent).toBe(
       'upi://pay?ver=01&mode=04&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20%28Pune%29&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&qrMedium=02',
     )
   })
 
   it('never carry a +, a quote or a bracket, whatever the note', () => {
-    expect(upiLinks({ ...payment, note: `1+1 "=" '2'&am=1#x` }).intent).toContain(
+    expect(upiLinks(upiLinkQuery({ ...payment, note: `1+1 "=" '2'&am=1#x` })).intent).toContain(
       '&tn=1%201%202%20am%201%20x&am=200.00&',
     )
   })
@@ -57,7 +57,9 @@ describe('UPI links', () => {
     const note = fc.string({ unit: 'grapheme', maxLength: 255 })
     fc.assert(
       fc.property(vpa, name, note, fc.integer({ min: 100, max: 10_000_000 }), (pa, pn, tn, amount) => {
-        const link = upiLinks({ ...payment, amount, note: tn, payee: { vpa: pa, name: pn, mcc: '0000' } }).intent
+        const link = upiLinks(
+          upiLinkQuery({ ...payment, amount, note: tn, payee: { vpa: pa, name: pn, mcc: '0000' } }),
+        ).intent
         expect(link).toMatch(/^upi:\/\/pay\?[A-Za-z0-9=&%@._~-]+$/)
         const parameters = link
           .slice('upi://pay?'.length)
@@ -83,7 +85,7 @@ describe('UPI links', () => {
 describe('the link inside the QR', () => {
   it('is the same query with mode 15, qrMedium 06, and its time of creation and expiry in IST', () => {
     expect(upiQrLink({ ...payment, ...times })).toBe(
-      `${upiLinks(payment).intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30`,
+      `${upiLinks(upiLinkQuery(payment)).intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30`,
     )
   })
 })
@@ -131,7 +133,7 @@ describe('the links of a page', () => {
 
   it('are those of the API where the system is unknown', () => {
     const hrefs = walletLinks(upiLinkQuery(payment), 'unknown').map(({ href }) => href)
-    const { intent, gpay, phonepe, paytm } = upiLinks(payment)
+    const { intent, gpay, phonepe, paytm } = upiLinks(upiLinkQuery(payment))
     expect(hrefs).toEqual([intent, gpay, phonepe, paytm])
   })
 })

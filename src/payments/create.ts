@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto'
+import * as z from 'zod'
+import type { Issuer } from '../acquirer/issuer.ts'
+import { isRefusedRow } from '../db/outage.ts'
+import { badRequest, idempotencyKeyReused, orderIdExists } from '../errors.ts'
+import { type OperationRequest, operation, success } from '../http/operation.ts'
+import { toIstText } from '../ist.ts'
+import { toJsonNumber, toPlainText } from '../money.ts'
+import { authorizeMerchant } from '../tenants/authorize.ts'
+import type { Merchant } from '../tenants/merchants.ts'
+import { buildIntent, type Idempotency, type Intent } from './intent.ts'
+import type { InsertOutcome, Intents } from './intents.ts'
+import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
+import { upiLinkQuery, upiLinks } from './upi-links.ts'
+
+type Dependencies = {
+  intents: Pick<Intents, 'insert' | 'findEarlier'>
+  now: () => Date
+  elapsedMs: () => number
+  expiryMinutes: number
+  publicUrl: string
+  /** The QR of an intent as PNG. */
+  qrImage: (intent: Intent) => Promise<Buffer>
+  /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
+  issuerOf: (merchant: Merchant) => Issuer | undefined
+}
+
+/** 1 to 64 printable ASCII characters. */
+const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
+
+/** What both operations take and refuse. */
+const NEW_ORDER = {
+  tag: 'Merchant' as const,
+  headers: [
+    {
+      name: 'Idempotency-Key',
+      description:
+        'A retry with the same key and the same fields gets the first answer again, so an answer that got lost costs nothing. ' +
+        'The same key with other fields is 422, and so is any repeat after the operator had the customer of the order forgotten.',
+      pattern: IDEMPOTENCY_KEY,
+    },
+  ],
+  body: NEW_PAYMENT,
+  refusals: [BAD_NEW_PAYMENT, orderIdExists(), idempotencyKeyReused()],
+}
+
+const link = (scheme: string, app: string) =>
+  z
+    .string()
+    .regex(new RegExp(`^${scheme}\\?`))
+    .meta({ description: `Opens ${app}.` })
+
+const PaymentIntent = z.strictObject({
+  intent: link('upi:\\/\\/pay', 'any UPI app'),
+  phonepe: link('phonepe:\\/\\/upi\\/pay', 'PhonePe'),
+  paytm: link('paytmmp:\\/\\/upi\\/pay', 'Paytm'),
+  gpay: link('tez:\\/\\/upi\\/pay', 'Google Pay'),
+  dynamicQR: z
+    .string()
+    .regex(/^(https?:\/\/|data:image\/png;base64,)/)
+    .meta({
+      description:
+        'Address of the QR as PNG (`qr.svg` lies beside `qr.png`); for a merchant who is set so, the PNG itself as a `data:` URL.',
+    }),
+  expiry: z
+    .string()
+    .regex(/^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/)
+    .meta({ description: 'When the intent expires, in Indian Standard Time. From then on its QR answers 410.' }),
+  amount: z
+    .string()
+    .regex(/^[1-9]\d{0,5}(\.\d{2})?$/)
+    .meta({ description: 'Rupees: `200`, or `588.82` for a merchant set to `shop`.' }),
+  orderId,
+  cred: link('upi:\\/\\/pay', 'any UPI app')
+    .meta({
+      description: 'The same as `intent`. Only where `dynamicQR` is a `data:` URL: the public Android client reads it.',
+    })
+    .optional(),
+  merchantName: z
+    .string()
+    .meta({ description: 'The name that the customer pays. Only where `dynamicQR` is a `data:` URL.' })
+    .optional(),
+})
+
+const UPI_QUERY =
+  'ver=01&mode=04&pa=demo@not-a-bank.invalid&pn=Demo%20Merchant&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3' +
+  '&tn=Two%20cups%20of%20masala%20chai&am=200.00&cu=INR&qrMedium=02'
+
+export const createPaymentIntent = operation({
+  path: '/v1/payments/createPaymentIntent',
+  ...NEW_ORDER,
+  summary: 'Create a payment intent',
+  description:
+    'Makes UPI links and a QR that take one payment, for 15 minutes unless the operator sets otherwise. Show them to the ' +
+    'customer, then ask checkPaymentStatus.',
+  answer: success('Payment intent created successfully', {
+    description: 'The intent.',
+    name: 'PaymentIntentCreated',
+    dataName: 'PaymentIntent',
+    data: PaymentIntent,
+    example: {
+      intent: `upi://pay?${UPI_QUERY}`,
+      phonepe: `phonepe://upi/pay?${UPI_QUERY}`,
+      paytm: `paytmmp://upi/pay?${UPI_QUERY}`,
+      gpay: `tez://upi/pay?${UPI_QUERY}`,
+      dynamicQR: 'http://localhost:3000/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3/qr.png',
+      expiry: '2026-11-21 15:45:00',
+      amount: '200',
+      orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+    },
+  }),
+  handle: (dependencies: Dependencies) => {
+    return async (request) => {
+      const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, dependencies)
+      const links = upiLinks(upiLinkQuery(intent))
+      const inline = merchant.dynamicQr === 'image' && {
+        dynamicQR: `data:image/png;base64,${(await dependencies.qrImage(intent)).toString('base64')}`,
+        cred: links.intent,
+        merchantName: intent.payee.name,
+      }
+      return {
+        ...links,
+        dynamicQR: `${dependencies.publicUrl}/pay/${intent.orderId}/qr.png`,
+        expiry: toIstText(intent.expiresAt),
+        amount: toPlainText(intent.amount),
+        orderId: intent.orderId,
+        ...inline,
+      }
+    }
+  },
+})
+
+export const createOrderRequest = operation({
+  path: '/v1/payments/createOrderRequest',
+  ...NEW_ORDER,
+  summary: 'Create an order and a page to pay it',
+  description:
+    'Takes the fields of createPaymentIntent and answers the address of our pay page. Send the customer there; the page ' +
+    'sends them on to `redirect_url`. Then ask checkPaymentStatus.',
+  answer: success('Order request created successfully', {
+    description: 'The order.',
+    name: 'OrderRequestCreated',
+    dataName: 'OrderRequest',
+    data: z.strictObject({ orderId, payment_url: z.url().meta({ description: 'The page to send the customer to.' }) }),
+    example: {
+      orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+      payment_url: 'http://localhost:3000/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+    },
+  }),
+  handle: (dependencies: Dependencies) => {
+    return async (request) => {
+      const { intent } = await storeNewPayment('createOrderRequest', request, dependencies)
+      return { orderId: intent.orderId, payment_url: `${dependencies.publicUrl}/pay/${intent.orderId}` }
+    }
+  },
+})
+
+/**
+ * Stores the intent that `request` asks `operation` for, or finds the one that it repeats. Throws 403 for another merchant,
+ * 409 where the order_id is taken, 422 where the Idempotency-Key stands for another request.
+ */
+export async function storeNewPayment(
+  operation: string,
+  { body, caller, headers }: OperationRequest<typeof NewPayment>,
+  { intents, now, elapsedMs, expiryMinutes, issuerOf }: Omit<Dependencies, 'publicUrl' | 'qrImage'>,
+): Promise<{ intent: Intent; merchant: Merchant }> {
+  const merchant = authorizeMerchant(caller, body.mid)
+  const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
+  const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
+  const issuer = issuerOf(merchant)
+  const stored = issuer
+    ? await insertWithLink(intent, merchant, issuer, { intents, began: elapsedMs() })
+    : await intents.insert(intent)
+  if ('intent' in stored) return { intent: stored.intent, merchant }
+  throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
+}
+
+/**
+ * Asks the acquirer for a link, then stores the intent with it. A repeat costs no call of the acquirer. When another request
+ * with the same order_id was faster, or PostgreSQL refuses the intent, nobody has seen this link, and it is closed. Throws 503
+ * without a link; nothing is stored then.
+ */
+async function insertWithLink(
+  intent: Intent,
+  { acquirerMerchantId }: Merchant,
+  issuer: Issuer,
+  { intents, began }: { intents: Pick<Intents, 'insert' | 'findEarlier'>; began: number },
+): Promise<InsertOutcome> {
+  const earlier = await intents.findEarlier(intent)
+  if (earlier) return earlier
+  const issued = await issuer.prepare(intent, acquirerMerchantId ?? '', began)
+  const stored = await intents.insert({ ...intent, issued }).catch((error) => {
+    // After any other failure the intent may be stored all the same, and a repeat finds it: its link has to stay open.
+    if (isRefusedRow(error)) issuer.close(issued)
+    throw error
+  })
+  const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
+  if (!isOurs) issuer.close(issued)
+  return stored
+}
+
+/**
+ * Returns the Idempotency-Key of a request with the fingerprint of `operation` and the checked `fields`, which a retry must
+ * repeat; undefined without the header. How the fields were spelled does not count. The fingerprint is personal data,
+ * because the customer can be guessed from it: see forget-customers.ts.
+ */
+export function readIdempotency(
+  header: string | string[] | undefined,
+  operation: string,
+  fields: NewPayment,
+): Idempotency | undefined {
+  if (header === undefined) return undefined
+  if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) {
+    throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
+  }
+  // In rupees, in the field's own place: an instance that knows no paise makes the same fingerprint, and a retry may reach one.
+  const inRupees = { ...fields, amount: toJsonNumber(fields.amount) }
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify([operation, inRupees]))
+    .digest()
+  return { key: header, fingerprint }
+}

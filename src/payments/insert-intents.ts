@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto'
+import { DEADLOCK_DETECTED, hasState, isRefusedRow } from '../db/outage.ts'
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { hasCitus } from '../db/spread.ts'
+import { unavailable } from '../errors.ts'
+import type { Limits } from '../limits.ts'
+import { firstEnquiry } from './enquiries.ts'
+import type { Intent } from './intent.ts'
+
+type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
+
+/**
+ * Returns a function that stores one intent; it resolves to false when a unique constraint kept the row out. Calls that come
+ * while a batch is stored share the next one: one round trip and one wait for the disk. Each call has its own result, and a
+ * row that PostgreSQL refuses fails only its own call.
+ */
+export function createInsert(
+  db: Database,
+  onBatch: (rows: number, stored: number) => void,
+  { batchRows, waitingMs, deadlockRetries }: Limits['inserts'],
+): (intent: Intent) => Promise<boolean> {
+  const waiting: Waiting[] = []
+  let busy = false
+  let isSpread: boolean | undefined
+  let mayPrepare = true
+
+  async function storeNext(): Promise<void> {
+    // Whoever waited too long is refused; those are the first ones.
+    const oldest = performance.now() - waitingMs
+    while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())
+    if (waiting.length > 0) await storeBatch(waiting.splice(0, batchRows), deadlockRetries)
+    busy = waiting.length > 0
+    // After the event loop has read everything that has arrived, not on a timer.
+    if (busy) setImmediate(storeNext)
+  }
+
+  async function storeBatch(batch: Waiting[], retries: number): Promise<void> {
+    try {
+      isSpread ??= await hasCitus(db)
+      const intents = batch.map(({ intent }) => intent)
+      const stored = await insertRows(db, intents, isSpread ? 'values' : mayPrepare ? 'prepared' : 'arrays')
+      onBatch(batch.length, stored.size)
+      for (const { intent, resolve } of batch) resolve(stored.has(intent.orderId))
+    } catch (error) {
+      if (hasState(error, DEADLOCK_DETECTED) && retries > 0) return storeBatch(batch, retries - 1)
+      if (mayPrepare && hasState(error, ...NOT_PREPARED_HERE)) {
+        mayPrepare = false
+        return storeBatch(batch, retries)
+      }
+      if (batch.length > 1 && isRefusedRow(error)) {
+        // One row is wrong, PostgreSQL does not say which, and nothing was stored.
+        for (const one of batch) await storeBatch([one], retries)
+        return
+      }
+      for (const { reject } of batch) reject(error)
+    }
+  }
+
+  return (intent) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ intent, since: performance.now(), resolve, reject })
+      if (!busy) setImmediate(storeNext)
+      busy = true
+    })
+}
+
+/** A PgBouncer that carries no prepared statements: those of before 1.21, or without max_prepared_statements. */
+const NOT_PREPARED_HERE = ['26000', '42P05', '08P01']
+
+/**
+ * How the rows of a statement are sent. On one server as arrays, in one text for any number of rows, which is prepared once on
+ * each connection: a tenth less processor time of the service and of PostgreSQL. On Citus as `values`, since it fetches the rows
+ * of `insert … select` to one node and sends them on from there: 20 times the time.
+ */
+type Shape = 'prepared' | 'arrays' | 'values'
+
+/** Stores intents, with their links, and returns the orderIds of those that are new. */
+async function insertRows(db: Database, intents: Intent[], shape: Shape): Promise<Set<string>> {
+  // Two instances that meet on shared keys meet in the same order.
+  intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
+  const issued = intents.filter((intent) => intent.issued)
+  if (issued.length === 0) return insert(db, 'payment_intents', intents.map(toIntentRow), shape)
+  return inTransaction(db, async (client) => {
+    const stored = await insert(client, 'payment_intents', intents.map(toIntentRow), shape)
+    const links = issued.filter(({ orderId }) => stored.has(orderId))
+    if (links.length > 0) await insert(client, 'acquirer_intents', links.map(toLinkRow), shape)
+    return stored
+  })
+}
+
+type Row = Record<string, unknown>
+
+const toIntentRow = ({ customer, payee, idempotency, ...intent }: Intent): Row => ({
+  mid: intent.mid,
+  order_id: intent.orderId,
+  merchant_order_id: intent.merchantOrderId,
+  amount: Math.floor(intent.amount / 100),
+  paise: intent.amount % 100,
+  redirect_url: intent.redirectUrl,
+  note: intent.note,
+  customer_name: customer.name,
+  customer_email: customer.email,
+  customer_mobile: customer.mobile,
+  payee_vpa: payee.vpa,
+  payee_name: payee.name,
+  payee_mcc: payee.mcc,
+  created_at: intent.createdAt,
+  expires_at: intent.expiresAt,
+  idempotency_key: idempotency?.key,
+  idempotency_fingerprint: idempotency?.fingerprint,
+})
+
+const toLinkRow = (intent: Intent): Row => ({
+  mid: intent.mid,
+  order_id: intent.orderId,
+  acquirer: intent.issued?.acquirer,
+  acquirer_merchant_id: intent.issued?.merchantId,
+  acquirer_id: intent.issued?.id,
+  reference: intent.issued?.reference,
+  link: intent.issued?.link,
+  enquiries: 0,
+  enquire_at: firstEnquiry(intent),
+})
+
+/** Of the columns that are not text. PostgreSQL repeats a parameter without a type in its error, and it may be a note. */
+const TYPES: Record<string, string> = {
+  amount: 'integer',
+  paise: 'smallint',
+  created_at: 'timestamptz',
+  expires_at: 'timestamptz',
+  idempotency_fingerprint: 'bytea',
+  enquiries: 'smallint',
+  enquire_at: 'timestamptz',
+}
+
+/** Stores rows, all with the columns of the first one, and returns the orderIds of those that are new. */
+async function insert(db: Queryable, table: string, rows: readonly Row[], shape: Shape): Promise<Set<string>> {
+  const columns = Object.keys(rows[0] ?? {})
+  const parameter = (place: number) => `$${place + 1}::${TYPES[columns[place % columns.length] as string] ?? 'text'}`
+  const source =
+    shape === 'values'
+      ? `values ${rows.map((_, row) => `(${columns.map((_, column) => parameter(row * columns.length + column))})`)}`
+      : `select * from unnest(${columns.map((_, column) => `${parameter(column)}[]`)})`
+  const text = `insert into ${table} (${columns}) ${source} on conflict do nothing returning order_id`
+  const values =
+    shape === 'values' ? rows.flatMap(Object.values) : columns.map((column) => rows.map((row) => row[column]))
+  const prepared = shape === 'prepared' && { name: nameOf(text) }
+  const { rows: stored } = await db.query<{ order_id: string }>({ text, values, ...prepared })
+  return new Set(stored.map(({ order_id }) => order_id))
+}
+
+const names = new Map<string, string>()
+
+/** The name of a prepared statement is made of its text: behind PgBouncer a connection may have that of another version. */
+function nameOf(text: string): string {
+  const name = names.get(text) ?? createHash('sha256').update(text).digest('hex').slice(0, 16)
+  names.set(text, name)
+  return name
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
