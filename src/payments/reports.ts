@@ -43,11 +43,8 @@ type Listeners = {
   onSurplusAttempt: () => void
 }
 
-const NOBODY: Listeners = {
-  onException: () => undefined,
-  onPayment: () => undefined,
-  onSurplusAttempt: () => undefined,
-}
+const nobody = () => undefined
+const NOBODY: Listeners = { onException: nobody, onPayment: nobody, onSurplusAttempt: nobody }
 
 /** Stores what the bank and the operator report: it changes intents, and what contradicts them is kept as an exception. */
 export function createReports(
@@ -55,50 +52,45 @@ export function createReports(
   { onException, onPayment, onSurplusAttempt } = NOBODY,
   { reports: { attemptsOfOrder }, unreadable: { kept, bytes } }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
 ) {
-  /** Stores what follows from a report of an intent that is locked. */
-  async function store(client: Queryable, intent: LockedIntent, report: Report, source: Source): Promise<Stored> {
-    const { mid, amount } = intent
-    const payment = () => onPayment(report.status, source.reason, amount)
-    const judged = judge(intent, report, source.now)
-    switch (judged.verdict) {
-      case 'repeat':
-        return UNCHANGED
-      case 'surplus attempt':
-        return { ...UNCHANGED, told: [onSurplusAttempt] }
-      case 'failed attempt': {
-        if (!(await addAttempt(client, intent, report, source))) return UNCHANGED
-        if (!judged.over) await failIntent(client, intent, report, source)
-        return { changed: true, late: false, told: [payment] }
-      }
-      case 'success': {
-        const kind = judged.late ? 'late' : 'first'
-        const isOurs = await takeUtr(client, intent, report, kind, source)
-        if (!isOurs) return refuse(client, 'UTR of another order', mid, report, source)
-        await succeed(client, intent, report, source)
-        const late = judged.late ? await keep(client, 'late payment', mid, report, source) : []
-        return { changed: true, late: judged.late, told: [payment, ...late] }
-      }
-      case 'exception': {
-        const counts = judged.kind === 'double payment' && isKept(judged.kind, source)
-        const isOurs = !counts || (await takeUtr(client, intent, report, 'second', source))
-        return refuse(client, isOurs ? judged.kind : 'UTR of another order', mid, report, source)
-      }
-    }
-  }
-
-  async function refuse(
-    client: Queryable,
-    kind: Contradiction,
-    mid: string,
+  /** Stores what follows from a report of an intent that is locked; undefined is an unknown order. */
+  async function store(
+    db: Queryable,
+    stored: StoredIntent | undefined,
     report: Report,
     source: Source,
   ): Promise<Stored> {
-    return { exception: kind, told: isKept(kind, source) ? await keep(client, kind, mid, report, source) : [] }
-  }
-
-  /** Keeps an exception for the operator. Whom to tell of it: nobody of a repeat, which is the same row. */
-  async function keep(client: Queryable, kind: ExceptionKind, mid: string, report: Report, source: Source) {
-    return (await keepException(client, kind, mid, report, source)) ? [() => onException(kind)] : []
+    const keep = (kind: ExceptionKind) => keepException(db, kind, stored?.mid ?? '', report, source)
+    const refuse = async (kind: Contradiction) => ({
+      exception: kind,
+      kept: source.keeps?.(kind) !== false && (await keep(kind)) ? kind : undefined,
+    })
+    if (stored === undefined) return refuse('unknown order')
+    const intent = { ...stored, ...(await findFacts(db, stored, report, attemptsOfOrder)) }
+    const judged = judge(intent, report, source.now)
+    switch (judged.verdict) {
+      case 'repeat':
+        return { changed: false, late: false }
+      case 'surplus attempt':
+        return { changed: false, late: false, isSurplus: true }
+      case 'failed attempt': {
+        const paise = (await addAttempt(db, intent, report, source)) ? intent.amount : undefined
+        if (paise !== undefined && !judged.over) await setStatus(db, intent, report, source)
+        return { changed: paise !== undefined, late: false, paise }
+      }
+      case 'success': {
+        const { late } = judged
+        if (!(await takeUtr(db, intent, report, late ? 'late' : 'first', source))) return refuse('UTR of another order')
+        await writeChange(db, { ...report, mid: intent.mid }, { ...source, status: 'SUCCESS' })
+        await setStatus(db, intent, report, source)
+        const kept = late && (await keep('late payment')) ? ('late payment' as const) : undefined
+        return { changed: true, late, paise: intent.amount, kept }
+      }
+      case 'exception': {
+        const counts = judged.kind === 'double payment' && source.keeps?.(judged.kind) !== false
+        const isOurs = !counts || (await takeUtr(db, intent, report, 'second', source))
+        return refuse(isOurs ? judged.kind : 'UTR of another order')
+      }
+    }
   }
 
   return {
@@ -109,16 +101,15 @@ export function createReports(
      */
     async record(report: Report, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
-      const { told, ...recorded } = await inTransaction(db, async (client) => {
+      const { kept, paise, isSurplus, ...recorded } = await inTransaction(db, async (client) => {
         const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
         // After the lock: a report that has waited for it must not be judged by the time before it.
-        const source = { ...reporting, now: reporting.now() }
-        if (stored === undefined) return refuse(client, 'unknown order', '', report, source)
-        const intent = { ...stored, ...(await findFacts(client, stored, report, attemptsOfOrder)) }
-        return store(client, intent, report, source)
+        return store(client, stored, report, { ...reporting, now: reporting.now() })
       })
       // Not before it is stored: what is rolled back was not.
-      for (const tell of told) tell()
+      if (isSurplus) onSurplusAttempt()
+      if (paise !== undefined) onPayment(report.status, reporting.reason, paise)
+      if (kept !== undefined) onException(kept)
       return recorded
     },
 
@@ -148,14 +139,8 @@ export function createReports(
 
 type Source = Omit<Reporting, 'now'> & { now: Date }
 
-const isKept = (kind: Contradiction, { keeps = () => true }: Source) => keeps(kind)
-
-/** What was stored, and who is to be told of it then. */
-type Stored = Recorded & { told: (() => void)[] }
-
-const UNCHANGED = { changed: false, late: false, told: [] }
-
-type LockedIntent = StoredIntent & ReportedIntent
+/** What was stored, and whom to tell of it then: `kept` is a new exception, `paise` are those of a new payment or attempt. */
+type Stored = Recorded & { kept?: ExceptionKind | undefined; paise?: number | undefined; isSurplus?: true }
 
 /** An intent as it is stored, and who made its link. */
 type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & { acquirer: string }
@@ -170,22 +155,19 @@ async function findMerchant(db: Queryable, orderId: string): Promise<string | un
 async function lockIntent(
   db: Queryable,
   mid: string,
-  { orderId, acquirer: told }: Report,
+  { orderId, acquirer }: Report,
 ): Promise<StoredIntent | undefined> {
-  const { rows } = await db.query<StoredIntent & { acquirerId: string | null }>(
+  const { rows } = await db.query<StoredIntent>(
     `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, upper(i.utr) as utr,
-            i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_id as "acquirerId"
+            i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer
        from payment_intents i
        left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
       where i.mid = $1 and i.order_id = $2
+        and ($3::text is null or coalesce(a.acquirer, 'direct') = $3) and ($4::text is null or a.acquirer_id = $4)
         for no key update of i`,
-    [mid, orderId],
+    [mid, orderId, acquirer?.name, acquirer?.id],
   )
-  const [stored] = rows
-  if (stored === undefined) return undefined
-  const { acquirerId, ...intent } = stored
-  if (told && told.name !== intent.acquirer) return undefined
-  return told?.id !== undefined && told.id !== acquirerId ? undefined : intent
+  return rows[0]
 }
 
 /** What else a report is judged by. An instance of the version before writes UTRs into the intents alone. */
@@ -227,45 +209,39 @@ async function takeUtr(
   kind: 'first' | 'late' | 'second',
   { now }: Source,
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
-     on conflict do nothing`,
+  const { rows } = await db.query(
+    `with taken as (
+       insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+       values ($1, $2, $3, $4, $5, $6, $7, $8)
+       on conflict do nothing
+       returning 1
+     )
+     select from taken
+      union all
+     select from payments where mid = $1 and utr = $2 and order_id = $3`,
     [mid, utr, orderId, amount, paidAt, now, kind, acquirer],
   )
-  if (rowCount === 1) return true
-  const { rowCount: own } = await db.query('select from payments where mid = $1 and utr = $2 and order_id = $3', [
-    mid,
-    utr,
-    orderId,
-  ])
-  return own === 1
+  return rows.length > 0
 }
 
-/** Marks an intent as paid, writes that down and tells the merchant. */
-async function succeed(db: Queryable, intent: StoredIntent, { utr, paidAt }: Report, source: Source): Promise<void> {
-  const { mid, orderId } = intent
-  const sequence = await setStatus(db, intent, 'SUCCESS', utr)
-  await writeChange(db, { mid, orderId, utr, paidAt }, { status: 'SUCCESS', ...source })
-  const event = { orderId, sequence, txnStatus: 'SUCCESS', utr, occurredAt: source.now }
-  await writeDeliveries(db, 'payment.succeeded', mid, [event])
-}
-
-/** Returns the number of the change. Only a paid intent has a UTR. */
+/** Gives an intent the status that is reported, and tells its merchant. Only a paid intent has a UTR. */
 async function setStatus(
   db: Queryable,
   { mid, orderId }: StoredIntent,
-  status: FinalStatus,
-  utr?: string,
-): Promise<number> {
+  { status, utr }: Report,
+  { now }: Source,
+): Promise<void> {
+  const isPaid = status === 'SUCCESS'
   const { rows } = await db.query<{ sequence: number }>(
     `update payment_intents
         set status = $3, utr = $4, event_sequence = ${nextSequence()}
       where mid = $1 and order_id = $2
      returning event_sequence as sequence`,
-    [mid, orderId, status, utr],
+    [mid, orderId, status, isPaid ? utr : null],
   )
-  return (rows[0] as { sequence: number }).sequence
+  const { sequence } = rows[0] as { sequence: number }
+  const event = { orderId, sequence, txnStatus: isPaid ? 'SUCCESS' : 'PENDING', utr, occurredAt: now }
+  await writeDeliveries(db, isPaid ? 'payment.succeeded' : 'payment.attempt_failed', mid, [event])
 }
 
 /** Whether the attempt is new. */
@@ -282,19 +258,6 @@ async function addAttempt(
     [mid, orderId, report.status, nameAttempt(report), report.utr, report.paidAt, reason, now],
   )
   return rowCount === 1
-}
-
-/** Gives an intent the status of a new attempt, and tells the merchant. */
-async function failIntent(
-  db: Queryable,
-  intent: StoredIntent,
-  { status, utr }: Report,
-  { now }: Source,
-): Promise<void> {
-  const { mid, orderId } = intent
-  const sequence = await setStatus(db, intent, status)
-  const event = { orderId, sequence, txnStatus: 'PENDING', utr, occurredAt: now }
-  await writeDeliveries(db, 'payment.attempt_failed', mid, [event])
 }
 
 /** Keeps an exception for the operator. Returns whether it is new: a repeat of the same facts is the same row. */
