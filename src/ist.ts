@@ -78,5 +78,6 @@ export function readMoment(text: string): string | undefined {
 export const momentText = z
   .string()
   .transform(readMoment)
-  .refine((moment) => moment !== undefined, MOMENT_RULE)
+  // Ends the checks: whoever sent a wrong time is not told too that it is missing.
+  .refine((moment) => moment !== undefined, { error: MOMENT_RULE, abort: true })
   .transform((moment) => new Date(moment as string))

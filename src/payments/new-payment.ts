@@ -35,7 +35,7 @@ const NOTE_LIMIT_CHARACTERS = 255
 
 /** Line breaks and tabs of a pasted remark become blanks; every other control character is refused. */
 const note = z
-  .string(errorText(`must be text of 1 to ${NOTE_LIMIT_CHARACTERS} characters`))
+  .string(errorText(textRule(NOTE_LIMIT_CHARACTERS)))
   .trim()
   // A character has at most two UTF-16 units, and so has a line break, so a longer remark stays too long after they are
   // replaced. Checked first, because replacing 16 KiB of them takes 2.7 ms.
