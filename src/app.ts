@@ -7,8 +7,7 @@ import { takeNotifications } from './acquirer/notification.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
 import { payPage } from './checkout/pay-page.ts'
-import { createQrImage, payQrPng, payQrSvg } from './checkout/qr.ts'
-import { createQrMemory } from './checkout/qr-memory.ts'
+import { createDrawQr, payQrPng, payQrSvg } from './checkout/qr.ts'
 import { simulation } from './checkout/simulate.ts'
 import type { Config } from './config.ts'
 import { isForbiddenToRole } from './db/grants.ts'
@@ -180,7 +179,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 
   const checkout = {
     findCheckout: createCheckoutFinder(intents),
-    images: createQrMemory(limits.pages),
+    drawQr: createDrawQr(limits.pages),
     watch: workers.watch,
     intents,
     reports,
@@ -232,7 +231,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
       elapsedMs,
       expiryMinutes: config.intentExpiryMinutes,
       publicUrl,
-      qrImage: createQrImage(checkout.images),
+      drawQr: checkout.drawQr,
       settlements: createSettlements(pools),
       listLimits: limits.lists,
       patiently,

@@ -8,9 +8,10 @@ import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
 import type { Checkout } from '../payments/intents.ts'
 import { isGivenUp } from '../payments/outcome.ts'
-import { type Platform, upiLinkQuery, type WalletLink, walletLinks } from '../payments/upi-links.ts'
+import { upiLinkQuery } from '../payments/upi-links.ts'
 import type { Simulation } from './simulate.ts'
 import { TEXTS, type Texts, textsFor } from './texts.ts'
+import { type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
 /**
  * What a customer is shown. In `open` and `attemptFailed` the intent can be paid. In `timeUp` it has expired, and the bank may

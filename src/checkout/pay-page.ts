@@ -2,8 +2,8 @@ import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
 import { pageHeaders, pageState, payPageText, refusalPage } from './page.ts'
-import { platformOf } from './platform.ts'
 import { textsFor } from './texts.ts'
+import { platformOf } from './wallet-links.ts'
 
 /** How soon a browser loads a page again that was refused because the service was briefly away. */
 const REFUSED_PAGE_RELOAD_SECONDS = 5

@@ -1,36 +1,53 @@
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { matchesEtag } from '../http/etag.ts'
 import { operation } from '../http/operation.ts'
 import type { Limits } from '../limits.ts'
-import type { Intent } from '../payments/intent.ts'
 import { upiQrLink } from '../payments/upi-links.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
 import { isPayable, pageState } from './page.ts'
 import { qrPng, qrSvg } from './qr-image.ts'
-import { type QrMemory, qrName } from './qr-memory.ts'
 
-export const payQrPng = qr({ name: 'payQrPng', form: 'PNG', type: 'image/png', draw: qrPng })
+export const payQrPng = qr('payQrPng', 'png', 'image/png')
+export const payQrSvg = qr('payQrSvg', 'svg', 'image/svg+xml')
 
-export const payQrSvg = qr({
-  name: 'payQrSvg',
-  form: 'SVG',
-  type: 'image/svg+xml',
-  draw: (text) => Buffer.from(qrSvg(text)),
-})
+type Form = 'png' | 'svg'
 
-type Dependencies = { findCheckout: FindCheckout; images: QrMemory; now: () => Date; limits: Limits['pages'] }
+/** Returns the QR of a text. */
+export type DrawQr = (form: Form, text: string) => Promise<Buffer>
 
-/** Makes the QR of an intent as PNG, for merchants whose dynamicQR is the picture itself. */
-export function createQrImage(images: QrMemory) {
-  return (intent: Intent) => images(qrName(intent.orderId, 'image/png'), () => qrPng(upiQrLink(intent)))
+/**
+ * Remembers the images that were asked for most recently, because browsers, proxies and attackers ask for the same one
+ * again. Drawing one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop.
+ * Whether an image may still be shown is for the caller to ask.
+ */
+export function createDrawQr({ qrImages, qrImagesBytes }: Limits['pages']): DrawQr {
+  const images = new LRUCache<string, Buffer, { form: Form; text: string }>({
+    max: qrImages,
+    maxSize: qrImagesBytes,
+    sizeCalculation: (image) => image.length,
+    ignoreFetchAbort: true,
+    async fetchMethod(_name, _stale, { context: { form, text } }) {
+      const turn = lastTurn.then(() => turnOfTheLoop())
+      lastTurn = turn
+      await turn
+      return form === 'png' ? qrPng(text) : Buffer.from(qrSvg(text))
+    },
+  })
+  let lastTurn = Promise.resolve()
+
+  return (form, text) => images.forceFetch(`${form} ${text}`, { context: { form, text } })
 }
 
-function qr({ name, form, type, draw }: { name: string; form: string; type: string; draw: (text: string) => Buffer }) {
+type Dependencies = { findCheckout: FindCheckout; drawQr: DrawQr; now: () => Date; limits: Limits['pages'] }
+
+function qr(name: string, form: Form, type: string) {
   return operation({
     name,
-    path: `${ORDER_PATH}/qr.${form.toLowerCase()}`,
+    path: `${ORDER_PATH}/qr.${form}`,
     tag: 'Customer',
-    summary: `The QR as ${form}`,
+    summary: `The QR as ${form.toUpperCase()}`,
     description: 'Answers until the intent is paid, cancelled or expired; then 410.',
     access: 'anyone',
     refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
@@ -41,7 +58,7 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
       mayBeHeld: true,
       toBody: (image: Buffer) => image,
     },
-    handle: ({ findCheckout, images, now, limits: { qrMaxAgeSeconds } }: Dependencies) => {
+    handle: ({ findCheckout, drawQr, now, limits: { qrMaxAgeSeconds } }: Dependencies) => {
       return async ({ params, headers }, reply) => {
         const checkout = await findCheckout(params.orderId)
         const asked = now()
@@ -53,7 +70,7 @@ function qr({ name, form, type, draw }: { name: string; form: string; type: stri
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
         if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()
         reply.type(type)
-        return images(qrName(checkout.orderId, type), () => draw(upiQrLink(checkout)))
+        return drawQr(form, upiQrLink(checkout))
       }
     },
   })

@@ -11,7 +11,7 @@ import type { Merchant } from '../tenants/merchants.ts'
 import { buildIntent, type Idempotency, type Intent } from './intent.ts'
 import type { InsertOutcome, Intents } from './intents.ts'
 import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
-import { upiLinkQuery, upiLinks } from './upi-links.ts'
+import { upiLinkQuery, upiLinks, upiQrLink } from './upi-links.ts'
 
 type Dependencies = {
   intents: Pick<Intents, 'insert' | 'findEarlier'>
@@ -19,8 +19,8 @@ type Dependencies = {
   elapsedMs: () => number
   expiryMinutes: number
   publicUrl: string
-  /** The QR of an intent as PNG. */
-  qrImage: (intent: Intent) => Promise<Buffer>
+  /** Draws the QR of a text. */
+  drawQr: (form: 'png', text: string) => Promise<Buffer>
   /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
   issuerOf: (merchant: Merchant) => Issuer | undefined
 }
@@ -114,7 +114,7 @@ export const createPaymentIntent = operation({
       const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, dependencies)
       const links = upiLinks(upiLinkQuery(intent))
       const inline = merchant.dynamicQr === 'image' && {
-        dynamicQR: `data:image/png;base64,${(await dependencies.qrImage(intent)).toString('base64')}`,
+        dynamicQR: `data:image/png;base64,${(await dependencies.drawQr('png', upiQrLink(intent))).toString('base64')}`,
         cred: links.intent,
         merchantName: intent.payee.name,
       }
@@ -162,7 +162,7 @@ export const createOrderRequest = operation({
 export async function storeNewPayment(
   operation: string,
   { body, caller, headers }: OperationRequest<typeof NewPayment>,
-  { intents, now, elapsedMs, expiryMinutes, issuerOf }: Omit<Dependencies, 'publicUrl' | 'qrImage'>,
+  { intents, now, elapsedMs, expiryMinutes, issuerOf }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)

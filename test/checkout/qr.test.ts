@@ -1,8 +1,10 @@
 import { createRequire } from 'node:module'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { inflateSync } from 'node:zlib'
 import { PNG } from 'pngjs'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createDrawQr } from '../../src/checkout/qr.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { createMerchants } from '../../src/tenants/merchants.ts'
 import {
   answerOf,
@@ -164,5 +166,43 @@ describe('a QR that is refused', () => {
     const { mid, orderId } = await newIntent()
     await createMerchants(service.db).disable(mid, new Date())
     expect((await get(`/pay/${orderId}/qr.png`)).body).toEqual(GONE)
+  })
+})
+
+describe('the memory of QR images', () => {
+  const link = (order: number) => `upi://pay?tr=${order}`
+
+  it('draws one image in a turn of the event loop, so that others are served between two of them, and each once', async () => {
+    const drawQr = createDrawQr(LIMITS.pages)
+    const done: number[] = []
+    const ask = (order: number) => drawQr('svg', link(order)).then(() => done.push(order))
+    const all = Promise.all(Array.from({ length: 100 }, (_, i) => ask(i % 50)))
+    let most = 0
+    for (let turn = 0; turn < 100; turn++) {
+      await turnOfTheLoop()
+      most = Math.max(most, new Set(done.splice(0)).size)
+    }
+    await all
+    expect(most).toBe(1)
+    expect(await drawQr('svg', link(1))).toBe(await drawQr('svg', link(1)))
+  })
+
+  it('goes on after an image that cannot be drawn', async () => {
+    const drawQr = createDrawQr(LIMITS.pages)
+    await expect(drawQr('png', 'x'.repeat(3_000))).rejects.toThrow()
+    expect(decodePng(await drawQr('png', link(1)))).toBe(link(1))
+  })
+
+  it('keeps as many as have room, those that were asked for last', async () => {
+    const drawQr = createDrawQr({ ...LIMITS.pages, qrImages: 2 })
+    const first = await drawQr('png', link(1))
+    await drawQr('png', link(2))
+    expect(await drawQr('png', link(1))).toBe(first)
+    await drawQr('png', link(3))
+    expect(await drawQr('png', link(1))).toBe(first)
+    const narrow = createDrawQr({ ...LIMITS.pages, qrImagesBytes: 2 * first.length - 1 })
+    const forgotten = await narrow('png', link(1))
+    await narrow('png', link(2))
+    expect(await narrow('png', link(1))).not.toBe(forgotten)
   })
 })

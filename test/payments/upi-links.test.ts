@@ -1,13 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type Payment,
-  transactionNote,
-  upiLinkQuery,
-  upiLinks,
-  upiQrLink,
-  walletLinks,
-} from '../../src/payments/upi-links.ts'
+import { type Payment, transactionNote, upiLinkQuery, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
 import { runs } from '../support/generated.ts'
 
 const payment: Payment = {
@@ -87,53 +80,5 @@ describe('the link inside the QR', () => {
     expect(upiQrLink({ ...payment, ...times })).toBe(
       `${upiLinks(upiLinkQuery(payment)).intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30`,
     )
-  })
-})
-
-describe('the links of a page', () => {
-  const intentFor = (name: string) => `intent://pay?QUERY#Intent;scheme=upi;package=${name};end`
-  it.each([
-    [
-      'android',
-      [
-        ['any', 'upi://pay?QUERY'],
-        ['Google Pay', intentFor('com.google.android.apps.nbu.paisa.user')],
-        ['PhonePe', intentFor('com.phonepe.app')],
-        ['Paytm', intentFor('net.one97.paytm')],
-        ['BHIM', intentFor('in.org.npci.upiapp')],
-        ['CRED', intentFor('com.dreamplug.androidapp')],
-      ],
-    ],
-    [
-      'ios',
-      [
-        ['Google Pay', 'gpay://upi/pay?QUERY'],
-        ['PhonePe', 'phonepe://upi/pay?QUERY'],
-        ['Paytm', 'paytmmp://upi/pay?QUERY'],
-        ['BHIM', 'bhim://upi/pay?QUERY'],
-        ['CRED', 'credpay://upi/pay?QUERY'],
-        ['any', 'upi://pay?QUERY'],
-      ],
-    ],
-    [
-      'unknown',
-      [
-        ['any', 'upi://pay?QUERY'],
-        ['Google Pay', 'tez://upi/pay?QUERY'],
-        ['PhonePe', 'phonepe://upi/pay?QUERY'],
-        ['Paytm', 'paytmmp://upi/pay?QUERY'],
-      ],
-    ],
-  ] as const)('name an app as the system %s finds it, and carry one query to the letter', (platform, expected) => {
-    for (const query of [upiLinkQuery(payment), 'pa=a%40b&sign=MEU%2BCg%3D%3D&pn=%E0%A4%9A']) {
-      const links = walletLinks(query, platform).map(({ app, href }) => [app, href])
-      expect(links).toEqual(expected.map(([app, href]) => [app, href.replace('QUERY', query)]))
-    }
-  })
-
-  it('are those of the API where the system is unknown', () => {
-    const hrefs = walletLinks(upiLinkQuery(payment), 'unknown').map(({ href }) => href)
-    const { intent, gpay, phonepe, paytm } = upiLinks(upiLinkQuery(payment))
-    expect(hrefs).toEqual([intent, gpay, phonepe, paytm])
   })
 })

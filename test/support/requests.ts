@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NewPayment } from '../../src/payments/new-payment.ts'
 import type { Answer, HttpClient, Request } from './http-client.ts'
-import { readList } from './list-reader.ts'
 import { basic, type Key, type NewMerchant, type NewPartner } from './tenants.ts'
 
 export const CREATE = '/v1/payments/createPaymentIntent'
