@@ -136,26 +136,40 @@ const TYPES: Record<string, string> = {
 /** Stores rows, all with the columns of the first one, and returns the orderIds of those that are new. */
 async function insert(db: Queryable, table: string, rows: readonly Row[], shape: Shape): Promise<Set<string>> {
   const columns = Object.keys(rows[0] ?? {})
-  const parameter = (place: number) => `$${place + 1}::${TYPES[columns[place % columns.length] as string] ?? 'text'}`
-  const source =
+  const { rows: stored } = await db.query<{ order_id: string }>(
     shape === 'values'
-      ? `values ${rows.map((_, row) => `(${columns.map((_, column) => parameter(row * columns.length + column))})`)}`
-      : `select * from unnest(${columns.map((_, column) => `${parameter(column)}[]`)})`
-  const text = `insert into ${table} (${columns}) ${source} on conflict do nothing returning order_id`
-  const values =
-    shape === 'values' ? rows.flatMap(Object.values) : columns.map((column) => rows.map((row) => row[column]))
-  const prepared = shape === 'prepared' && { name: nameOf(text) }
-  const { rows: stored } = await db.query<{ order_id: string }>({ text, values, ...prepared })
+      ? { text: insertValues(table, columns, rows.length), values: rows.flatMap(Object.values) }
+      : {
+          ...insertArrays(table, columns, shape === 'prepared'),
+          values: columns.map((column) => rows.map((row) => row[column])),
+        },
+  )
   return new Set(stored.map(({ order_id }) => order_id))
 }
 
-const names = new Map<string, string>()
+const insertText = (table: string, columns: readonly string[], source: string) =>
+  `insert into ${table} (${columns}) ${source} on conflict do nothing returning order_id`
 
-/** The name of a prepared statement is made of its text: behind PgBouncer a connection may have that of another version. */
-function nameOf(text: string): string {
-  const name = names.get(text) ?? createHash('sha256').update(text).digest('hex').slice(0, 16)
-  names.set(text, name)
-  return name
+const typeOf = (column: string) => TYPES[column] ?? 'text'
+
+function insertValues(table: string, columns: readonly string[], count: number): string {
+  const row = (first: number) => `(${columns.map((column, place) => `$${first + place}::${typeOf(column)}`)})`
+  const rows = Array.from({ length: count }, (_, place) => row(place * columns.length + 1))
+  return insertText(table, columns, `values ${rows}`)
+}
+
+const statements = new Map<string, { text: string; name: string }>()
+
+/** The name is made of the text: behind PgBouncer a connection may have the statement of another version. */
+function insertArrays(table: string, columns: readonly string[], named: boolean): { text: string; name?: string } {
+  let statement = statements.get(table)
+  if (!statement) {
+    const arrays = columns.map((column, place) => `$${place + 1}::${typeOf(column)}[]`)
+    const text = insertText(table, columns, `select * from unnest(${arrays})`)
+    statement = { text, name: createHash('sha256').update(text).digest('hex').slice(0, 16) }
+    statements.set(table, statement)
+  }
+  return named ? statement : { text: statement.text }
 }
 
 function compare(a: string, b: string): number {
