@@ -95,24 +95,6 @@ describe('200', () => {
     expect(await exceptionsOf(ours)).toEqual([{ kind: 'late payment' }])
     expect(await cancel(order_id)).toEqual(refusal(409, 'Payment already successful'))
   })
-
-  it('of an order that is paid at the same moment tells no shop that it is cancelled, unless the operator is told', async () => {
-    const orders = await Promise.all(Array.from({ length: 60 }, newOrder))
-    const outcomes = await Promise.all(
-      orders.map(async ({ order_id, ours }, i) => {
-        const pay = () => notify(service, notification(ours, { UTR: newUtr() }))
-        const [answer] = await (i % 2 === 0
-          ? Promise.all([cancel(order_id), pay()])
-          : Promise.all([pay(), cancel(order_id)]).then(([, cancelled]) => [cancelled]))
-        return { answer, exceptions: await exceptionsOf(ours) }
-      }),
-    )
-    for (const { answer, exceptions } of outcomes) {
-      // A payment may also come between the cancellation and its answer: then both are told.
-      if (answer.statusCode === 409) expect([[], [{ kind: 'late payment' }]]).toContainEqual(exceptions)
-      else expect([answer.msg, exceptions]).toEqual(['Payment cancelled', [{ kind: 'late payment' }]])
-    }
-  })
 })
 
 describe('refusals', () => {

@@ -22,43 +22,21 @@ async function create(changes: Record<string, string | undefined> = {}) {
 }
 
 describe('200', () => {
-  it('answers the envelope with exactly the fields of the interface, every value a string', async () => {
-    const { status, body } = await create()
-    expect(status).toBe(200)
-    expect(Object.keys(body)).toEqual(['status', 'statusCode', 'msg', 'data'])
-    expect(body).toMatchObject({ status: true, statusCode: 200, msg: 'Payment intent created successfully' })
-    expect(Object.keys(body.data).sort()).toEqual(
-      ['amount', 'dynamicQR', 'expiry', 'gpay', 'intent', 'orderId', 'paytm', 'phonepe'].sort(),
+  it('answers the envelope with the fields of the interface, one query in all four links', async () => {
+    const { text, body } = await create()
+    const { orderId } = body.data
+    expect(orderId).toMatch(/^[A-Za-z0-9_-]{1,35}$/)
+    const query = `ver=01&mode=04&pa=chaipoint@examplebank&pn=Chai%20Point&mc=5814&tr=${orderId}&tn=Order%201001&am=200.00&cu=INR&qrMedium=02`
+    expect(text).toBe(
+      `{"status":true,"statusCode":200,"msg":"Payment intent created successfully","data":{"intent":"upi://pay?${query}",` +
+        `"phonepe":"phonepe://upi/pay?${query}","paytm":"paytmmp://upi/pay?${query}","gpay":"tez://upi/pay?${query}",` +
+        `"dynamicQR":"${PUBLIC_URL}/pay/${orderId}/qr.png","expiry":"2026-04-01 00:14:59","amount":"200","orderId":"${orderId}"}}`,
     )
-    for (const value of Object.values(body.data)) expect(value).toBeTypeOf('string')
-    expect(body.data.amount).toBe('200')
-    expect(body.data.orderId).toMatch(/^[A-Za-z0-9_-]{1,35}$/)
-    expect(body.data.dynamicQR).toBe(`${PUBLIC_URL}/pay/${body.data.orderId}/qr.png`)
-  })
-
-  it('gives one query to all four links, each with the prefix of its app', async () => {
-    const { data } = (await create()).body
-    const query = `ver=01&mode=04&pa=chaipoint@examplebank&pn=Chai%20Point&mc=5814&tr=${data.orderId}&tn=Order%201001&am=200.00&cu=INR&qrMedium=02`
-    expect(data).toMatchObject({
-      intent: `upi://pay?${query}`,
-      phonepe: `phonepe://upi/pay?${query}`,
-      paytm: `paytmmp://upi/pay?${query}`,
-      gpay: `tez://upi/pay?${query}`,
-    })
   })
 
   it('says expiry in Indian Standard Time, 15 minutes after creation, over the end of a day, month and financial year', async () => {
     service.clock.set('2026-03-31T18:29:59.000Z')
     expect((await create()).body.data.expiry).toBe('2026-04-01 00:14:59')
-  })
-
-  it('keeps redirect_url exactly as given, not as a browser would write it', async () => {
-    const redirect_url = 'HTTPS://Shop.Example.in:443/a/../b?x=%7e#'
-    const { body } = await create({ redirect_url })
-    const { rows } = await service.db.query('select redirect_url from payment_intents where order_id = $1', [
-      body.data.orderId,
-    ])
-    expect(rows).toEqual([{ redirect_url }])
   })
 
   it('says another expiry where the operator has set one', async () => {
@@ -89,19 +67,26 @@ describe('200', () => {
     }
   })
 
-  it('stores exactly what was sent, the payee as it is now, and whole rupees', async () => {
+  it('stores what was sent, line breaks of the note as blanks, and the payee as it is now', async () => {
+    // Not as a browser would write it.
+    const redirect_url = 'HTTPS://Shop.Example.in:443/a/../b?x=%7e#'
     service.clock.set('2026-06-01T10:00:00.000Z')
-    const { body } = await create({ order_id: 'Ordre-é/1', note: 'नमस्ते', customer_name: 'Zoë 山田' })
+    const { body } = await create({
+      order_id: 'Ordre-é/1',
+      note: '\tनमस्ते\r\nline 2\u2028line 3\n',
+      customer_name: 'Zoë 山田',
+      redirect_url,
+    })
     const { rows } = await service.db.query('select * from payment_intents where order_id = $1', [body.data.orderId])
     expect(rows).toEqual([
       expect.objectContaining({
         merchant_order_id: 'Ordre-é/1',
         amount: 200,
-        note: 'नमस्ते',
+        note: 'नमस्ते line 2 line 3',
         customer_name: 'Zoë 山田',
         customer_email: 'asha@example.in',
         customer_mobile: '0123456789',
-        redirect_url: 'https://shop.example.in/thanks?order=1001',
+        redirect_url,
         payee_vpa: 'chaipoint@examplebank',
         payee_name: 'Chai Point',
         payee_mcc: '5814',
@@ -110,68 +95,37 @@ describe('200', () => {
       }),
     ])
   })
-
-  it('answers a merchant that is set to image with a PNG data URL', async () => {
-    const { mid, key } = await newMerchant(service.db, { dynamicQr: 'image' })
-    const { body } = await post(service.app, CREATE, intentFields(mid), key)
-    expect(body.data.dynamicQR).toMatch(/^data:image\/png;base64,iVBORw0KGgo/)
-  })
-
-  it('carries x-request-id and cache-control: no-store, the caller’s id where it is sane', async () => {
-    const { mid, key } = await newMerchant(service.db)
-    const sane = await post(service.app, CREATE, intentFields(mid), key, { 'x-request-id': 'shop-7.a_B' })
-    expect(sane.headers).toMatchObject({ 'x-request-id': 'shop-7.a_B', 'cache-control': 'no-store' })
-    const insane = await post(service.app, CREATE, intentFields(mid), key, { 'x-request-id': 'a b<script>' })
-    expect(insane.headers['x-request-id']).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
-  })
 })
 
 describe('amount is whole rupees', () => {
-  it.each([['1'], ['100000'], ['200.00'], ['200.0'], ['007'], [' 200 ']])('takes %j', async (amount) => {
-    const { status, body } = await create({ amount })
-    expect([status, body.data?.amount]).toEqual([200, String(Number(amount))])
+  const RULE = refusal(400, 'amount must be a whole number from 1 to 100000')
+  const createJson = async (amount: unknown) => {
+    const { mid, key } = await newMerchant(service.db)
+    return postJson(service.app, CREATE, { ...intentFields(mid), amount }, key)
+  }
+
+  it.each(['1', '100000', '200.00', '200.0', '007', ' 200 '])('takes %j', async (amount) => {
+    expect((await create({ amount })).body.data?.amount).toBe(String(Number(amount)))
   })
 
-  it.each([
-    ['0'],
-    ['100001'],
-    ['200.50'],
-    ['1e3'],
-    ['0x10'],
-    ['+5'],
-    ['-5'],
-    ['५०'],
-    ['２００'],
-    ['1,000'],
-    ['200.'],
-    ['.5'],
-    ['NaN'],
-    ['Infinity'],
-    ['200.000'],
-    ['99999999999999999999'],
-  ])('refuses %j', async (amount) => {
-    const { status, body } = await create({ amount })
-    expect([status, body]).toEqual([400, refusal(400, 'amount must be a whole number from 1 to 100000')])
-  })
+  it.each(['0', '100001', '200.50', '0x10', '+5', '-5', '५०', '２００', '1,000', '200.', '200.000'])(
+    'refuses %j',
+    async (amount) => {
+      expect((await create({ amount })).body).toEqual(RULE)
+    },
+  )
 
   it('refuses a blank one as missing', async () => {
     expect((await create({ amount: ' ' })).body).toEqual(refusal(400, 'amount is required'))
   })
 
-  it.each([[200], ['200'], ['200.00'], [2e2]])('takes the JSON value %j by its value', async (amount) => {
-    const { mid, key } = await newMerchant(service.db)
-    const { status, body } = await postJson(service.app, CREATE, { ...intentFields(mid), amount }, key)
-    expect([status, body.data?.amount]).toEqual([200, '200'])
+  it.each([200, '200', '200.00', 2e2])('takes the JSON value %j by its value', async (amount) => {
+    expect((await createJson(amount)).body.data?.amount).toBe('200')
   })
 
-  it.each([[200.5], [0], [100001], [1e300], [true], [[200]], [{ value: 200 }]])(
-    'refuses the JSON value %j',
-    async (amount) => {
-      const { mid, key } = await newMerchant(service.db)
-      const { body } = await postJson(service.app, CREATE, { ...intentFields(mid), amount }, key)
-      expect(body).toEqual(refusal(400, 'amount must be a whole number from 1 to 100000'))
-    },
-  )
+  it.each([200.5, 0, 100001, 1e300, true, { value: 200 }])('refuses the JSON value %j', async (amount) => {
+    expect((await createJson(amount)).body).toEqual(RULE)
+  })
 })
 
 describe('400 for fields', () => {
@@ -196,18 +150,12 @@ describe('400 for fields', () => {
   })
 
   it.each([
-    ['mid', 'M 1', 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'],
-    ['mid', 'x'.repeat(65), 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'],
     ['order_id', 'x'.repeat(65), 'must be text of 1 to 64 characters, without control characters'],
-    ['order_id', 'a\u0000b', 'must be text of 1 to 64 characters, without control characters'],
     ['note', 'x'.repeat(256), 'must be text of 1 to 255 characters, without control characters'],
     ['note', 'a\u0007b', 'must be text of 1 to 255 characters, without control characters'],
-    ['customer_name', 'x'.repeat(101), 'must be text of 1 to 100 characters, without control characters'],
     ['customer_name', 'Asha\nRao', 'must be text of 1 to 100 characters, without control characters'],
-    ['customer_email', 'asha', 'must be a valid e-mail address'],
     ['customer_email', 'asha@example', 'must be a valid e-mail address'],
     ['customer_email', `${'a'.repeat(249)}@ab.in`, 'must be at most 254 characters'],
-    ['customer_mobile', '123456789', 'must be 10 digits'],
     ['customer_mobile', '+911234567890', 'must be 10 digits'],
     ['customer_mobile', '१२३४५६७८९०', 'must be 10 digits'],
     ['mid', 'M1\n', 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'],
@@ -219,20 +167,17 @@ describe('400 for fields', () => {
   })
 
   it.each([
-    ['javascript:alert(1)'],
-    ['//shop.example.in'],
-    ['/thanks'],
-    ['ftp://shop.example.in'],
-    ['https://'],
-    ['https://user@shop.example.in'],
-    ['https://user:pw@shop.example.in'],
-    ['https:/\\shop.example.in'],
-    ['https://@shop.example.in'],
-    ['https:///shop.example.in'],
-    ['https://shop.example.in/a\u0007b'],
-    ['https://shop.example.in\\@evil.example'],
-    ['https://shop.example.in/a b'],
-    [`https://shop.example.in/${'x'.repeat(2048)}`],
+    ...[
+      'javascript:alert(1)',
+      '//shop.example.in',
+      '/thanks',
+      'ftp://shop.example.in',
+      'https://',
+      'https:///shop.example.in',
+    ],
+    ...['user', 'user:pw', ''].map((user) => `https://${user}@shop.example.in`),
+    ...['https:/\\shop.example.in', 'https://shop.example.in\\@evil.example', 'https://shop.example.in/a b'],
+    `https://shop.example.in/${'x'.repeat(2048)}`,
   ])('refuses redirect_url %j', async (redirect_url) => {
     expect((await create({ redirect_url })).body).toEqual(refusal(400, REDIRECT))
   })
@@ -241,15 +186,8 @@ describe('400 for fields', () => {
     const { mid, key } = await newMerchant(service.db)
     const codes = [...Array(0x20).keys(), ...Array.from({ length: 0x21 }, (_, index) => 0x7f + index)]
     const controls = codes.map((code) => String.fromCharCode(code))
-    const hosts = controls.flatMap((control) => [
-      `http://shop${control}.example`,
-      `http://shop.example${control}/thanks`,
-    ])
-    const paths = controls.map((control) => `http://shop.example/a${control}b`)
-    // Blanks at the ends of a field are left out before it is read.
-    const ends = controls.filter((control) => control.trim()).map((control) => `http://shop.example${control}`)
     const taken: string[] = []
-    for (const redirect_url of [...hosts, ...paths, ...ends]) {
+    for (const redirect_url of controls.flatMap((c) => [`http://shop${c}.example`, `http://shop.example/a${c}b`])) {
       const { body } = await post(service.app, CREATE, intentFields(mid, { redirect_url }), key)
       if (body.msg !== REDIRECT) taken.push(redirect_url)
     }
@@ -273,11 +211,5 @@ describe('400 for fields', () => {
   it('takes a mid of 64 characters', async () => {
     const { mid, key } = await newMerchant(service.db, { mid: `M${'-_9z'.repeat(16)}`.slice(0, 64) })
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
-  })
-
-  it('makes blanks of line breaks and tabs in a note', async () => {
-    const { body } = await create({ note: '\tline 1\r\nline 2\u2028line 3\n' })
-    const { rows } = await service.db.query('select note from payment_intents where order_id = $1', [body.data.orderId])
-    expect(rows[0].note).toBe('line 1 line 2 line 3')
   })
 })

@@ -1,12 +1,10 @@
 import { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CsvFileError } from '../../src/csv.ts'
 import { MOMENT_RULE } from '../../src/ist.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { type DayFileResult, importDayFile } from '../../src/payments/import-day-file.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 
@@ -103,7 +101,9 @@ async function faultsOf(lines: string[], header?: string): Promise<CsvFileError>
 }
 
 describe('a day file', () => {
-  it('stores what the same notifications would have stored one after the other, with the same counts', async () => {
+  it('stores what the same notifications would have stored one after the other, with the same counts', {
+    timeout: 60_000,
+  }, async () => {
     // Always the same numbers, so that a failure can be repeated.
     let seed = 20_261_121
     const random = (below: number) => {
@@ -235,10 +235,6 @@ describe('a day file', () => {
     expect(attempts).toHaveLength(attemptsOfOrder)
     expect(intents[0]).toContain('"status":"SUCCESS"')
   })
-
-  it('of no lines changes nothing', async () => {
-    expect(await load([])).toEqual(result({}))
-  })
 })
 
 it('a line with the reference of an acquirer is about its order_id, else the intent of that link or of our own orderId', async () => {
@@ -324,61 +320,4 @@ describe('a bad file', () => {
     await expect(importing).rejects.toThrow('the disk is gone')
     expect((await stored([orderId])).changes).toEqual([])
   })
-})
-
-describe('beside live notifications and other imports', () => {
-  it('one UTR is counted once, as a payment or as a second one to be refunded', async () => {
-    const COUNT = 500
-    const utrs = Array.from({ length: COUNT }, newUtr)
-    const [paid, others, notified] = await Promise.all([newOrders(COUNT), newOrders(COUNT), newOrders(COUNT)])
-    await Promise.all(paid.map((orderId) => notify(service, notification(orderId))))
-    const fileOf = (orderIds: string[]) => orderIds.map((orderId, index) => line({ orderId, utr: utrs[index] ?? '' }))
-    let importing = true
-    const live = async () => {
-      for (let i = 0; importing; i = (i + 7) % COUNT) {
-        const { status } = await notify(service, notification(notified[i] ?? '', { UTR: utrs[i] }))
-        expect([200, 409]).toContain(status)
-      }
-    }
-    const imports = Promise.all([load(fileOf(paid)), load(fileOf(others))]).finally(() => {
-      importing = false
-    })
-    const [results] = await Promise.all([imports, live()])
-
-    const { rows } = await service.db.query<{ counted: number }>(
-      `select count(*)::integer as counted
-         from (select utr from payment_intents where utr = any ($1)
-               union all
-               select utr from payment_exceptions where utr = any ($1) and kind = 'double payment') payments
-        group by utr`,
-      [utrs],
-    )
-    expect(rows).toEqual(utrs.map(() => ({ counted: 1 })))
-    for (const { recorded, exceptions } of results) {
-      expect(recorded + exceptions['double payment'] + exceptions['UTR of another order']).toBe(COUNT)
-    }
-  })
-
-  // A lock that is awaited on a worker of Citus is not seen.
-  it.skipIf(ON_CITUS)(
-    'a payment that was in time when a lock held it up, and is late when it is stored, is kept as late',
-    async () => {
-      const orderId = await newOrder()
-      // To the end of the time to pay, and of the minutes after it.
-      const holder = await service.db.connect()
-      const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%for no key update%'`
-      try {
-        await holder.query('begin')
-        await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
-        const importing = load([line({ orderId })])
-        while ((await service.db.query(waiting)).rowCount === 0) await sleep(10)
-        service.clock.advance(30 * 60)
-        await holder.query('commit')
-        expect(await importing).toEqual(result({ recorded: 1, 'late payment': 1 }))
-      } finally {
-        await holder.query('rollback')
-        holder.release()
-      }
-    },
-  )
 })
