@@ -27,11 +27,18 @@ export class CsvFileError extends Error {
 
 export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
 
-/** How the files of one kind are read. `Columns` says where each column stands in a record. */
-export type CsvFormat<Columns> = {
-  checkHeader: (header: readonly string[]) => Checked<Columns>
-  /** Checks one record and writes it in the text format of COPY, without the line's number, which comes first. */
-  checkRecord: (record: readonly string[], columns: Columns) => Checked<string>
+/**
+ * How the files of one kind are read. A file names its columns in its first line, in any order; of each list in `required` it has at
+ * least one.
+ */
+export type CsvFormat = {
+  columns: readonly string[]
+  required: readonly (readonly string[])[]
+  /**
+   * Checks one record, whose `fields` are in the order of `columns` and empty where the file lacks the column. Returns it in the text
+   * format of COPY, without the line's number, which comes first.
+   */
+  check: (fields: readonly string[]) => Checked<string>
 }
 
 /** `rows` is in the text format of COPY and holds `rowCount` of the lines; the others are in `faults`. */
@@ -39,36 +46,13 @@ export type Batch = { rows: string; rowCount: number; lineCount: number; faults:
 
 const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [] })
 
-/** Where each column stands in a record; -1 for an optional one that is absent. */
-export type ColumnPositions<Column extends string> = Record<Column, number>
-
-/** Finds the columns by the names in the first record, in any order; names what is missing, unknown or there twice. */
-export function findColumns<Column extends string>(
-  header: readonly string[],
-  columns: readonly Column[],
-  optional: readonly Column[],
-): Checked<ColumnPositions<Column>> {
-  const names = header.map((name) => name.trim())
-  const known: readonly string[] = columns
-  const missing = columns.filter((name) => !optional.includes(name) && !names.includes(name))
-  const unknown = names.filter((name) => !known.includes(name))
-  const twice = columns.filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
-  const faults = [
-    ...missing.map((name) => `column ${name} is missing`),
-    ...unknown.map((name) => `column ${JSON.stringify(name.slice(0, 40))} is unknown`),
-    ...twice.map((name) => `column ${name} appears twice`),
-  ]
-  if (faults.length > 0) return { faults }
-  return { value: Object.fromEntries(columns.map((name) => [name, names.indexOf(name)])) as ColumnPositions<Column> }
-}
-
 /**
  * Hands the file to `store` batch by batch; `store` returns the faults that only it can see. Throws a CsvFileError at the end
  * when a line is wrong: what was stored until then must not stay.
  */
-export async function storeBatches<Columns>(
+export async function storeBatches(
   csv: Readable,
-  format: CsvFormat<Columns>,
+  format: CsvFormat,
   store: (batch: Batch) => Promise<LineFault[]>,
 ): Promise<void> {
   const faults: LineFault[] = []
@@ -95,22 +79,19 @@ export async function storeBatches<Columns>(
 }
 
 /** The checked rows of a CSV file, ready for COPY. Throws a CsvFileError when the file has no usable header. */
-export async function* readBatches<Columns>(
-  csv: Readable,
-  { checkHeader, checkRecord }: CsvFormat<Columns>,
-): AsyncGenerator<Batch> {
-  let columns: Columns | undefined
+async function* readBatches(csv: Readable, format: CsvFormat): AsyncGenerator<Batch> {
+  let check: ((record: readonly string[]) => Checked<string>) | undefined
   let batch = emptyBatch()
   let line = 1
   try {
     for await (const record of readRecords(csv)) {
       let lineCount = 1
-      if (columns === undefined) {
-        const { value, faults } = checkHeader(record)
+      if (check === undefined) {
+        const { value, faults } = readHeader(record, format)
         if (faults) throw new CsvFileError([{ line: 1, text: faults.join(', ') }], 1)
-        columns = value
+        check = value
       } else if (record.length > 1 || record[0] !== '') {
-        const { value, faults } = checkRecord(record, columns)
+        const { value, faults } = check(record)
         if (faults) {
           batch.faults.push({ line, text: faults.join(', ') })
           // No field may hold a line break, so that only a wrong record is longer than its line.
@@ -131,10 +112,37 @@ export async function* readBatches<Columns>(
     if (!(error instanceof CsvError)) throw error
     batch.faults.push({ line: Number(error.lines), text: `${BROKEN_CSV}; nothing after it was checked` })
   }
-  if (columns === undefined && batch.faults.length === 0) {
+  if (check === undefined && batch.faults.length === 0) {
     throw new CsvFileError([{ line: 1, text: 'the file is empty; its first line must name the columns' }], 1)
   }
   yield batch
+}
+
+/** Finds the columns by their names in the first record. Returns how the records behind it are checked, or names every fault. */
+function readHeader(
+  header: readonly string[],
+  { columns, required, check }: CsvFormat,
+): Checked<(record: readonly string[]) => Checked<string>> {
+  const names = header.map((name) => name.trim())
+  const faults = [
+    ...required
+      .filter((oneOf) => !oneOf.some((name) => names.includes(name)))
+      .map((oneOf) => `column ${oneOf.join(' or ')} is missing`),
+    ...names
+      .filter((name) => !columns.includes(name))
+      .map((name) => `column ${JSON.stringify(name.slice(0, 40))} is unknown`),
+    ...columns
+      .filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
+      .map((name) => `column ${name} appears twice`),
+  ]
+  if (faults.length > 0) return { faults }
+  const positions = columns.map((name) => names.indexOf(name))
+  return {
+    value: (record) =>
+      record.length === names.length
+        ? check(positions.map((position) => record[position] ?? ''))
+        : { faults: [`has ${record.length} fields, not ${names.length}`] },
+  }
 }
 
 const BROKEN_CSV = `a quote is never closed, or a line is longer than ${MAX_RECORD_BYTES} bytes`

@@ -1,15 +1,11 @@
 import * as z from 'zod'
-import { type ColumnPositions, type CsvFormat, findColumns } from '../csv.ts'
+import type { CsvFormat } from '../csv.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { bankAmount } from '../money.ts'
 import { FINAL_STATUSES } from './outcome.ts'
 
 const COLUMNS = ['order_id', 'acquirer_reference', 'status', 'utr', 'amount', 'paid_at'] as const
-/** One of them names the order of a line. */
-const ORDER_COLUMNS = ['order_id', 'acquirer_reference'] as const
-
-type Columns = ColumnPositions<(typeof COLUMNS)[number]>
 
 /** One line, with the rules of a notification. A field that is empty in the file is undefined here. */
 const Line = z
@@ -36,19 +32,12 @@ const Line = z
  * The acquirer's list of all payments of a day. Its rows are copied as line, order_id, acquirer_reference, status, utr,
  * amount, paid_at.
  */
-export const DAY_FILE: CsvFormat<Columns> = {
-  checkHeader(header) {
-    const { value, faults } = findColumns(header, COLUMNS, ORDER_COLUMNS)
-    if (faults) return { faults }
-    if (ORDER_COLUMNS.some((name) => value[name] !== -1)) return { value }
-    return { faults: [`column ${ORDER_COLUMNS.join(' or ')} is missing`] }
-  },
-
-  checkRecord(record, at) {
-    const width = COLUMNS.filter((name) => at[name] !== -1).length
-    if (record.length !== width) return { faults: [`has ${record.length} fields, not ${width}`] }
-    const fields = Object.fromEntries(COLUMNS.map((name) => [name, record[at[name]] || undefined]))
-    const { data, error } = Line.safeParse(fields)
+export const DAY_FILE: CsvFormat = {
+  columns: COLUMNS,
+  // One of the first two names the order of a line.
+  required: [['status'], ['utr'], ['amount'], ['paid_at'], ['order_id', 'acquirer_reference']],
+  check(fields) {
+    const { data, error } = Line.safeParse(Object.fromEntries(COLUMNS.map((name, i) => [name, fields[i] || undefined])))
     if (error) return { faults: error.issues.map(({ path, message }) => `${String(path[0])} ${message}`) }
     return { value: COLUMNS.map((name) => toCopyText(data[name])).join('\t') }
   },

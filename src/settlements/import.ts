@@ -5,8 +5,9 @@ import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, type LineFault, storeBatches } from '../csv.ts'
 import { type Queryable, setLocally } from '../db/pool.ts'
-import { SETTLEMENT_FILE, type SettlementStatus } from './csv.ts'
+import { SETTLEMENT_FILE } from './csv.ts'
 import { nextImportId, storeImport, takeTurn } from './imports.ts'
+import type { SettlementStatus } from './settlements.ts'
 
 /**
  * The number of the import, by which it can be undone, and numbers of rows: new ones, ones that were there already, and ones
@@ -66,8 +67,8 @@ async function prepare(client: Queryable): Promise<void> {
     create temporary table incoming (
       line bigint not null,
       mid text not null,
-      utr text collate "C" not null,
       amount numeric(14, 2) not null,
+      utr text collate "C" not null,
       bank_reference_number text not null,
       status text not null,
       initiated_at timestamptz not null,
@@ -99,12 +100,7 @@ async function storeBatch(client: CopyClient, batch: Batch, turn: Turn): Promise
 type CopyClient = pg.ClientBase
 
 async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
-  const incoming = client.query(
-    copyFrom(`
-      copy incoming (line, mid, utr, amount, bank_reference_number, status, initiated_at, created_at, fee, tax, payment_utr)
-      from stdin`),
-  )
-  await pipeline([rows], incoming)
+  await pipeline([rows], client.query(copyFrom('copy incoming from stdin')))
 }
 
 /**
