@@ -113,25 +113,23 @@ export const fetchSettlementList = operation({
 
     return async (request, reply) => {
       const { pid, mid, s_date: from, e_date } = request.body
+      const until = nextDay(e_date)
       await authorizePartner(request.caller, pid, mid, isLinked)
       request.mid = mid
-      const over = whenOver(reply)
-      const batches = settlements.list(mid, from, nextDay(e_date), over)
-      // The beginning is awaited, so that a database that is away is known before the answer begins.
-      const { records, isWhole } = await begin(batches, listLimits.shortRows)
       reply.type('application/json; charset=utf-8')
-      if (isWhole) return reply.send(okRows(records.length > 0 ? FOUND : NONE_FOUND, records))
+      const short = await settlements.short(mid, from, until, listLimits.shortRows)
+      if (short) return reply.send(okRows(short.length > 0 ? FOUND : NONE_FOUND, short.map(toRecordText)))
+
       // Slow readers must neither be one partner nor take the connections of short lists.
-      if (readers.has(pid) || readers.size >= listLimits.longAtOnce) {
-        await batches.return(undefined)
-        throw readers.has(pid) ? oneLongListAtATime(LONG_LIST_RETRY_SECONDS) : unavailable()
-      }
-      readers.add(pid)
-      over.addEventListener('abort', () => readers.delete(pid))
+      if (readers.has(pid)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
+      if (readers.size >= listLimits.longAtOnce) throw unavailable()
       const mayRead = async () =>
         (await findKey(request.publicKey as string)) !== undefined && (await isLinked(pid, mid))
-      watchReader(reply, over, mayRead, listLimits)
-      return reply.send(Readable.from(okBatches(FOUND, recordBatches(records, batches)), { objectMode: false }))
+      readers.add(pid)
+      const over = watchReader(reply, mayRead, listLimits)
+      over.addEventListener('abort', () => readers.delete(pid))
+      const batches = toRecordTexts(settlements.list(mid, from, until, over))
+      return reply.send(Readable.from(okBatches(FOUND, batches), { objectMode: false }))
     }
   },
 })
@@ -143,15 +141,8 @@ type Dependencies = {
   listLimits: Limits['lists']
 }
 
-/** More than `shortRows` records of a list, or all of them. */
-async function begin(batches: AsyncGenerator<Settlement[]>, shortRows: number) {
-  const records: string[] = []
-  while (records.length <= shortRows) {
-    const { done, value } = await batches.next()
-    if (done) return { records, isWhole: true }
-    for (const settlement of value) records.push(toRecordText(settlement))
-  }
-  return { records, isWhole: false }
+async function* toRecordTexts(batches: AsyncIterable<Settlement[]>): AsyncGenerator<string[]> {
+  for await (const batch of batches) yield batch.map(toRecordText)
 }
 
 /**
@@ -162,23 +153,16 @@ function toRecordText({ amount, utr, bankReferenceNumber, status, mid, initiated
   return `{"amount":"${amount}","UTR":"${utr}","bankReferenceNumber":"${bankReferenceNumber}","status":"${status}","merchant_id":"${mid}","initiationDate":"${initiatedAt}","created_at":"${createdAt}"}`
 }
 
-/** Aborts when the answer has been taken or its client has left; at once if that has happened already. */
-function whenOver({ raw }: FastifyReply): AbortSignal {
-  if (raw.destroyed) return AbortSignal.abort()
-  const over = new AbortController()
-  // One listener for all who have to know: Node.js warns of a leak from the eleventh on.
-  raw.once('close', () => over.abort())
-  return over.signal
-}
-
-/** Breaks an answer off, which leaves invalid JSON, when its reader is too slow, may no longer read it, or reads for too long. */
+/**
+ * Breaks an answer off, which leaves invalid JSON, when its reader is too slow, may no longer read it, or reads for too long. The
+ * signal aborts when the answer has been taken or broken off, or its client has left.
+ */
 function watchReader(
   { raw }: FastifyReply,
-  over: AbortSignal,
   mayRead: () => Promise<boolean>,
   { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs, longestMs }: Limits['lists'],
-) {
-  if (over.aborted) return
+): AbortSignal {
+  const over = new AbortController()
   // Bytes at the ends of the window's intervals, oldest first.
   const taken: number[] = []
   const timer = setInterval(async () => {
@@ -192,13 +176,13 @@ function watchReader(
     if (!(await mayRead().catch(() => true))) raw.destroy()
   }, readerCheckIntervalMs)
   const end = setTimeout(() => raw.destroy(), longestMs)
-  over.addEventListener('abort', () => {
+  const stop = () => {
     clearInterval(timer)
     clearTimeout(end)
-  })
-}
-
-async function* recordBatches(first: string[], rest: AsyncIterable<Settlement[]>) {
-  yield first
-  for await (const batch of rest) yield batch.map(toRecordText)
+    over.abort()
+  }
+  // The client may have left already.
+  if (raw.destroyed) setImmediate(stop)
+  else raw.once('close', stop)
+  return over.signal
 }
