@@ -1,17 +1,16 @@
 import { parseArgs } from 'node:util'
-import type pg from 'pg'
 import * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 import { text } from '../fields.ts'
-import { type Audited, inOneTransaction, inSteps } from './audited.ts'
+import { runAudited } from './audited.ts'
 import { UsageError } from './faults.ts'
 import type { Output, Terminal } from './output.ts'
 
 /** What a command works with. The pool connects at its first query. `person` is who runs it. */
-export type Context<Db = Database> = {
+export type Context = {
   config: DatabaseConfig
-  db: Db
+  db: Database
   now: Date
   person: string
   asJson: boolean
@@ -25,69 +24,45 @@ export type Command = {
   usage: string
   /** Whether it changes something, and takes `--by`. */
   changes: boolean
-  /**
-   * Checks the arguments and returns the function that runs the command. `by` is who runs it, if they said so. Throws a
-   * UsageError.
-   */
-  prepare: (args: string[]) => {
-    asJson: boolean
-    by: string | undefined
-    run: (context: Context) => Promise<Output>
-  }
+  /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
+  prepare: (args: string[]) => Prepared
 }
 
-type Definition<S extends z.ZodObject, Db> = {
+/** `by` is who runs it, if they said so. */
+export type Prepared = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
+
+type Definition<S extends z.ZodObject> = {
   name: string
   usage: string
   schema: S
+  /** The key that is not a flag but the one word behind the name. */
   argument?: keyof S['shape'] & string
-  run: (input: z.output<S>, context: Context<Db>) => Promise<Output>
+  run: (input: z.output<S>, context: Context) => Promise<Output>
 }
 
 /** `audited` says what the audit keeps of a flag's value, where it may hold a secret or the customer's data. */
-type ChangeDefinition<S extends z.ZodObject, Db> = Definition<S, Db> & {
+type ChangeDefinition<S extends z.ZodObject> = Definition<S> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
-  /** Runs once the change is stored. */
-  afterwards?: (context: Context) => Promise<void>
+  /** There may be nowhere to write before it has run. */
+  makesAudit?: boolean
 }
 
 /**
  * A command that changes nothing. Its flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A flag that
- * its schema takes as `true` stands for itself, any other has a value. The key that `argument` names is not a flag but the one
- * word that follows.
+ * its schema takes as `true` stands for itself, any other has a value.
  */
-export function command<S extends z.ZodObject>(definition: Definition<S, Database>): Command {
-  return define(definition, false, ({ run }) => run)
+export function command<S extends z.ZodObject>(definition: Definition<S>): Command {
+  return define(definition, false)
 }
 
-/** The same for a command that makes its change in one transaction, which `db` is in and which holds its outcome too. */
-export function changingCommand<S extends z.ZodObject>(definition: ChangeDefinition<S, pg.PoolClient>): Command {
-  return define(definition, true, ({ run, audited }) => {
-    const change = inOneTransaction<Context, Output>(audited, run)
-    return async (context) => {
-      const output = await change(context)
-      await definition.afterwards?.(context)
-      return output
-    }
-  })
+/** The same for a command that changes something: the audit keeps who ran it with what, and how it ended. */
+export function changingCommand<S extends z.ZodObject>(definition: ChangeDefinition<S>): Command {
+  return define(definition, true)
 }
 
-/**
- * The same for a command that makes several transactions itself. One that is killed may leave a part of its change, and no
- * outcome. With `makesAudit` there may be nowhere to write before it has run.
- */
-export function steppingCommand<S extends z.ZodObject>(
-  definition: ChangeDefinition<S, Database> & { makesAudit?: boolean },
-): Command {
-  return define(definition, true, ({ run, audited }) => inSteps({ ...audited, makesAudit: definition.makesAudit }, run))
-}
-
-type Run<Db> = (context: Context<Db>) => Promise<Output>
-
-function define<S extends z.ZodObject, Db>(
-  { name, usage, schema, argument, run, audited = {} }: ChangeDefinition<S, Db>,
+function define<S extends z.ZodObject>(
+  { name, usage, schema, argument, run, audited = {}, makesAudit = false }: ChangeDefinition<S>,
   changes: boolean,
-  toRun: (command: { run: Run<Db>; audited: Audited }) => Run<Database>,
 ): Command {
   const spell = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
   const flags = Object.keys(schema.shape).filter((key) => key !== argument)
@@ -104,25 +79,22 @@ function define<S extends z.ZodObject, Db>(
       if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('there are too many arguments')
       const typed: Record<string, unknown> = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
       if (argument !== undefined) typed[argument] = words[0]
-      const result = schema.safeParse(typed)
+      const input = schema.safeParse(typed)
       const by = PERSON.optional().safeParse(values.by)
-      if (!result.success || !by.success) {
-        const faults = (result.error?.issues ?? []).map(({ path: [key], message }) =>
+      if (!input.success || !by.success) {
+        const faults = (input.error?.issues ?? []).map(({ path: [key], message }) =>
           key === undefined ? message : `${spell(String(key))} ${message}`,
         )
-        throw new UsageError(
-          [...faults, ...(by.error?.issues ?? []).map(({ message }) => `--by ${message}`)].join('; '),
-        )
+        throw new UsageError([...faults, ...(by.error?.issues ?? []).map((one) => `--by ${one.message}`)].join('; '))
       }
       const given = Object.entries(typed).filter(([, value]) => value !== undefined)
       const kept = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
+      const row = { command: name, arguments: Object.fromEntries(kept) }
       return {
         asJson: values.json === true,
         by: by.data,
-        run: toRun({
-          run: (context) => run(result.data, context),
-          audited: { command: name, arguments: Object.fromEntries(kept) },
-        }),
+        run: (context) =>
+          changes ? runAudited(row, context, () => run(input.data, context), makesAudit) : run(input.data, context),
       }
     },
   }
@@ -136,6 +108,8 @@ export const withhold = () => 'withheld'
 
 const typeOf = (schema: z.ZodType) => (schema.safeParse(true).success ? 'boolean' : 'string')
 
+type Flag = { type: 'string' | 'boolean' }
+
 function readArguments(args: string[], flags: Record<string, Flag>) {
   const { values, positionals, tokens } = parse(args, { ...flags, json: { type: 'boolean' } })
   const named = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
@@ -143,8 +117,6 @@ function readArguments(args: string[], flags: Record<string, Flag>) {
   if (twice !== undefined) throw new UsageError(`--${twice} is given twice`)
   return { values, words: positionals }
 }
-
-type Flag = { type: 'string' | 'boolean' }
 
 function parse(args: string[], options: Record<string, Flag>) {
   try {

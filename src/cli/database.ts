@@ -2,12 +2,12 @@ import * as z from 'zod'
 import { applyGrants } from '../db/grants.ts'
 import { pendingMigrations } from '../db/migrate.ts'
 import { spread } from '../db/spread.ts'
-import { steppingCommand } from './command.ts'
+import { changingCommand } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { note } from './output.ts'
 
 export const databaseCommands = [
-  steppingCommand({
+  changingCommand({
     name: 'database spread',
     usage: '',
     schema: z.object({}),

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
-import type { Queryable } from '../db/pool.ts'
+import { inTransaction, type Queryable } from '../db/pool.ts'
 import { createMerchants, type Merchant } from '../tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
 import { type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
@@ -20,9 +20,12 @@ export const merchantCommands = [
     schema: NewMerchant,
     async run({ returnCall, ...merchant }, { config, db, now }) {
       refuseFaultyAcquirer(merchant, config)
-      const added = await createMerchants(db).add(merchant, now)
-      if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
-      if (returnCall) await createEndpoints(db).setReturnCall(merchant.mid, returnCall === 'on', now)
+      const added = await inTransaction(db, async (client) => {
+        const added = await createMerchants(client).add(merchant, now)
+        if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
+        if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
+        return added
+      })
       return { ...(await showWithAdvice(added, db)), made: { mid: merchant.mid } }
     },
   }),
@@ -64,8 +67,10 @@ export const merchantCommands = [
       const merchant = known(mid, await createMerchants(db).find(mid))
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
       refuseFaultyAcquirer({ ...merchant, ...given }, config)
-      if (returnCall) await createEndpoints(db).setReturnCall(mid, returnCall === 'on', now)
-      const updated = await createMerchants(db).update(mid, changes)
+      const updated = await inTransaction(db, async (client) => {
+        if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
+        return createMerchants(client).update(mid, changes)
+      })
       return showWithAdvice(known(mid, updated), db)
     },
   }),

@@ -2,12 +2,12 @@ import * as z from 'zod'
 import { applyGrants } from '../db/grants.ts'
 import { migrate } from '../db/migrate.ts'
 import { forgottenTables, isWorker, NOT_THE_COORDINATOR } from '../db/spread.ts'
-import { steppingCommand } from './command.ts'
+import { changingCommand } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { note } from './output.ts'
 
 export const migrateCommands = [
-  steppingCommand({
+  changingCommand({
     name: 'migrate',
     makesAudit: true,
     usage: '',

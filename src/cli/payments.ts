@@ -12,7 +12,7 @@ import { type Forgotten, forgetCustomers } from '../payments/forget-customers.ts
 import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
 import type { Contradiction } from '../payments/outcome.ts'
 import { createReports, type Recorded } from '../payments/reports.ts'
-import { steppingCommand, withhold } from './command.ts'
+import { changingCommand, withhold } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
 import { orderId } from './find-payments.ts'
@@ -31,7 +31,7 @@ const REFUSED: Record<Contradiction, string> = {
 }
 
 export const paymentCommands = [
-  steppingCommand({
+  changingCommand({
     name: 'payments confirm',
     usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
     schema: z.object({
@@ -67,7 +67,7 @@ export const paymentCommands = [
     },
   }),
 
-  steppingCommand({
+  changingCommand({
     name: 'payments enquire',
     usage: '--order-id ID',
     schema: z.object({ orderId }),
@@ -90,7 +90,7 @@ export const paymentCommands = [
     },
   }),
 
-  steppingCommand({
+  changingCommand({
     name: 'payments import',
     usage: 'FILE|-   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at)',
     schema: z.object({ file: FILE }),
@@ -110,7 +110,7 @@ export const paymentCommands = [
     },
   }),
 
-  steppingCommand({
+  changingCommand({
     name: 'payments forget-customers',
     usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER)',
     schema: z

@@ -5,7 +5,7 @@ import { isForbiddenToRole } from '../db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
 import { createPool } from '../db/pool.ts'
 import { auditCommands } from './audit.ts'
-import type { Command } from './command.ts'
+import type { Command, Prepared } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { exceptionCommands } from './exceptions.ts'
 import { CommandFault, UsageError } from './faults.ts'
@@ -78,10 +78,7 @@ export async function main(args: string[], terminal: Terminal & { env: NodeJS.Pr
   }
 }
 
-async function withDatabase(
-  { asJson, by, run }: ReturnType<Command['prepare']>,
-  terminal: Parameters<typeof main>[1],
-): Promise<void> {
+async function withDatabase({ asJson, by, run }: Prepared, terminal: Parameters<typeof main>[1]): Promise<void> {
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   note(terminal, `works on ${nameDatabase(url)}`)

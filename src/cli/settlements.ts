@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import * as z from 'zod'
+import { inTransaction } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { errorText } from '../fields.ts'
 import { importSettlements } from '../settlements/import.ts'
@@ -18,11 +19,15 @@ export const settlementCommands = [
       'FILE|-   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr])',
     schema: z.object({ file: FILE }),
     argument: 'file',
-    async run({ file }, { db, now, person, terminal }) {
+    async run({ file }, context) {
+      const { db, now, person, terminal } = context
       const progress = progressLine(terminal, 'lines')
       try {
         const importing = { now, person, file: nameOf(file), onProgress: progress.show }
-        const result = await readFile(file, terminal.stdin, (csv) => importSettlements(db, csv, importing))
+        const result = await readFile(file, terminal.stdin, (csv) =>
+          inTransaction(db, (client) => importSettlements(client, csv, importing)),
+        )
+        await showToPartners(context)
         const { inserted, unchanged, updated } = result
         return {
           json: { inserted, unchanged, updated, import: result.import },
@@ -33,7 +38,6 @@ export const settlementCommands = [
         progress.clear()
       }
     },
-    afterwards: showToPartners,
   }),
 
   command({
@@ -65,9 +69,11 @@ export const settlementCommands = [
         .regex(/^[1-9][0-9]{0,8}$/, NUMBER_RULE)
         .transform(Number),
     }),
-    async run({ import: importId }, { db, now, person }) {
-      const undone = await undoImport(db, importId, { now, person })
+    async run({ import: importId }, context) {
+      const { db, now, person } = context
+      const undone = await inTransaction(db, (client) => undoImport(client, importId, { now, person }))
       if ('refused' in undone) throw new CommandFault(explain(importId, undone))
+      await showToPartners(context)
       const { removed, restored } = undone
       return {
         json: { import: importId, removed, restored },
@@ -75,7 +81,6 @@ export const settlementCommands = [
         made: { removed, restored },
       }
     },
-    afterwards: showToPartners,
   }),
 ]
 

@@ -1,6 +1,6 @@
 import { type KeyObject, randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import type { Queryable } from '../db/pool.ts'
+import { inTransaction, type Queryable } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
@@ -56,13 +56,15 @@ export const webhookCommands = [
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
       const secret = newSigningSecret()
       const sealed = seal(keyOrFault(sealingKey), secret, ownerOf({ mid, endpointId }))
-      const endpoints = createEndpoints(db)
-      if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
-        throw new CommandFault(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
-      }
-      const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
-      if (!added) throw new CommandFault(`mid ${mid} is unknown`)
-      await watchOpenOrders(db, mid, now)
+      await inTransaction(db, async (client) => {
+        const endpoints = createEndpoints(client)
+        if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
+          throw new CommandFault(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
+        }
+        const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
+        if (!added) throw new CommandFault(`mid ${mid} is unknown`)
+        await watchOpenOrders(client, mid, now)
+      })
       return {
         ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
         made: { endpoint: endpointId },
@@ -99,8 +101,10 @@ export const webhookCommands = [
     schema: z.object({ endpoint }),
     async run({ endpoint }, { db, now }) {
       const { mid, endpointId } = await known(endpoint, db)
-      await createEndpoints(db).enable(endpointId)
-      await watchOpenOrders(db, mid, now)
+      await inTransaction(db, async (client) => {
+        await createEndpoints(client).enable(endpointId)
+        await watchOpenOrders(client, mid, now)
+      })
       return show(await known(endpoint, db), now)
     },
   }),
