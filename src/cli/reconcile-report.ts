@@ -1,6 +1,8 @@
+import { pipeline } from 'node:stream'
+import { stringify } from 'csv-stringify'
 import type { Difference } from '../books/differences.ts'
 import type { OpenException } from '../books/merchant-books.ts'
-import type { Finding, Sums, Totals } from '../books/reconcile.ts'
+import type { Finding, Sums } from '../books/reconcile.ts'
 import { toIstText } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import { printable, table } from './output.ts'
@@ -54,19 +56,7 @@ const COLUMNS = [
   'differences',
 ] as const
 
-function cells(sums: Sums) {
-  return {
-    payments: sums.paidCount,
-    paid: toSumText(sums.paid),
-    'by day file': sums.fromDayFile,
-    settlements: sums.settledCount,
-    settled: toSumText(sums.gross),
-    fee: toSumText(sums.fee),
-    tax: toSumText(sums.tax),
-    open: toSumText(sums.open),
-    differences: sums.differences,
-  }
-}
+const cells = (sums: Sums) => ({ ...wire(sums), 'by day file': sums.fromDayFile })
 
 /** `2026-11-03 settled twice: order 019a…, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
 function spellDifference({ day, kind, cause, resolution, ...difference }: Difference): string {
@@ -78,9 +68,11 @@ function spellDifference({ day, kind, cause, resolution, ...difference }: Differ
     ...(paid === null ? [] : [`paid ${toSumText(paid)}`]),
     ...(settled === null ? [] : [`settled ${toSumText(settled)}`]),
   ]
-  const ended = resolution === null ? '' : `; resolved: ${resolution}`
-  return `${day} ${kind}: ${facts.join(', ')}: ${cause}${ended}`
+  return `${day} ${kind}: ${facts.join(', ')}: ${spellCause({ cause, resolution })}`
 }
+
+const spellCause = ({ cause, resolution }: Pick<Difference, 'cause' | 'resolution'>) =>
+  resolution === null ? cause : `${cause}; resolved: ${resolution}`
 
 /** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03T04:00:00.000Z` */
 function spellException({ exceptionId, kind, orderId, utr, amount, receivedAt }: OpenException): string {
@@ -110,53 +102,41 @@ function spellEnd({ sums, balances, newestImport }: Extract<Finding, { type: 'en
 
 /**
  * For scripts: one JSON document `{from, to, merchants, total, balances, newestImport}`, where a merchant has `{mid, file,
- * differences, exceptions, days, total}`. Amounts are decimal text in rupees.
+ * differences, exceptions, days, total}`. Amounts are decimal text in rupees. Only differences are too many to hold: where no file
+ * came there is one for each payment.
  */
 export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGenerator<string> {
-  const LISTS = ['differences', 'exceptions', 'days']
-  let list = 0
-  let isFirst = true
-  /** What leads from the list that is open to the one of that number. */
-  const lead = (next: number) => {
-    const text = LISTS.slice(list + 1, next + 1).map((name) => `],"${name}":[`)
-    if (next > list) isFirst = true
-    list = next
-    return text.join('')
-  }
-  const item = (next: number, value: unknown) => {
-    const text = `${lead(next)}${isFirst ? '' : ','}${JSON.stringify(value)}`
-    isFirst = false
-    return text
-  }
   let merchants = 0
+  let differences = 0
+  let exceptions: unknown[] = []
+  let days: unknown[] = []
   yield `{"from":"${from}","to":"${to}","merchants":[`
   for await (const finding of findings) {
     switch (finding.type) {
       case 'merchant':
-        yield `${merchants++ === 0 ? '' : ','}{"mid":"${finding.mid}","file":"${finding.file}","${LISTS[0]}":[`
-        list = 0
-        isFirst = true
+        yield `${merchants++ === 0 ? '' : ','}{"mid":"${finding.mid}","file":"${finding.file}","differences":[`
+        ;[differences, exceptions, days] = [0, [], []]
         break
       case 'difference': {
         const { type, mid, paid, settled, ...difference } = finding
-        yield item(0, { ...difference, paid: orNull(paid), settled: orNull(settled) })
+        const wired = { ...difference, paid: orNull(paid), settled: orNull(settled) }
+        yield `${differences++ === 0 ? '' : ','}${JSON.stringify(wired)}`
         break
       }
       case 'exception': {
         const { type, mid, amount, ...exception } = finding
-        yield item(1, { ...exception, amount: orNull(amount) })
+        exceptions.push({ ...exception, amount: orNull(amount) })
         break
       }
       case 'day':
-        yield item(2, { day: finding.day, ...wire(finding) })
+        days.push({ day: finding.day, ...wire(finding) })
         break
       case 'total':
-        yield `${lead(2)}],"total":${JSON.stringify(wireTotal(finding.sums))}}`
+        yield `],${JSON.stringify({ exceptions, days, total: wire(finding.sums) }).slice(1)}`
         break
       case 'end': {
         const { sums, balances, newestImport } = finding
-        const end = { total: wireTotal(sums), balances, newestImport }
-        yield `],${JSON.stringify(end).slice(1)}\n`
+        yield `],${JSON.stringify({ total: wire(sums), balances, newestImport }).slice(1)}\n`
       }
     }
   }
@@ -164,95 +144,79 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
 
 const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
 
-const wire = ({ paidCount, fromDayFile, settledCount, differences, paid, gross, fee, tax, open }: Sums) => ({
+/** Only totals have open exceptions. */
+const wire = ({ paidCount, fromDayFile, settledCount, ...sums }: Sums & { openExceptions?: number }) => ({
   payments: paidCount,
-  paid: toSumText(paid),
+  paid: toSumText(sums.paid),
   fromDayFile,
   settlements: settledCount,
-  settled: toSumText(gross),
-  fee: toSumText(fee),
-  tax: toSumText(tax),
-  open: toSumText(open),
-  differences,
+  settled: toSumText(sums.gross),
+  fee: toSumText(sums.fee),
+  tax: toSumText(sums.tax),
+  open: toSumText(sums.open),
+  differences: sums.differences,
+  openExceptions: sums.openExceptions,
 })
 
-const wireTotal = (totals: Totals) => ({ ...wire(totals), openExceptions: totals.openExceptions })
-
-const CSV_COLUMNS = [
-  'type',
-  'mid',
-  'day',
-  'kind',
-  'order_id',
-  'utr',
-  'settlement_utr',
-  'exception_id',
-  'payments',
-  'paid',
-  'from_day_file',
-  'settlements',
-  'settled',
-  'fee',
-  'tax',
-  'open',
-  'differences',
-  'open_exceptions',
-  'cause',
-] as const
-
-type CsvRow = Partial<Record<(typeof CSV_COLUMNS)[number], string | number | null>>
+/** The name of each field in the first line of the CSV. */
+const CSV_COLUMNS = {
+  type: 'type',
+  mid: 'mid',
+  day: 'day',
+  kind: 'kind',
+  orderId: 'order_id',
+  utr: 'utr',
+  settlementUtr: 'settlement_utr',
+  exceptionId: 'exception_id',
+  paidCount: 'payments',
+  paid: 'paid',
+  fromDayFile: 'from_day_file',
+  settledCount: 'settlements',
+  gross: 'settled',
+  fee: 'fee',
+  tax: 'tax',
+  open: 'open',
+  differences: 'differences',
+  openExceptions: 'open_exceptions',
+  cause: 'cause',
+}
 
 /**
  * For spreadsheets: one line for each finding, day and total, told apart by `type`; the last line is of type `end`, and its
  * `kind` says whether it balances.
  */
-export async function* toCsv(findings: Findings, { from, to }: Asked): AsyncGenerator<string> {
-  yield `${CSV_COLUMNS.join(',')}\n`
+export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<string> {
+  const csv = stringify({
+    header: true,
+    columns: CSV_COLUMNS,
+    // What somebody else wrote, such as a resolution, must not be a formula for a spreadsheet.
+    escape_formulas: true,
+    cast: { bigint: toSumText },
+  })
+  // Its failure ends the loop of whoever reads the lines.
+  pipeline(csvRows(findings, `${from} to ${to}`), csv, () => undefined)
+  return csv.setEncoding('utf8')
+}
+
+type CsvRow = Partial<Record<keyof typeof CSV_COLUMNS, string | number | bigint | null>>
+
+async function* csvRows(findings: Findings, days: string): AsyncGenerator<CsvRow> {
   for await (const finding of findings) {
-    const row = toCsvRow(finding, `${from} to ${to}`)
-    if (row) yield `${CSV_COLUMNS.map((column) => csvField(row[column])).join(',')}\n`
-  }
-}
-
-function toCsvRow(finding: Finding, days: string): CsvRow | undefined {
-  switch (finding.type) {
-    case 'merchant':
-      return undefined
-    case 'difference': {
-      const { type, mid, day, kind, orderId, utr, settlementUtr, exceptionId, paid, settled, cause, resolution } =
-        finding
-      const money = { paid: orNull(paid), settled: orNull(settled) }
-      const why = resolution === null ? cause : `${cause}; resolved: ${resolution}`
-      const names = { order_id: orderId, utr, settlement_utr: settlementUtr, exception_id: exceptionId }
-      return { type, mid, day, kind, ...names, ...money, cause: why }
-    }
-    case 'exception': {
-      const { type, mid, kind, orderId, utr, exceptionId, amount, receivedAt } = finding
-      const names = { order_id: orderId, utr, exception_id: exceptionId }
-      return { type, mid, day: toIstText(receivedAt).slice(0, 10), kind, ...names, paid: orNull(amount) }
-    }
-    case 'day':
-      return { type: 'day', mid: finding.mid, day: finding.day, ...csvSums(finding) }
-    case 'total':
-      return { type: 'total', mid: finding.mid, day: days, ...csvTotals(finding.sums) }
-    case 'end': {
-      const kind = finding.balances ? 'balances' : 'does not balance'
-      return { type: 'end', day: days, kind, ...csvTotals(finding.sums) }
+    switch (finding.type) {
+      case 'difference':
+        yield { ...finding, gross: finding.settled, cause: spellCause(finding) }
+        break
+      case 'exception':
+        yield { ...finding, day: toIstText(finding.receivedAt).slice(0, 10), paid: finding.amount }
+        break
+      case 'day':
+        yield finding
+        break
+      case 'total':
+        yield { type: 'total', mid: finding.mid, day: days, ...finding.sums }
+        break
+      case 'end':
+        yield { type: 'end', day: days, kind: finding.balances ? 'balances' : 'does not balance', ...finding.sums }
     }
   }
-}
-
-function csvSums(sums: Sums): CsvRow {
-  const { fromDayFile, ...rest } = wire(sums)
-  return { ...rest, from_day_file: fromDayFile }
-}
-
-const csvTotals = (totals: Totals): CsvRow => ({ ...csvSums(totals), open_exceptions: totals.openExceptions })
-
-/** What somebody else wrote, such as a resolution, must not be a formula for a spreadsheet. */
-function csvField(value: string | number | null | undefined): string {
-  if (value === null || value === undefined) return ''
-  const text = String(value)
-  const harmless = /^[=+@\t]|^-(?![0-9.]+$)/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
 }

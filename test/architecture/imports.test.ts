@@ -8,7 +8,7 @@ const FOLDERS: Record<string, RegExp> = {
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag|places)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|payments|settlements|tenants|webhooks)\//,
+  cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|payments|settlements|tenants|webhooks)\//,
   db: /^npm:|^(group-by|limits)\.ts$|^db\//,
   dev: /./,
   docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
