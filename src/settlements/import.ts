@@ -6,7 +6,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, type LineFault, storeBatches } from '../csv.ts'
 import { type Queryable, setLocally } from '../db/pool.ts'
 import { SETTLEMENT_FILE } from './csv.ts'
-import { nextImportId, storeImport, takeTurn } from './imports.ts'
+import { lockSettlements, nextImportId, storeImport } from './imports.ts'
 import type { SettlementStatus } from './settlements.ts'
 
 /**
@@ -32,18 +32,18 @@ export type Importing = {
  * Throws a CsvFileError when a line is wrong.
  */
 export async function importSettlements(
-  client: CopyClient,
+  client: pg.ClientBase,
   csv: Readable,
   { onProgress, ...importing }: Importing,
 ): Promise<ImportResult> {
-  await takeTurn(client)
-  const turn = { importId: await nextImportId(client), now: importing.now, bases: new Set<number>() }
+  await lockSettlements(client)
+  const running = { importId: await nextImportId(client), now: importing.now, bases: new Set<number>() }
   await prepare(client)
   const sha256 = createHash('sha256')
   const counts = { inserted: 0, unchanged: 0, updated: 0 }
   let linesRead = 0
   await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), SETTLEMENT_FILE, async (batch) => {
-    const { inserted, updated, faults } = await storeBatch(client, batch, turn)
+    const { inserted, updated, faults } = await storeBatch(client, batch, running)
     counts.inserted += inserted
     counts.updated += updated
     counts.unchanged += batch.rowCount - inserted - updated - faults.length
@@ -51,8 +51,8 @@ export async function importSettlements(
     onProgress?.(linesRead)
     return faults
   })
-  await storeImport(client, { ...turn, ...importing, sha256: sha256.digest('hex'), ...counts })
-  return { import: turn.importId, ...counts }
+  await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
+  return { import: running.importId, ...counts }
 }
 
 async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer | string> {
@@ -80,27 +80,22 @@ async function prepare(client: Queryable): Promise<void> {
 }
 
 /** `bases` are the earlier imports whose settlements this one repeats or changes, as far as they were met. */
-type Turn = { importId: number; now: Date; bases: Set<number> }
+type Running = { importId: number; now: Date; bases: Set<number> }
 type Stored = { inserted: number; updated: number; faults: LineFault[] }
 
-async function storeBatch(client: CopyClient, batch: Batch, turn: Turn): Promise<Stored> {
+async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running): Promise<Stored> {
   if (batch.rowCount === 0) return { inserted: 0, updated: 0, faults: [] }
-  await copyIncoming(client, batch.rows)
-  const inserted = await insertNew(client, turn)
+  await pipeline([batch.rows], client.query(copyFrom('copy incoming from stdin')))
+  const inserted = await insertNew(client, running)
   const isAllNew = inserted === batch.rowCount
   const unknown = isAllNew ? [] : await findUnknown(client)
-  const differences = isAllNew ? [] : await findDifferences(client, turn)
-  for (const { storedBy } of differences) if (storedBy !== null && storedBy !== turn.importId) turn.bases.add(storedBy)
+  const differences = isAllNew ? [] : await findDifferences(client, running)
+  for (const { storedBy } of differences)
+    if (storedBy !== null && storedBy !== running.importId) running.bases.add(storedBy)
   const { changed, updated, faults } = separateChanges(differences)
-  await change(client, changed, turn)
+  await change(client, changed, running)
   await client.query('truncate incoming')
   return { inserted, updated, faults: [...unknown, ...faults].sort((a, b) => a.line - b.line) }
-}
-
-type CopyClient = pg.ClientBase
-
-async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
-  await pipeline([rows], client.query(copyFrom('copy incoming from stdin')))
 }
 
 /**
@@ -108,7 +103,7 @@ async function copyIncoming(client: CopyClient, rows: string): Promise<void> {
  * In the order of the key, because neighbours then share a page: a million rows in no order cost PostgreSQL 26 s of
  * processor time, in the order of the file 31 s. By the bytes of mid, since a locale's order is slow to compare.
  */
-async function insertNew(client: Queryable, { importId, now }: Turn): Promise<number> {
+async function insertNew(client: Queryable, { importId, now }: Running): Promise<number> {
   const { rows } = await client.query<{ inserted: number }>(
     // Counted here: Citus tells a wrong number of rows where some of them are in the way of others.
     `with inserted as (
@@ -137,7 +132,10 @@ async function findUnknown(client: Queryable): Promise<LineFault[]> {
 }
 
 /** What a later file may change. Amounts are decimal text with two decimals; null where no file has said it yet. */
-type Changeable = { status: SettlementStatus; fee: string | null; tax: string | null; paymentUtr: string | null }
+type Changeable = { status: SettlementStatus; fee: string | null; tax: string | null; payment_utr: string | null }
+
+/** What a file may leave open, and a later one may add. */
+const ADDED = ['fee', 'tax', 'payment_utr'] as const
 
 type Difference = {
   line: number
@@ -148,27 +146,26 @@ type Difference = {
   stored: Changeable
   /** The import that stored it or changed it last; null for those of earlier versions. */
   storedBy: number | null
-  otherAmount: boolean
-  otherReference: boolean
-  otherDate: boolean
+  /** The columns in which they contradict each other and that no file may change. */
+  others: string[]
 }
 
 /**
  * Rows that differ from the stored one, rows whose stored one an earlier row may have changed, and rows of imports that are
  * not among the bases yet, in the order of the file.
  */
-async function findDifferences(client: Queryable, { importId, bases }: Turn): Promise<Difference[]> {
-  await lookUpOneByOne(client)
+async function findDifferences(client: Queryable, { importId, bases }: Running): Promise<Difference[]> {
+  // Each settlement is one look-up in the index: a scan for every batch would read a table of millions a hundred times.
+  await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
+  const changeable = (of: string) =>
+    `json_build_object('status', ${of}.status, 'fee', ${of}.fee::text, 'tax', ${of}.tax::text, 'payment_utr', ${of}.payment_utr)`
   const { rows } = await client.query<Difference>(
-    `select i.line::float8 as line, i.mid, i.utr,
-            json_build_object(
-              'status', i.status, 'fee', i.fee::text, 'tax', i.tax::text, 'paymentUtr', i.payment_utr) as said,
-            json_build_object(
-              'status', s.status, 'fee', s.fee::text, 'tax', s.tax::text, 'paymentUtr', s.payment_utr) as stored,
+    `select i.line::float8 as line, i.mid, i.utr, ${changeable('i')} as said, ${changeable('s')} as stored,
             s.import_id as "storedBy",
-            s.amount <> i.amount as "otherAmount",
-            s.bank_reference_number <> i.bank_reference_number as "otherReference",
-            s.initiated_at <> i.initiated_at as "otherDate"
+            array_remove(array[
+              case when s.amount <> i.amount then 'amount' end,
+              case when s.bank_reference_number <> i.bank_reference_number then 'bank_reference_number' end,
+              case when s.initiated_at <> i.initiated_at then 'initiation_date' end], null) as others
        from incoming i
        join settlements s on s.mid = i.mid and s.utr = i.utr
       where s.status = 'PENDING'
@@ -194,60 +191,37 @@ function separateChanges(differences: Difference[]): { changed: Changed[]; updat
   const changed = new Map<string, Changed>()
   const faults: LineFault[] = []
   let updated = 0
-  for (const row of differences) {
-    const { line, mid, utr, said, stored } = row
+  for (const { line, mid, utr, said, stored, others: fixed } of differences) {
     const key = `${mid} ${utr}`
-    const current = changed.get(key) ?? stored
-    const others = [
-      ...(row.otherAmount ? ['amount'] : []),
-      ...(row.otherReference ? ['bank_reference_number'] : []),
-      ...(row.otherDate ? ['initiation_date'] : []),
-      ...(isOther(said.fee, current.fee) ? ['fee'] : []),
-      ...(isOther(said.tax, current.tax) ? ['tax'] : []),
-      ...(isOther(said.paymentUtr, current.paymentUtr) ? ['payment_utr'] : []),
-    ]
+    const current: Changeable = changed.get(key) ?? stored
+    const isOther = (field: (typeof ADDED)[number]) =>
+      said[field] !== null && current[field] !== null && said[field] !== current[field]
+    const others = [...fixed, ...ADDED.filter(isOther)]
     if (others.length > 0) {
       const what = others.includes('payment_utr') ? ': each row needs a utr of its own' : ''
       faults.push({ line, text: `this mid and utr are known with another ${others.join(' and ')}${what}` })
-      continue
-    }
-    if (said.status !== current.status && current.status !== 'PENDING') {
+    } else if (said.status !== current.status && current.status !== 'PENDING') {
       faults.push({ line, text: `status cannot go from ${current.status} to ${said.status}` })
-      continue
+    } else if (
+      said.status !== current.status ||
+      ADDED.some((field) => said[field] !== null && current[field] === null)
+    ) {
+      const added = Object.fromEntries(ADDED.map((field) => [field, current[field] ?? said[field]]))
+      changed.set(key, { ...current, ...added, mid, utr, status: said.status })
+      updated += 1
     }
-    const next = {
-      status: said.status,
-      fee: current.fee ?? said.fee,
-      tax: current.tax ?? said.tax,
-      paymentUtr: current.paymentUtr ?? said.paymentUtr,
-    }
-    if (FIELDS.every((field) => next[field] === current[field])) continue
-    changed.set(key, { mid, utr, ...next })
-    updated += 1
   }
   return { changed: [...changed.values()], updated, faults }
 }
 
-const FIELDS = ['status', 'fee', 'tax', 'paymentUtr'] as const
-
-const isOther = (said: string | null, known: string | null) => said !== null && known !== null && said !== known
-
-/**
- * Makes each settlement one look-up in the index, until the end of the transaction: a scan for every batch would read a table of
- * millions a hundred times.
- */
-async function lookUpOneByOne(client: Queryable): Promise<void> {
-  await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
-}
-
 /** Changes settlements, and keeps what they were before this import. */
-async function change(client: Queryable, changed: Changed[], { importId }: Turn): Promise<void> {
+async function change(client: Queryable, changed: Changed[], { importId }: Running): Promise<void> {
   if (changed.length === 0) return
   await client.query(
     `with changed as (
        select *
-         from unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $6::numeric[], $7::text[])
-              as c (mid, utr, status, fee, tax, payment_utr)
+         from json_to_recordset($2)
+              as c (mid text, utr text, status text, fee numeric, tax numeric, payment_utr text)
      ), before as (
        insert into settlement_updates (mid, utr, import_id, stored_import_id, status, fee, tax, payment_utr)
        select s.mid, s.utr, $1, s.import_id, s.status, s.fee, s.tax, s.payment_utr
@@ -259,14 +233,6 @@ async function change(client: Queryable, changed: Changed[], { importId }: Turn)
         set status = c.status, fee = c.fee, tax = c.tax, payment_utr = c.payment_utr, import_id = $1
        from changed c
       where s.mid = c.mid and s.utr = c.utr`,
-    [
-      importId,
-      changed.map(({ mid }) => mid),
-      changed.map(({ utr }) => utr),
-      changed.map(({ status }) => status),
-      changed.map(({ fee }) => fee),
-      changed.map(({ tax }) => tax),
-      changed.map(({ paymentUtr }) => paymentUtr),
-    ],
+    [importId, JSON.stringify(changed)],
   )
 }

@@ -27,10 +27,10 @@ export type NotUndone =
 
 /**
  * Waits until no other import or undoing runs. Two that hold the same rows in another order would otherwise wait for each other
- * for ever. The turn ends with the transaction. Whoever reads the list is not held up, and sees the change when all of it is
+ * for ever. The lock ends with the transaction. Whoever reads the list is not held up, and sees the change when all of it is
  * there.
  */
-export async function takeTurn(client: Queryable): Promise<void> {
+export async function lockSettlements(client: Queryable): Promise<void> {
   // Compiling a batch's statement takes longer than running it. An import may wait for another one, and for its file,
   // longer than the operator lets others wait; not for ever, since it holds a lock.
   await setLocally(client, [
@@ -42,7 +42,7 @@ export async function takeTurn(client: Queryable): Promise<void> {
   await client.query('lock table settlements in share row exclusive mode')
 }
 
-/** The number of the next import. In its turn. */
+/** The number of the next import. The settlements are locked. */
 export async function nextImportId(client: Queryable): Promise<number> {
   const { rows } = await client.query<{ importId: number }>(
     'select coalesce(max(import_id), 0) + 1 as "importId" from settlement_imports',
@@ -90,7 +90,7 @@ export async function undoImport(
   importId: number,
   { now, person }: { now: Date; person: string },
 ): Promise<{ removed: number; restored: number } | NotUndone> {
-  await takeTurn(client)
+  await lockSettlements(client)
   const why = await findObstacle(client, importId)
   if (why) return why
   // First, since it gives back to the settlements of earlier imports their numbers.
