@@ -19,25 +19,27 @@ import { record, table } from './output.ts'
 const ORDER_ID_RULE = 'must be our orderId, of 32 or 35 letters and digits'
 export const orderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
 
+const Search = z
+  .object({
+    utr: utrAsWritten.optional(),
+    orderId: orderId.optional(),
+    merchantOrderId: text(64).optional(),
+    amount: shopAmountText.optional(),
+    on: dayText.optional(),
+    mid: identifier.optional(),
+  })
+  .refine(
+    ({ utr, orderId, merchantOrderId, amount }) =>
+      [utr, orderId, merchantOrderId, amount].filter((given) => given !== undefined).length === 1,
+    'give one of --utr, --order-id, --merchant-order-id and --amount',
+  )
+  .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together')
+
 export const findPaymentCommands = [
   command({
     name: 'payments find',
     usage: '(--utr U | --order-id ID | --merchant-order-id ID | --amount N --on YYYY-MM-DD) [--mid M1]',
-    schema: z
-      .object({
-        utr: utrAsWritten.optional(),
-        orderId: orderId.optional(),
-        merchantOrderId: text(64).optional(),
-        amount: shopAmountText.optional(),
-        on: dayText.optional(),
-        mid: identifier.optional(),
-      })
-      .refine(
-        ({ utr, orderId, merchantOrderId, amount }) =>
-          [utr, orderId, merchantOrderId, amount].filter((given) => given !== undefined).length === 1,
-        'give one of --utr, --order-id, --merchant-order-id and --amount',
-      )
-      .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together'),
+    schema: Search,
     async run(input, { db, now }) {
       const histories = createPaymentHistory(db)
       const { orderIds, more } = await histories.search(toSought(input), input.mid)
@@ -73,20 +75,12 @@ export const findPaymentCommands = [
   }),
 ]
 
-function toSought({ utr, orderId, merchantOrderId, amount, on }: SearchInput): Sought {
+function toSought({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof Search>): Sought {
   if (utr !== undefined) return { utr }
   if (orderId !== undefined) return { orderId }
   if (merchantOrderId !== undefined) return { merchantOrderId }
   const from = startOfDay(on as string)
   return { amount: amount as number, from, until: nextDay(from) }
-}
-
-type SearchInput = {
-  utr?: string | undefined
-  orderId?: string | undefined
-  merchantOrderId?: string | undefined
-  amount?: number | undefined
-  on?: string | undefined
 }
 
 const toJson = (history: PaymentHistory, now: Date) => ({

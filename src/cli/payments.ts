@@ -73,7 +73,6 @@ export const paymentCommands = [
     schema: z.object({ orderId }),
     async run({ orderId }, { config, db, now }) {
       const { issuers } = createAcquirers({ direct: [], setu: config.setu }, ACQUIRER_OPTIONS)
-      const reports = createReports(db)
       const history = await createPaymentHistory(db).find(orderId)
       if (!history) throw new CommandFault(REFUSED['unknown order'])
       const issuer = issuers.get(history.acquirer)
@@ -81,7 +80,7 @@ export const paymentCommands = [
       const enquiry = await createEnquiries(db).take(orderId)
       if (enquiry === undefined)
         throw new CommandFault('its acquirer was asked three times, which is all that it allows')
-      const recorded = await askOrExplain(enquiry, { issuer, reports, now: () => now })
+      const recorded = await askOrExplain(enquiry, { issuer, reports: createReports(db), now: () => now })
       const { enquiries } = enquiry
       return {
         json: { orderId, enquiries, ...(recorded ?? { changed: false, late: false }) },

@@ -88,9 +88,8 @@ export const webhookCommands = [
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
     async run({ endpoint }, { db, now }) {
-      const endpoints = createEndpoints(db)
       await known(endpoint, db)
-      await endpoints.disable(endpoint, now)
+      await createEndpoints(db).disable(endpoint, now)
       return show(await known(endpoint, db), now)
     },
   }),
@@ -151,25 +150,8 @@ export const webhookCommands = [
     async run({ mid, failed, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
-      const columns = [
-        'id',
-        'order_id',
-        'type',
-        'occurredAt',
-        'state',
-        'attempts',
-        'dueAt',
-        'outcome',
-        'answer',
-      ] as const
-      return {
-        json: deliveries,
-        text: table(
-          columns,
-          deliveries,
-          `no ${failed ? 'undelivered events' : 'deliveries'} since ${from.toISOString()}`,
-        ),
-      }
+      const none = `no ${failed ? 'undelivered events' : 'deliveries'} since ${from.toISOString()}`
+      return { json: deliveries, text: table(DELIVERY_COLUMNS, deliveries, none) }
     },
   }),
 
@@ -214,6 +196,18 @@ async function known(endpointId: string, db: Queryable): Promise<Endpoint> {
   if (!found) throw new CommandFault(`there is no webhook ${endpointId}: see ops webhooks list`)
   return found
 }
+
+const DELIVERY_COLUMNS = [
+  'id',
+  'order_id',
+  'type',
+  'occurredAt',
+  'state',
+  'attempts',
+  'dueAt',
+  'outcome',
+  'answer',
+] as const
 
 type ShownOnce = { id: string; mid: string; url: string; label: string | null; secret: string }
 

@@ -27,7 +27,7 @@ const istDay = z
   })
 
 /** Both days are included. */
-export const WhichSettlements = z
+const WhichSettlements = z
   .object({
     pid: identifier.meta({ description: 'Your partner identifier, as the operator assigned it.' }),
     mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }),

@@ -32,7 +32,8 @@ export function createSettlements({ lists, replica }: Pick<Pools, 'lists' | 'rep
   return {
     /**
      * The settlements of `mid` initiated from `from` until before `until`, oldest first, then by UTR in byte order; undefined when
-     * there are more than `most`. By one statement: the seven messages of `list` took 30 rows five times as long.
+     * there are more than `most`. By one statement: for 30 rows the seven round trips of `list` took Node.js one and a half times
+     * the processor time.
      */
     async short(mid: string, from: Date, until: Date, most: number): Promise<Settlement[] | undefined> {
       const statement = `${select(FIELDS, mid, from, until)} limit ${most + 1}`
