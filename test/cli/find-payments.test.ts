@@ -140,17 +140,6 @@ describe('payments find', () => {
     expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'no payment found\n', stderr: '' })
   })
 
-  it('says when there are more than it shows', async () => {
-    const { mid, key } = await newMerchant(service.db)
-    service.clock.set('2026-06-01T06:00:00Z')
-    for (let i = 0; i < 101; i++) await post(service.app, CREATE, intentFields(mid, { amount: '4321' }), key)
-    const { payments, more } = await find('--amount', '4321', '--on', '2026-06-01')
-    expect([payments.length, more]).toEqual([100, true])
-    expect((await ops('--amount', '4321', '--on', '2026-06-01')).stderr).toBe(
-      'ops: warning: only the newest 100 are shown: give --mid, or ask for less\n',
-    )
-  })
-
   const ONE_OF = 'give one of --utr, --order-id, --merchant-order-id and --amount'
   it.each([
     [[], ONE_OF],

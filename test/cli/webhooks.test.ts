@@ -91,13 +91,6 @@ describe('webhooks add', () => {
       })
     },
   )
-
-  it('names an unknown merchant', async () => {
-    expect(await ops(['add', '--mid', 'NOBODY', '--url', url()])).toMatchObject({
-      code: 1,
-      stderr: 'ops: mid NOBODY is unknown\n',
-    })
-  })
 })
 
 describe('an operator whose merchant hears nothing', () => {

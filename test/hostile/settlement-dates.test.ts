@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nextDay, startOfIstDay } from '../../src/ist.ts'
-import { WhichSettlements } from '../../src/settlements/fetch-settlement-list.ts'
 import { runs } from '../support/generated.ts'
 
 /** 40 years in a row, and those in which calendars differ. */
@@ -59,23 +58,6 @@ describe('s_date and e_date', () => {
         expect(startOfIstDay(text) !== undefined).toBe(exists(Number(day), Number(month), Number(year)))
       }),
       { numRuns: runs(5_000) },
-    )
-  })
-
-  it('is a range from the first moment of the one to the last of the other, refused when it is empty', () => {
-    const date = fc.tuple(
-      fc.integer({ min: 1, max: 28 }),
-      fc.integer({ min: 1, max: 12 }),
-      fc.integer({ min: 2000, max: 2039 }),
-    )
-    fc.assert(
-      fc.property(date, date, (from, until) => {
-        const [s_date, e_date] = [write(...from), write(...until)]
-        const { success } = WhichSettlements.safeParse({ pid: 'P', mid: 'M', s_date, e_date })
-        const sortable = (text: string) => text.split('-').reverse().join('')
-        expect(success).toBe(sortable(s_date) <= sortable(e_date))
-      }),
-      { numRuns: runs(2_000) },
     )
   })
 })

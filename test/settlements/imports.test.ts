@@ -106,13 +106,6 @@ describe('the commands', () => {
     })
   })
 
-  it('keep no control characters of the name of a file, which a terminal would obey', async () => {
-    const path = join(tmpdir(), `\u001b[2J\u202e${mid}\n.csv`)
-    writeFileSync(path, file(line('U1')))
-    expect(await ops('import', path, '--by', 'asha')).toMatchObject({ code: 0 })
-    expect((await listImports(db)).map((one) => one.file)).toEqual([`\ufffd[2J\ufffd${mid}\ufffd.csv`])
-  })
-
   it('refuse to undo what a later import repeats or changes, and say which, until that is undone', async () => {
     await load(file(line('U1', { status: 'PENDING' }), line('U2')))
     await load(file(line('U2'), line('U3')))
