@@ -30,19 +30,23 @@ export async function forgetCustomers(
   onProgress?: (forgotten: number) => void,
 ): Promise<number> {
   const until = 'before' in whose ? orderIdsBegin(whose.before) : AFTER_ALL
+  const customer = ['email' in whose ? whose.email : null, 'mobile' in whose ? whose.mobile : null]
   let forgotten = 0
   const merchants = await db.query<{ mid: string }>('select mid from merchants order by mid')
   for (const { mid } of merchants.rows) {
-    let after: string | null = ''
-    while (after !== null) {
-      const step: Step = await forgetStep(db, { mid, after, until }, whose)
-      after = step.last
+    let step: Step = { last: '', forgotten: 0 }
+    while (step.last !== null) {
+      const { rows } = await db.query<Step>(FORGET_STEP, [mid, step.last, until, ...customer])
+      step = rows[0] as Step
       forgotten += step.forgotten
       if (step.forgotten > 0) onProgress?.(forgotten)
     }
   }
   return forgotten
 }
+
+/** Every orderId begins with a hex digit, and so sorts before it. */
+const AFTER_ALL = 'g'
 
 /** `last` is the orderId that the step ended at, null when there was none left. */
 type Step = { last: string | null; forgotten: number }
@@ -53,44 +57,26 @@ const REMEMBERED = `(
   and ($4::text is null or lower(customer_email) = lower($4))
   and ($5::text is null or customer_mobile = $5))`
 
-/** Every orderId begins with a hex digit, and so sorts before it. */
-const AFTER_ALL = 'g'
-
-async function forgetStep(
-  db: Queryable,
-  range: { mid: string; after: string; until: string },
-  whose: Forgotten,
-): Promise<Step> {
-  const { rows } = await db.query<Step>(
-    `with step as (
-       select order_id, ${REMEMBERED} as remembered
-         from payment_intents
-        where mid = $1 and order_id > $2 and order_id < $3
-        order by order_id
-        limit ${STEP_INTENTS}
-     ), due as (
-       -- Locked in their order, so that two runs at once wait for each other and do not deadlock.
-       select order_id
-         from payment_intents
-        where mid = $1 and order_id in (select order_id from step where remembered) and ${REMEMBERED}
-        order by order_id
-          for no key update
-     ), forgotten as (
-       update payment_intents
-          set customer_name = '', customer_email = '', customer_mobile = '',
-              -- Null where there is no key: a constraint holds the two together.
-              idempotency_fingerprint = case when idempotency_key is not null then ''::bytea end
-        where mid = $1 and order_id in (select order_id from due)
-       returning 1
-     )
-     select (select max(order_id) from step) as last, (select count(*)::integer from forgotten) as forgotten`,
-    [
-      range.mid,
-      range.after,
-      range.until,
-      'email' in whose ? whose.email : null,
-      'mobile' in whose ? whose.mobile : null,
-    ],
+const FORGET_STEP = `
+  with step as (
+    select order_id, ${REMEMBERED} as remembered
+      from payment_intents
+     where mid = $1 and order_id > $2 and order_id < $3
+     order by order_id
+     limit ${STEP_INTENTS}
+  ), due as (
+    -- Locked in their order, so that two runs at once wait for each other and do not deadlock.
+    select order_id
+      from payment_intents
+     where mid = $1 and order_id in (select order_id from step where remembered) and ${REMEMBERED}
+     order by order_id
+       for no key update
+  ), forgotten as (
+    update payment_intents
+       set customer_name = '', customer_email = '', customer_mobile = '',
+           -- Null where there is no key: a constraint holds the two together.
+           idempotency_fingerprint = case when idempotency_key is not null then ''::bytea end
+     where mid = $1 and order_id in (select order_id from due)
+    returning 1
   )
-  return rows[0] as Step
-}
+  select (select max(order_id) from step) as last, (select count(*)::integer from forgotten) as forgotten`

@@ -2,11 +2,13 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { PoolClient } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { storeBatches } from '../csv.ts'
+import * as z from 'zod'
+import { type CsvFormat, storeBatches } from '../csv.ts'
 import type { Database, Queryable } from '../db/pool.ts'
-import { toDecimalText } from '../money.ts'
-import { DAY_FILE } from './day-file.ts'
-import type { ExceptionKind, Report } from './outcome.ts'
+import { errorText, text, utr } from '../fields.ts'
+import { momentText } from '../ist.ts'
+import { bankAmount, toDecimalText } from '../money.ts'
+import { type ExceptionKind, FINAL_STATUSES, type Report } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
 
 /** Lines that are read at once, and recorded before the next ones are. */
@@ -99,9 +101,7 @@ async function keepLines(client: PoolClient, csv: Readable, onChecked: OnProgres
     )`)
   let checked = 0
   await storeBatches(csv, DAY_FILE, async ({ rows, lineCount }) => {
-    const lines = client.query(
-      copyFrom('copy day_file (line, order_id, acquirer_reference, status, utr, amount, paid_at) from stdin'),
-    )
+    const lines = client.query(copyFrom(`copy day_file (line, ${COLUMNS}) from stdin`))
     await pipeline([rows], lines)
     checked += lineCount
     onChecked?.(checked)
@@ -195,4 +195,47 @@ function countOf<T>(values: readonly T[]): Map<T, number> {
   const counts = new Map<T, number>()
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
   return counts
+}
+
+const COLUMNS = ['order_id', 'acquirer_reference', 'status', 'utr', 'amount', 'paid_at'] as const
+/** One line, with the rules of a notification. A field that is empty in the file is undefined here. */
+const CsvLine = z
+  .object({
+    order_id: text(64).optional(),
+    acquirer_reference: text(64).optional(),
+    status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
+    utr: utr.optional(),
+    amount: bankAmount,
+    // In whole milliseconds, as a notification is kept: a failed attempt is known again by its time.
+    paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
+  })
+  .superRefine((line, context) => {
+    const require = (path: keyof typeof line, message: string) => {
+      if (line[path] === undefined) context.addIssue({ code: 'custom', path: [path], message })
+    }
+    if (line.acquirer_reference === undefined) require('order_id', 'or acquirer_reference is required')
+    if (line.status !== 'SUCCESS') return
+    require('utr', 'is required with SUCCESS')
+    require('paid_at', 'is required with SUCCESS')
+  })
+
+/**
+ * The acquirer's list of all payments of a day. Its rows are copied as line, order_id, acquirer_reference, status, utr,
+ * amount, paid_at.
+ */
+const DAY_FILE: CsvFormat = {
+  columns: COLUMNS,
+  // One of the first two names the order of a line.
+  required: [['status'], ['utr'], ['amount'], ['paid_at'], ['order_id', 'acquirer_reference']],
+  check(fields) {
+    const line = Object.fromEntries(COLUMNS.map((name, i) => [name, fields[i] || undefined]))
+    const { data, error } = CsvLine.safeParse(line)
+    if (error) return { faults: error.issues.map(({ path, message }) => `${String(path[0])} ${message}`) }
+    return { value: COLUMNS.map((name) => toCopyText(data[name])).join('\t') }
+  },
+}
+
+/** A field in the text format of COPY. Backslash is the only character to escape: the checks refuse tabs and line breaks. */
+function toCopyText(value: string | undefined): string {
+  return value === undefined ? '\\N' : value.replaceAll('\\', '\\\\')
 }
