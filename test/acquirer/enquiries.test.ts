@@ -24,7 +24,8 @@ beforeAll(async () => {
   service = await startService()
   ;({ mid } = await newMerchant(service.db))
   enquiries = createEnquiries(service.db)
-  intents = createIntents(service.pools, () => undefined)
+  // A thousand at once, on a busy machine.
+  intents = createIntents(service.pools, () => undefined, { inserts: { ...LIMITS.inserts, waitingMs: 30_000 } })
 })
 beforeEach(async () => {
   await service.db.query('update acquirer_intents set enquire_at = null')
