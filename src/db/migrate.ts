@@ -7,7 +7,6 @@ import type { MigrationBuilder } from 'node-pg-migrate'
 import pg from 'pg'
 import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
 import type { Queryable } from './pool.ts'
-import { refuseOldServer } from './server-version.ts'
 import { splitStatements } from './statements.ts'
 
 // Two folders up from here; one up from dist, into which this is bundled.
@@ -25,6 +24,9 @@ const CONNECT_TIMEOUT_MS = 10_000
 const LOCK_TIMEOUT_MS = 500
 /** Pause before the next try, so that payments are held up for at most a tenth of the time. */
 const LOCK_PAUSE_MS = 5_000
+
+/** The oldest PostgreSQL that the tests run on, beside the newest. */
+const OLDEST_SERVER = 15
 
 const silent = () => undefined
 
@@ -110,16 +112,21 @@ function loadFiles(files: string[]) {
   )
 }
 
+/** `server_version_num` is such as 150018, and `server_version` such as `15.18 (Debian 15.18-0+deb12u1)`. */
+async function refuseOldServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ number: number; text: string }>(
+    `select current_setting('server_version_num')::int as number, current_setting('server_version') as text`,
+  )
+  const [{ number, text } = { number: 0, text: 'unknown' }] = rows
+  if (number >= OLDEST_SERVER * 10_000) return
+  throw new Error(`this database is PostgreSQL ${text}, and the service needs ${OLDEST_SERVER} or newer`)
+}
+
 /** The names of the migrations that this code expects and the database does not have yet, in order. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   namesInFolder ??= readNames()
   const [expected, applied] = await Promise.all([namesInFolder, appliedMigrations(db)])
   return expected.filter((name) => !applied.has(name))
-}
-
-async function readNames(): Promise<string[]> {
-  const files = (await readdir(FOLDER)).map((file) => parse(file))
-  return files.flatMap(({ ext, name }) => (ext === '.sql' ? [name] : [])).sort()
 }
 
 /** The names of the migrations that were applied; none in an empty database. */
@@ -131,4 +138,9 @@ export async function appliedMigrations(db: Queryable): Promise<Set<string>> {
     if (hasState(error, UNDEFINED_TABLE)) return new Set()
     throw error
   }
+}
+
+async function readNames(): Promise<string[]> {
+  const files = (await readdir(FOLDER)).map((file) => parse(file))
+  return files.flatMap(({ ext, name }) => (ext === '.sql' ? [name] : [])).sort()
 }

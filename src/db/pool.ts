@@ -48,20 +48,20 @@ export function createPools(
   log: Pick<Logger, 'warn'>,
   { database, pools }: Pick<Limits, 'database' | 'pools'> = LIMITS,
 ): Pools {
-  const pool = (size: number) => createPool({ url, size, log, ...database })
-  // Nobody waits for an answer: 2,000 endpoints that are due at once are taken one after the other.
-  const due = createPool({ url, size: pools.due, log, ...database, connectTimeoutMs: 10 * database.connectTimeoutMs })
+  const pool = (size: number, of: Partial<Parameters<typeof createPool>[0]> = {}) =>
+    createPool({ url, size, log, ...database, ...of })
   // A list takes as long as its reader, who is cut off if he is too slow.
-  const listPool = (from: string) => createPool({ url: from, size: pools.lists, log, ...database, queryTimeoutMs: 0 })
+  const unlimited = { queryTimeoutMs: 0 }
   return {
     creates: pool(pools.creates),
     keys: pool(pools.keys),
     requests: pool(requests),
     reports: pool(pools.reports),
-    due,
+    // Nobody waits for an answer: 2,000 endpoints that are due at once are taken one after the other.
+    due: pool(pools.due, { connectTimeoutMs: 10 * database.connectTimeoutMs }),
     pages: pool(pools.pages),
-    lists: listPool(url),
-    ...(readUrl !== undefined && { replica: listPool(readUrl) }),
+    lists: pool(pools.lists, unlimited),
+    ...(readUrl !== undefined && { replica: pool(pools.lists, { ...unlimited, url: readUrl }) }),
   }
 }
 
@@ -80,9 +80,8 @@ function closeIdleOnSilence(pool: pg.Pool) {
   })
 }
 
+/** What pg says of a statement that got no answer within its time. */
 const SILENCE = 'Query read timeout'
-
-/** Whether a statement got no answer within its time. */
 const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
 
 const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
@@ -112,16 +111,11 @@ export async function inTransaction<T>(db: Database, work: (client: pg.PoolClien
  * and the commit as a success. What changes rows of Citus in more than one step is therefore to be in such a transaction.
  */
 async function commit(client: pg.PoolClient): Promise<void> {
-  let lost: string | undefined
-  const onNotice = ({ message }: { message?: string | undefined }) => {
-    if (message?.startsWith(LOST_COMMIT)) lost = message
-  }
+  const notices: string[] = []
+  const onNotice = ({ message = '' }: { message?: string | undefined }) => notices.push(message)
   client.on('notice', onNotice)
-  try {
-    await client.query('commit')
-  } finally {
-    client.off('notice', onNotice)
-  }
+  await client.query('commit').finally(() => client.off('notice', onNotice))
+  const lost = notices.find((message) => message.startsWith(LOST_COMMIT))
   if (lost !== undefined) throw new Error(lost)
 }
 

@@ -3,7 +3,6 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/db/migrate.ts'
-import { refusalOf } from '../../src/db/server-version.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 
@@ -83,16 +82,6 @@ test('migrations of a database that cannot be reached fail with the reason', asy
 })
 
 describe('a server older than PostgreSQL 15', () => {
-  test.each([
-    [140023, '14.23', 'this database is PostgreSQL 14.23, and the service needs 15 or newer'],
-    [90624, '9.6.24', 'this database is PostgreSQL 9.6.24, and the service needs 15 or newer'],
-    [150000, '15.0', undefined],
-    [180004, '18.4 (Debian 18.4-1)', undefined],
-    [190000, '19beta1', undefined],
-  ])('is told by its server_version_num: %i', (number, text, refusal) => {
-    expect(refusalOf({ number, text })).toBe(refusal)
-  })
-
   test('is refused by ops migrate in one sentence with both versions, and nothing is made in it', async () => {
     const database = await createTestDatabase({ empty: true })
     onTestFinished(database.drop)
