@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { ACQUIRER_SECRETS, newUtr, notificationRequest } from '../support/acquirer.ts'
@@ -51,16 +50,8 @@ async function ops(args: string[], settings: Record<string, string> = SETTINGS):
 }
 
 async function addWebhook(url: string, ...args: string[]): Promise<{ id: string; secret: string }> {
-  const { code, stdout, stderr } = await ops([
-    'webhooks',
-    'add',
-    '--mid',
-    merchant.mid,
-    '--url',
-    url,
-    ...args,
-    '--json',
-  ])
+  const typed = ['webhooks', 'add', '--mid', merchant.mid, '--url', url, ...args, '--json']
+  const { code, stdout, stderr } = await ops(typed)
   expect([code, stderr]).toEqual([0, expect.anything()])
   return JSON.parse(stdout)
 }
@@ -82,15 +73,9 @@ async function endOf(service: ServerProcess) {
   written.push(...service.log, ...service.errors)
 }
 
-type Hook = { headers: IncomingHttpHeaders; body: string }
-
-async function startReceiver(answer: (response: ServerResponse, hook: Hook) => void) {
+async function startReceiver(answer: (response: ServerResponse, headers: IncomingHttpHeaders) => void) {
   const server = createServer((request, response) => {
-    let body = ''
-    request.setEncoding('utf8').on('data', (text) => {
-      body += text
-    })
-    request.on('end', () => answer(response, { headers: request.headers, body }))
+    request.resume().on('end', () => answer(response, request.headers))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const close = () => {
@@ -137,7 +122,7 @@ async function outcomesOf(endpointId: string): Promise<(string | null)[]> {
 describe('what signs webhooks', () => {
   it('is shown once, and is in no log, metric, list, dump or error, whatever goes wrong', async () => {
     const taking = await startReceiver((response) => void response.end('ok'))
-    const broken = await startReceiver((response, { headers }) => {
+    const broken = await startReceiver((response, headers) => {
       response.writeHead(500).end(`cannot verify ${headers['webhook-signature']}`)
     })
     const good = await addWebhook(taking.url, '--label', 'the shop')
@@ -200,44 +185,5 @@ describe('what signs webhooks', () => {
     // A canary that is not found anywhere may be one that nobody looks for rightly.
     expect(leaks(`x${good.secret}x`)).not.toEqual([])
     expect(leaks(Buffer.from(good.secret.replace('whsec_', '')).toString('hex'))).not.toEqual([])
-  }, 120_000)
-
-  it('is changed while events are delivered, and none is lost: a shop that takes the new secret at once verifies each', async () => {
-    await db.query(`update webhook_endpoints set disabled_at = now(), disabled_reason = 'operator'`)
-    let held = ''
-    let refused = 0
-    const verified = new Set<string>()
-    const shop = await startReceiver((response, { headers, body }) => {
-      try {
-        new Webhook(held).verify(body, headers as Record<string, string>)
-        verified.add(JSON.parse(body).data.orderId)
-        response.end('ok')
-      } catch {
-        refused++
-        response.writeHead(401).end()
-      }
-    })
-    const { id, secret } = await addWebhook(shop.url)
-    held = secret
-    const service = await startTalkative()
-    const paid: string[] = []
-    let isOver = false
-    const paying = (async () => {
-      while (!isOver) paid.push(await payOne(service))
-    })()
-    for (let rotation = 0; rotation < 3; rotation++) {
-      const { stdout } = await ops(['webhooks', 'rotate-secret', '--endpoint', id, '--json'])
-      held = JSON.parse(stdout).secret
-    }
-    isOver = true
-    await paying
-    await until('every event was verified', () => paid.every((orderId) => verified.has(orderId)))
-    expect(paid.length).toBeGreaterThan(20)
-    // What was signed in the moment of a change is sent again.
-    expect(refused).toBeLessThan(paid.length)
-    await endOf(service)
-    shop.close()
-    expect(leaks(written.join('\n'))).toEqual([])
-    expect(leaks(await dump())).toEqual([])
   }, 120_000)
 })
