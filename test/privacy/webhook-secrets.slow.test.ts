@@ -50,8 +50,16 @@ async function ops(args: string[], settings: Record<string, string> = SETTINGS):
 }
 
 async function addWebhook(url: string, ...args: string[]): Promise<{ id: string; secret: string }> {
-  const typed = ['webhooks', 'add', '--mid', merchant.mid, '--url', url, ...args, '--json']
-  const { code, stdout, stderr } = await ops(typed)
+  const { code, stdout, stderr } = await ops([
+    'webhooks',
+    'add',
+    '--mid',
+    merchant.mid,
+    '--url',
+    url,
+    ...args,
+    '--json',
+  ])
   expect([code, stderr]).toEqual([0, expect.anything()])
   return JSON.parse(stdout)
 }
@@ -73,9 +81,15 @@ async function endOf(service: ServerProcess) {
   written.push(...service.log, ...service.errors)
 }
 
-async function startReceiver(answer: (response: ServerResponse, headers: IncomingHttpHeaders) => void) {
+type Hook = { headers: IncomingHttpHeaders; body: string }
+
+async function startReceiver(answer: (response: ServerResponse, hook: Hook) => void) {
   const server = createServer((request, response) => {
-    request.resume().on('end', () => answer(response, request.headers))
+    let body = ''
+    request.setEncoding('utf8').on('data', (text) => {
+      body += text
+    })
+    request.on('end', () => answer(response, { headers: request.headers, body }))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const close = () => {
@@ -122,7 +136,7 @@ async function outcomesOf(endpointId: string): Promise<(string | null)[]> {
 describe('what signs webhooks', () => {
   it('is shown once, and is in no log, metric, list, dump or error, whatever goes wrong', async () => {
     const taking = await startReceiver((response) => void response.end('ok'))
-    const broken = await startReceiver((response, headers) => {
+    const broken = await startReceiver((response, { headers }) => {
       response.writeHead(500).end(`cannot verify ${headers['webhook-signature']}`)
     })
     const good = await addWebhook(taking.url, '--label', 'the shop')
