@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { createAcquirers } from './acquirer/acquirers.ts'
@@ -18,8 +17,8 @@ import { rememberBriefly } from './db/remember-briefly.ts'
 import { isWorker } from './db/spread.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { registerAnswerDeadline } from './http/answer-deadline.ts'
-import { refuseBrokenHttp, refuseConnect, refuseExpectation } from './http/broken-http.ts'
-import { createHttpServer, streamAlone } from './http/connections.ts'
+import { answerAll, refuseBrokenHttp } from './http/broken-http.ts'
+import { connectionOptions, limitConnections } from './http/connections.ts'
 import { refuseBadUrl, registerErrorHandling } from './http/error-handler.ts'
 import { livez, readyz } from './http/health.ts'
 import { NO_JSON_SCHEMA, registerInput } from './http/input.ts'
@@ -132,21 +131,19 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   }
 
   const app = fastify({
+    ...connectionOptions(limits.connections),
     bodyLimit: limits.body.bytes,
-    serverFactory: (handle) =>
-      createHttpServer(
-        { request: handle, unknownExpectation: refuseExpectation({ requestLog }) },
-        limits.connections,
-      ).on('connect', refuseConnect({ requestLog })),
     trustProxy: config.trustProxy,
     // While it closes, requests on open connections are still served instead of refused.
     return503OnClosing: false,
     genReqId: requestIdOf,
     schemaController: NO_JSON_SCHEMA,
     exposeHeadRoutes: true,
-    clientErrorHandler: (error, socket) => refuseBrokenHttp(error, socket, errorHandling),
+    clientErrorHandler: (error, socket) => refuseBrokenHttp(error, socket, requestLog),
     frameworkErrors: (error, request, reply) => refuseBadUrl(error, request, reply, errorHandling),
   })
+  limitConnections(app.server, limits.connections)
+  answerAll(app.server, requestLog)
 
   app.decorateRequest('caller')
   app.decorateRequest('publicKey', undefined)
@@ -161,9 +158,11 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     done()
   })
   // Not in onRequest: a connection whose request came before the drain would stay open and delay the end.
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (isDraining()) reply.header('connection', 'close')
-    if (payload instanceof Readable) streamAlone(reply.raw)
+  // Nor may the connection be used again where the rest of a chunked body has yet to come: a fault in it ends the connection, which a
+  // proxy may have lent to another client meanwhile.
+  app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
+    const mayBreak = headers['transfer-encoding'] !== undefined && !raw.complete
+    if (isDraining() || mayBreak) reply.header('connection', 'close')
     done()
   })
   app.addHook('preClose', workers.stop)

@@ -18,17 +18,8 @@ export const LIMITS = {
      * An open pay page gets a heartbeat every 20 s.
      */
     stalledMs: 60_000,
-    /**
-     * Requests under way on one connection. Browsers and proxies send one at a time. Each costs memory and a place in every
-     * queue before any is answered: 100,000 at once blocked the event loop for 3 s.
-     */
-    requestsUnderWay: 32,
-    /** 10,000 open pay pages, and 2,000 for all others. Each takes about 20 KB. */
+    /** 10,000 open pay pages, and 2,000 for all others. Each takes about 20 KB, and an open file, which `ulimit -n` must allow. */
     connections: 12_000,
-    /** When this share of the connections is open, each new one closes the one that has waited for its client the longest. */
-    crowdedShare: 0.9,
-    /** Open files kept for the database, the log and the operator's listener: a process without a free one fails anywhere. */
-    filesKeptFree: 256,
     /** How often slow connections are looked for. Closing one takes 0.2 ms: with 1,750 of them at once others waited 0.3 s. */
     checkIntervalMs: 100,
     headersBytes: 16 * 1024,
@@ -79,6 +70,8 @@ export const LIMITS = {
     wrongSecrets: 20,
     /** Unknown public keys from one address. Many shops can share it behind a balancer, and some may use a revoked key. */
     unknownKeys: 100,
+    /** Keys whose requests are paced at once. */
+    remembered: 10_000,
   },
 
   /** Keys and links of partners, which every request looks up. */
@@ -229,12 +222,8 @@ export const LIMITS = {
   pages: {
     /** Pages with events that are open at once in one instance; each holds a connection. */
     open: 10_000,
-    /** Of one order: whoever knows its address must not take the places of all other customers. */
+    /** Of one order: whoever knows its address must not keep all other customers out. */
     openOfOrder: 20,
-    /** From this many on places are scarce, and each address gets only its share. */
-    scarceFrom: 5_000,
-    /** The share. Not earlier: an office, a mobile network or a balancer without TRUST_PROXY gives many people one address. */
-    scarceOfAddress: 200,
     /** How often open pages are looked up, all of them in one query. */
     lookUpIntervalMs: 1_000,
     /**
@@ -287,7 +276,7 @@ export const LIMITS = {
   ops: {
     /** How long its reader may take nothing of an answer, as above. */
     stalledMs: 10_000,
-    /** Scrapers and operators. They are part of the open files that customers' connections leave free. */
+    /** Scrapers and operators. Beside those of customers. */
     connections: 64,
   },
 

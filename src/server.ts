@@ -5,7 +5,7 @@ import { readConfig } from './config.ts'
 import { createPool, createPools, readBriefly } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
-import { createHttpServer } from './http/connections.ts'
+import { connectionOptions, limitConnections } from './http/connections.ts'
 import { NO_JSON_SCHEMA } from './http/input.ts'
 import { measureLateness } from './http/overload.ts'
 import { LIMITS } from './limits.ts'
@@ -47,11 +47,9 @@ const app = await buildApp({
   now,
   isDraining: shutdown.isDraining,
 })
-const opsApp = fastify({
-  serverFactory: (handle) =>
-    createHttpServer({ request: handle, unknownExpectation: handle }, { ...LIMITS.connections, ...LIMITS.ops }),
-  schemaController: NO_JSON_SCHEMA,
-})
+const opsConnections = { ...LIMITS.connections, ...LIMITS.ops }
+const opsApp = fastify({ ...connectionOptions(opsConnections), schemaController: NO_JSON_SCHEMA })
+limitConnections(opsApp.server, opsConnections)
 insidersOnly(opsApp)
 metricsRoutes(opsApp, metrics)
 const latenessMs = measureLateness(opsApp, LIMITS.lateness)

@@ -1,30 +1,21 @@
+import { randomInt } from 'node:crypto'
+import { Readable } from 'node:stream'
 import type { Limits } from '../limits.ts'
 import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
 
-/**
- * `state` is called for each new state of the payment, with the UTR once it is paid. The last call is `over`, when the state is
- * final, or `leave`, when this instance stops and the page has to connect to another one.
- */
-export type PageListener = {
-  state: (state: PageState, utr: string | null) => void
-  heartbeat: () => void
-  over: () => void
-  leave: () => void
-}
-
-type Page = { checkout: Checkout; shown: PageState | undefined; listener: PageListener }
+type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable }
 
 export type PaymentWatch = ReturnType<typeof createPaymentWatch>
 
 /**
- * Tells open pay pages what becomes of their payments. However many are open, an instance asks the database once a
- * second; with none open it does not ask at all.
+ * Tells open pay pages by server-sent events what becomes of their payments. However many are open, an instance asks the
+ * database once a second; with none open it does not ask at all.
  */
 export function createPaymentWatch({
   intents,
   now,
-  limits: { lookUpIntervalMs, heartbeatLookUps },
+  limits,
   onError,
 }: {
   intents: Pick<Intents, 'findStates'>
@@ -32,73 +23,88 @@ export function createPaymentWatch({
   limits: Limits['pages']
   onError: (error: unknown) => void
 }) {
-  const pages = new Set<Page>()
+  const heartbeat = `event: heartbeat\ndata: ${limits.heartbeatLookUps * limits.lookUpIntervalMs}\n\n`
+  const pagesOf = new Map<string, Set<Page>>()
+  let openPages = 0
   let timer: NodeJS.Timeout | undefined
-  let ticks = 0
+  let lookUps = 0
   let closed = false
 
   async function tick() {
-    timer = undefined
-    ticks++
+    lookUps++
     try {
       await lookUp()
     } catch (error) {
       // The next try is a second later; the pages stay open.
       onError(error)
     }
-    if (ticks % heartbeatLookUps === 0) for (const { listener } of pages) listener.heartbeat()
+    if (lookUps % limits.heartbeatLookUps === 0) for (const { events } of allPages()) events.push(heartbeat)
+    timer = undefined
     schedule()
   }
 
   async function lookUp() {
     // The last page may have closed since this look-up was planned.
-    if (pages.size === 0) return
-    const states = await intents.findStates([...new Set([...pages].map(({ checkout }) => checkout.orderId))])
+    if (openPages === 0) return
+    const states = await intents.findStates([...pagesOf.keys()])
     const moment = now()
-    for (const page of pages) {
-      tell(page, states.get(page.checkout.orderId) ?? page.checkout, moment)
-    }
+    for (const page of allPages()) tell(page, states.get(page.checkout.orderId) ?? page.checkout, moment)
   }
 
   function tell(page: Page, payment: PaymentState, moment: Date) {
     const state = pageState(payment, moment)
-    if (state !== page.shown) page.listener.state(state, payment.utr)
+    if (state !== page.shown && payment.utr !== null) page.events.push(`event: utr\ndata: ${payment.utr}\n\n`)
+    if (state !== page.shown) page.events.push(`data: ${state}\n\n`)
     page.shown = state
-    if (isFinal(state)) end(page)
+    if (isFinal(state)) {
+      page.events.push('event: over\ndata:\n\n')
+      end(page)
+    }
   }
 
   function end(page: Page) {
-    pages.delete(page)
-    page.listener.over()
+    remove(page)
+    page.events.push(null)
   }
 
+  function remove(page: Page) {
+    const { orderId } = page.checkout
+    const ofOrder = pagesOf.get(orderId)
+    if (!ofOrder?.delete(page)) return
+    openPages--
+    if (ofOrder.size === 0) pagesOf.delete(orderId)
+  }
+
+  const allPages = () => [...pagesOf.values()].flatMap((pages) => [...pages])
+
   function schedule() {
-    if (pages.size > 0) timer ??= setTimeout(tick, lookUpIntervalMs)
+    if (openPages > 0) timer ??= setTimeout(tick, limits.lookUpIntervalMs)
   }
 
   return {
-    /** Watches a payment for a page and calls `state` at once. Returns the function that ends it. */
-    open(checkout: Checkout, listener: PageListener): () => unknown {
+    /** Returns the events of a page, which tell its state at once and end when it is final; undefined when too many are open. */
+    open(checkout: Checkout): Readable | undefined {
+      const ofOrder = pagesOf.get(checkout.orderId) ?? new Set()
+      if (openPages >= limits.open || ofOrder.size >= limits.openOfOrder) return undefined
+      const events = new Readable({ read() {} })
+      const page: Page = { checkout, shown: undefined, events }
+      pagesOf.set(checkout.orderId, ofOrder.add(page))
+      openPages++
+      events.once('close', () => remove(page))
+      events.push(`retry: ${randomInt(limits.comeBackFromMs, limits.comeBackToMs)}\n\n`)
+      events.push(heartbeat)
       // A request may still be on its way here while the instance closes.
-      if (closed) {
-        listener.leave()
-        return () => undefined
-      }
-      const page: Page = { checkout, shown: undefined, listener }
-      pages.add(page)
-      tell(page, checkout, now())
+      if (closed) end(page)
+      else tell(page, checkout, now())
       schedule()
-      return () => pages.delete(page)
+      return events
     },
 
     /** Ends every page's connection; the browsers come back by themselves, to another instance. */
     close() {
       closed = true
       clearTimeout(timer)
-      for (const page of pages) {
-        pages.delete(page)
-        page.listener.leave()
-      }
+      for (const page of allPages()) end(page)
     },
   }
 }

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { connect as connectSocket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createPaymentWatch, type PageListener } from '../../src/checkout/payment-watch.ts'
+import { createPaymentWatch, type PaymentWatch } from '../../src/checkout/payment-watch.ts'
 import { LIMITS } from '../../src/limits.ts'
 import type { Checkout } from '../../src/payments/intents.ts'
 import type { Status } from '../../src/payments/outcome.ts'
@@ -53,17 +53,17 @@ function watchOver(statuses: Map<string, Status>) {
   return { watch, asked, errors, failWith: (error?: Error) => (failure = error) }
 }
 
-function newPage(): { told: string[]; listener: PageListener } {
-  const told: string[] = []
-  return {
-    told,
-    listener: {
-      state: (state, utr) => told.push(utr === null ? state : `${state} ${utr}`),
-      heartbeat: () => told.push('heartbeat'),
-      over: () => told.push('over'),
-      leave: () => told.push('leave'),
-    },
-  }
+/** Opens a page, and returns its events and, in words, what they have told it; heartbeats are counted. */
+function open(watch: PaymentWatch, checkout: Checkout) {
+  const page = { told: [] as string[], heartbeats: 0, events: watch.open(checkout) }
+  page.events?.setEncoding('utf8').on('data', (text: string) => {
+    for (const [, event, data = ''] of text.matchAll(/(?:event: (\w+)\n)?data:(.*)\n\n/g)) {
+      if (event === 'heartbeat') page.heartbeats++
+      else page.told.push(event === 'over' ? event : data.trim())
+    }
+  })
+  page.events?.on('end', () => page.told.push('end'))
+  return page
 }
 
 describe('the watch over open pages', () => {
@@ -77,19 +77,15 @@ describe('the watch over open pages', () => {
   it('asks once a second for 1,000 pages together, for each order once, and tells every page', async () => {
     const statuses = new Map<string, Status>()
     const { watch, asked } = watchOver(statuses)
-    const pages = Array.from({ length: 1_000 }, (_, i) => {
-      const page = newPage()
-      // Two tabs of one order.
-      watch.open(checkoutOf(`order-${i >> 1}`), page.listener)
-      return page
-    })
+    // Two tabs of each order.
+    const pages = Array.from({ length: 1_000 }, (_, i) => open(watch, checkoutOf(`order-${i >> 1}`)))
     await vi.advanceTimersByTimeAsync(5 * TICK_MS)
     expect(asked.map((orderIds) => orderIds.length)).toEqual([500, 500, 500, 500, 500])
     expect(new Set(asked[0]).size).toBe(500)
     for (let i = 0; i < 250; i++) statuses.set(`order-${i}`, 'SUCCESS')
     for (let i = 250; i < 500; i++) statuses.set(`order-${i}`, 'FAIL')
     await vi.advanceTimersByTimeAsync(2 * TICK_MS)
-    expect(pages.slice(0, 500).filter(({ told }) => told.join() !== 'open,paid 523504870405,over')).toEqual([])
+    expect(pages.slice(0, 500).filter(({ told }) => told.join() !== 'open,523504870405,paid,over,end')).toEqual([])
     expect(pages.slice(500).filter(({ told }) => told.join() !== 'open,attemptFailed')).toEqual([])
     expect(asked.map((orderIds) => orderIds.length).slice(5)).toEqual([500, 250])
     watch.close()
@@ -99,12 +95,12 @@ describe('the watch over open pages', () => {
     const { watch, asked } = watchOver(new Map())
     await vi.advanceTimersByTimeAsync(10 * TICK_MS)
     expect([asked.length, vi.getTimerCount()]).toEqual([0, 0])
-    const close = watch.open(checkoutOf('a'), newPage().listener)
+    const { events } = open(watch, checkoutOf('a'))
     await vi.advanceTimersByTimeAsync(2 * TICK_MS)
-    close()
+    events?.destroy()
     await vi.advanceTimersByTimeAsync(10 * TICK_MS)
     expect([asked, vi.getTimerCount()]).toEqual([[['a'], ['a']], 0])
-    watch.open(checkoutOf('b'), newPage().listener)
+    open(watch, checkoutOf('b'))
     await vi.advanceTimersByTimeAsync(TICK_MS)
     expect(asked.at(-1)).toEqual(['b'])
     watch.close()
@@ -113,73 +109,81 @@ describe('the watch over open pages', () => {
   it('tells each state once: an attempt that failed, then paid after all, then nothing more', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)
-    const { told, listener } = newPage()
-    watch.open(checkoutOf('a'), listener)
+    const page = open(watch, checkoutOf('a'))
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
     statuses.set('a', 'REJECT')
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
     statuses.set('a', 'SUCCESS')
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
-    expect([told, vi.getTimerCount()]).toEqual([['open', 'attemptFailed', 'paid 523504870405', 'over'], 0])
+    expect(page.told).toEqual(['open', 'attemptFailed', '523504870405', 'paid', 'over', 'end'])
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   it('tells of the expiry, and of money that comes after it, until the bank has had its time', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)
-    const [late, never, failed] = [newPage(), newPage(), newPage()]
-    watch.open(checkoutOf('late'), late.listener)
-    watch.open(checkoutOf('never'), never.listener)
-    watch.open(checkoutOf('failed'), failed.listener)
+    const [late, never, failed] = ['late', 'never', 'failed'].map((orderId) => open(watch, checkoutOf(orderId)))
     await vi.advanceTimersByTimeAsync(EXPIRY_MS + TICK_MS)
     statuses.set('late', 'SUCCESS')
     statuses.set('failed', 'FAIL')
     await vi.advanceTimersByTimeAsync(GIVEN_UP_MS - EXPIRY_MS)
-    const states = (told: string[]) => told.filter((word) => word !== 'heartbeat')
-    expect(states(late.told)).toEqual(['open', 'timeUp', 'paid 523504870405', 'over'])
-    expect(states(never.told)).toEqual(['open', 'timeUp', 'expired', 'over'])
-    expect(states(failed.told)).toEqual(['open', 'timeUp', 'failed', 'over'])
+    expect(late?.told).toEqual(['open', 'timeUp', '523504870405', 'paid', 'over', 'end'])
+    expect(never?.told).toEqual(['open', 'timeUp', 'expired', 'over', 'end'])
+    expect(failed?.told).toEqual(['open', 'timeUp', 'failed', 'over', 'end'])
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('ends at once for a page that opens when all is over', () => {
+  it('ends at once for a page that opens when all is over', async () => {
     const { watch } = watchOver(new Map())
-    const { told, listener } = newPage()
-    watch.open({ ...checkoutOf('a'), status: 'SUCCESS', utr: utrOf('SUCCESS') }, listener)
-    expect([told, vi.getTimerCount()]).toEqual([['paid 523504870405', 'over'], 0])
+    const { told } = open(watch, { ...checkoutOf('a'), status: 'SUCCESS', utr: utrOf('SUCCESS') })
+    await vi.advanceTimersByTimeAsync(0)
+    expect([told, vi.getTimerCount()]).toEqual([['523504870405', 'paid', 'over', 'end'], 0])
   })
 
   it('survives look-ups that fail: the next second brings the next try', async () => {
     const statuses = new Map<string, Status>()
     const { watch, errors, failWith } = watchOver(statuses)
-    const { told, listener } = newPage()
-    watch.open(checkoutOf('a'), listener)
+    const page = open(watch, checkoutOf('a'))
     const outage = new Error('the database does not answer')
     failWith(outage)
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
-    expect([errors, told]).toEqual([[outage, outage, outage], ['open']])
+    expect([errors, page.told]).toEqual([[outage, outage, outage], ['open']])
     failWith(undefined)
     statuses.set('a', 'SUCCESS')
     await vi.advanceTimersByTimeAsync(TICK_MS)
-    expect(told).toEqual(['open', 'paid 523504870405', 'over'])
+    expect(page.told).toEqual(['open', '523504870405', 'paid', 'over', 'end'])
   })
 
   it('keeps connections alive on which nothing happens', async () => {
     const { watch } = watchOver(new Map())
-    const { told, listener } = newPage()
-    watch.open(checkoutOf('a'), listener)
+    const page = open(watch, checkoutOf('a'))
     await vi.advanceTimersByTimeAsync(60 * TICK_MS)
-    expect(told).toEqual(['open', 'heartbeat', 'heartbeat', 'heartbeat'])
+    // The first one tells the page how often they come.
+    expect([page.told, page.heartbeats]).toEqual([['open'], 4])
+    watch.close()
+  })
+
+  it('refuses a page beyond those of an order, and beyond all, until another one has closed', async () => {
+    const { watch } = watchOver(new Map())
+    const { open: all, openOfOrder: ofOrder } = LIMITS.pages
+    const pages = Array.from({ length: all - 1 }, (_, i) => open(watch, checkoutOf(`order-${Math.floor(i / ofOrder)}`)))
+    expect(pages.filter(({ events }) => events === undefined)).toEqual([])
+    expect(open(watch, checkoutOf('order-0')).events).toBeUndefined()
+    expect(open(watch, checkoutOf('another')).events).toBeDefined()
+    expect(open(watch, checkoutOf('another')).events).toBeUndefined()
+    pages[0]?.events?.destroy()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(open(watch, checkoutOf('order-0')).events).toBeDefined()
     watch.close()
   })
 
   it('closes: pages are sent to another instance, those that come late too, and nothing is asked any more', async () => {
     const { watch, asked } = watchOver(new Map())
-    const [early, late] = [newPage(), newPage()]
-    watch.open(checkoutOf('a'), early.listener)
+    const early = open(watch, checkoutOf('a'))
     watch.close()
-    watch.open(checkoutOf('b'), late.listener)
+    const late = open(watch, checkoutOf('b'))
     await vi.advanceTimersByTimeAsync(5 * TICK_MS)
-    expect([early.told, late.told, asked]).toEqual([['open', 'leave'], ['leave'], []])
+    expect([early.told, late.told, asked]).toEqual([['open', 'end'], ['end'], []])
     expect(vi.getTimerCount()).toBe(0)
   })
 })
@@ -279,28 +283,5 @@ describe('open pages on real connections', () => {
     const rest = lookUps()
     await new Promise((resolve) => setTimeout(resolve, 2_500))
     expect(lookUps()).toBe(rest)
-  })
-
-  it(`are at most ${PAGES_OF_ORDER} of one order, whoever opens them: every other order has its own`, async () => {
-    const service = await startService()
-    const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
-    const { mid, key } = await newMerchant(service.db)
-    const newOrder = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId as string
-    const [mine, other] = [await newOrder(), await newOrder()]
-    const open = (orderId: string) => connect(`${address}/pay/${orderId}/events`)
-    const pages = Array.from({ length: PAGES_OF_ORDER }, () => open(mine))
-    await expect.poll(() => pages.filter(({ text }) => text !== '').length, SOON).toBe(PAGES_OF_ORDER)
-    const [refused, welcome] = [open(mine), open(other)]
-    await expect.poll(() => refused.text, SOON).toContain('"statusCode":503')
-    await expect.poll(() => welcome.text, SOON).toContain('data: open')
-    pages[0]?.leave()
-    await expect
-      .poll(async () => {
-        const next = open(mine)
-        await expect.poll(() => next.text, SOON).not.toBe('')
-        return next.text
-      }, SOON)
-      .toContain('data: open')
-    for (const page of [...pages, welcome]) page.leave()
   })
 })

@@ -23,8 +23,7 @@ const { lists, pages, rates, reports, unreadable, shutdown, webhooks } = LIMITS
 const ROWS = [
   `request: all of it must arrive / idle connection kept | ${seconds(connections.requestMs)} / ${seconds(connections.keepAliveMs)}`,
   `headers: bytes / number | ${kib(connections.headersBytes)} / ${connections.headers}`,
-  `connections | ${count(connections.connections)}; at most the open files that \`ulimit -n\` allows, less ${connections.filesKeptFree}`,
-  `requests under way on one connection / its reader takes nothing | ${connections.requestsUnderWay} / ${connections.stalledMs / 1000} to ${seconds(2 * connections.stalledMs)}, then it is closed`,
+  `connections / the reader of one takes nothing | ${count(connections.connections)} / ${connections.stalledMs / 1000} to ${seconds(2 * connections.stalledMs)}, then it is closed`,
   `body: bytes / fields | ${kib(body.bytes)} / ${body.fields}`,
   `answer, once the body has arrived | ${seconds(answer.ms)}, then 503`,
   `checkPaymentStatus while the database is away: time / calls that wait / asks again | ${seconds(patience.ms)}, then 503 / ${count(patience.waiting)} / every ${patience.pauseMs} ms`,
@@ -36,7 +35,7 @@ const ROWS = [
   `longest list that is answered in one piece / longest time of a list | ${count(lists.shortRows)} rows / ${lists.longestMs / HOUR_MS} h, then it is cut off`,
   `long lists at once: of a partner / of an instance | 1, then 429 / ${lists.longAtOnce}, then 503`,
   `slowest reader of a long list | ${kib(lists.slowestReaderBytesPerSecond)}/s on average over ${seconds(lists.readerWindowMs)}, then cut off`,
-  `open pay pages with events: all / of one order / of one address, once ${count(pages.scarceFrom)} are open | ${count(pages.open)} / ${pages.openOfOrder} / ${pages.scarceOfAddress}`,
+  `open pay pages with events: all / of one order | ${count(pages.open)} / ${pages.openOfOrder}`,
   `QR images remembered | ${count(pages.qrImages)}, ${mib(pages.qrImagesBytes)}`,
   `requests of a key / wrong secrets of a key and address | ${count(DEFAULTS.rateLimitPerSecond)} a second / ${rates.wrongSecrets} a minute`,
   `unknown public keys of an address | ${rates.unknownKeys} a minute, then 429`,
@@ -82,7 +81,7 @@ describe('the limits', () => {
   })
 
   it('leave a connection to others than open pay pages, and refuse pay pages before payments', () => {
-    expect(pages.open).toBeLessThan(connections.connections * connections.crowdedShare)
+    expect(pages.open).toBeLessThan(connections.connections)
     expect(lateness.pagesMs).toBeLessThan(lateness.operationsMs)
   })
 

@@ -33,7 +33,10 @@ export type Target = {
    * Sends bytes as they are, a list of them piece by piece, and returns what came back until the connection was closed: by the service, or by a
    * client that leaves, in order or by a reset, after `patienceMs` without a byte from it.
    */
-  raw: (bytes: Bytes | Bytes[], leaving?: { patienceMs: number; reset?: boolean }) => Promise<WireAnswer[]>
+  raw: (
+    bytes: Bytes | Bytes[],
+    leaving?: { patienceMs?: number; reset?: boolean; pauseMs?: number },
+  ) => Promise<WireAnswer[]>
 }
 
 /**
@@ -80,12 +83,12 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
     return { ...answer, status }
   }
 
-  target.raw = (bytes, leaving) =>
+  target.raw = (bytes, { patienceMs, reset, pauseMs = PIECE_PAUSE_MS } = {}) =>
     new Promise((resolve, reject) => {
       const pieces = [bytes].flat()
       const socket = connect(target.server.port, '127.0.0.1', async () => {
         for (const [i, piece] of pieces.entries()) {
-          if (i > 0) await sleep(PIECE_PAUSE_MS)
+          if (i > 0) await sleep(pauseMs)
           if (socket.writable) socket.write(piece)
         }
       }).setNoDelay(true)
@@ -98,8 +101,7 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
         )
         socket.destroy()
       }, EXCHANGE_LIMIT_MS)
-      if (leaving)
-        socket.setTimeout(leaving.patienceMs, () => (leaving.reset ? socket.resetAndDestroy() : socket.end()))
+      if (patienceMs) socket.setTimeout(patienceMs, () => (reset ? socket.resetAndDestroy() : socket.end()))
       socket.on('data', (chunk) => chunks.push(chunk))
       // A server that closes while bytes are still coming resets the connection, which is one way to close it.
       socket.on('error', () => undefined)

@@ -173,7 +173,7 @@ describe('what never becomes a request of Fastify', () => {
   ])('is answered by an envelope, and its connection closed: %s is %i', async (_name, status, msg, bytes) => {
     const { head, body } = await raw(bytes())
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
-    expect(head).toMatch(/connection: close/)
+    expect(head).toMatch(/connection: close/i)
     expect(head).toMatch(/x-request-id: [0-9a-f-]{36}/)
     expect(head).toMatch(/cache-control: no-store/)
     if (status === 405) expect(head).toContain('allow: GET, POST')
@@ -229,14 +229,6 @@ describe('what never becomes a request of Fastify', () => {
     expect((await absolute('/livez')).head).toMatch(/^HTTP\/1.1 200 /)
     expect((await absolute(`${CREATE}?a=b`)).head).toMatch(/^HTTP\/1.1 405 /)
     expect((await raw('GET /readyz HTTP/1.0\r\n\r\n')).head).toMatch(/^HTTP\/1.1 200 /)
-  })
-
-  it('417 in its turn for a pipelined Expect, whose response has no socket yet', async () => {
-    const { head, body } = await raw(
-      'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\nExpect: a miracle\r\n\r\n',
-    )
-    expect([head, body].join()).toMatch(/^HTTP\/1.1 200 /)
-    expect(body).toContain('HTTP/1.1 417 ')
   })
 
   it('survives a client that resets its connection right after CONNECT', async () => {
