@@ -46,8 +46,9 @@ export async function registerAuthentication(
         await limits.countFailure(request)
         throw unauthorized()
       }
-      const refusal = limits.countRequest(publicKey)
-      if (refusal) await refusal
+      // Only a promise is awaited: most requests wait for nothing.
+      const paced = limits.paceRequest(publicKey)
+      if (paced) await paced
       request.caller = key.caller
       if (key.caller.kind === 'merchant') request.mid = key.caller.merchant.mid
     },
