@@ -1,41 +1,206 @@
-import { badTrailers } from './attackers/bad-trailers.ts'
-import { brokenHosts } from './attackers/broken-hosts.ts'
-import { floodingKey } from './attackers/flooding-key.ts'
-import { headerFloods } from './attackers/header-floods.ts'
-import { idleReaders } from './attackers/idle-readers.ts'
-import { livePages } from './attackers/live-pages.ts'
-import { longHosts } from './attackers/long-hosts.ts'
-import { longPaths } from './attackers/long-paths.ts'
-import { manyLists } from './attackers/many-lists.ts'
-import { manyQrs } from './attackers/many-qrs.ts'
-import { pipelining } from './attackers/pipelining.ts'
-import { qrImages } from './attackers/qr-images.ts'
-import { randomKeys } from './attackers/random-keys.ts'
-import { silentConnections } from './attackers/silent-connections.ts'
-import { slowLists } from './attackers/slow-lists.ts'
-import { slowSenders } from './attackers/slow-senders.ts'
-import { unsentBodies } from './attackers/unsent-bodies.ts'
-import type { Attacker } from './target.ts'
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { CANCEL, CREATE, createRequest, FORM, formRequest, listRequest, statusRequest } from '../support/requests.ts'
+import { longList } from '../support/settlements.ts'
+import { trickle } from '../support/slow-sender.ts'
+import { basic } from '../support/tenants.ts'
+import { connectionsOf, mostConnections, newAnswers, open, pace, spread, stillOpen, tally, wire } from './sockets.ts'
+import type { Attacker, Target } from './target.ts'
 
-/** The attackers that need nothing but connections, in the order in which they run. */
+const OPENING_SECONDS = 7
+const CLOSING_SECONDS = 2
+/** As many pages as an instance takes, of as many orders as that needs. */
+const PAGES = 10_000
+const PAGES_OF_AN_ORDER = 20
+/** As many different characters as a body of 16 KiB holds: each has to be looked up in the tables of Unicode. */
+const LONG_HOST = String.fromCharCode(...Array.from({ length: 5_300 }, (_, i) => 0x4e00 + i))
+/** Node.js refuses these fields in a trailer, after it has handed the request on. */
+const BROKEN_TRAILER = '0\r\nContent-Length: 5\r\n\r\n'
+/** What RFC 9112, section 3.2, wants refused with 400. */
+const BROKEN_HOSTS = ['a\r\nHost: b', '', 'x@y', 'x/y', 'x, y']
+/** Above the limit for their number, and above the one for their bytes. */
+const MANY_HEADERS = Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`x${i}`, '']))
+const LARGE_HEADERS = { 'x-large': 'x'.repeat(17 * 1024) }
+const NOTIFY_HEADERS = { 'content-type': 'application/json', 'content-length': '9000' }
+
+/** What an attacker does to the service, by name; attacks.ts says for how long, and through what. */
 export const ATTACKERS = {
+  // No credentials.
+  pipelining: oneConnectionAtATime(10_000, ({ url }) => wire(url, 'GET', `/pay/${randomBytes(16).toString('hex')}`)),
   trailers: badTrailers,
-  pipelining,
-  hosts: longHosts,
-  readers: idleReaders,
-  silent: silentConnections,
-  pages: livePages,
-  unsent: unsentBodies,
-  qr: qrImages,
-  qrs: manyQrs,
-  lists: slowLists,
-  'many-lists': manyLists,
-  keys: randomKeys,
-  'good-key': floodingKey,
-  'broken-hosts': brokenHosts,
-  paths: longPaths,
+  silent: manyConnections(4_200, () => ''),
+  unsent: manyConnections(14_000, ({ url }) => wire(url, 'POST', '/acquirer/paymentNotification', NOTIFY_HEADERS)),
+  'broken-hosts': onNewConnections(200, (_target, i) => {
+    return `GET /livez HTTP/1.1\r\nHost: ${BROKEN_HOSTS[i % BROKEN_HOSTS.length]}\r\n\r\n`
+  }),
+  headers: onNewConnections(200, ({ url }, i) => wire(url, 'GET', '/livez', i % 2 ? MANY_HEADERS : LARGE_HEADERS)),
+  paths: paced(300, 50, ({ url }) => wire(url, 'GET', '/'.repeat(15_800))),
+  keys: paced(300, 50, ({ url }) => {
+    const authorization = basic({ publicKey: `pk_${randomBytes(12).toString('hex')}`, secretKey: 'sk_0' })
+    return wire(url, 'POST', CREATE, { authorization, 'content-type': FORM }, 'mid=M1')
+  }),
+  // Addresses of orders.
+  pages: manyConnections(PAGES, ({ url, orderIds }, i) =>
+    wire(url, 'GET', `/pay/${orderIds[Math.floor(i / PAGES_OF_AN_ORDER) % orderIds.length]}/events`),
+  ),
+  qr: paced(3_000, 300, ({ url, orderIds }) => wire(url, 'GET', `/pay/${orderIds[0]}/qr.png`)),
+  qrs: paced(2_000, 300, ({ url, orderIds }, i) =>
+    wire(url, 'GET', `/pay/${orderIds[(i >> 1) % orderIds.length]}/qr.${i % 2 ? 'png' : 'svg'}`),
+  ),
+  // A good key of their own.
   'slow-senders': slowSenders,
-  headers: headerFloods,
+  hosts: paced(20, 20, ({ url, tenant: { merchant } }) => {
+    const headers = { authorization: basic(merchant.key), 'content-type': FORM }
+    return wire(url, 'POST', CREATE, headers, `mid=${merchant.mid}&redirect_url=https://${LONG_HOST}`)
+  }),
+  lists: slowLists,
+  'many-lists': paced(200, 64, ({ url, tenant: { merchant, partner } }, i) =>
+    // Each until another day, so that no two are the same.
+    posted(url, listRequest(partner, merchant.mid, '01-02-2026', `31-12-${2026 + i}`)),
+  ),
+  'good-key': floodingKey,
 } satisfies Record<string, Attacker>
 
 export type AttackerName = keyof typeof ATTACKERS
+
+/** The text of request number `i`. */
+type Text = (target: Target, i: number) => string
+
+const posted = (url: string, { path, headers, body }: ReturnType<typeof formRequest>) =>
+  wire(url, 'POST', path, headers, body)
+
+/** Requests at a steady rate over connections that are kept. */
+function paced(perSecond: number, connections: number, text: Text): Attacker {
+  return async (target) => {
+    const answers = newAnswers()
+    const free = connectionsOf(target.url, connections, answers)
+    let i = 0
+    await pace(perSecond, target.seconds, () => void free.next()?.write(text(target, i++)))
+    free.close()
+    return `${perSecond}/s on ${connections} connections: ${tally(answers)}`
+  }
+}
+
+/** Requests at a steady rate, each on a connection of its own, since a refusal ends it. */
+function onNewConnections(perSecond: number, text: Text): Attacker {
+  return async (target) => {
+    const answers = newAnswers()
+    let i = 0
+    await pace(perSecond, target.seconds, () => {
+      const socket = open(target.url, answers, () => socket.destroy())
+      socket.write(text(target, i++))
+    })
+    return `${perSecond}/s on a new connection each: ${tally(answers)}`
+  }
+}
+
+/** Connections that send what `text` says, if that is anything, and stay. */
+function manyConnections(count: number, text: Text): Attacker {
+  return async (target) => {
+    const { url, seconds } = target
+    const answers = newAnswers()
+    const sockets: Socket[] = []
+    const deadline = performance.now() + seconds * 1_000
+    await spread(Math.min(count, mostConnections()), OPENING_SECONDS, () => {
+      const socket = open(url, answers)
+      socket.write(text(target, sockets.length))
+      sockets.push(socket)
+    })
+    await sleep(deadline - performance.now() - CLOSING_SECONDS * 1_000)
+    const left = stillOpen(sockets)
+    // 5,000 at once, as when this process ends, would hold the service up for 0.5 s.
+    await spread(sockets.length, CLOSING_SECONDS, () => sockets.pop()?.destroy())
+    return `${count} connections: ${tally(answers)}, ${left} left`
+  }
+}
+
+/** One connection at a time, on which everything is sent at once and no answer is waited for. */
+function oneConnectionAtATime(requests: number, text: Text): Attacker {
+  return async (target) => {
+    const answers = newAnswers()
+    const deadline = performance.now() + target.seconds * 1_000
+    let connections = 0
+    for (; performance.now() < deadline; connections++) {
+      const socket = open(target.url, answers)
+      const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+      socket.write(Array.from({ length: requests }, (_, i) => text(target, i)).join(''))
+      await Promise.race([closed, sleep(deadline - performance.now())])
+      socket.destroy()
+    }
+    return `${requests} pipelined requests on each of ${connections} connections in turn: ${tally(answers)}`
+  }
+}
+
+/** Chunked requests that are answered before their body has come, and then end in a trailer that is not HTTP. */
+async function badTrailers({ url, seconds }: Target): Promise<string> {
+  const answers = newAnswers()
+  const head = wire(url, 'GET', '/nowhere', { 'transfer-encoding': 'chunked' })
+  await pace(200, seconds, () => {
+    const socket = open(url, answers, () => void socket.write(BROKEN_TRAILER))
+    socket.write(head)
+    // A proxy may wait for all of it first.
+    setTimeout(() => socket.end(BROKEN_TRAILER), 20)
+  })
+  return `200/s chunked GET of no address with a broken trailer: ${tally(answers)}`
+}
+
+/** Half of them send headers, half a body, a few bytes at a time. */
+async function slowSenders({ url, seconds, tenant: { merchant } }: Target): Promise<string> {
+  const answers = newAnswers()
+  const headers = { authorization: basic(merchant.key), 'content-type': FORM, 'content-length': '4000' }
+  const request = wire(url, 'POST', CREATE, headers)
+  const sockets = Array.from({ length: 500 }, (_, i): Socket => {
+    const socket = open(url, answers)
+    if (i % 2 === 0) trickle(socket, request.slice(0, -2), 'x-slow: 1\r\n')
+    else trickle(socket, request, 'x')
+    return socket
+  })
+  await sleep(seconds * 1_000)
+  return `${sockets.length} slow senders of headers and bodies: ${tally(answers)}, ${stillOpen(sockets)} connections left`
+}
+
+/** One partner reads four long lists at once, each as slowly as it can without being called stalled. */
+async function slowLists({ url, seconds, tenant: { merchant, partner } }: Target): Promise<string> {
+  const answers = newAnswers()
+  const sockets = Array.from({ length: 4 }, () => {
+    const socket = open(url, answers)
+    socket.write(posted(url, longList(partner, merchant.mid)))
+    socket.on('data', () => {
+      socket.pause()
+      setTimeout(() => socket.resume(), 500)
+    })
+    return socket
+  })
+  await sleep(seconds * 1_000)
+  return `4 long lists of one partner, 64 KiB each 0.5 s: ${tally(answers)}, ${stillOpen(sockets)} connections left`
+}
+
+/** A merchant who cancels, asks and creates on 1,500 connections, each time as soon as the answer before has come. */
+async function floodingKey({ url, seconds, tenant: { merchant }, orderIds }: Target): Promise<string> {
+  const texts = orderIds.flatMap((order_id) =>
+    [
+      formRequest(CANCEL, merchant.key, { mid: merchant.mid, order_id }),
+      statusRequest(merchant, order_id),
+      createRequest(merchant),
+    ].map((request) => posted(url, request)),
+  )
+  const answers = newAnswers()
+  const deadline = performance.now() + seconds * 1_000
+  let sent = 0
+  const sockets = new Set<Socket>()
+  const add = () => {
+    const send = () => void socket.write(texts[sent++ % texts.length] as string)
+    const socket = open(url, answers, send)
+    sockets.add(socket)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      if (performance.now() < deadline) setTimeout(add, 100)
+    })
+    send()
+  }
+  for (let i = 0; i < 1_500; i++) add()
+  await sleep(seconds * 1_000)
+  for (const socket of sockets) socket.destroy()
+  return `${sent} cancellations, statuses and creates of one good key on 1,500 connections: ${tally(answers)}`
+}

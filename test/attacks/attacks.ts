@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attack } from './attacker.ts'
 import type { AttackerName } from './attackers.ts'
-import { stopDatabase } from './operator/stop-database.ts'
-import { waitWithMigration } from './operator/wait-with-migration.ts'
 import { askForLists, openPages } from './other-users.ts'
 import type { Entrance, Scene } from './scene.ts'
 
@@ -14,8 +12,6 @@ export type Outcome = {
   cores?: number
   /** Promises that did not hold. */
   broken?: string[]
-  /** Moments of performance.now(): creates that were under way between them are not judged. */
-  excused?: { from: number; until: number; why: string }
 }
 
 export type Attack = {
@@ -24,53 +20,33 @@ export type Attack = {
   run: (scene: Scene, url: string, seconds: number) => Promise<Outcome>
 }
 
-/** All of them, in the order in which they run. */
-export const ATTACKS: Record<string, Attack> = {
-  trailers: { seconds: 10, entrance: 'balancer', run: attackWith('trailers') },
-  pipelining: { seconds: 10, entrance: 'service', run: attackWith('pipelining') },
-  hosts: { seconds: 8, entrance: 'service', run: attackWith('hosts') },
-  readers: { seconds: 10, entrance: 'service', run: attackWith('readers') },
-  silent: { seconds: 12, entrance: 'few files', run: attackWith('silent') },
-  pages: {
-    seconds: 15,
-    entrance: 'service',
-    run: async (scene, url, seconds) => {
-      const [outcome, broken] = await Promise.all([
-        attackWith('pages')(scene, url, seconds),
-        openPages(scene, url, seconds),
-      ])
-      return { ...outcome, broken }
-    },
-  },
-  unsent: { seconds: 15, entrance: 'service', run: attackWith('unsent') },
-  qr: { seconds: 10, entrance: 'service', run: attackWith('qr') },
-  qrs: { seconds: 10, entrance: 'service', run: attackWith('qrs') },
-  lists: {
-    seconds: 15,
-    entrance: 'service',
-    run: async (scene, url, seconds) => {
-      const [outcome, broken] = await Promise.all([
-        attackWith('lists')(scene, url, seconds),
-        askForLists(scene, url, seconds),
-      ])
-      return { ...outcome, broken }
-    },
-  },
-  'many-lists': { seconds: 10, entrance: 'service', run: attackWith('many-lists') },
-  migration: { seconds: 10, entrance: 'service', run: waitWithMigration },
-  database: { seconds: 10, entrance: 'service', run: stopDatabase },
-  keys: { seconds: 8, entrance: 'service', run: attackWith('keys') },
-  'good-key': { seconds: 10, entrance: 'service', run: attackWith('good-key') },
-  'broken-hosts': { seconds: 5, entrance: 'service', run: attackWith('broken-hosts') },
-  paths: { seconds: 5, entrance: 'service', run: attackWith('paths') },
-  'slow-senders': { seconds: 12, entrance: 'service', run: attackWith('slow-senders') },
-  headers: { seconds: 5, entrance: 'service', run: attackWith('headers') },
+/** Others who must be served beside an attack. Returns what was refused. */
+type Others = (scene: Scene, url: string, seconds: number) => Promise<string[]>
+
+/** All of them, in the order in which they run: against the service itself, then what needs HAProxy before it. */
+export const ATTACKS: Record<AttackerName, Attack> = {
+  pipelining: by('pipelining', 10, 'service'),
+  hosts: by('hosts', 8, 'service'),
+  keys: by('keys', 8, 'service'),
+  'broken-hosts': by('broken-hosts', 5, 'service'),
+  paths: by('paths', 5, 'service'),
+  headers: by('headers', 5, 'service'),
+  'slow-senders': by('slow-senders', 12, 'service'),
+  lists: by('lists', 15, 'service', askForLists),
+  'many-lists': by('many-lists', 10, 'service'),
+  trailers: by('trailers', 10, 'balancer'),
+  silent: by('silent', 12, 'balancer'),
+  unsent: by('unsent', 15, 'balancer'),
+  pages: by('pages', 15, 'balancer', openPages),
+  qr: by('qr', 10, 'balancer'),
+  qrs: by('qrs', 10, 'balancer'),
+  'good-key': by('good-key', 20, 'balancer'),
 }
 
 /** Nobody attacks: what the others are compared to. */
-export const QUIET: Record<'service' | 'balancer' | 'afterwards', Attack> = {
+export const QUIET: Record<Entrance | 'afterwards', Attack> = {
   service: { seconds: 20, entrance: 'service', run: wait },
-  balancer: { seconds: 10, entrance: 'balancer', run: wait },
+  balancer: { seconds: 20, entrance: 'balancer', run: wait },
   afterwards: { seconds: 10, entrance: 'service', run: wait },
 }
 
@@ -79,6 +55,17 @@ async function wait(_scene: Scene, _url: string, seconds: number): Promise<Outco
   return { sent: 'nothing' }
 }
 
-function attackWith(name: AttackerName): Attack['run'] {
-  return ({ attacker: tenant, orderIds }, url, seconds) => attack(name, { url, seconds, tenant, orderIds })
+function by(name: AttackerName, seconds: number, entrance: Entrance, others?: Others): Attack {
+  return {
+    seconds,
+    entrance,
+    async run(scene, url, seconds) {
+      const { attacker: tenant, orderIds } = scene
+      const [outcome, broken] = await Promise.all([
+        attack(name, { url, seconds, tenant, orderIds }),
+        others?.(scene, url, seconds) ?? [],
+      ])
+      return { ...outcome, broken }
+    },
+  }
 }

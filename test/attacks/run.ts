@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuSeconds, residentMB } from '../support/processes.ts'
 import { build, progress } from '../support/workspace.ts'
 import { ATTACKS, type Attack, type Outcome, QUIET } from './attacks.ts'
-import { type Create, figuresOf, startBystander } from './bystander.ts'
+import { figuresOf, startBystander } from './bystander.ts'
 import { hasBalancer, type Scene, setScene } from './scene.ts'
 import { printTable, type Result } from './table.ts'
 import { brokenPromises, percentOf } from './verdict.ts'
@@ -95,9 +95,8 @@ async function runBeside(
   )
   const serviceCores = (cpuSeconds(service.pid) - cpuBefore) / ((performance.now() - startedAt) / 1_000)
   await sleep(AFTERMATH_MS)
-  const all = await bystander.end()
+  const creates = await bystander.end()
   clearInterval(sampling)
-  const creates = withoutExcused(all, outcome)
   const figures = figuresOf(creates)
   const alive = !service.hasEnded()
   return {
@@ -111,14 +110,7 @@ async function runBeside(
     attackerCores: outcome.cores,
     serviceCores: alive ? serviceCores : undefined,
     broken: [...(outcome.broken ?? []), ...(alive ? [] : ['the service lives on'])],
-    notes: outcome.excused ? [`${all.length - creates.length} creates are not judged: ${outcome.excused.why}`] : [],
   }
-}
-
-function withoutExcused(creates: Create[], { excused }: Outcome): Create[] {
-  if (excused === undefined) return creates
-  const { from, until } = excused
-  return creates.filter(({ sentAt, answeredAt }) => sentAt > until || answeredAt < from)
 }
 
 function load(): string | undefined {

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Database } from '../../src/db/pool.ts'
 import { ACQUIRER_SECRETS } from '../support/acquirer.ts'
-import { startHaproxy } from '../support/haproxy.ts'
+import { startPublicHaproxy } from '../support/haproxy.ts'
 import { createHttpClient } from '../support/http-client.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
 import { findSystemProgram, ROOT } from '../support/processes.ts'
@@ -15,18 +14,11 @@ import { type NewMerchant, newTenant, type Tenant } from '../support/tenants.ts'
 import { createDatabase, openWorkspace } from '../support/workspace.ts'
 import { startBystander } from './bystander.ts'
 
-/**
- * Where attackers and bystander send to: the service itself, HAProxy before it, or another service that may open only 4,096
- * files.
- */
-export type Entrance = 'service' | 'balancer' | 'few files'
+/** Where attackers and bystander send to: the service itself, or HAProxy before it, as the compose file configures it. */
+export type Entrance = 'service' | 'balancer'
 
 /** What every attack works with. */
 export type Scene = {
-  directory: string
-  postgres: PostgresServer
-  databaseUrl: string
-  db: Database
   bystander: Tenant
   attacker: Tenant
   /** Open orders of the attacker's merchant. */
@@ -35,7 +27,6 @@ export type Scene = {
   open: (entrance: Entrance) => Promise<{ url: string; service: ServerProcess }>
 }
 
-const FEW_FILES = 4_096
 /** More than fits between PostgreSQL and a client that reads little. */
 const ATTACKERS_LIST_ROWS = 100_000
 /** More QRs than the service remembers. */
@@ -53,24 +44,18 @@ export async function setScene(): Promise<Scene> {
   await addSettlements(db, attacker.merchant.mid, ATTACKERS_LIST_ROWS)
   // Not earlier: a busy machine may take longer than the 5 s of a statement to fill the lists.
   await limitAsCompose(postgres)
-  const services = new Map<Entrance, ServerProcess>()
+  let service: ServerProcess | undefined
   let balancerUrl: string | undefined
 
-  async function serviceOf(entrance: Entrance): Promise<ServerProcess> {
-    const running = services.get(entrance)
-    if (running && !running.hasEnded()) return running
-    // The balancer knows it by its port.
+  async function startService(): Promise<ServerProcess> {
+    if (service && !service.hasEnded()) return service
     const environment = {
       ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
       TRUST_PROXY: '127.0.0.1',
-      ...(running && { PORT: String(running.port) }),
+      // The balancer knows it by its port.
+      ...(service && { PORT: String(service.port) }),
     }
-    const service = await startServerProcess(databaseUrl, environment, {
-      built: BUILT_SERVER,
-      logFile: '/dev/null',
-      ...(entrance === 'few files' && { openFiles: FEW_FILES }),
-    })
-    services.set(entrance, service)
+    service = await startServerProcess(databaseUrl, environment, { built: BUILT_SERVER, logFile: '/dev/null' })
     await warmUp(service.url)
     return service
   }
@@ -81,25 +66,16 @@ export async function setScene(): Promise<Scene> {
     await creating.end()
   }
 
-  const { url } = await serviceOf('service')
+  const { url } = await startService()
   return {
-    directory,
-    postgres,
-    databaseUrl,
-    db,
     bystander,
     attacker,
     orderIds: await makeOrders(url, attacker.merchant),
     async open(entrance) {
-      if (entrance !== 'balancer') {
-        const service = await serviceOf(entrance)
-        return { url: service.url, service }
-      }
-      const service = await serviceOf('service')
+      const service = await startService()
+      if (entrance === 'service') return { url: service.url, service }
       if (balancerUrl === undefined) {
-        const balancer = await startHaproxy(directory, [service.port, service.port])
-        await balancer.untilBothServe()
-        balancerUrl = balancer.url
+        balancerUrl = (await startPublicHaproxy(directory, service.port)).url
         await warmUp(balancerUrl)
       }
       return { url: balancerUrl, service }

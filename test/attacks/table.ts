@@ -5,7 +5,6 @@ import { percentOf } from './verdict.ts'
 export type Result = {
   name: string
   sent: string
-  /** Those that are judged. */
   creates: Create[]
   figures: Figures
   /** Over that of the quiet run behind the same entrance; shown, not judged. */
@@ -17,7 +16,6 @@ export type Result = {
   /** Undefined when it has ended. */
   serviceCores: number | undefined
   broken: string[]
-  notes: string[]
 }
 
 const HEADS = [
@@ -47,7 +45,6 @@ export function printTable(results: Result[]): void {
   rows.slice(1).forEach(print)
   console.log('')
   for (const { name, sent } of results) console.log(`${name}: ${sent}`)
-  for (const { name, notes } of results) for (const note of notes) console.log(`${name}: ${note}`)
 }
 
 function rowOf(result: Result): string[] {

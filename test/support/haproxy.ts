@@ -67,6 +67,22 @@ export async function startComposeHaproxy(
   }
 }
 
+/** HAProxy with the configuration of the compose file, before one instance, whose address it is told. */
+export async function startPublicHaproxy(
+  directory: string,
+  instancePort: number,
+): Promise<Pick<Balancer, 'url' | 'stop'>> {
+  const [port, opsPort] = (await freePorts(2)) as [number, number]
+  const config = replaceAll(readFileSync(COMPOSE_CONFIG, 'utf8'), {
+    'bind ":${PORT}"': `bind 127.0.0.1:${port}`,
+    'bind ":${OPS_PORT}"': `bind 127.0.0.1:${opsPort}`,
+    'resolvers docker resolve-prefer ipv4 init-addr none': '',
+    'server-template instance 32 "api:${PORT}"': `server one 127.0.0.1:${instancePort}`,
+    'server-template instance 32 "api:${OPS_PORT}"': `server one 127.0.0.1:${opsPort}`,
+  })
+  return startBalancer(directory, config, port, { TRUST_PROXY: '192.0.2.1' })
+}
+
 /** Tells by `/serve/2` whether exactly two instances are ready, and so on. */
 function watchOf(port: number, counts: number[]): string {
   const answers = counts.map(
