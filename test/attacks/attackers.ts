@@ -195,7 +195,7 @@ async function floodingKey({ url, seconds, tenant: { merchant }, orderIds }: Tar
     sockets.add(socket)
     socket.once('close', () => {
       sockets.delete(socket)
-      if (performance.now() < deadline) setTimeout(add, 100)
+      if (performance.now() < deadline) setTimeout(add, 1_000)
     })
     send()
   }

@@ -66,24 +66,6 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     },
   )
 
-  it('404 for an address of 15,000 slashes costs about what any other of that length costs', async () => {
-    // Processor time, which a neighbour on the machine changes less than the clock.
-    const costOf = async (url: string) => {
-      const before = process.cpuUsage()
-      for (let i = 0; i < 20; i++) expect((await request('GET', url)).status).toBe(404)
-      const { user, system } = process.cpuUsage(before)
-      return user + system
-    }
-    const [slashes, letters] = ['/'.repeat(15_000), `/${'a'.repeat(15_000)}`]
-    const least = { slashes: Number.POSITIVE_INFINITY, letters: Number.POSITIVE_INFINITY }
-    for (let i = 0; i < 5; i++) {
-      least.letters = Math.min(least.letters, await costOf(letters))
-      least.slashes = Math.min(least.slashes, await costOf(slashes))
-    }
-    // Splitting all of them for every route costs 14 times as much.
-    expect(least.slashes / least.letters).toBeLessThan(6)
-  })
-
   it.each([
     ['GET', CREATE, 'POST'],
     ['PUT', CREATE, 'POST'],
