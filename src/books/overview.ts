@@ -48,29 +48,14 @@ const LISTED = 20
 
 /** What the operator reads beside the orders. */
 export function createOverview(db: Queryable) {
-  async function openExceptions(now: Date): Promise<Record<Age, number>> {
-    const { rows } = await db.query<{ age: Age; count: number }>(
-      `select case when received_at > $1 then '${AGES[0]}' when received_at > $2 then '${AGES[1]}' else '${AGES[2]}' end as age,
-              count(*)::integer as count
-         from payment_exceptions e
-        where ${OPEN}
-        group by 1`,
-      [hoursBefore(now, 24), hoursBefore(now, 48)],
-    )
-    const counts = { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }
-    for (const { age, count } of rows) counts[age] = count
-    return counts
-  }
-
-  /** The same and the oldest of them, by one pass. */
-  async function exceptionsWithOldest(now: Date): Promise<Overview['exceptions']> {
+  async function exceptions(now: Date): Promise<Overview['exceptions']> {
     const { rows } = await db.query<OpenException & { first: number; second: number; all: number }>(
       `select exception_id as id, kind, mid, order_id as "orderId", received_at as "receivedAt",
               (count(*) filter (where received_at > $1) over ())::integer as first,
               (count(*) filter (where received_at > $2) over ())::integer as second,
               (count(*) over ())::integer as all
          from payment_exceptions e
-        where ${OPEN}
+        where not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)
         order by received_at, mid, exception_id
         limit $3`,
       [hoursBefore(now, 24), hoursBefore(now, 48), LISTED],
@@ -129,11 +114,11 @@ export function createOverview(db: Queryable) {
   }
 
   return {
-    openExceptions,
+    openExceptions: async (now: Date) => (await exceptions(now)).open,
 
     async read(now: Date): Promise<Overview> {
       return {
-        exceptions: await exceptionsWithOldest(now),
+        exceptions: await exceptions(now),
         webhooks: await webhooksBehind(now),
         returnCalls: await returnCallsGivenUp(now),
         settlementImport: await lastSettlementImport(),
@@ -144,6 +129,3 @@ export function createOverview(db: Queryable) {
 }
 
 const hoursBefore = (moment: Date, hours: number) => new Date(moment.getTime() - hours * HOUR_MS)
-
-const OPEN = `
-  not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)`
