@@ -37,6 +37,7 @@ const secureUrl = checked(
 ).transform(withoutTrailingSlash)
 
 const SEALING_KEY_BYTES = 32
+const SECRET_MIN_CHARACTERS = 16
 
 /** Becomes a KeyObject, which no log and no error prints. */
 const sealingKey = checked(
@@ -69,6 +70,18 @@ function isNetwork(text: string): boolean {
   const family = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
   return family.networkAddressFromCIDR(text).toString() === address.toString()
 }
+
+/** As long as the secrets of acquirers: it can be tried without end. */
+const password = checked(
+  `must be at least ${SECRET_MIN_CHARACTERS} letters, digits and signs of ASCII, without blanks`,
+  (text) => text.length >= SECRET_MIN_CHARACTERS && /^[!-~]+$/.test(text),
+)
+
+/** In the form of a Host header, without its port; networks are for hosts that are addresses. */
+const hosts = listOf(
+  'must be names, addresses (those of IPv6 in brackets) or networks such as 10.1.0.0/16',
+  (host) => isNetwork(host) || /^(?:[\w-]+(?:\.[\w-]+)*|\[[\da-f:.]+\])$/i.test(host),
+).transform((list) => list.map((host) => host.toLowerCase()))
 
 /** What the operator's commands read: a fault in a setting of the service alone stops none of them. */
 const OperatorVariables = z.object({
@@ -107,11 +120,13 @@ const Variables = OperatorVariables.extend({
   INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
   // Shorter secrets could be guessed; these are shared by two parties and stay for long.
   ACQUIRER_SECRETS: listOf(
-    'must be one or several secrets of at least 16 characters each',
-    (secret) => secret.length >= 16,
+    `must be one or several secrets of at least ${SECRET_MIN_CHARACTERS} characters each`,
+    (secret) => secret.length >= SECRET_MIN_CHARACTERS,
   ).default([]),
   OPS_HOST: z.string().default('127.0.0.1'),
   OPS_PORT: port.default(3001),
+  OPS_PASSWORD: password.optional(),
+  OPS_ALLOWED_HOSTS: hosts.default([]),
   TRUST_PROXY: proxies.optional(),
   RATE_LIMIT_PER_SECOND: wholeNumber(1, 1_000_000).optional(),
   RATE_LIMIT_PER_MINUTE: wholeNumber(1, 100_000_000).optional(),
@@ -162,6 +177,7 @@ export function readConfig(environment: Environment) {
     intentExpiryMinutes: variables.INTENT_EXPIRY_MINUTES,
     opsHost: variables.OPS_HOST,
     opsPort: variables.OPS_PORT,
+    opsReaders: { password: variables.OPS_PASSWORD, allowedHosts: variables.OPS_ALLOWED_HOSTS },
     trustProxy: variables.TRUST_PROXY ?? false,
     rateLimitPerSecond: variables.RATE_LIMIT_PER_SECOND ?? Math.ceil((perMinute ?? 60_000) / 60),
     shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,

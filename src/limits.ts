@@ -256,16 +256,11 @@ export const LIMITS = {
   /** The operator's page. Nothing is counted unless somebody opens it. */
   operatorPage: {
     days: 30,
-    /** One rendered page serves all readers for this long, by whether it refreshes. */
-    page: { rememberedMs: 2_000, remembered: 2 },
     /** Longest wait for what is not counted yet; the page says what is missing and asks again. */
     waitMs: 300,
+    /** How often the page asks again; ten times as often while something is not counted yet. */
     refreshSeconds: 30,
-    refreshCountingSeconds: 3,
-    /** 24 hours and a few minutes after its end every order of a day has ended, and only a late payment changes what was counted. */
-    recentMs: 50 * 60 * 60 * 1000,
-    /** How long counts are used: of recent days, and of older ones. They are shown while they are counted anew. */
-    recentCountsMs: 45_000,
+    /** How long the counts of days are used on which every order has ended; those of recent days half a refresh. */
     olderCountsMs: 6 * 60 * 60 * 1000,
   },
 

@@ -11,7 +11,7 @@ import { measureLateness } from './http/overload.ts'
 import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
 import { createMetrics, metricsRoutes } from './metrics.ts'
-import { insidersOnly, operatorPageRoutes } from './operator/routes.ts'
+import { operatorPageRoutes, operatorsOnly } from './operator/routes.ts'
 import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()
@@ -50,7 +50,7 @@ const app = await buildApp({
 const opsConnections = { ...LIMITS.connections, ...LIMITS.ops }
 const opsApp = fastify({ ...connectionOptions(opsConnections), schemaController: NO_JSON_SCHEMA })
 limitConnections(opsApp.server, opsConnections)
-insidersOnly(opsApp)
+operatorsOnly(opsApp, config.opsReaders)
 metricsRoutes(opsApp, metrics)
 const latenessMs = measureLateness(opsApp, LIMITS.lateness)
 operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl: config.publicUrl, latenessMs, limits: LIMITS })

@@ -18,18 +18,20 @@ export type PageOfToday = {
   failed: boolean
   overview: Overview
   publicUrl: string
-  refreshSeconds: number
-  refreshes: boolean
+  /** Undefined when its reader has stopped that. */
+  refreshSeconds: number | undefined
 }
 
-/** Every address in the page is relative, since a proxy may serve it under a path. Nothing of a customer is in it. */
-export function pageOfToday(page: PageOfToday): string {
-  const { now, hours, days, failed, overview, publicUrl } = page
-  const today = sumOf(hours)
+/**
+ * The page, and the value of its header `refresh`. Every address in it is relative, since a proxy may serve it under a path.
+ * Nothing of a customer is in it.
+ */
+export function pageOfToday({ now, hours, days, failed, overview, publicUrl, refreshSeconds }: PageOfToday) {
+  const today = hours.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
   const missing = [...hours, ...days].some(({ counts }) => counts === undefined)
-  return document(html`<main class="guide overview" id="text">
+  const page = document(html`<main class="guide overview" id="text">
 <h1>Today</h1>
-<p>${toIstText(now)} in India. ${refreshLine(page)}</p>
+<p>${toIstText(now)} in India. ${refreshLine(refreshSeconds)}</p>
 ${missing ? html`<p role="status" class="note">${failed ? NOT_COUNTED : COUNTING}</p>` : undefined}
 <section aria-labelledby="orders">
 <h2 id="orders">Orders made today</h2>
@@ -58,6 +60,7 @@ ${facts(overview, now)}
 </ul>
 </section>
 </main>`)
+  return { page, refresh: refreshSeconds?.toString() }
 }
 
 const COUNTING = 'Still counting: what is missing follows, the newest first.'
@@ -94,23 +97,18 @@ ${body}
 `.toString()
 }
 
-function refreshLine({ refreshes, refreshSeconds }: PageOfToday): Html {
-  if (!refreshes) return html`<a href=".">Keep it up to date</a>`
-  return html`This page asks again every ${refreshSeconds} seconds: <a href="?refresh=off">stop that</a>`
-}
-
-function sumOf(parts: readonly Counted[]): OrderCounts {
-  return parts.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
-}
+const refreshLine = (seconds: number | undefined): Html =>
+  seconds === undefined
+    ? html`<a href=".">Keep it up to date</a>`
+    : html`This page asks again every ${seconds} seconds: <a href="?refresh=off">stop that</a>`
 
 function tiles(all: OrderCounts): Html {
-  const conversion = conversionOf(all)
   const tile = (name: string, value: string, beside?: string) =>
     html`<div><dt>${name}</dt><dd>${value}${beside === undefined ? undefined : html` <small>${beside}</small>`}</dd></div>\n`
   return html`<dl class="tiles">
 ${tile('Orders', toIndianDigits(all.orders), toIndianText(all.paise))}
 ${tile('Paid', toIndianDigits(all.paid), toIndianText(all.paidPaise))}
-${tile('Conversion', conversion === undefined ? '–' : shareText(conversion), 'of those not waiting')}
+${tile('Conversion', conversionText(all), 'of those not waiting')}
 ${tile('Waiting', toIndianDigits(all.waiting))}
 ${tile('Failed', toIndianDigits(all.failed))}
 ${tile('Expired', toIndianDigits(all.expired))}
@@ -125,93 +123,80 @@ type Graph = { name: (one: Counted) => string; unit: string; label: string }
 
 /** A plot, and the same as a table. */
 function graph(parts: readonly Counted[], { name, unit, label }: Graph): Html {
-  const bars = parts.map((one): Bar => {
-    const { counts } = one
-    const text = counts
-      ? `${toIndianDigits(counts.orders)} orders, ${toIndianDigits(counts.paid)} paid`
-      : 'not counted yet'
-    return { name: name(one), whole: counts?.orders, part: counts?.paid ?? 0, text: `${name(one)}: ${text}` }
+  const names = parts.map(name)
+  const bars = parts.map(({ counts }, index): Bar => {
+    const text = counts ? `${toIndianDigits(counts.orders)} orders, ${toIndianDigits(counts.paid)} paid` : NOT_YET
+    return { whole: counts?.orders, part: counts?.paid ?? 0, text: `${names[index]}: ${text}` }
   })
   const most = Math.max(0, ...bars.map(({ whole = 0 }) => whole))
-  const [first, last] = [bars[0], bars.at(-1)]
   return html`<figure>
 <figcaption><span class="key part"></span> paid <span class="key whole"></span> not paid; at most ${toIndianDigits(most)} orders in one ${unit}</figcaption>
 ${plot(bars, label)}
-<div class="ends"><span>${first?.name}</span><span>${last === first ? undefined : last?.name}</span></div>
+<div class="ends"><span>${names[0]}</span><span>${names.length > 1 ? names.at(-1) : undefined}</span></div>
 <details>
 <summary>The same as a table</summary>
-<div class="table" tabindex="0" role="region" aria-label="${label}, as a table">
-<table>
-<thead><tr><th scope="col">${unit}</th><th scope="col">orders</th><th scope="col">paid</th><th scope="col">conversion</th><th scope="col">paid, ₹</th></tr></thead>
-<tbody>
-${parts.toReversed().map((one) => row(name(one), one.counts))}</tbody>
-</table>
-</div>
+${table(`${label}, as a table`, [unit, 'orders', 'paid', 'conversion', 'paid, ₹'], parts.map((one, index) => [names[index], ...cells(one)]).reverse())}
 </details>
 </figure>`
 }
 
-function row(name: string, counts: OrderCounts | undefined): Html {
-  const conversion = counts && conversionOf(counts)
-  const cells = counts
-    ? [
-        toIndianDigits(counts.orders),
-        toIndianDigits(counts.paid),
-        conversion === undefined ? '–' : shareText(conversion),
-        toIndianText(counts.paidPaise),
-      ]
-    : ['not counted yet', '', '', '']
-  return html`<tr><th scope="row">${name}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>\n`
+const NOT_YET = 'not counted yet'
+
+function cells({ counts }: Counted): string[] {
+  if (counts === undefined) return [NOT_YET, '', '', '']
+  const numbers = [toIndianDigits(counts.orders), toIndianDigits(counts.paid)]
+  return [...numbers, conversionText(counts), toIndianText(counts.paidPaise)]
 }
 
-function needs({ exceptions, webhooks, returnCalls }: Overview, now: Date): Html {
-  const open = countOpen(exceptions.open)
-  const nothing = open + webhooks.behind + returnCalls.givenUp === 0
-  if (nothing) return html`<p>Nothing: no exception is open, and no webhook is behind.</p>`
-  return html`${open > 0 ? exceptionsTable(exceptions, open, now) : undefined}
-${webhooks.behind > 0 ? webhooksTable(webhooks, now) : undefined}
+function conversionText(counts: OrderCounts): string {
+  const conversion = conversionOf(counts)
+  return conversion === undefined ? '–' : shareText(conversion)
+}
+
+type Cell = Html | string | undefined
+
+/** The first cell of a row says what the row is of. */
+const table = (label: string, columns: readonly string[], rows: readonly (readonly Cell[])[]): Html =>
+  html`<div class="table" tabindex="0" role="region" aria-label="${label}">
+<table>
+<thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
+<tbody>
+${rows.map(([of, ...cells]) => html`<tr><th scope="row">${of}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>\n`)}</tbody>
+</table>
+</div>`
+
+const code = (text: string) => html`<code>${text}</code>`
+
+function needs({ exceptions: { open, oldest }, webhooks, returnCalls }: Overview, now: Date): Html {
+  const count = countOpen(open)
+  if (count + webhooks.behind + returnCalls.givenUp === 0) {
+    return html`<p>Nothing: no exception is open, and no webhook is behind.</p>`
+  }
+  const exceptions = oldest.map(({ id, kind, mid, orderId, receivedAt }) => {
+    return [code(id), kind, mid, code(orderId), ageText(receivedAt, now)]
+  })
+  const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
+  return html`${
+    count > 0
+      ? html`<h3>Exceptions: ${toIndianDigits(count)} open</h3>
+<p>${agesText(open)}. <a href="docs#exceptions">What to do</a></p>
+${table('The exceptions that are open the longest', ['exception', 'kind', 'merchant', 'order', 'open for'], exceptions)}
+${count > oldest.length ? html`<p>The oldest ${oldest.length}; <code>ops payments exceptions --open</code> lists all.</p>` : undefined}`
+      : undefined
+  }
+${
+  webhooks.behind > 0
+    ? html`<h3>Webhooks: ${toIndianDigits(webhooks.behind)} behind</h3>
+<p><a href="docs#a-merchant-hears-nothing">What to do</a></p>
+${table('The webhooks that are behind the longest', ['address', 'merchant', 'what is wrong'], behind)}
+${webhooks.behind > behind.length ? html`<p>The longest ${behind.length}; <code>ops webhooks list</code> lists all.</p>` : undefined}`
+    : undefined
+}
 ${returnCalls.givenUp > 0 ? html`<p>Return calls: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}`
 }
 
-function exceptionsTable({ open, oldest }: Overview['exceptions'], count: number, now: Date): Html {
-  const rows = oldest.map(
-    ({ id, kind, mid, orderId, receivedAt }) =>
-      html`<tr><th scope="row"><code>${id}</code></th><td>${kind}</td><td>${mid}</td><td><code>${orderId}</code></td><td>${ageText(receivedAt, now)}</td></tr>\n`,
-  )
-  return html`<h3>Exceptions: ${toIndianDigits(count)} open</h3>
-<p>${agesText(open)}. <a href="docs#exceptions">What to do</a></p>
-<div class="table" tabindex="0" role="region" aria-label="The exceptions that are open the longest">
-<table>
-<thead><tr><th scope="col">exception</th><th scope="col">kind</th><th scope="col">merchant</th><th scope="col">order</th><th scope="col">open for</th></tr></thead>
-<tbody>
-${rows}</tbody>
-</table>
-</div>
-${count > oldest.length ? html`<p>The oldest ${oldest.length}; <code>ops payments exceptions --open</code> lists all.</p>` : undefined}`
-}
-
-function webhooksTable({ behind, longest }: Overview['webhooks'], now: Date): Html {
-  const rows = longest.map(
-    (webhook) =>
-      html`<tr><th scope="row"><code>${webhook.endpointId}</code></th><td>${webhook.mid}</td><td>${webhookText(webhook, now)}</td></tr>\n`,
-  )
-  return html`<h3>Webhooks: ${toIndianDigits(behind)} behind</h3>
-<p><a href="docs#a-merchant-hears-nothing">What to do</a></p>
-<div class="table" tabindex="0" role="region" aria-label="The webhooks that are behind the longest">
-<table>
-<thead><tr><th scope="col">address</th><th scope="col">merchant</th><th scope="col">what is wrong</th></tr></thead>
-<tbody>
-${rows}</tbody>
-</table>
-</div>
-${behind > longest.length ? html`<p>The longest ${longest.length}; <code>ops webhooks list</code> lists all.</p>` : undefined}`
-}
-
-function facts(overview: Overview, now: Date): Html {
-  const lines = {
-    Settlements: importText(overview, now),
-    Schema: overview.migration ?? 'none',
-  }
-  return html`<dl class="facts">
-${Object.entries(lines).map(([name, text]) => html`<div><dt>${name}</dt><dd>${text}</dd></div>\n`)}</dl>`
-}
+const facts = (overview: Overview, now: Date): Html =>
+  html`<dl class="facts">
+<div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
+<div><dt>Schema</dt><dd>${overview.migration ?? 'none'}</dd></div>
+</dl>`

@@ -1,7 +1,7 @@
 import { type Html, html } from '../html.ts'
 
-/** One bar: all of it, a part of it, and what it says where a mouse rests on it. Undefined counts leave a gap. */
-export type Bar = { name: string; whole: number | undefined; part: number; text: string }
+/** One bar: all of it, a part of it, and what it says where a mouse rests on it. Without a count it leaves a gap. */
+export type Bar = { whole: number | undefined; part: number; text: string }
 
 /** Of the picture, which is stretched to its place: only their proportion counts. */
 const BAR_WIDTH = 10

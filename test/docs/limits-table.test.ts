@@ -48,7 +48,7 @@ const ROWS = [
   `webhooks at once: to an address / of an instance / addresses of one look | ${webhooks.callsOfEndpoint} / ${count(webhooks.callsAtOnce)} / ${count(webhooks.lookedAt)}`,
   `webhooks that are due are looked for / come again when their instance was killed / wait at shutdown | every ${seconds(webhooks.lookIntervalMs)} / after ${seconds(webhooks.visibilityMs)} / ${seconds(webhooks.stopMs)}`,
   `operator's page: wait for what is not counted | ${seconds(operatorPage.waitMs)}`,
-  `operator's page: counts of the last ${operatorPage.recentMs / HOUR_MS} hours are used for / older ones | ${seconds(operatorPage.recentCountsMs)} / ${operatorPage.olderCountsMs / HOUR_MS} h`,
+  `operator's page: counts of recent days are used for / of days on which every order has ended | ${operatorPage.refreshSeconds / 2} s / ${operatorPage.olderCountsMs / HOUR_MS} h`,
   `exceptions that are open are counted for \`/metrics\` | every ${seconds(openExceptions.rememberedMs)} at most`,
   `expired orders of merchants with webhooks: looked for / told by one statement | every ${seconds(webhooks.sweepIntervalMs)} / ${webhooks.expiriesAtOnce}`,
   `answer of a webhook, as the operator sees it | ${webhooks.shownCharacters} characters`,

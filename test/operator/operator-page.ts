@@ -3,7 +3,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { expect } from 'vitest'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { insidersOnly, operatorPageRoutes } from '../../src/operator/routes.ts'
+import { operatorPageRoutes, operatorsOnly } from '../../src/operator/routes.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { testPool } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
@@ -12,7 +12,7 @@ import { CREATE, intentFields, newMerchant, post, type TestService } from '../su
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 /** Each reader gets a page of its own. */
-export const FORGETFUL = { ...LIMITS.operatorPage, page: { ...LIMITS.operatorPage.page, rememberedMs: 1 } }
+export const FORGETFUL = { ...LIMITS, lookUps: { ...LIMITS.lookUps, rememberedMs: 1 } }
 
 /** What a customer or a merchant wrote. */
 export const CANARIES = {
@@ -26,13 +26,13 @@ export const CANARIES = {
 /** The page of a service, with the rights of an installation, at the service's own time. */
 export async function startPage(
   { databaseUrl, clock, log }: TestService,
-  limits = { ...LIMITS, operatorPage: FORGETFUL },
+  limits = FORGETFUL,
   latenessMs = () => 0,
 ): Promise<FastifyInstance> {
   const app = fastify()
   // The page before is forgotten.
   app.addHook('onRequest', () => sleep(5))
-  insidersOnly(app)
+  operatorsOnly(app, { password: undefined, allowedHosts: [] })
   const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
   const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
   operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, latenessMs, limits })

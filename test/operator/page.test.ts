@@ -76,39 +76,23 @@ describe('the operator’s page', () => {
     expect(still.body).toContain('<a href=".">Keep it up to date</a>')
   })
 
-  it.each([
-    ['a public proxy', { 'x-forwarded-for': '203.0.113.9' }],
-    ['one that hides who calls', { forwarded: 'for=_hidden' }],
-  ])('refuses itself behind %s, and says what to do', async (_name, headers) => {
-    const refused = await operators.inject({ url: '/', headers })
-    expect(refused.statusCode).toBe(403)
-    expect(textOf(refused.body)).toContain('Take the port for operators (OPS_PORT) out of that proxy')
-    expect(refused.body).not.toContain(made.mid)
-    expect(refused.headers.refresh).toBeUndefined()
-  })
-
-  it('refuses whoever connects from outside, whatever the headers say', async () => {
-    const refused = await operators.inject({ url: '/', remoteAddress: '203.0.113.9' })
-    expect(refused.statusCode).toBe(403)
-    expect(textOf(refused.body)).toContain('You ask from outside')
-    expect(refused.body).not.toContain(made.mid)
-  })
-
-  it('refuses itself by a name that may be of another website, and says what names it takes', async () => {
-    const refused = await operators.inject({ url: '/', headers: { host: 'rebind.evil.example:3001' } })
-    expect(refused.statusCode).toBe(403)
-    expect(textOf(refused.body)).toContain('Open the page by an IP address, as localhost, by a name without a dot')
-    expect(refused.body).not.toContain(made.mid)
-  })
-
-  it('behind a proxy in a private network is shown', async () => {
-    const { statusCode } = await operators.inject({ url: '/', headers: { 'x-forwarded-for': '10.0.0.7' } })
-    expect(statusCode).toBe(200)
+  it('refuses whoever is not on this machine or asks by another name, and says what to do', async () => {
+    const refusals = [
+      await operators.inject({ url: '/', remoteAddress: '172.18.0.9' }),
+      await operators.inject({ url: '/', headers: { host: 'rebind.evil.example:3001' } }),
+    ]
+    for (const refused of refusals) {
+      expect([refused.statusCode, refused.headers.refresh]).toEqual([403, undefined])
+      expect(textOf(refused.body)).toContain(
+        'open it by a tunnel such as ssh -L 3001:127.0.0.1:3001, or set one of the two',
+      )
+      expect(refused.body).not.toContain(made.mid)
+    }
   })
 
   it('does not wait for what is not counted yet: it says so, asks again sooner, and leaves gaps and not zeros', async () => {
-    const operatorPage = { ...FORGETFUL, waitMs: 0 }
-    const impatient = await startPage(service, { ...LIMITS, operatorPage })
+    const operatorPage = { ...LIMITS.operatorPage, waitMs: 0 }
+    const impatient = await startPage(service, { ...FORGETFUL, operatorPage })
     const first = await impatient.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '3'])
     expect(first.body).toContain('Still counting')
@@ -120,12 +104,8 @@ describe('the operator’s page', () => {
   })
 
   it('leaves no statement in a database that is blocked, asks it less often, and says that the counts are missing', async () => {
-    const limits = {
-      ...LIMITS,
-      operatorPage: FORGETFUL,
-      operatorDatabase: { ...LIMITS.operatorDatabase, statementTimeoutMs: 50 },
-    }
-    const blocked = await startPage(service, limits)
+    const operatorDatabase = { ...LIMITS.operatorDatabase, statementTimeoutMs: 50 }
+    const blocked = await startPage(service, { ...FORGETFUL, operatorDatabase })
     const locker = await service.db.connect()
     await locker.query('begin; lock table payment_intents')
     const first = await blocked.inject('/')
@@ -143,13 +123,7 @@ describe('the operator’s page', () => {
     await blocked.close()
   })
 
-  it('takes no other method than reading', async () => {
-    for (const method of ['POST', 'PUT', 'DELETE'] as const) {
-      expect((await operators.inject({ url: '/', method })).statusCode).toBe(404)
-    }
-  })
-
-  it('is read once for all who ask within two seconds, however many', async () => {
+  it('is read once for all who ask within a second, however many', async () => {
     const popular = await startPage(service, LIMITS)
     const read = async () => popular.inject('/')
     const all = await Promise.all(Array.from({ length: 100 }, read))
