@@ -10,8 +10,10 @@ const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 /** What a notification of the acquirer can be refused with. An outage, and a client that left, refuse nothing. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
 
-/** Each kind of exception at the start of its counter. */
-const NO_EXCEPTIONS = {
+/** Who tells a running service of payments. The commands of the operator record payments too, which no service counts. */
+const TOLD_BY = ['notification', 'enquiry'] as const satisfies readonly ReportReason[]
+
+const EXCEPTION_KINDS = Object.keys({
   'unknown order': 0,
   'amount differs': 0,
   'UTR of another order': 0,
@@ -19,14 +21,63 @@ const NO_EXCEPTIONS = {
   'late payment': 0,
   'failure after success': 0,
   unreadable: 0,
-} satisfies Record<ExceptionKind, 0>
+} satisfies Record<ExceptionKind, 0>)
 
-/** Who tells a running service of payments. The commands of the operator record payments too, which no service counts. */
-const TOLD_BY = ['notification', 'enquiry'] as const satisfies readonly ReportReason[]
+type Delivery = { kind: 'webhook' | 'return call'; outcome: 'delivered' | 'failed' | 'refused address' }
 
-const ACQUIRER_CALLS = ['prepare', 'close', 'enquire'].flatMap((call) =>
-  ['done', 'crowded', 'refused', 'bad answer', 'unavailable'].map((outcome) => ({ call, outcome })),
-)
+type Labels = Readonly<Record<string, readonly (string | number)[]>>
+
+/**
+ * What each counter says, and its labels with their values: it begins at 0 for all of them, since Prometheus sees no increase in
+ * a counter that first appears as 1.
+ */
+const COUNTERS = {
+  payment_intents_created_total: ['Intents stored', {}],
+  payment_intent_conflicts_total: [
+    'Intents that were not stored, since their order_id or Idempotency-Key was taken',
+    {},
+  ],
+  payment_notifications_refused_total: [
+    'Notifications of the acquirer that were refused, by status',
+    { status: [...REFUSALS] },
+  ],
+  payment_exceptions_total: [
+    'Payments that the operator has to look into, by kind; repeats of one are not counted',
+    { kind: EXCEPTION_KINDS },
+  ],
+  payments_total: [
+    'Payments that this instance recorded, by status and by who told of them; repeats are not counted',
+    { status: ['SUCCESS', 'FAIL', 'REJECT'], reason: TOLD_BY },
+  ],
+  payment_attempts_surplus_total: [
+    'Failed attempts that were only counted, since so many of their order are stored already; repeats are counted too',
+    {},
+  ],
+  acquirer_calls_total: [
+    'Calls of acquirers that make their own links, by call and outcome; refused is the set-up, which has to be mended',
+    {
+      acquirer: ['setu'],
+      call: ['prepare', 'close', 'enquire'],
+      outcome: ['done', 'crowded', 'refused', 'bad answer', 'unavailable'],
+    },
+  ],
+  webhook_deliveries_total: [
+    'Webhooks and return calls by outcome; a refused address is not public, or its URL must be https',
+    { kind: ['webhook', 'return call'], outcome: ['delivered', 'failed', 'refused address'] },
+  ],
+  webhook_endpoints_switched_off_total: [
+    'Webhooks that the service has switched off, by reason',
+    { reason: ['answered 410', 'failed for 5 days'] },
+  ],
+} as const satisfies Record<string, readonly [help: string, labels: Labels]>
+
+const GAUGES = {
+  payment_last_notification_timestamp_seconds:
+    'When this instance accepted a notification of an acquirer for the last time; 0 before the first',
+  payment_acquirers_configured: 'Acquirers that can tell this service of payments; with 0 every order stays unpaid',
+  webhook_oldest_due_seconds:
+    'For how long the oldest delivery has been due, of endpoints that are not switched off; 0 when none is',
+}
 
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
 
@@ -44,18 +95,11 @@ export function createMetrics(
   const registers = [registry]
   // Event-loop lag, memory and garbage collection among them.
   collectDefaultMetrics({ register: registry })
-
   const requests = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Requests by route and status, and how long they took',
     labelNames: ['route', 'status'],
     buckets: DURATION_BUCKETS,
-    registers,
-  })
-  const created = new Counter({ name: 'payment_intents_created_total', help: 'Intents stored', registers })
-  const conflicts = new Counter({
-    name: 'payment_intent_conflicts_total',
-    help: 'Intents that were not stored, since their order_id or Idempotency-Key was taken',
     registers,
   })
   const batchRows = new Histogram({
@@ -64,49 +108,12 @@ export function createMetrics(
     buckets: BATCH_BUCKETS,
     registers,
   })
-  const refused = new Counter({
-    name: 'payment_notifications_refused_total',
-    help: 'Notifications of the acquirer that were refused, by status',
-    labelNames: ['status'],
-    registers,
+  const counters = mapEach(COUNTERS, (name, [help, labels]) => {
+    const counter = new Counter({ name, help, labelNames: Object.keys(labels), registers })
+    for (const combination of combinationsOf(labels)) counter.inc(combination, 0)
+    return counter
   })
-  // Prometheus sees no increase in a counter that first appears as 1, so the counters of alerts begin at 0.
-  for (const status of REFUSALS) refused.inc({ status }, 0)
-  const lastNotification = new Gauge({
-    name: 'payment_last_notification_timestamp_seconds',
-    help: 'When this instance accepted a notification of an acquirer for the last time; 0 before the first',
-    registers,
-  })
-  const exceptions = new Counter({
-    name: 'payment_exceptions_total',
-    help: 'Payments that the operator has to look into, by kind; repeats of one are not counted',
-    labelNames: ['kind'],
-    registers,
-  })
-  for (const [kind, start] of Object.entries(NO_EXCEPTIONS)) exceptions.inc({ kind }, start)
-  new Gauge({
-    name: 'payment_exceptions_open',
-    help: 'Exceptions that nobody has resolved, by how long they have been open; in the database, so the same on each instance',
-    labelNames: ['age'],
-    registers,
-    async collect() {
-      const open = await countOpenExceptions().catch(() => ({}))
-      this.reset()
-      for (const [age, count] of Object.entries(open)) this.set({ age }, count)
-    },
-  })
-  const payments = new Counter({
-    name: 'payments_total',
-    help: 'Payments that this instance recorded, by status and by who told of them; repeats are not counted',
-    labelNames: ['status', 'reason'],
-    registers,
-  })
-  for (const reason of TOLD_BY) for (const status of ['SUCCESS', 'FAIL', 'REJECT']) payments.inc({ status, reason }, 0)
-  const surplusAttempts = new Counter({
-    name: 'payment_attempts_surplus_total',
-    help: 'Failed attempts that were only counted, since so many of their order are stored already; repeats are counted too',
-    registers,
-  })
+  const gauges = mapEach(GAUGES, (name, help) => new Gauge({ name, help, registers }))
   /** A sum of fractions would drift. */
   let paidPaise = 0
   new Counter({
@@ -118,39 +125,17 @@ export function createMetrics(
       this.inc(paidPaise / 100)
     },
   })
-  const acquirerCalls = new Counter({
-    name: 'acquirer_calls_total',
-    help: 'Calls of acquirers that make their own links, by call and outcome; refused is the set-up, which has to be mended',
-    labelNames: ['acquirer', 'call', 'outcome'],
+  new Gauge({
+    name: 'payment_exceptions_open',
+    help: 'Exceptions that nobody has resolved, by how long they have been open; in the database, so the same on each instance',
+    labelNames: ['age'],
     registers,
+    async collect() {
+      const open = await countOpenExceptions().catch(() => ({}))
+      this.reset()
+      for (const [age, count] of Object.entries(open)) this.set({ age }, count)
+    },
   })
-  for (const { call, outcome } of ACQUIRER_CALLS) acquirerCalls.inc({ acquirer: 'setu', call, outcome }, 0)
-  const acquirers = new Gauge({
-    name: 'payment_acquirers_configured',
-    help: 'Acquirers that can tell this service of payments; with 0 every order stays unpaid',
-    registers,
-  })
-  const deliveries = new Counter({
-    name: 'webhook_deliveries_total',
-    help: 'Webhooks and return calls by outcome; a refused address is not public, or its URL must be https',
-    labelNames: ['kind', 'outcome'],
-    registers,
-  })
-  for (const kind of ['webhook', 'return call'] as const) {
-    for (const outcome of ['delivered', 'failed', 'refused address'] as const) deliveries.inc({ kind, outcome }, 0)
-  }
-  const oldestDue = new Gauge({
-    name: 'webhook_oldest_due_seconds',
-    help: 'For how long the oldest delivery has been due, of endpoints that are not switched off; 0 when none is',
-    registers,
-  })
-  const switchedOff = new Counter({
-    name: 'webhook_endpoints_switched_off_total',
-    help: 'Webhooks that the service has switched off, by reason',
-    labelNames: ['reason'],
-    registers,
-  })
-  for (const reason of ['answered 410', 'failed for 5 days']) switchedOff.inc({ reason }, 0)
   new Gauge({
     name: 'database_pool_connections',
     help: 'Connections by pool and state; waiting are requests without one',
@@ -178,48 +163,48 @@ export function createMetrics(
 
   return {
     registry,
-    request(route: string, status: number, durationMs: number) {
-      requestsOf(route, status).observe(durationMs / 1000)
-    },
+    request: (route: string, status: number, durationMs: number) =>
+      requestsOf(route, status).observe(durationMs / 1000),
     /** A notification of an acquirer was answered with `status`. */
     notification(status: number, at: Date) {
-      if (REFUSALS.has(status)) refused.inc({ status })
-      else if (status === 200) lastNotification.set(at.getTime() / 1000)
+      if (REFUSALS.has(status)) counters.payment_notifications_refused_total.inc({ status })
+      else if (status === 200) gauges.payment_last_notification_timestamp_seconds.set(at.getTime() / 1000)
     },
-    paymentException(kind: ExceptionKind) {
-      exceptions.inc({ kind })
-    },
+    paymentException: (kind: ExceptionKind) => counters.payment_exceptions_total.inc({ kind }),
     payment(status: FinalStatus, reason: ReportReason, paise: number) {
-      payments.inc({ status, reason })
+      counters.payments_total.inc({ status, reason })
       if (status === 'SUCCESS') paidPaise += paise
     },
-    surplusAttempt() {
-      surplusAttempts.inc()
-    },
-    acquirerCall(acquirer: string, call: string, outcome: string) {
-      acquirerCalls.inc({ acquirer, call, outcome })
-    },
-    acquirersConfigured(count: number) {
-      acquirers.set(count)
-    },
+    surplusAttempt: () => counters.payment_attempts_surplus_total.inc(),
+    acquirerCall: (acquirer: string, call: string, outcome: string) =>
+      counters.acquirer_calls_total.inc({ acquirer, call, outcome }),
+    acquirersConfigured: (count: number) => gauges.payment_acquirers_configured.set(count),
     webhooks: {
-      delivery(kind: 'webhook' | 'return call', outcome: 'delivered' | 'failed' | 'refused address') {
-        deliveries.inc({ kind, outcome })
-      },
-      oldestDue(seconds: number) {
-        oldestDue.set(seconds)
-      },
-      endpointSwitchedOff(reason: string) {
-        switchedOff.inc({ reason })
-      },
+      delivery: (kind: Delivery['kind'], outcome: Delivery['outcome']) =>
+        counters.webhook_deliveries_total.inc({ kind, outcome }),
+      oldestDue: (seconds: number) => gauges.webhook_oldest_due_seconds.set(seconds),
+      endpointSwitchedOff: (reason: string) => counters.webhook_endpoints_switched_off_total.inc({ reason }),
     },
     insertBatch(rows: number, stored: number) {
       batchRows.observe(rows)
-      created.inc(stored)
-      conflicts.inc(rows - stored)
+      counters.payment_intents_created_total.inc(stored)
+      counters.payment_intent_conflicts_total.inc(rows - stored)
     },
   }
 }
+
+const mapEach = <Name extends string, T, R>(each: Record<Name, T>, map: (name: Name, value: T) => R) =>
+  Object.fromEntries(Object.entries(each).map(([name, value]) => [name, map(name as Name, value as T)])) as Record<
+    Name,
+    R
+  >
+
+/** Each way of choosing one value of every label. */
+const combinationsOf = (labels: Labels): Record<string, string | number>[] =>
+  Object.entries(labels).reduce<Record<string, string | number>[]>(
+    (chosen, [label, values]) => chosen.flatMap((one) => values.map((value) => ({ ...one, [label]: value }))),
+    [{}],
+  )
 
 /** `/metrics`, on a listener of its own that only the operator reaches. */
 export function metricsRoutes(app: FastifyInstance, { registry }: Pick<Metrics, 'registry'>) {
