@@ -68,9 +68,6 @@ export function causeOf(found: FoundDifference): string {
   }
 }
 
-/** What was paid or settled on one day, in paise. */
-export type SumOfDay = { day: string; sum: bigint }
-
 /**
  * The days whose payments and settlements belong to the payouts of bank days from `from` to `to`: a payout is of the payments
  * since the bank day before it, and what is settled on a day without bank counts for the next bank day.
@@ -86,8 +83,8 @@ export function daysOfPayouts(from: string): { firstPaid: string; firstSettled: 
  */
 export function comparePayouts(
   mid: string,
-  paid: readonly SumOfDay[],
-  settled: readonly SumOfDay[],
+  paid: readonly { day: string; paid: bigint }[],
+  settled: readonly { day: string; gross: bigint }[],
   { from, to, today }: { from: string; to: string; today: string },
 ): Difference[] {
   const payouts = new Map<string, { paid: bigint; settled: bigint }>()
@@ -96,8 +93,8 @@ export function comparePayouts(
     payouts.set(day, payout)
     return payout
   }
-  for (const { day, sum } of paid) at(nextBankDay(day)).paid += sum
-  for (const { day, sum } of settled) at(bankDayFrom(day)).settled += sum
+  for (const { day, paid: sum } of paid) at(nextBankDay(day)).paid += sum
+  for (const { day, gross } of settled) at(bankDayFrom(day)).settled += gross
   return [...payouts]
     .filter(([day, sums]) => day >= from && day <= to && day < today && sums.paid !== sums.settled)
     .sort(([a], [b]) => (a < b ? -1 : 1))

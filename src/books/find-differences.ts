@@ -1,36 +1,34 @@
 import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
-import type { FoundDifference } from './differences.ts'
+import { causeOf, type Difference, type FoundDifference } from './differences.ts'
 import { explainByNoOrder, TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
 import {
   boundsOf,
   type Days,
   dayOf,
   IN_DAYS,
-  PAID,
+  PAID_AND_SETTLED,
   paiseOf,
   SETTLED_BEFORE,
   SETTLED_SINCE,
   SETTLEMENT,
   type Texts,
   textOf,
-  toPaise,
   valuesOfPaid,
+  WITH_SETTLED,
+  withPaise,
 } from './paid-and-settled.ts'
 
 /** With $6, the last day whose payments are overdue, and $7 and $8, the begin and the end of the days. */
 const DIFFERENCES = `
-  ${PAID}, settled as (
-    select key, max(initiated_at) as settled_at from (${SETTLED_SINCE}) s where status = 'SUCCESS' group by key
-  ), failed as (
+  ${PAID_AND_SETTLED}, failed as (
     select distinct on (key) key, utr, status, initiated_at
       from (${SETTLED_SINCE}) s
      where status <> 'SUCCESS'
      order by key, initiated_at desc, utr
   ), unsettled as (
     select p.*, f.utr as failed_utr, f.status as failed_status, f.initiated_at as failed_at
-      from paid p
-      left join settled s on s.key = p.utr and s.settled_at >= p.created_at - ${SETTLED_BEFORE}
+      from ${WITH_SETTLED}
       left join failed f on f.key = p.utr
      where ${IN_DAYS} and day <= $6::date and s.key is null
   ), matched as materialized (
@@ -114,17 +112,14 @@ export async function* findDifferences(
   mid: string,
   days: Days,
   lastOverdue: string,
-): AsyncGenerator<FoundDifference> {
+): AsyncGenerator<Difference> {
   const { begin, end } = boundsOf(days)
   const values = [...valuesOfPaid(mid, days), lastOverdue, begin, end]
   for await (const rows of batchesOf<Texts<FoundDifference>>(client, DIFFERENCES, values)) {
-    const found = rows.map(({ paid, settled, fee, tax, ...row }) => ({
-      ...row,
-      paid: toPaise(paid),
-      settled: toPaise(settled),
-      fee: toPaise(fee),
-      tax: toPaise(tax),
-    }))
-    yield* await explainByNoOrder(client, mid, found)
+    const found = rows.map((row) => withPaise<FoundDifference>(row, 'paid', 'settled', 'fee', 'tax'))
+    for (const one of await explainByNoOrder(client, mid, found)) {
+      const { fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, initiatedAt, ...difference } = one
+      yield { ...difference, cause: causeOf(one) }
+    }
   }
 }

@@ -8,22 +8,21 @@ import {
   type Days,
   dayOf,
   IN_DAYS,
-  PAID,
+  PAID_AND_SETTLED,
   paiseOf,
-  SETTLED_BEFORE,
-  SETTLED_SINCE,
   SETTLEMENT,
   type Texts,
   textOf,
-  toPaise,
   valuesOfPaid,
+  WITH_SETTLED,
+  withPaise,
 } from './paid-and-settled.ts'
 
-/** What was paid on one day, in paise, and how many of the payments were learned from a day file only. */
-export type PaidDay = { day: string; count: number; sum: bigint; fromDayFile: number }
+/** What was paid on one day, in paise; `open` is what no settlement carries. */
+export type PaidDay = { day: string; paidCount: number; paid: bigint; fromDayFile: number; open: bigint }
 
 /** What was settled on one day, in paise. `gross` is with fee and tax. */
-export type SettledDay = { day: string; count: number; gross: bigint; fee: bigint; tax: bigint }
+export type SettledDay = { day: string; settledCount: number; gross: bigint; fee: bigint; tax: bigint }
 
 /** A report that waits for a person. `mid` is empty where no order is known, `amount` in paise, null of what is unreadable. */
 export type OpenException = {
@@ -55,6 +54,8 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
   })
 
   return {
+    mid,
+
     /** Whether there may be anything to tell, in one statement: of many merchants most have nothing on a day. */
     async isActive(days: Days): Promise<boolean> {
       const { begin, end, firstOrderId, endOrderId } = boundsOf(around(days))
@@ -75,28 +76,24 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
      */
     async isByPayment(days: Days): Promise<boolean> {
       const { rows } = await client.query<{ named: boolean }>(
-        `select exists (
-                  select from settlements
-                   where mid = $1 and initiated_at >= $2 and initiated_at < $3
-                     and payment_utr is not null and status = 'SUCCESS')
+        `with around as not materialized (
+           select utr, payment_utr, status
+             from settlements
+            where mid = $1 and initiated_at >= $2 and initiated_at < $3
+         ), looked_at as not materialized (
+           select utr, payment_utr, status from around
+            union all
+           (select utr, payment_utr, status
+              from settlements
+             where mid = $1 and status = 'SUCCESS' and not exists (select from around)
+             order by initiated_at desc
+             limit ${NEWEST_ROWS})
+         )
+         select exists (select from looked_at where payment_utr is not null and status = 'SUCCESS')
              or exists (
                   select
-                    from settlements s
-                    join payment_intents i on i.mid = $1 and i.utr = upper(s.utr) collate "default"
-                   where s.mid = $1 and s.initiated_at >= $2 and s.initiated_at < $3)
-             or not exists (
-                  select from settlements where mid = $1 and initiated_at >= $2 and initiated_at < $3)
-                and exists (
-                  select
-                    from (select utr, payment_utr
-                            from settlements
-                           where mid = $1 and status = 'SUCCESS'
-                           order by initiated_at desc
-                           limit ${NEWEST_ROWS}) s
-                   where s.payment_utr is not null
-                      or exists (
-                           select from payment_intents i where i.mid = $1 and i.utr = upper(s.utr) collate "default")
-                ) as named`,
+                    from looked_at s
+                    join payment_intents i on i.mid = $1 and i.utr = upper(s.utr) collate "default") as named`,
         ofSettlements(around(days)),
       )
       return rows[0]?.named ?? false
@@ -104,37 +101,22 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
 
     async paidDays(days: Days): Promise<PaidDay[]> {
       const { rows } = await client.query<Texts<PaidDay>>(
-        `${PAID}
-         select ${textOf('day')} as day, count(*)::integer as count, sum(paid) as sum,
-                count(*) filter (where reason = 'day file')::integer as "fromDayFile"
-           from paid
+        `${PAID_AND_SETTLED}
+         select ${textOf('day')} as day, count(*)::integer as "paidCount", sum(p.paid) as paid,
+                count(*) filter (where reason = 'day file')::integer as "fromDayFile",
+                coalesce(sum(p.paid) filter (where s.key is null), 0) as open
+           from ${WITH_SETTLED}
           where ${IN_DAYS}
-          group by paid.day
-          order by paid.day`,
+          group by p.day
+          order by p.day`,
         valuesOfPaid(mid, days),
       )
-      return rows.map(({ sum, ...row }) => ({ ...row, sum: BigInt(sum) }))
-    },
-
-    /** By day, the sum of the payments that no settlement carries. */
-    async unsettledDays(days: Days): Promise<Map<string, bigint>> {
-      const { rows } = await client.query<{ day: string; sum: string }>(
-        `${PAID}, settled as (
-           select key, max(initiated_at) as settled_at from (${SETTLED_SINCE}) s where status = 'SUCCESS' group by key
-         )
-         select ${textOf('p.day')} as day, sum(p.paid) as sum
-           from paid p
-           left join settled s on s.key = p.utr and s.settled_at >= p.created_at - ${SETTLED_BEFORE}
-          where ${IN_DAYS} and s.key is null
-          group by p.day`,
-        valuesOfPaid(mid, days),
-      )
-      return new Map(rows.map(({ day, sum }) => [day, BigInt(sum)]))
+      return rows.map((row) => withPaise<PaidDay>(row, 'paid', 'open'))
     },
 
     async settledDays(days: Days): Promise<SettledDay[]> {
       const { rows } = await client.query<Texts<SettledDay>>(
-        `select ${textOf('day')} as day, count(*)::integer as count, ${paiseOf('sum(gross)')} as gross,
+        `select ${textOf('day')} as day, count(*)::integer as "settledCount", ${paiseOf('sum(gross)')} as gross,
                 ${paiseOf('coalesce(sum(fee), 0)')} as fee, ${paiseOf('coalesce(sum(tax), 0)')} as tax
            from (select s.*, ${dayOf('initiated_at')} as day
                    from (${SETTLEMENT} and initiated_at >= $2 and initiated_at < $3) s
@@ -143,12 +125,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
           order by s.day`,
         ofSettlements(days),
       )
-      return rows.map(({ gross, fee, tax, ...row }) => ({
-        ...row,
-        gross: BigInt(gross),
-        fee: BigInt(fee),
-        tax: BigInt(tax),
-      }))
+      return rows.map((row) => withPaise<SettledDay>(row, 'gross', 'fee', 'tax'))
     },
 
     differences: (days: Days, lastOverdue: string) => findDifferences(client, mid, days, lastOverdue),
@@ -168,9 +145,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
           order by received_at, order_id, exception_id`,
         [mid, begin, end, orderIdsBegin(begin), endOrderId],
       )
-      for await (const rows of batches) {
-        yield* rows.map(({ amount, ...row }) => ({ ...row, amount: toPaise(amount) }))
-      }
+      for await (const rows of batches) yield* rows.map((row) => withPaise<OpenException>(row, 'amount'))
     },
   }
 }

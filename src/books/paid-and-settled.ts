@@ -46,6 +46,13 @@ export const SETTLEMENT = `
 export const SETTLED_SINCE = `
   ${SETTLEMENT} and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from paid)`
 
+/** PAID, and when each payment was settled for the last time; joined, the payments of the days with what settled them, or nothing. */
+export const PAID_AND_SETTLED = `${PAID}, settled as (
+    select key, max(initiated_at) as settled_at from (${SETTLED_SINCE}) s where status = 'SUCCESS' group by key
+  )`
+export const WITH_SETTLED = `
+  paid p left join settled s on s.key = p.utr and s.settled_at >= p.created_at - ${SETTLED_BEFORE}`
+
 export const IN_DAYS = `day >= $2::date and day <= $3::date`
 
 /** When `days` begin and end, and the orderIds whose payments may be of them. */
@@ -65,4 +72,8 @@ export function valuesOfPaid(mid: string, days: Days) {
 /** As the driver gives them: what has more digits than a number holds comes as text. */
 export type Texts<T> = { [Key in keyof T]: bigint extends T[Key] ? Exclude<T[Key], bigint> | string : T[Key] }
 
-export const toPaise = (text: string | null) => (text === null ? null : BigInt(text))
+/** The row with these of its columns in paise. */
+export function withPaise<T extends object>(row: Texts<T>, ...names: (keyof T & string)[]): T {
+  const toPaise = (text: unknown) => (text === null ? null : BigInt(text as string))
+  return { ...row, ...Object.fromEntries(names.map((name) => [name, toPaise(row[name])])) } as T
+}

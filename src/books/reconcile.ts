@@ -2,32 +2,31 @@ import type { PoolClient } from 'pg'
 import { type Database, setLocally } from '../db/pool.ts'
 import { toIstText } from '../ist.ts'
 import { addDays } from './bank-days.ts'
-import { causeOf, comparePayouts, type Difference, daysOfPayouts, isNotYetDue, lastOverdueDay } from './differences.ts'
-import {
-  createMerchantBooks,
-  type MerchantBooks,
-  type OpenException,
-  type PaidDay,
-  type SettledDay,
-} from './merchant-books.ts'
+import { comparePayouts, type Difference, daysOfPayouts, isNotYetDue, lastOverdueDay } from './differences.ts'
+import { createMerchantBooks, type MerchantBooks, type OpenException } from './merchant-books.ts'
 import type { Days } from './paid-and-settled.ts'
 
-/** Money of one or more days. Sums are in paise. */
-export type Sums = {
-  paidCount: number
-  paid: bigint
+const COUNTS = [
+  'paidCount',
   /** How many of them were learned from the acquirer's day file, since no notification came. */
-  fromDayFile: number
-  settledCount: number
-  /** With fee and tax. */
-  gross: bigint
-  fee: bigint
-  tax: bigint
-  /** Paid on these days, and settled by nobody yet; where the file has sums only, what is not due yet. */
-  open: bigint
+  'fromDayFile',
+  'settledCount',
   /** How many, those not counted that a person has resolved. */
-  differences: number
-}
+  'differences',
+] as const
+
+const AMOUNTS = [
+  'paid',
+  /** Settled, with fee and tax. */
+  'gross',
+  'fee',
+  'tax',
+  /** Paid on these days, and settled by nobody yet; where the file has sums only, what is not due yet. */
+  'open',
+] as const
+
+/** Money of one or more days. Amounts are in paise. */
+export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], bigint>
 
 export type Totals = Sums & { openExceptions: number }
 
@@ -61,7 +60,7 @@ export async function* reconcile(
     const total = noTotals()
     const today = toIstText(now).slice(0, 10)
     for await (const one of mid === undefined ? allMerchants(client) : [mid]) {
-      for await (const finding of reconcileMerchant(createMerchantBooks(client, one), one, { from, to, today })) {
+      for await (const finding of reconcileMerchant(client, one, { from, to, today })) {
         if (finding.type === 'total') add(total, finding.sums)
         yield finding
       }
@@ -105,63 +104,47 @@ async function findNewestImport(client: PoolClient): Promise<{ import: number; a
 
 type Asked = Days & { today: string }
 
-async function* reconcileMerchant(books: MerchantBooks, mid: string, asked: Asked): AsyncGenerator<Finding> {
+async function* reconcileMerchant(client: PoolClient, mid: string, asked: Asked): AsyncGenerator<Finding> {
+  const books = createMerchantBooks(client, mid)
   if (!(await books.isActive(asked))) return
-  const { days, differences } = await compare(books, mid, asked)
+  const isByPayment = await books.isByPayment(asked)
+  const { byDay, differences } = await (isByPayment ? compareByPayment : compareBySums)(books, asked)
+  const merchant = { type: 'merchant', mid, file: isByPayment ? 'by payment' : 'by sums' } as const
   const total = noTotals()
   let told = false
   for await (const finding of eachOf(differences, books.openExceptions(asked))) {
-    if (!told) yield { type: 'merchant', mid, file: days.file }
+    if (!told) yield merchant
     told = true
     if (finding.type === 'exception') total.openExceptions += 1
-    else if (finding.resolution === null) at(days.byDay, finding.day).differences += 1
+    else if (finding.resolution === null) at(byDay, finding.day).differences += 1
     yield finding
   }
-  if (!told && days.byDay.size === 0) return
-  if (!told) yield { type: 'merchant', mid, file: days.file }
-  for (const [day, sums] of [...days.byDay].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  if (!told && byDay.size === 0) return
+  if (!told) yield merchant
+  for (const [day, sums] of [...byDay].sort(([a], [b]) => (a < b ? -1 : 1))) {
     add(total, sums)
     yield { type: 'day', mid, day, ...sums }
   }
   yield { type: 'total', mid, sums: total }
 }
 
-type Compared = {
-  days: { file: 'by payment' | 'by sums'; byDay: Map<string, Sums> }
-  differences: AsyncIterable<Difference> | Iterable<Difference>
-}
-
-async function compare(books: MerchantBooks, mid: string, asked: Asked): Promise<Compared> {
-  return (await books.isByPayment(asked)) ? compareByPayment(books, asked) : compareBySums(books, mid, asked)
-}
+type Compared = { byDay: Map<string, Sums>; differences: AsyncIterable<Difference> | Iterable<Difference> }
 
 async function compareByPayment(books: MerchantBooks, asked: Asked): Promise<Compared> {
-  const paid = await books.paidDays(asked)
-  const settled = await books.settledDays(asked)
-  const unsettled = await books.unsettledDays(asked)
-  const byDay = putTogether(paid, settled)
-  for (const [day, sum] of unsettled) at(byDay, day).open = sum
-  return { days: { file: 'by payment', byDay }, differences: explained(books, asked) }
+  const byDay = sumsByDay(await books.paidDays(asked), await books.settledDays(asked))
+  return { byDay, differences: books.differences(asked, lastOverdueDay(asked.today)) }
 }
 
-async function* explained(books: MerchantBooks, asked: Asked): AsyncGenerator<Difference> {
-  for await (const found of books.differences(asked, lastOverdueDay(asked.today))) {
-    const { fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, initiatedAt, ...difference } = found
-    yield { ...difference, cause: causeOf(found) }
-  }
-}
-
-async function compareBySums(books: MerchantBooks, mid: string, asked: Asked): Promise<Compared> {
+async function compareBySums(books: MerchantBooks, asked: Asked): Promise<Compared> {
   const { firstPaid, firstSettled } = daysOfPayouts(asked.from)
   const paid = await books.paidDays({ from: firstPaid, to: asked.to })
   const settled = await books.settledDays({ from: firstSettled, to: asked.to })
   const isAsked = ({ day }: { day: string }) => day >= asked.from
-  const byDay = putTogether(paid.filter(isAsked), settled.filter(isAsked))
+  const byDay = sumsByDay(paid.filter(isAsked), settled.filter(isAsked))
   // The payout of the last days may lie behind them, and is judged there.
   const judgedUntil = asked.to < asked.today ? addDays(asked.to, 1) : asked.today
-  for (const [day, sums] of byDay) if (isNotYetDue(day, judgedUntil)) sums.open = sums.paid
-  const gross = settled.map(({ day, gross }) => ({ day, sum: gross }))
-  return { days: { file: 'by sums', byDay }, differences: comparePayouts(mid, paid, gross, asked) }
+  for (const [day, sums] of byDay) sums.open = isNotYetDue(day, judgedUntil) ? sums.paid : 0n
+  return { byDay, differences: comparePayouts(books.mid, paid, settled, asked) }
 }
 
 async function* eachOf(
@@ -172,12 +155,9 @@ async function* eachOf(
   for await (const exception of exceptions) yield { type: 'exception', ...exception }
 }
 
-function putTogether(paid: readonly PaidDay[], settled: readonly SettledDay[]): Map<string, Sums> {
+function sumsByDay(...days: (readonly (Partial<Sums> & { day: string })[])[]): Map<string, Sums> {
   const byDay = new Map<string, Sums>()
-  for (const { day, count, sum, fromDayFile } of paid) {
-    Object.assign(at(byDay, day), { paidCount: count, paid: sum, fromDayFile })
-  }
-  for (const { day, count, ...sums } of settled) Object.assign(at(byDay, day), { settledCount: count, ...sums })
+  for (const { day, ...sums } of days.flat()) Object.assign(at(byDay, day), sums)
   return byDay
 }
 
@@ -189,28 +169,14 @@ function at(byDay: Map<string, Sums>, day: string): Sums {
 }
 
 const noSums = (): Sums => ({
-  paidCount: 0,
-  paid: 0n,
-  fromDayFile: 0,
-  settledCount: 0,
-  gross: 0n,
-  fee: 0n,
-  tax: 0n,
-  open: 0n,
-  differences: 0,
+  ...(Object.fromEntries(COUNTS.map((name) => [name, 0])) as Record<(typeof COUNTS)[number], number>),
+  ...(Object.fromEntries(AMOUNTS.map((name) => [name, 0n])) as Record<(typeof AMOUNTS)[number], bigint>),
 })
 
 const noTotals = (): Totals => ({ ...noSums(), openExceptions: 0 })
 
 function add(total: Totals, sums: Sums & { openExceptions?: number }): void {
-  total.paidCount += sums.paidCount
-  total.paid += sums.paid
-  total.fromDayFile += sums.fromDayFile
-  total.settledCount += sums.settledCount
-  total.gross += sums.gross
-  total.fee += sums.fee
-  total.tax += sums.tax
-  total.open += sums.open
-  total.differences += sums.differences
+  for (const name of COUNTS) total[name] += sums[name]
+  for (const name of AMOUNTS) total[name] += sums[name]
   total.openExceptions += sums.openExceptions ?? 0
 }
