@@ -114,40 +114,15 @@ export function createPaymentHistory(db: Database) {
     /** The orderIds of what is sought, newest first, 100 at most, and whether there are more; of one merchant with `mid`. */
     async search(sought: Sought, mid?: string): Promise<{ orderIds: string[]; more: boolean }> {
       if ('orderId' in sought) return { orderIds: [sought.orderId], more: false }
-      const { rows } = await ('utr' in sought
-        ? db.query<{ orderId: string }>(
-            // The merchants first, since the index of UTRs begins with the merchant.
-            `select i.order_id as "orderId"
-               from merchants m
-               join payment_intents i on i.mid = m.mid
-              where i.utr = $1 and ($2::text is null or m.mid = $2)
-             union
-             select order_id from payment_attempts where utr = $1 and ($2::text is null or mid = $2)
-             union
-             select order_id from payment_exceptions where utr = $1 and mid <> '' and ($2::text is null or mid = $2)
-              order by 1 desc
-              limit ${FOUND_LIMIT} + 1`,
-            [sought.utr, mid],
-          )
-        : 'merchantOrderId' in sought
-          ? db.query<{ orderId: string }>(
-              `select i.order_id as "orderId"
-                 from merchants m
-                 join payment_intents i on i.mid = m.mid
-                where i.merchant_order_id = $1 and ($2::text is null or m.mid = $2)
-                order by 1 desc
-                limit ${FOUND_LIMIT} + 1`,
-              [sought.merchantOrderId, mid],
-            )
-          : db.query<{ orderId: string }>(
-              `select order_id as "orderId"
-                 from payment_intents
-                where order_id >= $1 and order_id < $2 and amount * 100 + paise = $3
-                  and ($4::text is null or mid = $4)
-                order by 1 desc
-                limit ${FOUND_LIMIT} + 1`,
-              [orderIdsBegin(sought.from), orderIdsBegin(sought.until), sought.amount, mid],
-            ))
+      const { orders, values } = ordersOf(sought)
+      const { rows } = await db.query<{ orderId: string }>(
+        `select order_id as "orderId"
+           from (${orders}) found
+          where $1::text is null or mid = $1
+          order by order_id desc
+          limit ${FOUND_LIMIT} + 1`,
+        [mid, ...values],
+      )
       return { orderIds: rows.slice(0, FOUND_LIMIT).map(({ orderId }) => orderId), more: rows.length > FOUND_LIMIT }
     },
 
@@ -157,27 +132,41 @@ export function createPaymentHistory(db: Database) {
   /** The settlements that carry one of these UTRs; of any merchant where `mid` is undefined. */
   async function settlementsOf(mid: string | undefined, utrs: readonly string[]): Promise<SettledPayment[]> {
     if (utrs.length === 0) return []
-    // The bank's file spells UTRs in upper or lower case, and they are kept so.
-    const spellings = utrs.flatMap((utr) => [utr.toUpperCase(), utr.toLowerCase()])
     // Without an `or`, of which Citus would ask every shard.
-    const ofOne = mid === undefined ? '' : ' and s.mid = $2'
-    const columns = 's.mid, s.utr, s.payment_utr, s.amount, s.fee, s.tax, s.status, s.initiated_at'
+    const ofOne = mid === undefined ? '' : 'and s.mid = $2'
+    const carrying = (column: 'utr' | 'payment_utr') => `
+      select s.mid, s.utr, s.payment_utr as "paymentUtr", s.amount, s.fee, s.tax, s.status, s.initiated_at as "initiatedAt"
+        from merchants m
+        join settlements s on s.mid = m.mid
+       where s.${column} = any ($1) ${ofOne}`
     const { rows } = await db.query<SettledPayment>(
       // By an index each; an `or` of both would read all settlements.
-      `select mid, utr, payment_utr as "paymentUtr", amount, fee, tax, status, initiated_at as "initiatedAt"
-         from (
-           select ${columns}
-             from merchants m
-             join settlements s on s.mid = m.mid
-            where s.utr = any ($1)${ofOne}
-           union
-           select ${columns}
-             from merchants m
-             join settlements s on s.mid = m.mid
-            where s.payment_utr = any ($1)${ofOne}) found
-        order by initiated_at, utr`,
-      [spellings, ...(mid === undefined ? [] : [mid])],
+      `${carrying('utr')} union ${carrying('payment_utr')} order by "initiatedAt", utr`,
+      // The bank's file spells UTRs in upper or lower case, and they are kept so.
+      [utrs.flatMap((utr) => [utr.toUpperCase(), utr.toLowerCase()]), ...(mid === undefined ? [] : [mid])],
     )
     return rows
+  }
+}
+
+/** The merchants come first, since the indexes of UTRs and of merchants' order_ids begin with the merchant. */
+const OF_MERCHANTS = 'select i.mid, i.order_id from merchants m join payment_intents i on i.mid = m.mid where'
+
+/** A query of `mid` and `order_id`, and its values from $2 on. */
+function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: string; values: unknown[] } {
+  if ('merchantOrderId' in sought) {
+    return { orders: `${OF_MERCHANTS} i.merchant_order_id = $2`, values: [sought.merchantOrderId] }
+  }
+  if ('utr' in sought) {
+    const orders = `${OF_MERCHANTS} i.utr = $2
+      union select mid, order_id from payment_attempts where utr = $2
+      union select mid, order_id from payment_exceptions where utr = $2 and mid <> ''`
+    return { orders, values: [sought.utr] }
+  }
+  return {
+    orders: `select mid, order_id
+               from payment_intents
+              where order_id >= $2 and order_id < $3 and amount * 100 + paise = $4`,
+    values: [orderIdsBegin(sought.from), orderIdsBegin(sought.until), sought.amount],
   }
 }
