@@ -29,6 +29,7 @@ import { requestIdOf } from './http/request-id.ts'
 import { createRequestLog } from './http/request-log.ts'
 import { LIMITS, type Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import { createCaller } from './outside/call.ts'
 import { cancelPayment } from './payments/cancel-payment.ts'
 import { checkPaymentStatus } from './payments/check-payment-status.ts'
 import { createOrderRequest, createPaymentIntent } from './payments/create.ts'
@@ -42,7 +43,6 @@ import { createAccessKeys } from './tenants/access-keys.ts'
 import { registerAuthentication } from './tenants/authenticate.ts'
 import { createMerchants } from './tenants/merchants.ts'
 import { createPartners } from './tenants/partners.ts'
-import { createCaller } from './webhooks/call.ts'
 import { createDeliveries } from './webhooks/deliveries.ts'
 import { createExpiries } from './webhooks/expiries.ts'
 import { startWorkers } from './workers.ts'
@@ -101,16 +101,19 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const isLinked = rememberBriefly(createPartners(pools.keys).isLinked, limits.lookUps)
   const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
 
-  const acquirers = createAcquirers(
-    { direct: config.acquirerSecrets, setu: config.setu },
-    { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs },
-  )
-  const { issuers } = acquirers
   const { sealingKey, allowedNetworks } = config.webhooks
+  const call = createCaller({ allowedNetworks, limits: limits.outside, now })
+  const acquirers = createAcquirers({ direct: config.acquirerSecrets, setu: config.setu }, call, {
+    log,
+    onCall: metrics.acquirerCall,
+    limits: limits.acquirers,
+    elapsedMs,
+  })
+  const { issuers } = acquirers
   const webhooks = {
     deliveries: createDeliveries(pools.due),
     expiries: createExpiries(pools.due),
-    call: createCaller({ allowedNetworks, limits: limits.webhooks, now }),
+    call,
     sealingKey,
     metrics: metrics.webhooks,
   }

@@ -134,8 +134,6 @@ export const LIMITS = {
 
   /** Acquirers that make their own links, and are asked for one before an intent is stored. */
   acquirers: {
-    /** Longest wait for one answer. */
-    callMs: 3_000,
     /** Longest wait for all that a request needs: a log-in, the call, and both again when the token was refused. */
     requestMs: 5_000,
     /**
@@ -143,32 +141,37 @@ export const LIMITS = {
      * A dead acquirer then holds 64 requests, not all.
      */
     callsUnderWay: 64,
-    /** Usual answers have 2 kB. */
-    answerBytes: 64 * 1024,
     /** Questions about payments that are asked at once: acquirers ask for few, and never in batches. */
     enquiriesAtOnce: 4,
     /** Longest pause between two looks for questions that are due. Those of a new intent are never due sooner. */
     enquiryPauseMs: 60_000,
   },
 
-  /** Webhooks and return calls: calls of addresses that merchants choose. */
-  webhooks: {
+  /** Calls of addresses that merchants choose, for webhooks and return calls, and of acquirers. */
+  outside: {
     /** Longest time for all of a call: name, connection and answer. */
-    answerMs: 15_000,
+    merchantMs: 15_000,
+    acquirerMs: 3_000,
     /** Of the name servers, for the first try; the second takes twice as long. */
     resolveTryMs: 1_500,
     /** A name's next address is tried after this long. Node.js would take 250 ms, in which no call of another continent ends. */
     connectAttemptMs: 2_000,
     /** A shop's own page answers return calls, so that these are the headers of any website. */
-    answerHeadersBytes: 16 * 1024,
+    headersBytes: 16 * 1024,
     /** Read of the body: then the connection is closed, and the status counts. */
-    answerBytes: 8 * 1024,
-    /** Of the body, for the operator. */
+    merchantBytes: 8 * 1024,
+    /** Usual answers have 2 kB. What is longer is cut, and then no JSON. */
+    acquirerBytes: 64 * 1024,
+    /** Characters of the receiver's answer shown by `ops webhooks deliveries`. */
     shownCharacters: 200,
     /** Answers with status 1xx before the one that counts. A usual server sends one at most. */
     interimAnswers: 10,
     /** Longest Retry-After that is believed: a day. */
     retryAfterSeconds: 24 * 60 * 60,
+  },
+
+  /** Webhooks and return calls. */
+  webhooks: {
     /** How often deliveries that are due are looked for. The first attempt has to come within 2 s of the change. */
     lookIntervalMs: 1_000,
     /** Calls under way to one endpoint, of one instance. */

@@ -1,6 +1,7 @@
-import type { Limits } from '../limits.ts'
+import type { Call } from '../outside/call.ts'
+import type { Intent, IssuedLink } from '../payments/intent.ts'
+import type { FinalStatus } from '../payments/outcome.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import type { AcquirerCalls } from './issuer.ts'
 import type { Notifications } from './notification.ts'
 
 /** An acquirer: who may have it, and how it is reached where the operator has set it up. `Settings` holds its own. */
@@ -11,8 +12,50 @@ export type Acquirer<Settings> = {
   faultOf: (merchant: Payee) => string | undefined
   /** Its notifications; undefined unless it is set up. */
   notifications: (settings: Settings) => Notifications | undefined
-  /** Of one that makes its own links: its calls; undefined unless it is set up. */
-  calls?: (settings: Settings, limits: Limits['acquirers'], elapsedMs: () => number) => AcquirerCalls | undefined
+  /** Of one that makes its own links: its calls; undefined unless it is set up. `elapsedMs` is a clock that nobody sets. */
+  calls?: (settings: Settings, ask: Ask, elapsedMs: () => number) => AcquirerCalls | undefined
 }
 
 export type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
+
+/** One call of an acquirer's HTTP interface; `body` is sent as JSON. Rejects with an AcquirerFault when no whole answer comes. */
+export type Ask = (
+  request: Pick<Call, 'method' | 'url' | 'headers' | 'signal'> & { body?: unknown },
+) => Promise<JsonAnswer>
+
+/** `body` is undefined if it is not JSON. `requestId` is the acquirer's name for the request, which its support asks for. */
+export type JsonAnswer = { status: number; body: unknown; requestId: string | undefined }
+
+/** How an acquirer that makes its own links is asked, until `signal`. Each function rejects with an AcquirerFault. */
+export type AcquirerCalls = {
+  /** Makes a link for an intent of the acquirer's merchant `merchantId`. */
+  prepare: (intent: Intent, merchantId: string, signal: AbortSignal) => Promise<IssuedLink>
+  /** Lets nobody pay by a link any more. */
+  close: (link: IssuedLink, signal: AbortSignal) => Promise<void>
+  /** The last payment by a link; undefined when there is none, or it has not ended. */
+  enquire: (link: IssuedLink, signal: AbortSignal) => Promise<Told | undefined>
+  /** Plays a customer who tries to pay by a link. Only an acquirer's sandbox does it. */
+  playCustomer: (link: IssuedLink, attempt: PlayedAttempt, signal: AbortSignal) => Promise<void>
+}
+
+/** What an acquirer knows of a payment that has ended. `amount` is decimal text with two decimals. */
+export type Told = { status: FinalStatus; utr: string | undefined; amount: string; paidAt: Date | undefined }
+
+/** What a played customer does: pays `amount`, in paise, to `payeeVpa`, or fails to. */
+export type PlayedAttempt = { payeeVpa: string; amount: number; succeeds: boolean }
+
+/**
+ * Why an acquirer did not do what it was asked for: `refused` is a fault of its set-up, which the operator has to mend;
+ * `bad answer` is one that must not be believed; `unavailable` passes by itself. `facts` go to the log.
+ */
+export class AcquirerFault extends Error {
+  readonly outcome: 'refused' | 'bad answer' | 'unavailable'
+  readonly facts: Record<string, unknown>
+
+  constructor(outcome: AcquirerFault['outcome'], message: string, facts: Record<string, unknown> = {}) {
+    super(message)
+    this.name = 'AcquirerFault'
+    this.outcome = outcome
+    this.facts = facts
+  }
+}

@@ -1,10 +1,10 @@
-import type { Logger } from 'pino'
 import { unavailable } from '../errors.ts'
-import type { Limits } from '../limits.ts'
+import type { Caller } from '../outside/call.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { Acquirer, Payee } from './acquirer.ts'
+import { createAsk } from './ask.ts'
 import { direct } from './direct.ts'
-import { type AcquirerCalls, type CallOutcome, createIssuer, type Issuer } from './issuer.ts'
+import { createIssuer, type Issuer, type IssuerOptions } from './issuer.ts'
 import type { Notifications } from './notification.ts'
 import { type SetuSettings, setu } from './setu.ts'
 
@@ -25,21 +25,12 @@ export function acquirerFault(name: string, merchant: Payee, settings: AcquirerS
   return acquirer.faultOf(merchant)
 }
 
-/** The acquirers of one instance. */
-export function createAcquirers(
-  settings: AcquirerSettings,
-  options: {
-    log: Pick<Logger, 'warn' | 'error'>
-    onCall: (acquirer: string, call: keyof AcquirerCalls, outcome: CallOutcome) => void
-    limits: Limits['acquirers']
-    /** Milliseconds by a clock that nobody sets. */
-    elapsedMs: () => number
-  },
-) {
+/** The acquirers of one instance, which are called by `call`. */
+export function createAcquirers(settings: AcquirerSettings, call: Caller, options: IssuerOptions) {
   const issuers = new Map<string, Issuer>()
   const notifications: Notifications[] = []
   for (const [name, acquirer] of ACQUIRERS) {
-    const calls = acquirer.calls?.(settings, options.limits, options.elapsedMs)
+    const calls = acquirer.calls?.(settings, createAsk(call), options.elapsedMs)
     if (calls) issuers.set(name, createIssuer(name, calls, options))
     const taken = acquirer.notifications(settings)
     if (taken) notifications.push(taken)

@@ -7,7 +7,6 @@ import { bankAmount } from '../money.ts'
 import type { Acquirer } from './acquirer.ts'
 import {
   isoTime,
-  logOrderOf,
   NOTIFICATION_RECORDED,
   NOTIFICATION_REFUSALS,
   type NotificationDependencies,
@@ -62,7 +61,6 @@ export const paymentNotification = operation({
   },
   refusals: [badRequest('UTR is required with SUCCESS'), notificationUnsigned(), ...NOTIFICATION_REFUSALS],
   answer: NOTIFICATION_RECORDED,
-  route: logOrderOf('orderId'),
   handle: (dependencies: NotificationDependencies) => {
     return async ({ body }) => {
       const { orderId, status, UTR: utr, amount, paidAt } = body
@@ -78,10 +76,11 @@ export const direct: Acquirer<{ direct: readonly string[] }> = {
   notifications({ direct: secrets }) {
     if (secrets.length === 0) return undefined
     return {
-      operation: paymentNotification,
+      register: paymentNotification.register,
       requireSignature(request, body, now) {
         if (!isSigned(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
       },
+      orderIdOf: ({ orderId }) => orderId,
       keep: (body) => body,
     }
   },

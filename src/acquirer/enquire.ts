@@ -3,7 +3,8 @@ import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import { startRepeating } from '../repeat.ts'
-import { AcquirerFault, type Issuer } from './issuer.ts'
+import { AcquirerFault } from './acquirer.ts'
+import type { Issuer } from './issuer.ts'
 
 /**
  * Asks the acquirer about an order, and records what it tells. Undefined when it knows of no payment that has ended.

@@ -1,9 +1,9 @@
-import type { FastifyInstance, FastifyRequest, RouteShorthandOptions } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { Failure, notificationRefused, orderNotFound } from '../errors.ts'
 import { errorText } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
-import { type Operation, success } from '../http/operation.ts'
+import { success } from '../http/operation.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Report } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
@@ -11,11 +11,17 @@ import type { Reports } from '../payments/reports.ts'
 /** What the notifications of every acquirer need. */
 export type NotificationDependencies = { reports: Reports; now: () => Date }
 
+/** The fields of a notification, as they came. */
+export type Fields = Record<string | symbol, unknown>
+
 /** How an acquirer's notifications are taken. */
 export type Notifications = {
-  operation: Operation<NotificationDependencies>
+  /** Adds its route: that of an operation, or of `routeOfOwnForm`. */
+  register: (app: FastifyInstance, dependencies: NotificationDependencies) => void
   /** Throws the 401 unless `body` is signed. */
   requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
+  /** The orderId, for the log line of a refusal too: nothing of the notification is checked yet. */
+  orderIdOf: (fields: Fields) => unknown
   /** What may be kept of a signed body that could not be read: nothing of the customer. */
   keep: (body: Buffer) => Buffer
 }
@@ -38,20 +44,6 @@ export const NOTIFICATION_REFUSALS = [
   notificationRefused('UTR of another order'),
 ]
 
-/**
- * The route's hook that gives the log line of a refusal the orderId, which `field` holds: it runs before the fields are
- * checked.
- */
-export function logOrderOf(field: string): RouteShorthandOptions {
-  return {
-    preValidation: (request, _reply, done) => {
-      const orderId = (request.body as Record<string, unknown> | null)?.[field]
-      if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
-      done()
-    },
-  }
-}
-
 /** Records what an acquirer tells of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
 export async function recordNotification({ reports, now }: NotificationDependencies, report: Report) {
   const recorded = await reports.record(report, { reason: 'notification', now })
@@ -67,14 +59,32 @@ export async function recordNotification({ reports, now }: NotificationDependenc
   }
 }
 
+/**
+ * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined for
+ * those that change nothing, and throws the 400 for what it cannot read.
+ */
+export function routeOfOwnForm(path: string, read: (fields: Fields) => Report | undefined): Notifications['register'] {
+  return (app, dependencies) => {
+    app.post<{ Body: Fields }>(path, async ({ body }) => {
+      const report = read(body)
+      return NOTIFICATION_RECORDED.toBody(report ? await recordNotification(dependencies, report) : {})
+    })
+  }
+}
+
 /** Lets `app`, a scope of its own, take the signed notifications of one acquirer. */
 export function takeNotifications(
   app: FastifyInstance,
-  { operation, requireSignature, keep }: Notifications,
+  { register, requireSignature, orderIdOf, keep }: Notifications,
   { fieldLimit, ...dependencies }: NotificationDependencies & { fieldLimit: number },
 ) {
   const { reports, now } = dependencies
   registerSignedJson(app, fieldLimit, (request, body) => requireSignature(request, body, now()))
+  app.addHook('preValidation', (request, _reply, done) => {
+    const orderId = orderIdOf(request.body as Fields)
+    if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
+    done()
+  })
   // What is refused with 400 although it is signed may be money, and the acquirer may not send it again.
   app.setErrorHandler(async (error, { signedBody }) => {
     if (signedBody && error instanceof Failure && error.code === 'badRequest') {
@@ -82,5 +92,5 @@ export function takeNotifications(
     }
     throw error
   })
-  operation.register(app, dependencies)
+  register(app, dependencies)
 }

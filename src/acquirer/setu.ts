@@ -1,23 +1,15 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
-import { badRequest, setuUnsigned } from '../errors.ts'
+import { setuUnsigned } from '../errors.ts'
 import { errorText, text, utr } from '../fields.ts'
-import { operation } from '../http/operation.ts'
-import type { Limits } from '../limits.ts'
+import { bodyCheck } from '../http/input.ts'
 import { bankAmount, toDecimalText } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
+import type { Report } from '../payments/outcome.ts'
 import { transactionNote, UPI_PREFIX } from '../payments/upi-links.ts'
-import type { Acquirer } from './acquirer.ts'
-import { callJson, shortText } from './call-json.ts'
-import { type AcquirerCalls, AcquirerFault } from './issuer.ts'
-import {
-  isoTime,
-  logOrderOf,
-  NOTIFICATION_RECORDED,
-  NOTIFICATION_REFUSALS,
-  type NotificationDependencies,
-  recordNotification,
-} from './notification.ts'
+import { type Acquirer, type AcquirerCalls, AcquirerFault, type Ask, type JsonAnswer } from './acquirer.ts'
+import { shortText } from './ask.ts'
+import { type Fields, isoTime, routeOfOwnForm } from './notification.ts'
 import { createToken } from './setu-token.ts'
 
 /*
@@ -83,57 +75,35 @@ const LastPayment = z.object({
 /** The calls of one Setu account. A link that is not for this payee and amount is never returned. */
 export function setuCalls(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
-  { callMs, answerBytes }: Limits['acquirers'],
+  ask: Ask,
   elapsedMs: () => number,
 ): AcquirerCalls {
   const token = createToken(logIn, elapsedMs)
 
   async function logIn(): Promise<string> {
-    const { status, body, requestId } = await callJson(loginUrl, {
-      method: 'POST',
-      headers: { client: 'bridge', 'content-type': 'application/json' },
-      body: { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' },
-      timeoutMs: callMs,
-      maxBytes: answerBytes,
-    })
-    const loggedIn = LoggedIn.safeParse(body)
+    const body = { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' }
+    const answer = await ask({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
     // Its guides do not say which of the successful ones it has.
-    const isSuccess = status >= 200 && status < 300
-    if (isSuccess && loggedIn.success) return loggedIn.data.access_token
-    if (status >= 400 && status < 500 && status !== 429) {
-      throw new AcquirerFault('refused', 'Setu refused the log-in: check SETU_CLIENT_ID and SETU_CLIENT_SECRET', {
-        status,
-        requestId,
-      })
+    if (answer.status < 200 || answer.status > 299) {
+      throw failed(answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
     }
-    throw new AcquirerFault(isSuccess ? 'bad answer' : 'unavailable', 'the log-in at Setu failed', {
-      status,
-      requestId,
-    })
+    const loggedIn = LoggedIn.safeParse(answer.body)
+    if (loggedIn.success) return loggedIn.data.access_token
+    throw notBelieved(answer, 'Setu answered a log-in without a token')
   }
 
   /** The answer to a call, which has one of the statuses `expected`. */
   async function call(
-    { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: unknown },
+    { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: object },
     merchantId: string,
-    deadline: number,
+    signal: AbortSignal,
     expected: readonly number[],
-  ) {
-    const timeLeft = () => Math.min(callMs, deadline - elapsedMs())
+  ): Promise<JsonAnswer> {
+    const url = `${apiUrl}/api/v1/merchants/${path}`
     const send = async () => {
-      const { value, renew } = await within(timeLeft(), token.get())
-      const answer = await callJson(`${apiUrl}/api/v1/merchants/${path}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${value}`,
-          merchantId,
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        body,
-        timeoutMs: timeLeft(),
-        maxBytes: answerBytes,
-      })
-      return { ...answer, renew }
+      const { value, renew } = await token.get(signal)
+      const headers = { authorization: `Bearer ${value}`, merchantId }
+      return { ...(await ask({ method, url, headers, body, signal })), renew }
     }
     let answer = await send()
     if (answer.status === 401) {
@@ -141,17 +111,12 @@ export function setuCalls(
       answer = await send()
     }
     if (expected.includes(answer.status)) return answer
-    const { status, requestId } = answer
-    const facts = { status, requestId, code: shortText((answer.body as { code?: unknown } | undefined)?.code) }
-    if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
-      const advice = `check merchant ${merchantId} at Setu, its UPI address, and the rights of SETU_CLIENT_ID`
-      throw new AcquirerFault('refused', `Setu refused a call: ${advice}`, facts)
-    }
-    throw new AcquirerFault('unavailable', 'a call of Setu failed', facts)
+    const advice = `check merchant ${merchantId} at Setu, its UPI address, and the rights of SETU_CLIENT_ID`
+    throw failed(answer, advice)
   }
 
   return {
-    async prepare(intent, merchantId, deadline) {
+    async prepare(intent, merchantId, signal) {
       const body = {
         merchantVpa: intent.payee.vpa,
         amount: intent.amount,
@@ -159,37 +124,33 @@ export function setuCalls(
         referenceId: intent.orderId,
         transactionNote: transactionNote(intent.note),
       }
-      const answer = await call({ method: 'POST', path: 'dqr', body }, merchantId, deadline, [201])
-      const made = DynamicQr.safeParse(answer.body)
-      const reference = made.success ? referenceOf(made.data.intentLink, intent) : undefined
+      const answer = await call({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
+      const { data: made } = DynamicQr.safeParse(answer.body)
+      const reference = made && referenceOf(made.intentLink, intent)
       // The QR of another order, though for the same payee and amount, would make that one paid.
-      const isOfAnother = (made.data?.referenceId ?? intent.orderId) !== intent.orderId
-      if (!made.success || reference === undefined || isOfAnother) {
-        throw new AcquirerFault('bad answer', 'Setu made a link that is not for this order, payee and amount', {
+      if (!reference || (made.referenceId ?? intent.orderId) !== intent.orderId) {
+        throw notBelieved(answer, 'Setu made a link that is not for this order, payee and amount', {
           orderId: intent.orderId,
-          requestId: answer.requestId,
         })
       }
-      return { acquirer: NAME, merchantId, id: made.data.id, reference, link: made.data.intentLink }
+      return { acquirer: NAME, merchantId, id: made.id, reference, link: made.intentLink }
     },
 
-    async close({ id, merchantId }, deadline) {
+    async close({ id, merchantId }, signal) {
       // A QR that was paid, or has expired, may be refused: there is nothing to close then, and nothing for the
       // operator to mend.
-      await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, deadline, [200, 400, 404])
+      await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
     },
 
-    async enquire({ id, merchantId }, deadline) {
+    async enquire({ id, merchantId }, signal) {
       const path = `payments/product-instances/${id}/last`
-      const answer = await call({ method: 'GET', path }, merchantId, deadline, [200, 404])
+      const answer = await call({ method: 'GET', path }, merchantId, signal, [200, 404])
       // Nobody has tried to pay.
       if (answer.status === 404) return undefined
       const { data: last } = LastPayment.safeParse(answer.body)
       const rrn = utr.safeParse(last?.rrn)
       if (last?.productInstanceId !== id || (last.status === 'success' && !rrn.success)) {
-        throw new AcquirerFault('bad answer', 'Setu told of a payment in a form that is not known', {
-          requestId: answer.requestId,
-        })
+        throw notBelieved(answer, 'Setu told of a payment in a form that is not known')
       }
       if (last.status !== 'success' && last.status !== 'failed') return undefined
       return {
@@ -200,31 +161,25 @@ export function setuCalls(
       }
     },
 
-    async playCustomer({ merchantId, reference }, { payeeVpa, amount, succeeds }, deadline) {
-      const body = {
-        refId: reference,
-        payeeVpa,
-        payerVpa: PLAYED_CUSTOMER,
-        amount,
-        ...(!succeeds && { payerRespCode: NO_FUNDS }),
-      }
-      await call({ method: 'POST', path: 'pay', body }, merchantId, deadline, [200])
+    async playCustomer({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
+      const played = { refId: reference, payeeVpa, payerVpa: PLAYED_CUSTOMER, amount }
+      const body = succeeds ? played : { ...played, payerRespCode: NO_FUNDS }
+      await call({ method: 'POST', path: 'pay', body }, merchantId, signal, [200])
     },
   }
 }
 
-/** Rejects when `promise` takes longer than this; it goes on for others. */
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new AcquirerFault('unavailable', 'the acquirer did not answer in time')), ms)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
+/** What an unexpected status means; `advice` is for the operator, where it is theirs to mend. */
+function failed({ status, requestId, body }: JsonAnswer, advice: string): AcquirerFault {
+  const facts = { status, requestId, code: shortText((body as { code?: unknown } | undefined)?.code) }
+  const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
+  return isRefused
+    ? new AcquirerFault('refused', `Setu refused a call: ${advice}`, facts)
+    : new AcquirerFault('unavailable', 'a call of Setu failed', facts)
 }
+
+const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: object = {}) =>
+  new AcquirerFault('bad answer', message, { ...facts, requestId })
 
 /** The parameter `tr` of a link that is for this payee and amount; undefined for any other link. */
 function referenceOf(link: string, { payee, amount }: Intent): string | undefined {
@@ -248,12 +203,10 @@ function referenceOf(link: string, { payee, amount }: Intent): string | undefine
 
 const EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 
-const endsPayment = (eventType: string) => Object.hasOwn(EVENTS, eventType)
-
 /** What the two events that end a payment must say. Customer data beside it is not read. */
 const EndOfPayment = z
   .object({
-    eventType: z.enum(['payment.success', 'payment.failed']),
+    eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
     merchantReferenceId: text(255),
     productInstanceId: z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu'),
     amount: paise,
@@ -266,64 +219,23 @@ const EndOfPayment = z
     if (txnTs === undefined) context.addIssue({ code: 'custom', path: ['txnTs'], message: 'is required with success' })
   })
 
-/** Every event that Setu sends. The fields of those that we ignore are not judged. */
-const SetuNotification = z
-  .object({
-    eventType: text(64),
-    merchantReferenceId: z.unknown().meta({ type: 'string', description: 'Our `orderId`.' }),
-    productInstanceId: z.unknown().meta({ type: 'string', description: 'The dynamic QR.' }),
-    amount: z.unknown().meta({ type: 'integer', description: 'Paise.' }),
-    rrn: z.unknown().meta({ type: 'string', description: 'The reference that the customer sees: our UTR.' }),
-    txnTs: z.unknown().meta({ type: 'string', description: 'When the money moved.' }),
-  })
-  .superRefine((event, context) => {
-    if (!endsPayment(event.eventType)) return
-    for (const { path, message } of EndOfPayment.safeParse(event).error?.issues ?? []) {
-      context.addIssue({ code: 'custom', path, message })
-    }
-  })
+const checkEndOfPayment = bodyCheck(EndOfPayment)
 
-const EXAMPLE = {
-  eventType: 'payment.success',
-  merchantReferenceId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
-  productInstanceId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
-  rrn: '523504870405',
-  txnTs: '2026-11-21T15:40:12+05:30',
+/** Setu sends many events. What the others say is not judged. */
+function readEvent(event: Fields): Report | undefined {
+  if (typeof event.eventType === 'string' && !Object.hasOwn(EVENTS, event.eventType)) return undefined
+  const checked = checkEndOfPayment(event)
+  if ('error' in checked) throw checked.error
+  const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs } = checked.value
+  return {
+    orderId: merchantReferenceId,
+    status: EVENTS[eventType],
+    utr: rrn,
+    amount: toDecimalText(amount),
+    paidAt: txnTs,
+    acquirer: { name: NAME, id: productInstanceId },
+  }
 }
-
-const setuNotification = operation({
-  path: '/acquirer/setu/notification',
-  name: 'setuNotification',
-  tag: 'Acquirer',
-  summary: 'Tell of a payment, as Setu does',
-  description:
-    'Setu calls it, signed. payment.success and payment.failed are recorded; every other event is answered 200 and changes nothing. ' +
-    'A copy of a notification is valid for ever, so repeats change nothing, in any order.',
-  access: 'signature',
-  body: {
-    name: 'SetuNotification',
-    schema: SetuNotification,
-    example: EXAMPLE,
-    jsonExample: { ...EXAMPLE, amount: 20000 },
-  },
-  refusals: [badRequest('rrn is required with success'), setuUnsigned(), ...NOTIFICATION_REFUSALS],
-  answer: NOTIFICATION_RECORDED,
-  route: logOrderOf('merchantReferenceId'),
-  handle: (dependencies: NotificationDependencies) => {
-    return async ({ body }) => {
-      if (!endsPayment(body.eventType)) return {}
-      const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs } = EndOfPayment.parse(body)
-      return recordNotification(dependencies, {
-        orderId: merchantReferenceId,
-        status: EVENTS[eventType],
-        utr: rrn,
-        amount: toDecimalText(amount),
-        paidAt: txnTs,
-        acquirer: { name: NAME, id: productInstanceId },
-      })
-    }
-  },
-})
 
 export const setu: Acquirer<{ setu: SetuSettings | undefined }> = {
   variables: 'SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
@@ -331,18 +243,18 @@ export const setu: Acquirer<{ setu: SetuSettings | undefined }> = {
     if (!acquirerMerchantId) return 'setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'
     return SETU_VPA.test(vpa) ? undefined : 'setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'
   },
-  notifications({ setu: account }) {
-    if (!account) return undefined
-    return {
-      operation: setuNotification,
+  notifications: ({ setu: account }) =>
+    account && {
+      // A copy of a notification is valid for ever, so repeats change nothing, in any order.
+      register: routeOfOwnForm('/acquirer/setu/notification', readEvent),
       requireSignature(request, body) {
         const signature = request.headers['x-setu-signature']
         if (!isSigned(signature, body, account.notificationSecrets)) throw setuUnsigned()
       },
+      orderIdOf: ({ merchantReferenceId }) => merchantReferenceId,
       keep: withoutCustomer,
-    }
-  },
-  calls: ({ setu: account }, limits, elapsedMs) => account && setuCalls(account, limits, elapsedMs),
+    },
+  calls: ({ setu: account }, ask, elapsedMs) => account && setuCalls(account, ask, elapsedMs),
 }
 
 /** Whether `header` is the base64 of the HMAC-SHA256 of these bytes with one of `secrets`, found out in constant time. */
@@ -365,6 +277,6 @@ function withoutCustomer(body: Buffer): Buffer {
   } catch {
     return Buffer.from('not JSON')
   }
-  const names = [...Object.keys(SetuNotification.shape), 'eventId', 'id', 'txnId', 'refId']
+  const names = [...Object.keys(EndOfPayment.shape), 'eventId', 'id', 'txnId', 'refId']
   return Buffer.from(JSON.stringify(event, names))
 }

@@ -1,12 +1,13 @@
 import * as z from 'zod'
+import { AcquirerFault } from '../acquirer/acquirer.ts'
 import { createAcquirers } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
-import { AcquirerFault } from '../acquirer/issuer.ts'
 import { createPaymentHistory } from '../books/payment-history.ts'
 import { errorText, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
+import { createCaller } from '../outside/call.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
 import { type Forgotten, forgetCustomers } from '../payments/forget-customers.ts'
 import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
@@ -72,7 +73,9 @@ export const paymentCommands = [
     usage: '--order-id ID',
     schema: z.object({ orderId }),
     async run({ orderId }, { config, db, now }) {
-      const { issuers } = createAcquirers({ direct: [], setu: config.setu }, ACQUIRER_OPTIONS)
+      const { allowedNetworks } = config.webhooks
+      const call = createCaller({ allowedNetworks, limits: LIMITS.outside, now: () => now })
+      const { issuers } = createAcquirers({ direct: [], setu: config.setu }, call, ACQUIRER_OPTIONS)
       const history = await createPaymentHistory(db).find(orderId)
       if (!history) throw new CommandFault(REFUSED['unknown order'])
       const issuer = issuers.get(history.acquirer)

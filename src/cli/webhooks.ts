@@ -4,8 +4,8 @@ import { inTransaction, type Queryable } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
+import { createCaller, faultOfUrl } from '../outside/call.ts'
 import { isOrderId } from '../payments/intent.ts'
-import { createCaller, faultOfUrl } from '../webhooks/call.ts'
 import { createEndpoints, type DeliveryName, type DeliveryRecord, type Endpoint } from '../webhooks/endpoints.ts'
 import { watchOpenOrders } from '../webhooks/expiries.ts'
 import { isTaken, toCall } from '../webhooks/message.ts'
@@ -133,7 +133,7 @@ export const webhookCommands = [
       const secrets = unsealAll(key, sealed, ownerOf({ mid, endpointId }))
       const id = `msg_ping_${randomBytes(8).toString('hex')}`
       const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
-      const call = createCaller({ allowedNetworks, limits: LIMITS.webhooks, now: () => new Date() })
+      const call = createCaller({ allowedNetworks, limits: LIMITS.outside, now: () => new Date() })
       const result = await call(toCall({ id, body }, { url, secrets, sentAt: now }))
       const outcome = 'failure' in result ? result.failure : String(result.status)
       if ('failure' in result || !isTaken(result.status)) {

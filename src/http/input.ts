@@ -174,9 +174,9 @@ function refuseJsonSchema(): never {
 }
 
 /** Returns the check of a parsed body: its fields as `schema` reads them, or the 400 that names every fault. */
-export function bodyCheck(schema: z.ZodObject) {
+export function bodyCheck<Schema extends z.ZodObject>(schema: Schema) {
   const names = Object.keys(schema.shape)
-  return (body: Fields | null | undefined): { value: Record<string, unknown> } | { error: Failure } => {
+  return (body: Fields | null | undefined): { value: z.output<Schema> } | { error: Failure } => {
     const fields: Fields = {}
     for (const name of names) {
       const value = body?.[name] ?? undefined

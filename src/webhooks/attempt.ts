@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import type { Logger } from 'pino'
-import type { Answer, createCaller, Failure } from './call.ts'
+import type { Answer, Caller, Failure } from '../outside/call.ts'
 import type { Attempt, Delivery, Endpoint } from './deliveries.ts'
 import { isTaken, toCall, toMessage } from './message.ts'
 import { nextAttempt } from './schedule.ts'
@@ -13,7 +13,7 @@ export type DeliveryOutcome = 'delivered' | 'failed' | 'refused address'
 type Callee = { endpoint: Endpoint; secrets: string[] }
 
 export type AttemptDependencies = {
-  call: ReturnType<typeof createCaller>
+  call: Caller
   /** What the secrets of webhooks are sealed by; without it none can be signed. */
   sealingKey: KeyObject | undefined
   log: Pick<Logger, 'error'>
@@ -57,7 +57,7 @@ export function createAttempts({ call, sealingKey, log, metrics, now }: AttemptD
       delivery,
       delivered,
       outcome: failed ? result.failure : String(result.status),
-      // The page that thanks a customer may name them.
+      // The body of a return call is not kept: a thank-you page may contain the customer's name.
       answer: delivered && kind === 'return call' ? '' : result.text,
       at,
       next: isLast ? undefined : nextAttempt(delivery.attempts + 1, at, pauseSeconds, Math.random()),

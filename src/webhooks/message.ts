@@ -1,7 +1,7 @@
 import { toPlainText } from '../money.ts'
+import type { Call } from '../outside/call.ts'
 import type { EventType } from '../payments/events.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
-import type { Call } from './call.ts'
 import { signatureHeaders } from './signature.ts'
 
 /** A change of a payment, as a webhook tells it. */

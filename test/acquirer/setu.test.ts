@@ -1,9 +1,11 @@
 import { createHmac } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createAsk } from '../../src/acquirer/ask.ts'
 import { setuCalls } from '../../src/acquirer/setu.ts'
 import { html } from '../../src/html.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { createCaller } from '../../src/outside/call.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { newSetuMerchant, SETU_SECRETS, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
 import { CANCEL, STATUS } from '../support/requests.ts'
@@ -21,17 +23,18 @@ import { CUSTOMER_VPA, type FakeSetu } from '../support/setu-bank.ts'
 import type { CallFault } from '../support/setu-bank-faults.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
+import { allow } from '../support/webhooks.ts'
 
 /** Long, so that a busy machine does not turn a right answer into a 503. */
-const PATIENT = { callMs: 30_000, requestMs: 30_000 }
+const PATIENT = { outside: { acquirerMs: 30_000 }, acquirers: { requestMs: 30_000 } }
 /** Short, because the tests of faults wait for it. */
-const IMPATIENT = { callMs: 1_000, requestMs: 1_500 }
+const IMPATIENT = { outside: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
 
 let service: TestService
 let bank: FakeSetu
 let merchant: NewMerchant
 beforeAll(async () => {
-  ;({ service, bank } = await startServiceWithBank({ limits: { acquirers: PATIENT } }))
+  ;({ service, bank } = await startServiceWithBank({ limits: PATIENT }))
   merchant = await newSetuMerchant(service)
 })
 
@@ -178,7 +181,7 @@ describe('a fault of Setu', () => {
   let faulty: FakeSetu
   let of: NewMerchant
   beforeAll(async () => {
-    const started = await startServiceWithBank({ limits: { acquirers: IMPATIENT } })
+    const started = await startServiceWithBank({ limits: IMPATIENT })
     ;({ service: impatient, bank: faulty } = started)
     of = await newSetuMerchant(impatient)
   })
@@ -260,7 +263,7 @@ describe('a fault of Setu', () => {
 
   it('is no fault when log-in and call are slow, but end within the time of a request', async () => {
     const { service: slow, bank: slowBank } = await startServiceWithBank({
-      limits: { acquirers: { callMs: 20_000, requestMs: 20_000 } },
+      limits: PATIENT,
     })
     slowBank.nextFaults.logIn = [{ afterMs: 50 }]
     expect((await create({}, { of: await newSetuMerchant(slow), at: slow })).status).toBe(200)
@@ -285,7 +288,7 @@ describe('a fault of Setu', () => {
 
 describe('the log-in', () => {
   it('is shared by all calls that wait for it, and used again', async () => {
-    const { service: fresh, bank: freshBank } = await startServiceWithBank({ limits: { acquirers: PATIENT } })
+    const { service: fresh, bank: freshBank } = await startServiceWithBank({ limits: PATIENT })
     const of = await newSetuMerchant(fresh)
     await Promise.all(Array.from({ length: 20 }, () => create({}, { of, at: fresh })))
     await create({}, { of, at: fresh })
@@ -478,10 +481,9 @@ describe('a question about a payment', () => {
   const ask = async (orderId: string) => {
     const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
-    return setuCalls(setuSettings(bank), LIMITS.acquirers, () => performance.now()).enquire(
-      link,
-      performance.now() + PATIENT.requestMs,
-    )
+    const call = createCaller({ allowedNetworks: allow(), limits: LIMITS.outside, now: service.clock.now })
+    const calls = setuCalls(setuSettings(bank), createAsk(call), () => performance.now())
+    return calls.enquire(link, AbortSignal.timeout(PATIENT.acquirers.requestMs))
   }
   const quietly = { faults: { lost: 1 } }
 
@@ -542,7 +544,7 @@ describe("the control of a sandbox's pay page", () => {
   let played: FakeSetu
   let of: NewMerchant
   beforeAll(async () => {
-    const started = await startServiceWithBank({ sandbox: true, limits: { acquirers: PATIENT } })
+    const started = await startServiceWithBank({ sandbox: true, limits: PATIENT })
     ;({ service: sandbox, bank: played } = started)
     of = await newSetuMerchant(sandbox)
   })

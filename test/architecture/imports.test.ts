@@ -8,7 +8,7 @@ const FOLDERS: Record<string, RegExp> = {
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|payments|settlements|tenants|webhooks)\//,
+  cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|settlements|tenants|webhooks)\//,
   db: /^npm:|^(group-by|limits)\.ts$|^db\//,
   dev: /./,
   docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
@@ -20,6 +20,7 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|group-by|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|settlements)\//,
+  outside: /^npm:(ipaddr\.js|undici)$|^url\.ts$|^outside\//,
   webhooks:
     /^npm:(ipaddr\.js|lru-cache)$|^(group-by|limits|money|repeat|url)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }

@@ -17,7 +17,7 @@ const mib = (bytes: number) => `${bytes / 1024 ** 2} MiB`
 
 const { connections, body, answer, patience, lookUps, database, inserts, pools, lateness } = LIMITS
 const { openExceptions, operatorPage } = LIMITS
-const { lists, pages, rates, reports, unreadable, shutdown, webhooks } = LIMITS
+const { lists, pages, rates, reports, unreadable, shutdown, webhooks, outside } = LIMITS
 
 /** The table as it follows from the limits. The last rows are limits of commands and of PostgreSQL, which stand elsewhere. */
 const ROWS = [
@@ -41,9 +41,9 @@ const ROWS = [
   `unknown public keys of an address | ${rates.unknownKeys} a minute, then 429`,
   `failed attempts of one order that are stored | ${reports.attemptsOfOrder}, then they are only counted`,
   `unreadable notifications kept: number / of each | ${count(unreadable.kept)} / ${kib(unreadable.bytes)}`,
-  `webhook: time for an answer / read of its headers / of its body / interim answers | ${seconds(webhooks.answerMs)} / ${kib(webhooks.answerHeadersBytes)} / ${kib(webhooks.answerBytes)} / ${webhooks.interimAnswers}`,
-  `webhook: first try of a name server / until the next address of a name is tried | ${seconds(webhooks.resolveTryMs)} / ${seconds(webhooks.connectAttemptMs)}`,
-  `webhook: longest \`Retry-After\` that counts / failing until it is switched off | ${webhooks.retryAfterSeconds / DAY_SECONDS} day / ${webhooks.failingMs / 1000 / DAY_SECONDS} days`,
+  `webhook: time for an answer / read of its headers / of its body / interim answers | ${seconds(outside.merchantMs)} / ${kib(outside.headersBytes)} / ${kib(outside.merchantBytes)} / ${outside.interimAnswers}`,
+  `webhook: first try of a name server / until the next address of a name is tried | ${seconds(outside.resolveTryMs)} / ${seconds(outside.connectAttemptMs)}`,
+  `webhook: longest \`Retry-After\` that counts / failing until it is switched off | ${outside.retryAfterSeconds / DAY_SECONDS} day / ${webhooks.failingMs / 1000 / DAY_SECONDS} days`,
   `webhooks of a merchant that are on | ${webhooks.ofMerchant}`,
   `webhooks at once: to an address / of an instance / addresses of one look | ${webhooks.callsOfEndpoint} / ${count(webhooks.callsAtOnce)} / ${count(webhooks.lookedAt)}`,
   `webhooks that are due are looked for / come again when their instance was killed / wait at shutdown | every ${seconds(webhooks.lookIntervalMs)} / after ${seconds(webhooks.visibilityMs)} / ${seconds(webhooks.stopMs)}`,
@@ -51,7 +51,7 @@ const ROWS = [
   `operator's page: counts of recent days are used for / of days on which every order has ended | ${operatorPage.refreshSeconds / 2} s / ${operatorPage.olderCountsMs / HOUR_MS} h`,
   `exceptions that are open are counted for \`/metrics\` | every ${seconds(openExceptions.rememberedMs)} at most`,
   `expired orders of merchants with webhooks: looked for / told by one statement | every ${seconds(webhooks.sweepIntervalMs)} / ${webhooks.expiriesAtOnce}`,
-  `answer of a webhook, as the operator sees it | ${webhooks.shownCharacters} characters`,
+  `answer of a webhook, as the operator sees it | ${outside.shownCharacters} characters`,
   `shutdown: drain / what is under way | ${DEFAULTS.shutdownDrainSeconds} s / ${seconds(shutdown.closeMs)}`,
 ].map((row) => `| ${row} |`)
 

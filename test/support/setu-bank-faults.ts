@@ -55,7 +55,7 @@ export function spoil(answer: Answer, fault: Exclude<CallFault, { status: number
     case 'half a body':
       return { ...answer, isCut: true }
     case 'huge body':
-      return { ...answer, body: answer.body + ' '.repeat(HUGE_BYTES) }
+      return { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), padding: ' '.repeat(HUGE_BYTES) }) }
     case 'no JSON':
       return { ...answer, body: '<html>It works</html>' }
     case 'no fields':

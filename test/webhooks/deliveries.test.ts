@@ -32,7 +32,10 @@ let receiver: Receiver
 const webhooks = { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') }
 beforeAll(async () => {
   receiver = await startReceiver()
-  service = await startService({ webhooks, limits: { webhooks: { lookIntervalMs: 20, answerMs: 1_500 } } })
+  service = await startService({
+    webhooks,
+    limits: { webhooks: { lookIntervalMs: 20 }, outside: { merchantMs: 1_500 } },
+  })
 })
 afterAll(() => receiver.close())
 

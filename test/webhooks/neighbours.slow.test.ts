@@ -21,7 +21,10 @@ beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
     webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') },
-    limits: { webhooks: { lookIntervalMs: 50, sweepIntervalMs: 50, answerMs: ANSWER_MS, callsAtOnce: CALLS } },
+    limits: {
+      webhooks: { lookIntervalMs: 50, sweepIntervalMs: 50, callsAtOnce: CALLS },
+      outside: { merchantMs: ANSWER_MS },
+    },
   })
 })
 afterAll(() => receiver.close())

@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { beforeAll, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { createCaller } from '../../src/webhooks/call.ts'
+import { createCaller } from '../../src/outside/call.ts'
 import { startDeliveries } from '../../src/webhooks/deliver.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { answerOk, listen } from '../support/listener.ts'
@@ -37,7 +37,7 @@ it('an instance that cannot sign leaves the endpoint to one that can, and says s
           return deliveries.findDue(...args)
         },
       },
-      call: createCaller({ allowedNetworks, limits, now: clock.now }),
+      call: createCaller({ allowedNetworks, limits: LIMITS.outside, now: clock.now }),
       sealingKey,
       log: { warn: () => undefined, error: (fault: unknown) => void errors.push(fault) },
       metrics: { delivery: () => undefined, oldestDue: () => undefined, endpointSwitchedOff: () => undefined },

@@ -1,0 +1,27 @@
+import type { Caller } from '../outside/call.ts'
+import { AcquirerFault, type Ask } from './acquirer.ts'
+
+export function createAsk(call: Caller): Ask {
+  return async ({ body, ...request }) => {
+    const json = body !== undefined && {
+      headers: { 'content-type': 'application/json', ...request.headers },
+      body: JSON.stringify(body),
+    }
+    const answer = await call({ ...request, ...json, kind: 'acquirer' })
+    if ('failure' in answer) throw new AcquirerFault('unavailable', `the acquirer cannot be reached: ${answer.text}`)
+    return { status: answer.status, body: parse(answer.body), requestId: shortText(answer.headers?.requestid) }
+  }
+}
+
+function parse(body: Buffer | undefined): unknown {
+  try {
+    return JSON.parse(String(body))
+  } catch {
+    return undefined
+  }
+}
+
+/** What a stranger sends goes into the log only if it is short and plain. */
+export function shortText(text: unknown): string | undefined {
+  return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined
+}
