@@ -77,8 +77,8 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
     let ownConnection: Client | undefined
     try {
       const url = parseUrl(call.url)
-      // Loaded by the first call, because it would make every start 30 ms longer.
-      const { Agent, Client } = await import('undici')
+      // Loaded by the first call, because it would make every start 30 ms longer. In the bundle it has its default export only.
+      const { Agent, Client } = (await import('undici')).default
       if (call.kind === 'acquirer') {
         acquirers ??= new Agent(connectionOptions(ms))
         return await exchange(acquirers, call, url, end)
@@ -197,8 +197,7 @@ const OF_NO_HTTP = ['HTTPParserError', 'HeadersOverflowError']
 /** Such as ` (ECONNREFUSED)`, for the operator to search for. Other messages than these of undici would hold the address. */
 function wordOf(error: unknown): string {
   const { name, code, message } = error as NodeJS.ErrnoException
-  const word = [...OF_NO_HTTP, 'SocketError'].includes(name) ? message : code
-  return word === undefined ? '' : ` (${word})`
+  return ` (${[...OF_NO_HTTP, 'SocketError'].includes(name) ? message : (code ?? name)})`
 }
 
 /**

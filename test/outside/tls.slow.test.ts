@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
+import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { has } from '../guides/interpreters.ts'
 
@@ -28,13 +29,23 @@ const callAll = (environment: Record<string, string>, ...hosts: string[]) =>
   )
 
 async function callUrls(environment: Record<string, string>, urls: string[]) {
-  const args = ['--import', 'tsx', join(import.meta.dirname, 'call-process.ts'), ...urls]
   const env = { ...process.env, NODE_NO_WARNINGS: '1', ...environment }
-  return JSON.parse((await run(process.execPath, args, { env })).stdout)
+  return JSON.parse((await run(process.execPath, [join(folder, 'call-process.mjs'), ...urls], { env })).stdout)
 }
 
 describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
   beforeAll(async () => {
+    // Bundled as the image is, where a package has other exports than here.
+    await build({
+      entryPoints: [join(import.meta.dirname, 'call-process.ts')],
+      outdir: folder,
+      bundle: true,
+      splitting: true,
+      format: 'esm',
+      platform: 'node',
+      outExtension: { '.js': '.mjs' },
+      banner: { js: "import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)" },
+    })
     const names = 'subjectAltName=DNS:shop.example,IP:127.0.0.1'
     const subject = ['-subj', '/CN=shop.example', '-addext', names, '-days', '2']
     const keyArgs = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', KEY]
@@ -89,7 +100,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
 
   it('that answers 101 and resets the connection does not end the process that called it', async () => {
     expect(await callUrls({ NODE_EXTRA_CA_CERTS: CERTIFICATE }, [`https://shop.example:${port}/101`])).toEqual([
-      { failure: 'broken answer', text: 'Another protocol than HTTP was answered' },
+      { failure: 'connection failed', text: 'The connection failed or broke off (bad upgrade)' },
     ])
     expect(connections.at(-1)?.destroyed).toBe(true)
   })
