@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isIP } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
 import type { Agent, Client, Dispatcher } from 'undici'
 import type { Limits } from '../limits.ts'
 import { readUrl } from '../url.ts'
@@ -87,7 +87,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
       refuseUnlessAllowed(addresses, url, call.kind)
       const judged = addresses.map((address) => ({ address, family: isIP(address) }))
       // Not asked for an address that is written in the URL, which was judged as well.
-      const lookup: Lookup = (_name, _options, done) => done(null, judged)
+      const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
       ownConnection = new Client(url.origin, { ...connectionOptions(ms, lookup), pipelining: 0 })
       return await exchange(ownConnection, call, url, end)
     } catch (error) {
@@ -99,7 +99,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
     }
   }
 
-  function connectionOptions(ms: number, lookup?: Lookup) {
+  function connectionOptions(ms: number, lookup?: LookupFunction) {
     return {
       connect: {
         ...(lookup && { lookup }),
@@ -166,13 +166,6 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
     }
   }
 }
-
-/** Always asked for all addresses, because of autoSelectFamily. */
-type Lookup = (
-  name: string,
-  options: object,
-  done: (error: null, addresses: { address: string; family: number }[]) => void,
-) => void
 
 const SETTINGS = { webhook: 'WEBHOOK_ALLOWED_NETWORKS', 'return call': 'RETURN_CALL_ALLOWED_NETWORKS' }
 

@@ -81,7 +81,9 @@ describe('a link of Setu', () => {
     const made = await create({ note: 'Order 1001' })
     expect(made.status).toBe(200)
     const { intent, phonepe, paytm, gpay, orderId } = made.body.data
-    const { intentLink, refId, amount, referenceId } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
+    const { intentLink, refId, amount, referenceId, expiryDate } = bank.find(orderId) as NonNullable<
+      ReturnType<FakeSetu['find']>
+    >
     const query = intentLink.slice('upi://pay?'.length)
     expect({ intent, phonepe, paytm, gpay }).toEqual({
       intent: intentLink,
@@ -89,18 +91,18 @@ describe('a link of Setu', () => {
       paytm: `paytmmp://upi/pay?${query}`,
       gpay: `tez://upi/pay?${query}`,
     })
-    expect({ amount, referenceId }).toEqual({ amount: 20_000, referenceId: orderId })
+    const { rows } = await service.db.query('select expires_at from payment_intents where order_id = $1', [orderId])
+    const [{ expires_at }] = rows
+    expect({ amount, referenceId, expiryDate }).toEqual({
+      amount: 20_000,
+      referenceId: orderId,
+      expiryDate: expires_at.toISOString(),
+    })
     expect(intentLink).toContain(`&tr=${refId}&`)
     const qr = await service.app.inject({ url: `/pay/${orderId}/qr.png` })
     expect(decodePng(qr.rawPayload)).toBe(intentLink)
     const page = await service.app.inject({ url: `/pay/${orderId}` })
     expect(page.payload).toContain(`upi://pay?${String(html`${query}`)}`)
-  })
-
-  it('is closed by Setu when the intent expires', async () => {
-    const orderId = await newOrder()
-    const { rows } = await service.db.query('select expires_at from payment_intents where order_id = $1', [orderId])
-    expect(bank.find(orderId)?.expiryDate).toBe(rows[0].expires_at.toISOString())
   })
 
   it('costs no second call when the order_id or the Idempotency-Key is repeated', async () => {
@@ -261,14 +263,6 @@ describe('a fault of Setu', () => {
     expect((await create({ order_id }, { of, at: impatient })).status).toBe(200)
   })
 
-  it('is no fault when log-in and call are slow, but end within the time of a request', async () => {
-    const { service: slow, bank: slowBank } = await startServiceWithBank({
-      limits: PATIENT,
-    })
-    slowBank.nextFaults.logIn = [{ afterMs: 50 }]
-    expect((await create({}, { of: await newSetuMerchant(slow), at: slow })).status).toBe(200)
-  })
-
   it('is not felt by merchants of `direct`: 64 calls may hang, and the 65th is refused at once', async () => {
     const direct = await newMerchant(service.db)
     const held = gate()
@@ -365,13 +359,6 @@ describe('a notification of Setu', () => {
     expect(await recorded(orderId)).toMatchObject({ intent: ['FAIL', null], attempts: [[null]], exceptions: [] })
   })
 
-  it('may have a time zone without its colon, as the examples in Setu’s guides', async () => {
-    const orderId = await newOrder()
-    expect(await bank.sendEvent(event(orderId, 'payment.success', { txnTs: '2026-03-31T23:59:58+0530' }))).toBe(200)
-    const { rows } = await service.db.query('select paid_at from payment_changes where order_id = $1', [orderId])
-    expect(rows).toEqual([{ paid_at: new Date('2026-03-31T18:29:58Z') }])
-  })
-
   it('is taken with each of the secrets, and refused with any other and with what is no signature', async () => {
     const orderId = await newOrder()
     const body = JSON.stringify(event(orderId, 'payment.success'))
@@ -414,9 +401,7 @@ describe('a notification of Setu', () => {
   it.each([
     ['amount', '20000', 'amount must be whole paise'],
     ['amount', 20_000.5, 'amount must be whole paise'],
-    ['amount', -1, 'amount must be whole paise'],
     ['amount', 100_000_000_000_000, 'amount must be whole paise'],
-    ['amount', Number.MAX_SAFE_INTEGER, 'amount must be whole paise'],
     ['rrn', undefined, 'rrn is required with success'],
     ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with its zone'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
@@ -430,12 +415,6 @@ describe('a notification of Setu', () => {
     const kept = rows.map((row) => row.body).filter((text) => text.includes(orderId))
     expect(kept).toHaveLength(1)
     expect(kept[0]).not.toContain('customer')
-  })
-
-  it('may hold paise that are not whole rupees: an order of whole rupees does not have that amount, so it is an exception', async () => {
-    const orderId = await newOrder()
-    expect(await bank.sendEvent(event(orderId, 'payment.success', { amount: 20_001, rrn: '623504800001' }))).toBe(409)
-    expect((await recorded(orderId)).exceptions).toEqual([['amount differs', '623504800001', '200.01']])
   })
 
   it('leaves nothing of the customer in the database or the log', async () => {

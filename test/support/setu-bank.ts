@@ -12,7 +12,7 @@ import { type Answer, type CallFault, type NotificationFaults, seeded, spoil } f
  * bank fails, see setu-bank-faults.ts.
  */
 
-export type SetuCall = 'logIn' | 'createDqr' | 'fetchDqr' | 'expireDqr' | 'last' | 'history' | 'pay'
+export type SetuCall = 'logIn' | 'createDqr' | 'expireDqr' | 'last' | 'pay'
 
 /** A request as it came; `body` is undefined where it is not JSON. */
 export type SetuRequest = { call: SetuCall; method: string; path: string; headers: IncomingHttpHeaders; body: unknown }
@@ -66,10 +66,8 @@ export const CUSTOMER_VPA = 'asha.made.up@thisisnobank'
 const ROUTES: [SetuCall, string, RegExp][] = [
   ['logIn', 'POST', /^\/v1\/users\/login$/],
   ['createDqr', 'POST', /^\/api\/v1\/merchants\/dqr$/],
-  ['fetchDqr', 'GET', /^\/api\/v1\/merchants\/dqr\/([^/]+)$/],
   ['expireDqr', 'PUT', /^\/api\/v1\/merchants\/dqr\/([^/]+)\/expire$/],
   ['last', 'GET', /^\/api\/v1\/merchants\/payments\/product-instances\/([^/]+)\/last$/],
-  ['history', 'GET', /^\/api\/v1\/merchants\/payments\/product-instances\/([^/]+)\/history$/],
   ['pay', 'POST', /^\/api\/v1\/merchants\/pay$/],
 ]
 
@@ -176,13 +174,9 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     const qr = qrs.get(id)
     if (qr?.merchantId !== merchantId) return refuse(404, 'not-found', 'no such resource')
     switch (call) {
-      case 'fetchDqr':
-        return done(200, withoutPayments(qr))
       case 'expireDqr':
         if (qr.status === 'active') Object.assign(qr, { status: 'closed', closedAt: now().toISOString() })
         return done(200, withoutPayments(qr))
-      case 'history':
-        return done(200, { payments: qr.payments.slice(-5).map((payment) => paymentOf(qr, payment)) })
       case 'last': {
         const last = qr.payments.at(-1)
         return last ? done(200, paymentOf(qr, last)) : refuse(404, 'not-found', 'nobody has tried to pay')

@@ -34,10 +34,8 @@ const REQUESTS: Record<SetuCall, { headers: Record<string, object>; body?: objec
       },
     },
   },
-  fetchDqr: { headers: asMerchant },
   expireDqr: { headers: asMerchant },
   last: { headers: asMerchant },
-  history: { headers: asMerchant },
   pay: {
     headers: { ...asMerchant, 'content-type': json },
     body: {
