@@ -10,7 +10,6 @@ const GENERATED = [
   'test/money.test.ts',
   'test/payments/upi-links.test.ts',
   'test/payments/interleavings.test.ts',
-  'test/acquirer/payment-notification.test.ts',
   'test/docs/request-schemas.test.ts',
   'test/books/reconcile-month.test.ts',
 ]

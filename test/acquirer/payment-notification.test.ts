@@ -1,8 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
-import { isSlow } from '../support/generated.ts'
 import { createOrder } from '../support/orders.ts'
-import { forEach } from '../support/requests.ts'
 import {
   ACQUIRER_SECRETS,
   type Key,
@@ -250,43 +248,6 @@ describe('what contradicts', () => {
     for (let i = 0; i < 2; i++) expect((await notify(service, body)).body).toEqual(refusal(404, 'Order not found'))
     const { rows } = await service.db.query('select kind, mid from payment_exceptions where order_id = $1', [orderId])
     expect(rows).toEqual([{ kind: 'unknown order', mid: '' }])
-  })
-})
-
-describe('in any order, and however often', () => {
-  const TOLD = ['FAIL F1', 'SUCCESS S1', 'SUCCESS S2', 'SUCCESS WRONG']
-  const sequences = (length: number): string[][] =>
-    length === 0 ? [[]] : sequences(length - 1).flatMap((begin) => TOLD.map((next) => [...begin, next]))
-  const isPaying = (one: string) => /SUCCESS S/.test(one)
-  const LENGTH = isSlow() ? 5 : 3
-
-  it(`every payment is kept once, and the first one pays: all sequences of ${LENGTH}`, {
-    timeout: 300_000,
-  }, async () => {
-    await forEach(sequences(LENGTH), 8, async (told) => {
-      const orderId = await newOrder(await newMerchant(service.db))
-      for (const one of told) {
-        const [status, UTR] = one.split(' ')
-        const answer = await notify(
-          service,
-          notification(orderId, { status, UTR, amount: UTR === 'WRONG' ? 201 : 200 }),
-        )
-        expect([one, answer.status]).toEqual([one, UTR === 'WRONG' ? 409 : 200])
-      }
-      const [first, second] = new Set(told.filter(isPaying))
-      const failed = told.filter((one) => one === 'FAIL F1').slice(0, 1)
-      const isFailedLate = told.slice(0, told.indexOf('FAIL F1')).some(isPaying)
-      const { end, history, exceptions } = await stored(orderId)
-      expect({ end, history: history.sort(), exceptions: exceptions.sort() }, told.join(', ')).toEqual({
-        end: first ?? failed[0]?.split(' ')[0] ?? 'PENDING',
-        history: [...(isFailedLate ? [] : failed), ...(first ? [first] : [])],
-        exceptions: [
-          ...(told.includes('SUCCESS WRONG') ? ['amount differs: SUCCESS WRONG'] : []),
-          ...(second ? [`double payment: ${second}`] : []),
-          ...(isFailedLate ? failed.map((one) => `failure after success: ${one}`) : []),
-        ],
-      })
-    })
   })
 })
 

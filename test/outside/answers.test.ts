@@ -95,32 +95,25 @@ describe('a call', () => {
     expect(receiver.connections).toBe(1)
   })
 
-  it.each([200, 204, 301, 404, 410, 429, 500, 503, 599])(
-    'tells status %i and the beginning of the body',
-    async (status) => {
-      const body = status === 204 ? '' : 'word'
-      const length = status === 204 ? '' : `content-length: ${body.length}\r\n`
-      expect(await answering(`HTTP/1.1 ${status} x\r\n${length}\r\n${body}`)).toEqual({
-        status,
-        retryAfterSeconds: undefined,
-        text: body,
-      })
-    },
-  )
+  it.each([200, 204, 301, 599])('tells status %i and the beginning of the body', async (status) => {
+    const body = status === 204 ? '' : 'word'
+    const length = status === 204 ? '' : `content-length: ${body.length}\r\n`
+    expect(await answering(`HTTP/1.1 ${status} x\r\n${length}\r\n${body}`)).toEqual({
+      status,
+      retryAfterSeconds: undefined,
+      text: body,
+    })
+  })
 
   it.each([
     ['120', 120],
     [' 7 ', 7],
-    ['0', 0],
-    ['86400', 86_400],
     ['86401', 86_400],
-    ['99999999999999999999999', 86_400],
     ['Sat, 21 Nov 2026 10:02:00 GMT', 120],
     ['Sat, 21 Nov 2026 09:00:00 GMT', 0],
     ['Sun, 21 Nov 2027 10:00:00 GMT', 86_400],
     ['soon', undefined],
     ['', undefined],
-    ['1e3', undefined],
     ['-5', undefined],
   ])('reads Retry-After: %s', async (header, seconds) => {
     const answer = `HTTP/1.1 503 x\r\nretry-after: ${header}\r\ncontent-length: 0\r\n\r\n`
