@@ -22,7 +22,7 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|settlements)\//,
   outside: /^npm:(ipaddr\.js|undici)$|^url\.ts$|^outside\//,
   webhooks:
-    /^npm:(ipaddr\.js|lru-cache)$|^(group-by|limits|money|repeat|url)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
+    /^npm:lru-cache$|^(group-by|limits|money|repeat)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */
