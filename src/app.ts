@@ -2,10 +2,12 @@ import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { createAcquirers } from './acquirer/acquirers.ts'
 import { paymentNotification } from './acquirer/direct.ts'
+import { dueEnquiries } from './acquirer/enquire.ts'
 import { takeNotifications } from './acquirer/notification.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
 import { payPage } from './checkout/pay-page.ts'
+import { createPaymentWatch } from './checkout/payment-watch.ts'
 import { createDrawQr, payQrPng, payQrSvg } from './checkout/qr.ts'
 import { simulation } from './checkout/simulate.ts'
 import type { Config } from './config.ts'
@@ -16,6 +18,7 @@ import type { Pools } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { isWorker } from './db/spread.ts'
 import { docsRoutes } from './docs/routes.ts'
+import { startClock } from './due/clock.ts'
 import { registerAnswerDeadline } from './http/answer-deadline.ts'
 import { answerAll, refuseBrokenHttp } from './http/broken-http.ts'
 import { connectionOptions, limitConnections } from './http/connections.ts'
@@ -43,9 +46,9 @@ import { createAccessKeys } from './tenants/access-keys.ts'
 import { registerAuthentication } from './tenants/authenticate.ts'
 import { createMerchants } from './tenants/merchants.ts'
 import { createPartners } from './tenants/partners.ts'
+import { dueDeliveries } from './webhooks/deliver.ts'
 import { createDeliveries } from './webhooks/deliveries.ts'
-import { createExpiries } from './webhooks/expiries.ts'
-import { startWorkers } from './workers.ts'
+import { dueExpiries } from './webhooks/expiries.ts'
 
 export type Dependencies = {
   config: Pick<
@@ -110,15 +113,27 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     elapsedMs,
   })
   const { issuers } = acquirers
-  const webhooks = {
+  const deliveries = {
     deliveries: createDeliveries(pools.due),
-    expiries: createExpiries(pools.due),
     call,
     sealingKey,
     metrics: metrics.webhooks,
   }
   const enquiries = createEnquiries(pools.due)
-  const workers = startWorkers({ intents, enquiries, reports, issuers, webhooks, log, now, limits })
+  const clock = startClock(
+    [
+      dueDeliveries({ ...deliveries, log, now, limits: limits.webhooks }),
+      dueEnquiries({ enquiries, issuers, reports, now, limits: limits.acquirers }),
+      dueExpiries({ db: pools.due, now, limits: limits.webhooks }),
+    ],
+    { log, limits: limits.webhooks },
+  )
+  const watch = createPaymentWatch({
+    intents,
+    now,
+    limits: limits.pages,
+    onError: (error) => log.warn({ error: error.message }, 'open pages were not looked up'),
+  })
   const requestLog = createRequestLog(log, {
     request(route, status, durationMs) {
       metrics.request(route, status, durationMs)
@@ -168,7 +183,10 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     if (isDraining() || mayBreak) reply.header('connection', 'close')
     done()
   })
-  app.addHook('preClose', workers.stop)
+  app.addHook('preClose', async () => {
+    watch.close()
+    await clock.stop()
+  })
   registerErrorHandling(app, errorHandling)
   const patiently = createPatience(isOutage, limits.patience, elapsedMs)
   // A merchant's acquirer may have to be asked for a link.
@@ -182,7 +200,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const checkout = {
     findCheckout: createCheckoutFinder(intents),
     drawQr: createDrawQr(limits.pages),
-    watch: workers.watch,
+    watch,
     intents,
     reports,
     now,

@@ -143,8 +143,6 @@ export const LIMITS = {
     callsUnderWay: 64,
     /** Questions about payments that are asked at once: acquirers ask for few, and never in batches. */
     enquiriesAtOnce: 4,
-    /** Longest pause between two looks for questions that are due. Those of a new intent are never due sooner. */
-    enquiryPauseMs: 60_000,
   },
 
   /** Calls of addresses that merchants choose, for webhooks and return calls, and of acquirers. */
@@ -172,24 +170,21 @@ export const LIMITS = {
 
   /** Webhooks and return calls. */
   webhooks: {
-    /** How often deliveries that are due are looked for. The first attempt has to come within 2 s of the change. */
+    /**
+     * How often deliveries, questions to acquirers and expired orders that are due are looked for. The first attempt of a
+     * webhook has to come within 2 s of the change.
+     */
     lookIntervalMs: 1_000,
     /** Calls under way to one endpoint, of one instance. */
     callsOfEndpoint: 4,
-    /** Calls under way of one instance, each a connection; half of them to endpoints that fail. */
+    /** Calls under way of one instance, each a connection: half of them are for endpoints that fail, half for the others. */
     callsAtOnce: 1_000,
     /** Webhooks of one merchant that are on. Each costs every payment of the merchant a row. */
     ofMerchant: 20,
-    /** Endpoints with something due that a look returns. */
-    lookedAt: 2_000,
+    /** Endpoints with something due that a look returns, and expired orders of a merchant that one statement tells of. */
+    lookedAt: 1_000,
     /** A delivery that was taken is due again after this time, unless its outcome is stored: longer than a call. */
     visibilityMs: 40_000,
-    /** After this time without one success an endpoint is switched off. */
-    failingMs: 5 * 24 * 60 * 60 * 1000,
-    /** How often orders of some minutes ago are looked at, to write down those that are still open. */
-    sweepIntervalMs: 20_000,
-    /** Expired orders that one statement tells of. */
-    expiriesAtOnce: 500,
     /** Longest wait of a stopping instance for calls under way: their receivers get them again from another one. */
     stopMs: 2_000,
   },

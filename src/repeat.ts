@@ -1,22 +1,21 @@
 /**
- * Calls `look` again and again until `stop`: first after `firstPauseMs`, then each time after the pause, in ms, that it
- * resolved to. It must not reject. `stop` waits for a call that is under way.
+ * Calls `look` again and again until `stop`, each time after `pauseMs`. What it throws goes to `onError`, and it is called again
+ * as usual. `stop` waits for a call that is under way.
  */
-export function startRepeating(look: () => Promise<number>, firstPauseMs: number) {
+export function startRepeating(look: () => Promise<void>, pauseMs: number, onError: (error: Error) => void) {
   let timer: NodeJS.Timeout | undefined
   let looking = Promise.resolve()
   let stopped = false
 
-  function lookAfter(pauseMs: number) {
+  function lookLater() {
     if (stopped) return
     timer = setTimeout(() => {
-      looking = look().then(lookAfter)
+      looking = look().catch(onError).then(lookLater)
     }, pauseMs)
   }
 
-  lookAfter(firstPauseMs)
+  lookLater()
   return {
-    isStopped: () => stopped,
     async stop() {
       stopped = true
       clearTimeout(timer)

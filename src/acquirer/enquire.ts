@@ -1,8 +1,7 @@
-import type { Logger } from 'pino'
+import type { Kind } from '../due/clock.ts'
 import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
-import { startRepeating } from '../repeat.ts'
 import { AcquirerFault } from './acquirer.ts'
 import type { Issuer } from './issuer.ts'
 
@@ -20,55 +19,43 @@ export async function enquire(
   return reports.record(report, { reason: 'enquiry', now })
 }
 
-/** Asks about every order whose question is due, until `stop`, which waits for the questions that are under way. */
-export function startEnquiries({
+/** Questions about orders of whose end nothing was heard. */
+export function dueEnquiries({
   enquiries,
   issuers,
   reports,
-  log,
   now,
-  limits: { enquiriesAtOnce, enquiryPauseMs },
+  limits: { enquiriesAtOnce },
 }: {
-  enquiries: Pick<Enquiries, 'takeDue' | 'nextDue'>
+  enquiries: Pick<Enquiries, 'findDue' | 'takeDue'>
   issuers: ReadonlyMap<string, Issuer>
   reports: Reports
-  log: Pick<Logger, 'warn'>
   now: () => Date
-  limits: Limits['acquirers']
-}) {
+  limits: Pick<Limits['acquirers'], 'enquiriesAtOnce'>
+}): Kind {
   const names = [...issuers.keys()]
-  if (names.length === 0) return { stop: async () => undefined }
-  const { stop } = startRepeating(look, MIN_PAUSE_MS)
 
-  async function look(): Promise<number> {
-    let pauseMs = enquiryPauseMs
-    try {
-      const due = await enquiries.takeDue(names, enquiriesAtOnce, now())
-      await Promise.all(due.map(ask))
-      const next = await enquiries.nextDue(names)
-      if (next) pauseMs = Math.min(pauseMs, Math.max(MIN_PAUSE_MS, next.getTime() - now().getTime()))
-    } catch (error) {
-      log.warn({ error: (error as Error).message }, 'acquirers were not asked about open payments')
-    }
-    return pauseMs
-  }
-
-  /** Never rejects: `stop` waits for all questions, also when one of them fails. */
-  async function ask(enquiry: Enquiry): Promise<void> {
-    const { orderId, issued } = enquiry
-    const issuer = issuers.get(issued.acquirer)
+  async function ask(enquiry: Enquiry): Promise<boolean> {
+    const issuer = issuers.get(enquiry.issued.acquirer)
     try {
       if (issuer) await enquire(enquiry, { issuer, reports, now })
     } catch (error) {
-      // An AcquirerFault was logged where it was made. The next question is planned already, or this was the last one.
-      if (error instanceof AcquirerFault) return
-      const facts = { acquirer: issued.acquirer, orderId, error: (error as Error).message }
-      log.warn(facts, 'what an acquirer told of a payment was not recorded')
+      // It was logged where it was made. The next question is planned already, or this was the last one.
+      if (!(error instanceof AcquirerFault)) throw error
     }
+    return true
   }
 
-  return { stop }
+  return {
+    name: 'questions to acquirers',
+    atOnce: { ofOwner: enquiriesAtOnce, ofGroup: enquiriesAtOnce },
+    async find() {
+      const mids = names.length > 0 ? await enquiries.findDue(names, enquiriesAtOnce, now()) : []
+      return mids.map((mid) => ({
+        key: `${mid} questions`,
+        group: 'questions',
+        take: async (most) => (await enquiries.takeDue(names, mid, most, now())).map((one) => () => ask(one)),
+      }))
+    },
+  }
 }
-
-/** Between two looks, also when more is due: acquirers ask not to be asked in batches. */
-const MIN_PAUSE_MS = 250

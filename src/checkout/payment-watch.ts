@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Limits } from '../limits.ts'
 import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
+import { startRepeating } from '../repeat.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
 
 type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable }
@@ -21,30 +22,25 @@ export function createPaymentWatch({
   intents: Pick<Intents, 'findStates'>
   now: () => Date
   limits: Limits['pages']
-  onError: (error: unknown) => void
+  onError: (error: Error) => void
 }) {
   const heartbeat = `event: heartbeat\ndata: ${limits.heartbeatLookUps * limits.lookUpIntervalMs}\n\n`
   const pagesOf = new Map<string, Set<Page>>()
   let openPages = 0
-  let timer: NodeJS.Timeout | undefined
-  let lookUps = 0
+  let ticks = 0
   let closed = false
+  const { stop } = startRepeating(tick, limits.lookUpIntervalMs, onError)
 
   async function tick() {
-    lookUps++
+    ticks++
     try {
       await lookUp()
-    } catch (error) {
-      // The next try is a second later; the pages stay open.
-      onError(error)
+    } finally {
+      if (ticks % limits.heartbeatLookUps === 0) for (const { events } of allPages()) events.push(heartbeat)
     }
-    if (lookUps % limits.heartbeatLookUps === 0) for (const { events } of allPages()) events.push(heartbeat)
-    timer = undefined
-    schedule()
   }
 
   async function lookUp() {
-    // The last page may have closed since this look-up was planned.
     if (openPages === 0) return
     const states = await intents.findStates([...pagesOf.keys()])
     const moment = now()
@@ -77,10 +73,6 @@ export function createPaymentWatch({
 
   const allPages = () => [...pagesOf.values()].flatMap((pages) => [...pages])
 
-  function schedule() {
-    if (openPages > 0) timer ??= setTimeout(tick, limits.lookUpIntervalMs)
-  }
-
   return {
     /** Returns the events of a page, which tell its state at once and end when it is final; undefined when too many are open. */
     open(checkout: Checkout): Readable | undefined {
@@ -96,14 +88,13 @@ export function createPaymentWatch({
       // A request may still be on its way here while the instance closes.
       if (closed) end(page)
       else tell(page, checkout, now())
-      schedule()
       return events
     },
 
     /** Ends every page's connection; the browsers come back by themselves, to another instance. */
     close() {
       closed = true
-      clearTimeout(timer)
+      void stop()
       for (const page of allPages()) end(page)
     },
   }

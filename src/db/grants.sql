@@ -16,11 +16,11 @@ grant select, insert, update (status, utr, expires_at, event_sequence) on paymen
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions, payments to upi_service;
--- Who delivers to an endpoint, and that it is switched off; where it is and its secret stay as the operator set them.
-grant select, update (disabled_at, disabled_reason, failing_since, leased_by, leased_until)
-  on webhook_endpoints to upi_service;
+-- That an endpoint fails, and is switched off; where it is and its secret stay as the operator set them.
+grant select, update (disabled_at, disabled_reason, failing_since) on webhook_endpoints to upi_service;
 -- How far a delivery is; what it tells stays as it was written.
 grant select, insert, update (attempts, due_at, delivered_at, attempted_at, outcome, answer)
   on webhook_deliveries to upi_service;
 grant select, insert, update, delete on webhook_expiries to upi_service;
+-- What instances of the version before have looked at.
 grant select, update on webhook_expiry_sweep to upi_service;

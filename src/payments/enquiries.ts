@@ -18,69 +18,52 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
   return new Date(expiresAt.getTime() + AFTER_EXPIRY_SECONDS[0] * 1000)
 }
 
-/** When the question after number `asked` + 1 is due; null after the last one. */
-function nextEnquiry(expiresAt: Date, asked: number, now: Date): Date | null {
-  const afterSeconds = AFTER_EXPIRY_SECONDS[asked + 1]
-  if (afterSeconds === undefined) return null
-  return new Date(Math.max(expiresAt.getTime() + afterSeconds * 1000, now.getTime() + PAUSE_SECONDS * 1000))
-}
-
 /**
  * The questions that wait to be asked. Each is counted before it is asked, so that crashes and other instances never make
  * a fourth one.
  */
 export function createEnquiries(db: Database) {
-  /** None when the intent is paid, or another instance was faster: its count is not what it was then. */
-  async function takeOne({ mid, orderId, enquiries, expiresAt, paid }: DueRow, now: Date): Promise<Enquiry[]> {
-    const { rows } = await db.query<EnquiryRow>(
-      `update acquirer_intents a
-          set enquiries = $4, enquire_at = $5
-        where a.mid = $1 and a.order_id = $2 and a.enquiries = $3 and a.enquire_at <= $6
-       returning ${ENQUIRY}`,
-      [
-        mid,
-        orderId,
-        enquiries,
-        paid ? enquiries : enquiries + 1,
-        paid ? null : nextEnquiry(expiresAt, enquiries, now),
-        now,
-      ],
-    )
-    return paid ? [] : rows.map(toEnquiry)
-  }
-
   return {
-    /**
-     * Takes up to `limit` questions that are due, of these acquirers, longest due first. An intent that is paid by now is
-     * not asked about any more.
-     */
-    async takeDue(acquirers: readonly string[], limit: number, now: Date): Promise<Enquiry[]> {
-      const { rows } = await db.query<DueRow>(
-        `select a.mid, a.order_id as "orderId", a.enquiries, i.expires_at as "expiresAt", i.status = 'SUCCESS' as paid
-           from acquirer_intents a
-           join payment_intents i on i.mid = a.mid and i.order_id = a.order_id
-          where a.enquire_at <= $2 and a.acquirer = any ($1)
-          order by a.enquire_at
+    /** Merchants of these acquirers with a question that is due, longest due first. */
+    async findDue(acquirers: readonly string[], limit: number, now: Date): Promise<string[]> {
+      const { rows } = await db.query<{ mid: string }>(
+        `select mid
+           from acquirer_intents
+          where enquire_at <= $2 and acquirer = any ($1)
+          group by mid
+          order by min(enquire_at)
           limit $3`,
         [acquirers, now, limit],
       )
-      const taken = await Promise.allSettled(rows.map((due) => takeOne(due, now)))
-      const failed = taken.find((one) => one.status === 'rejected')
-      const questions = taken.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
-      // Those that were counted have to be asked, whatever became of the others.
-      if (failed && questions.length === 0) throw failed.reason
-      return questions
+      return rows.map(({ mid }) => mid)
     },
 
-    /** When the next question is due; undefined when none waits. */
-    async nextDue(acquirers: readonly string[]): Promise<Date | undefined> {
-      const { rows } = await db.query<{ next: Date | null }>(
-        `select min(enquire_at) as next
-           from acquirer_intents
-          where enquire_at is not null and acquirer = any ($1)`,
-        [acquirers],
+    /**
+     * Takes up to `limit` questions of a merchant that are due, longest due first. An intent that is paid by now is not asked
+     * about any more.
+     */
+    async takeDue(acquirers: readonly string[], mid: string, limit: number, now: Date): Promise<Enquiry[]> {
+      const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
+        `with due as materialized (
+           select a.order_id, i.expires_at, i.status = 'SUCCESS' as paid
+             from acquirer_intents a
+             join payment_intents i on i.mid = $2 and i.order_id = a.order_id
+            where a.mid = $2 and a.enquire_at <= $4 and a.acquirer = any ($1)
+            order by a.enquire_at
+            limit $3
+              for update of a skip locked
+         )
+         update acquirer_intents a
+            set enquiries = case when due.paid then a.enquiries else a.enquiries + 1 end,
+                enquire_at = case when not due.paid and a.enquiries < 2 then
+                  greatest(due.expires_at + ($5::integer[])[a.enquiries + 2] * interval '1 second',
+                           $4::timestamptz + interval '${PAUSE_SECONDS} seconds') end
+           from due
+          where a.mid = $2 and a.order_id = due.order_id
+         returning ${ENQUIRY}, due.paid`,
+        [acquirers, mid, limit, now, AFTER_EXPIRY_SECONDS],
       )
-      return rows[0]?.next ?? undefined
+      return rows.filter(({ paid }) => !paid).map(toEnquiry)
     },
 
     /** Takes a question about one order, due or not; undefined when all three are asked. */
@@ -101,9 +84,6 @@ export type Enquiries = ReturnType<typeof createEnquiries>
 
 const ENQUIRY = `
   a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link, a.enquiries`
-
-/** `enquiries` are those that were asked. */
-type DueRow = { mid: string; orderId: string; enquiries: number; expiresAt: Date; paid: boolean }
 
 type EnquiryRow = IssuedLink & { orderId: string; enquiries: number }
 

@@ -1,16 +1,15 @@
 import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { Answer, Caller, Failure } from '../outside/call.ts'
+import type { Limits } from '../limits.ts'
+import type { Caller } from '../outside/call.ts'
 import type { Attempt, Delivery, Endpoint } from './deliveries.ts'
 import { isTaken, toCall, toMessage } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 import { ownerOf, unsealAll } from './sealing.ts'
 
 /** What is counted: why an attempt has ended. */
-export type DeliveryOutcome = 'delivered' | 'failed' | 'refused address'
-
-/** An endpoint, and what it takes to call it. */
-type Callee = { endpoint: Endpoint; secrets: string[] }
+type DeliveryOutcome = 'delivered' | 'failed' | 'refused address'
 
 export type AttemptDependencies = {
   call: Caller
@@ -19,30 +18,38 @@ export type AttemptDependencies = {
   log: Pick<Logger, 'error'>
   metrics: { delivery: (kind: Endpoint['kind'], outcome: DeliveryOutcome) => void }
   now: () => Date
+  limits: Pick<Limits['webhooks'], 'lookedAt' | 'visibilityMs'>
 }
 
-/** Attempts to deliver, each on its own. `signal` gives up the calls that are under way. */
-export function createAttempts({ call, sealingKey, log, metrics, now }: AttemptDependencies, signal: AbortSignal) {
-  /** Undefined, and logged, when its webhooks cannot be signed. */
-  function calleeOf(endpoint: Endpoint): Callee | undefined {
-    if (endpoint.kind === 'return call') return { endpoint, secrets: [] }
-    const { mid, endpointId, secrets } = endpoint
+/** Attempts to deliver, each on its own. */
+export function createAttempts({ call, sealingKey, log, metrics, now, limits }: AttemptDependencies) {
+  /** Endpoints that were logged because this instance cannot sign for them: it looks at them each second. */
+  const logged = new LRUCache<string, true>({ max: limits.lookedAt, ttl: limits.visibilityMs })
+
+  /** The secrets that sign for the endpoint, none of a return call; undefined, and logged, when they cannot be unsealed. */
+  function secretsOf(endpoint: Endpoint): string[] | undefined {
+    if (endpoint.kind === 'return call') return []
+    const owner = ownerOf(endpoint)
     try {
       if (!sealingKey) throw new Error('WEBHOOK_SEALING_KEY is not set')
-      return { endpoint, secrets: unsealAll(sealingKey, secrets, ownerOf(endpoint)) }
+      return unsealAll(sealingKey, endpoint.secrets, owner)
     } catch (error) {
-      log.error(
-        { mid, endpoint: endpointId, error: (error as Error).message },
-        'a webhook waits, because its secret cannot be unsealed: set WEBHOOK_SEALING_KEY to the key that it was added with',
-      )
+      if (!logged.has(owner)) {
+        log.error(
+          { mid: endpoint.mid, endpoint: endpoint.endpointId, error: (error as Error).message },
+          'a webhook waits, because its secret cannot be unsealed: set WEBHOOK_SEALING_KEY to the key that it was added with',
+        )
+      }
+      logged.set(owner, true)
       return undefined
     }
   }
 
   /** Calls the endpoint once, counts what came of it, and says when to call again. */
-  async function attemptOf({ endpoint, secrets }: Callee, delivery: Delivery): Promise<Attempt> {
-    const { kind } = endpoint
-    const result = kind === 'webhook' ? await post(endpoint.url, secrets, delivery) : await get(delivery)
+  async function attemptOf(delivery: Delivery, secrets: string[], signal: AbortSignal): Promise<Attempt> {
+    const { kind, url } = delivery
+    const request = kind === 'webhook' ? toCall(toMessage(delivery), { url, secrets, sentAt: now() }) : { kind, url }
+    const result = await call({ ...request, signal })
     const at = now()
     const failed = 'failure' in result
     const delivered = !failed && (kind === 'webhook' ? isTaken(result.status) : isThanked(result.status))
@@ -64,15 +71,7 @@ export function createAttempts({ call, sealingKey, log, metrics, now }: AttemptD
     }
   }
 
-  function post(url: string, secrets: string[], delivery: Delivery): Promise<Answer | Failure> {
-    return call({ ...toCall(toMessage(delivery), { url, secrets, sentAt: now() }), signal })
-  }
-
-  function get({ redirectUrl }: Delivery): Promise<Answer | Failure> {
-    return call({ kind: 'return call', url: redirectUrl, signal })
-  }
-
-  return { calleeOf, attemptOf }
+  return { secretsOf, attemptOf }
 }
 
 /** Whether a shop has answered a return call as it answers its customer's browser, which it may redirect. */

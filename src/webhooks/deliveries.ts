@@ -1,25 +1,24 @@
-import { type Database, inTransaction } from '../db/pool.ts'
+import type { Database } from '../db/pool.ts'
 import { RETURN_CALL } from '../payments/events.ts'
 import type { PaymentEvent } from './message.ts'
+import { FAILING_DAYS } from './schedule.ts'
 
-/** An endpoint, and the sealed secrets that sign for it now; a return call has neither address nor secret. */
-export type Endpoint = { mid: string; endpointId: string } & (
-  | { kind: 'webhook'; url: string; secrets: Buffer[] }
-  | { kind: 'return call' }
-)
+/** An endpoint, and the sealed secrets that sign for it now: none of a return call. */
+export type Endpoint = { mid: string; endpointId: string; kind: 'webhook' | 'return call'; secrets: Buffer[] }
 
 /** An endpoint to which deliveries are due, and since when. */
 export type DueEndpoint = Endpoint & { dueAt: Date; failing: boolean }
 
 /** A delivery that this instance has taken. */
-export type Delivery = PaymentEvent & {
-  endpoint: Endpoint
-  /** The attempts that have failed. */
-  attempts: number
-  /** When it is due again unless it is settled: to the microsecond, as PostgreSQL spells it. A Date would cut it. */
-  dueAgainAt: string
-  redirectUrl: string
-}
+export type Delivery = Endpoint &
+  PaymentEvent & {
+    /** Where it goes: to the address of the webhook, or to the redirect_url of the order. */
+    url: string
+    /** The attempts that have failed. */
+    attempts: number
+    /** When it is due again unless it is settled: to the microsecond, as PostgreSQL spells it. A Date would cut it. */
+    dueAgainAt: string
+  }
 
 /** What came of an attempt. */
 export type Attempt = {
@@ -37,10 +36,7 @@ export type Attempt = {
 
 export type SwitchedOff = 'answered 410' | 'failed for 5 days'
 
-/**
- * The deliveries that wait. Any number of instances share them: a delivery that is taken is due again after a while, so that
- * it comes again when its instance is killed. Every statement but the first names one mid.
- */
+/** The deliveries that wait. Any number of instances share them. Every statement but the first names one mid. */
 export function createDeliveries(db: Database) {
   return {
     /**
@@ -68,7 +64,7 @@ export function createDeliveries(db: Database) {
 
     /** Takes up to `limit` deliveries to an endpoint that are due, the longest due first; none when it is switched off. */
     async take(mid: string, endpointId: string, limit: number, now: Date, dueAgainAt: Date): Promise<Delivery[]> {
-      const { rows } = await db.query<Omit<Delivery, 'endpoint'> & Endpoint>(
+      const { rows } = await db.query<Delivery>(
         `with due as materialized (
            select order_id, sequence
              from webhook_deliveries
@@ -83,53 +79,44 @@ export function createDeliveries(db: Database) {
             where d.mid = $1 and d.endpoint_id = $2 and d.order_id = due.order_id and d.sequence = due.sequence
            returning d.*
          )
-         select ${ENDPOINT.replaceAll('$now', '$3')}, d.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
-                d.sequence, d.type, d.txn_status as "txnStatus", i.amount * 100 + i.paise as amount, d.utr,
-                d.occurred_at as "occurredAt", d.attempts, d.due_at::text as "dueAgainAt", i.redirect_url as "redirectUrl"
+         select ${ENDPOINT.replaceAll('$now', '$3')}, coalesce(e.url, i.redirect_url) as url, d.order_id as "orderId",
+                i.merchant_order_id as "merchantOrderId", d.sequence, d.type, d.txn_status as "txnStatus",
+                i.amount * 100 + i.paise as amount, d.utr, d.occurred_at as "occurredAt", d.attempts,
+                d.due_at::text as "dueAgainAt"
            from taken d
            join payment_intents i on i.mid = $1 and i.order_id = d.order_id
            join webhook_endpoints e on e.mid = $1 and e.endpoint_id = $2 and e.disabled_at is null
           order by d.occurred_at, d.order_id, d.sequence`,
         [mid, endpointId, now, limit, dueAgainAt],
       )
-      return rows.map(({ kind, ...row }) => {
-        const { url, secrets, ...delivery } = row as typeof row & { url: string; secrets: Buffer[] }
-        const endpoint: Endpoint =
-          kind === 'webhook' ? { mid, endpointId, kind, url, secrets } : { mid, endpointId, kind }
-        return { ...delivery, endpoint }
-      })
+      return rows
     },
 
     /**
      * Stores what came of an attempt, unless its delivery was sent again or settled meanwhile. A webhook that has answered 410,
-     * or has failed since `failingLimit` or longer, is switched off: returns why.
+     * or has failed for days, is switched off: returns why.
      */
-    async settle(
-      { delivery, delivered, outcome, answer, at, next }: Attempt,
-      { failingLimit, now }: { failingLimit: Date; now: Date },
-    ): Promise<SwitchedOff | null> {
-      const { orderId, sequence, attempts, dueAgainAt } = delivery
-      const { mid, endpointId } = delivery.endpoint
+    async settle({ delivery, delivered, outcome, answer, at, next }: Attempt): Promise<SwitchedOff | null> {
+      const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
       const deliveredAt = delivered && endpointId !== RETURN_CALL ? at : undefined
-      // In a transaction, whose loss Citus tells of.
-      return inTransaction(db, async (client) => {
-        await client.query(
-          `update webhook_deliveries
+      const { rows } = await db.query<{ switchedOff: SwitchedOff | null }>(
+        `with settled as (
+           update webhook_deliveries
               set attempts = $5, due_at = $6, delivered_at = $7, attempted_at = $8, outcome = $9, answer = $10
-            where mid = $1 and endpoint_id = $2 and order_id = $3 and sequence = $4 and due_at = $11::timestamptz`,
-          [mid, endpointId, orderId, sequence, attempts + 1, next, deliveredAt, at, outcome, answer, dueAgainAt],
-        )
-        const { rows } = await client.query<{ switchedOff: SwitchedOff | null }>(
-          `update webhook_endpoints
-              set failing_since = case when $3 then null else coalesce(failing_since, $4) end,
-                  disabled_at = case when ${REASON} is null then disabled_at else coalesce(disabled_at, $4) end,
-                  disabled_reason = coalesce(disabled_reason, ${REASON})
-            where mid = $1 and endpoint_id = $2 and not ($3 and failing_since is null)
-           returning ${REASON} as "switchedOff"`,
-          [mid, endpointId, delivered, now, outcome === '410', failingLimit],
-        )
-        return rows[0]?.switchedOff ?? null
-      })
+            where mid = $1 and endpoint_id = $2 and order_id = $3 and sequence = $4 and due_at = $11::timestamptz
+         )
+         update webhook_endpoints
+            set failing_since = case when $12 then null else coalesce(failing_since, $8) end,
+                disabled_at = case when ${REASON} is null then disabled_at else coalesce(disabled_at, $8) end,
+                disabled_reason = coalesce(disabled_reason, ${REASON})
+          where mid = $1 and endpoint_id = $2 and not ($12 and failing_since is null)
+         returning ${REASON} as "switchedOff"`,
+        [
+          ...[mid, endpointId, orderId, sequence, attempts + 1, next, deliveredAt, at, outcome, answer, dueAgainAt],
+          delivered,
+        ],
+      )
+      return rows[0]?.switchedOff ?? null
     },
   }
 }
@@ -141,9 +128,10 @@ export const secretsAt = (moment: string) =>
   `array_remove(array[secret, case when earlier_secret_until > ${moment} then earlier_secret end], null)`
 
 /** Of an endpoint `e`, at the parameter that replaces $now. */
-const ENDPOINT = `e.mid, e.endpoint_id as "endpointId", e.kind, e.url, ${secretsAt('$now')} as secrets`
+const ENDPOINT = `e.mid, e.endpoint_id as "endpointId", e.kind, ${secretsAt('$now')} as secrets`
 
 /** Why the endpoint is switched off by what has just come of it; a return call never is, because its addresses differ. */
 const REASON = `
-  case when kind = 'webhook' and $5 then 'answered 410'
-       when kind = 'webhook' and not $3 and failing_since <= $6 then 'failed for 5 days' end`
+  case when kind = 'webhook' and $9 = '410' then 'answered 410'
+       when kind = 'webhook' and not $12 and failing_since <= $8::timestamptz - interval '${FAILING_DAYS} days'
+       then 'failed for ${FAILING_DAYS} days' end`

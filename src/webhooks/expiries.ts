@@ -1,5 +1,6 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { groupBy } from '../group-by.ts'
+import type { Kind } from '../due/clock.ts'
+import type { Limits } from '../limits.ts'
 import { nextSequence, writeDeliveries } from '../payments/events.ts'
 import {
   EXPIRY_GRACE_MINUTES,
@@ -9,85 +10,96 @@ import {
   type Status,
 } from '../payments/outcome.ts'
 
-/** The shortest is a minute, and the grace comes after it: no order is final sooner after it was made. */
-const LOOKED_AT_AFTER_MINUTES = EXPIRY_GRACE_MINUTES - 1
-/** Of orders made within this time, one statement looks at all: after an outage there may be a day's. */
-const SWEEP_MINUTES = 15
-
-/** orderIdsBegin of payments/intent.ts, in SQL. */
-const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
-
-const minutesBefore = (moment: Date, minutes: number) => new Date(moment.getTime() - minutes * 60_000)
+/** How long after an order was made its answer becomes final unpaid: the shortest expiry is a minute. */
+const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES }
+/** Orders made within this time are written down by one statement. Those of a day, when an instance starts, take 97. */
+const STATEMENT_MINUTES = { atLeast: 1, atMost: 15 }
 
 /**
  * Writes payment.expired when the answer of checkPaymentStatus becomes final for an unpaid order of a merchant with a webhook.
  * Such orders are found by their orderIds, which begin with their time: the table of intents needs no index for it, and
- * creating an intent costs no more. By then most orders are paid, and only the others are written down.
+ * creating an intent costs no more. When they are 9 to 10 minutes old most orders are paid, and only the others are written
+ * down, with the time at which they are final.
+ *
+ * Until when that was done each instance remembers by itself. One that starts looks at all orders that may still be open: so
+ * no order is missed after a kill, or after a time in which no instance ran.
  */
-export function createExpiries(db: Database) {
-  return {
-    /** Writes down open orders that were made some minutes ago. Returns whether there are more. */
-    sweep(now: Date): Promise<boolean> {
-      const end = minutesBefore(now, LOOKED_AT_AFTER_MINUTES)
-      return inTransaction(db, async (client) => {
-        const sweep = await client.query<{ since: Date; until: Date; more: boolean }>(
-          `select since, until, until < $2 as more
-             from (select greatest(swept_until, $1) as since,
-                          least($2, greatest(swept_until, $1) + $3 * interval '1 minute') as until
-                     from webhook_expiry_sweep
-                    where swept_until < $2
-                      for update skip locked) s`,
-          [minutesBefore(now, LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES), end, SWEEP_MINUTES],
-        )
-        const [found] = sweep.rows
-        if (found === undefined) return false
-        const webhooks = await client.query(`select 1 from ${WEBHOOKS} limit 1`)
-        if (webhooks.rows.length > 0) await writeDown(client, found)
-        await client.query('update webhook_expiry_sweep set swept_until = $1', [found.until])
-        return found.more
-      })
-    },
+export function dueExpiries({
+  db,
+  now,
+  limits: { lookedAt },
+}: {
+  db: Database
+  now: () => Date
+  limits: Pick<Limits['webhooks'], 'lookedAt'>
+}): Kind {
+  let writtenUntil: Date | undefined
 
-    /** Writes the events of up to `limit` orders that are final by now, merchant by merchant. Returns how many were looked at. */
-    async tell(limit: number, now: Date): Promise<number> {
-      const { rows } = await db.query<{ mid: string; orderId: string }>(
-        `select mid, order_id as "orderId" from webhook_expiries where final_at <= $1 order by final_at limit $2`,
-        [now, limit],
+  async function writeDownNewOnes() {
+    const until = minutes(now(), STATEMENT_MINUTES.atLeast + 1 - FINAL_AFTER_MINUTES.atLeast)
+    let from = writtenUntil ?? minutes(now(), -FINAL_AFTER_MINUTES.atMost)
+    while (minutes(from, STATEMENT_MINUTES.atLeast) <= until) {
+      const to = new Date(Math.min(until.getTime(), minutes(from, STATEMENT_MINUTES.atMost).getTime()))
+      await writeDown(db, { from, to })
+      from = to
+      writtenUntil = from
+    }
+  }
+
+  return {
+    name: 'expired orders',
+    // What bounds them is the number of connections.
+    atOnce: { ofOwner: 1, ofGroup: lookedAt },
+    async find() {
+      await writeDownNewOnes()
+      const { rows } = await db.query<{ mid: string }>(
+        'select distinct mid from webhook_expiries where final_at <= $1 limit $2',
+        [now(), lookedAt],
       )
-      let looked = 0
-      for (const orders of groupBy(rows, ({ mid }) => mid)) {
-        const orderIds = orders.map(({ orderId }) => orderId)
-        looked += await tellMerchant(db, orders[0]?.mid as string, orderIds, now)
-      }
-      return looked
+      return rows.map(({ mid }) => ({
+        key: `${mid} expired orders`,
+        group: 'expired orders',
+        // A transaction takes and tells them: nothing is left half done by a kill.
+        take: async () => [async () => (await tell(db, mid, lookedAt, now())) === lookedAt],
+      }))
     },
   }
 }
 
-/** An order that somebody else holds is told later: the others do not wait for it. */
-function tellMerchant(db: Database, mid: string, orderIds: string[], now: Date): Promise<number> {
+/**
+ * Writes the events of up to `limit` orders of a merchant that are final by now, each once, and returns how many it has looked
+ * at. An order that somebody else holds is told later: the others do not wait for it.
+ */
+function tell(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {
     const { rows: held } = await client.query<{ orderId: string; finalAt: Date }>(
-      // By the array in both tables, so that rows are looked up one by one, whatever the planner expects.
-      `select e.order_id as "orderId", e.final_at as "finalAt"
-         from webhook_expiries e
-         join payment_intents i on i.mid = e.mid and i.order_id = e.order_id
-        where e.mid = $1 and e.order_id = any ($2) and e.final_at <= $3 and i.mid = $1 and i.order_id = any ($2)
-        order by e.order_id
-          for update of e skip locked
+      // First the orders, so that their intents are looked up one by one, whatever the planner expects.
+      `with due as materialized (
+         select order_id, final_at
+           from webhook_expiries
+          where mid = $1 and final_at <= $2
+          order by final_at
+          limit $3
+            for update skip locked
+       )
+       select due.order_id as "orderId", due.final_at as "finalAt"
+         from due
+         join payment_intents i on i.mid = $1 and i.order_id = due.order_id
+        order by due.order_id
           for no key update of i skip locked`,
-      [mid, orderIds, now],
+      [mid, now, limit],
     )
     const finalAt = new Map(held.map((row) => [row.orderId, row.finalAt]))
+    // In a second statement, which sees what another instance has told until it let go of the order.
     const { rows: expired } = await client.query<{ orderId: string; sequence: number; status: Status }>(
       `with looked as (
-         delete from webhook_expiries where mid = $1 and order_id = any ($2) and final_at <= $3
+         delete from webhook_expiries where mid = $1 and order_id = any ($2)
        )
-       update payment_intents
+       update payment_intents i
           set event_sequence = ${nextSequence()}
-        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES}
+        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${TOLD}
        returning order_id as "orderId", event_sequence as sequence, status`,
-      [mid, [...finalAt.keys()], now],
+      [mid, [...finalAt.keys()]],
     )
     const events = expired.map(({ orderId, sequence, status }) => {
       const txnStatus = status === 'REJECT' ? 'REJECT' : 'FAIL'
@@ -98,44 +110,49 @@ function tellMerchant(db: Database, mid: string, orderIds: string[], now: Date):
   })
 }
 
-/** The open orders of that time, of merchants with a webhook. */
-async function writeDown(client: Queryable, { since, until }: { since: Date; until: Date }): Promise<void> {
-  await client.query(
+/** Writes down the orders of `mid` that are open now: it has a webhook from now on. */
+export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
+  const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
+  return writeDown(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
+}
+
+/**
+ * Writes down the orders that were made from `from` until before `to`, of merchants with a webhook that is older than their end;
+ * `only` one merchant's, if it is given. A repeat changes nothing.
+ */
+async function writeDown(
+  db: Queryable,
+  { from, to, only }: { from: Date; to: Date; only?: { mid: string; expiringAfter: Date } },
+): Promise<void> {
+  await db.query(
     `with open as materialized (
        -- By the index of orderIds, which lie in it by time: each order is read once, whatever the planner expects.
        select mid, order_id, expires_at
          from payment_intents i
         where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
-          and i.status in ${OPEN_STATUSES}
+          and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
+          and not ${TOLD}
      )
      insert into webhook_expiries (mid, order_id, final_at)
      select i.mid, i.order_id, i.expires_at + $3 * interval '1 minute'
        from open i
-       join (select mid, min(created_at) as since from ${WEBHOOKS} group by mid) e on e.mid = i.mid
-      where i.expires_at + $3 * interval '1 minute' > e.since
+       join (select mid, min(created_at) as since
+               from webhook_endpoints
+              where kind = 'webhook' and disabled_at is null
+              group by mid) w on w.mid = i.mid
+      where i.expires_at + $3 * interval '1 minute' > w.since
      on conflict do nothing`,
-    [since, until, EXPIRY_GRACE_MINUTES],
+    [from, to, EXPIRY_GRACE_MINUTES, ...(only ? [only.mid, only.expiringAfter] : [])],
   )
 }
 
-/** Those that are told of expired orders. */
-const WEBHOOKS = `(select * from webhook_endpoints where kind = 'webhook' and disabled_at is null) w`
+/** Whether the merchant was told that the order `i` has expired. In SQL. */
+const TOLD = `exists (
+            select from webhook_endpoints e
+              join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = i.order_id
+             where e.mid = i.mid and d.type = 'payment.expired')`
 
-export type Expiries = ReturnType<typeof createExpiries>
+/** orderIdsBegin of payments/intent.ts, in SQL. */
+const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
 
-/** Writes down the orders of `mid` that are open now, which the sweep has passed: it has a webhook from now on. */
-export async function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
-  await db.query(
-    `insert into webhook_expiries (mid, order_id, final_at)
-     select i.mid, i.order_id, i.expires_at + $4 * interval '1 minute'
-       from payment_intents i
-      where i.mid = $1 and i.order_id >= ${orderIdsFrom('$2::timestamptz')} and i.status in ${OPEN_STATUSES} and i.expires_at > $3
-        -- The clock of this machine may be behind that of the one that told it.
-        and not exists (
-          select from webhook_endpoints e
-            join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = i.order_id
-           where e.mid = i.mid and d.type = 'payment.expired')
-     on conflict do nothing`,
-    [mid, minutesBefore(now, LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES), givenUpUntil(now), EXPIRY_GRACE_MINUTES],
-  )
-}
+const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)

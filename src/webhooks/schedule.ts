@@ -11,6 +11,9 @@ const PAUSES_SECONDS = [
   24 * 3_600,
 ] as const
 
+/** After this time without one success an endpoint is switched off. */
+export const FAILING_DAYS = 5
+
 /** Each pause is up to a tenth shorter or longer, so that an endpoint that was away does not get all repeats at one moment. */
 const SPREAD = 0.1
 

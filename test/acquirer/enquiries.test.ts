@@ -1,7 +1,7 @@
-import { EventEmitter, once } from 'node:events'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startEnquiries } from '../../src/acquirer/enquire.ts'
+import { dueEnquiries } from '../../src/acquirer/enquire.ts'
 import { createIssuer } from '../../src/acquirer/issuer.ts'
+import { startClock } from '../../src/due/clock.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
@@ -42,18 +42,20 @@ async function newIssued(number = 0): Promise<string> {
 }
 
 const afterExpiry = (seconds: number) => new Date(EXPIRES_AT.getTime() + seconds * 1000)
+const findDue = (now: Date) => enquiries.findDue(SETU, 10, now)
 const take = async (now: Date, limit = 10) =>
-  (await enquiries.takeDue(SETU, limit, now)).map(({ orderId, enquiries }) => [orderId, enquiries])
+  (await enquiries.takeDue(SETU, mid, limit, now)).map(({ orderId, enquiries }) => [orderId, enquiries])
 
 describe('an acquirer is asked about an order of whose end nothing was heard', () => {
   it('90 seconds, 8 minutes and 2 hours after its expiry, and never again', async () => {
     const orderId = await newIssued()
     for (const [number, seconds] of [90, 480, 7_200].entries()) {
-      expect(await enquiries.nextDue(SETU)).toEqual(afterExpiry(seconds))
+      expect(await findDue(afterExpiry(seconds - 1))).toEqual([])
       expect(await take(afterExpiry(seconds - 1))).toEqual([])
+      expect(await findDue(afterExpiry(seconds))).toEqual([mid])
       expect(await take(afterExpiry(seconds))).toEqual([[orderId, number + 1]])
     }
-    expect(await enquiries.nextDue(SETU)).toBeUndefined()
+    expect(await findDue(afterExpiry(1_000_000))).toEqual([])
     expect(await take(afterExpiry(1_000_000))).toEqual([])
     expect(await enquiries.take(orderId)).toBeUndefined()
   })
@@ -72,13 +74,13 @@ describe('an acquirer is asked about an order of whose end nothing was heard', (
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = $2 where order_id = $1", [paid, paid])
     await service.db.query("update payment_intents set status = 'FAIL' where order_id = $1", [failed])
     expect(await take(afterExpiry(90))).toEqual([[failed, 1]])
-    expect(await enquiries.nextDue(SETU)).toEqual(afterExpiry(480))
+    expect(await take(afterExpiry(1_000_000))).toEqual([[failed, 2]])
   })
 
   it('not through an acquirer that is not set up', async () => {
     await newIssued()
-    expect(await enquiries.takeDue(['other'], 10, afterExpiry(90))).toEqual([])
-    expect(await enquiries.nextDue(['other'])).toBeUndefined()
+    expect(await enquiries.findDue(['other'], 10, afterExpiry(90))).toEqual([])
+    expect(await enquiries.takeDue(['other'], mid, 10, afterExpiry(90))).toEqual([])
   })
 
   it('counted with what the operator asks, who may ask at any time', async () => {
@@ -115,37 +117,39 @@ it('a notification of another acquirer pays no order with a link of setu', async
   expect(rows).toEqual([{ status: 'PENDING' }])
 })
 
-it('whoever stops waits for all questions under way, also when what one of them told cannot be stored', async () => {
-  const due = ['QR1', 'QR2'].map((id) => ({ orderId: id.repeat(8), issued: { ...LINK, id }, enquiries: 1 }))
-  const answers = new EventEmitter()
-  const answered = once(answers, 'answer')
-  const warnings: string[] = []
-  let isAsked = false
-  let isDone = false
+it('what one question tells and cannot be stored keeps no other from being asked, and is said in the log', async () => {
+  const [first, second] = [await newIssued(1), await newIssued(2)]
+  service.clock.set('2026-04-01T00:16:30Z')
+  const asked: string[] = []
   const issuer = {
-    async enquire({ id }: { id: string }) {
-      if (id === 'QR1') throw new Error('the database is away')
-      isAsked = true
-      await answered
-      isDone = true
+    async enquire({ reference }: { reference: string }) {
+      asked.push(reference)
+      if (asked.length === 1) throw new Error('the database is away')
     },
   }
-  const worker = startEnquiries({
-    enquiries: { takeDue: async () => due.splice(0), nextDue: async () => undefined },
-    issuers: new Map([['setu', issuer as never]]),
-    reports: createReports(service.db),
-    log: { warn: (_facts: object, message: string) => void warnings.push(message) } as never,
-    now: service.clock.now,
-    limits: LIMITS.acquirers,
-  })
-  await until('a question is under way', () => isAsked)
-  const stopped = worker.stop().then(() => isDone)
-  setTimeout(() => answers.emit('answer'), 50)
-  expect(await stopped).toBe(true)
-  expect(warnings).toEqual(['what an acquirer told of a payment was not recorded'])
+  const warnings: unknown[] = []
+  const clock = startClock(
+    [
+      dueEnquiries({
+        enquiries,
+        issuers: new Map([['setu', issuer as never]]),
+        reports: createReports(service.db),
+        now: service.clock.now,
+        limits: LIMITS.acquirers,
+      }),
+    ],
+    {
+      log: { warn: (facts: object) => void warnings.push(facts) } as never,
+      limits: { ...LIMITS.webhooks, lookIntervalMs: 10 },
+    },
+  )
+  await until('both are asked', () => asked.length === 2)
+  await clock.stop()
+  expect(asked.toSorted()).toEqual([`SU${first}`, `SU${second}`].toSorted())
+  expect(warnings).toMatchObject([{ work: 'questions to acquirers', error: 'the database is away' }])
 })
 
-it('a question is asked, and not lost, while all places for calls are taken', async () => {
+it('a question is asked, and not lost, while as many calls are under way as may be', async () => {
   const hangs = () => new Promise<never>(() => undefined)
   const calls = { prepare: hangs, close: hangs, playCustomer: hangs, enquire: async () => undefined }
   const log = { warn: () => undefined, error: () => undefined }

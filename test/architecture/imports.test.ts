@@ -4,13 +4,14 @@ import { describe, expect, it } from 'vitest'
 
 /** What a file of a folder may import at run time: paths below src, `node:` for the platform, `npm:` for libraries. */
 const FOLDERS: Record<string, RegExp> = {
-  acquirer: /^npm:zod$|^(errors|fields|ist|money|repeat)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
+  acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
-    /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money)\.ts$|^http\/(accept-language|operation|etag)\.ts$|^(payments|checkout)\//,
+    /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|operation|etag)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|settlements|tenants|webhooks)\//,
   db: /^npm:|^(group-by|limits)\.ts$|^db\//,
   dev: /./,
+  due: /^repeat\.ts$/,
   docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
@@ -21,15 +22,13 @@ const FOLDERS: Record<string, RegExp> = {
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|settlements)\//,
   outside: /^npm:(ipaddr\.js|undici)$|^url\.ts$|^outside\//,
-  webhooks:
-    /^npm:lru-cache$|^(group-by|limits|money|repeat)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
+  webhooks: /^npm:lru-cache$|^(limits|money)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, app.ts and server.ts, may import all but cli and dev. */
 const FILES: Record<string, RegExp> = {
   'app.ts': /^(?!cli\/|dev\/)/,
   'server.ts': /^(?!cli\/|dev\/)/,
-  'workers.ts': /^(acquirer|books|payments|checkout|db|webhooks)\//,
   'config.ts': /^npm:(zod|ipaddr\.js)$|^url\.ts$/,
   'colours.ts': /^(?!.)/,
   'csv.ts': /^npm:csv-parse$/,

@@ -192,7 +192,7 @@ async function driveWebhooks() {
   const { app, db, clock } = await startService({
     asServiceRole: true,
     webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow() },
-    limits: { webhooks: { lookIntervalMs: 20, sweepIntervalMs: 20 } },
+    limits: { webhooks: { lookIntervalMs: 20 } },
   })
   const { mid, key } = await newMerchant(db)
   await newWebhook(db, { mid, url: 'https://127.0.0.1/' }, clock.now())

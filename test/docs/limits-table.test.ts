@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { headersTooLarge } from '../../src/errors.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { FAILING_DAYS } from '../../src/webhooks/schedule.ts'
 
 const GUIDE = readFileSync(new URL('../../src/docs/guides/operator.md', import.meta.url), 'utf8')
 const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
@@ -43,14 +44,13 @@ const ROWS = [
   `unreadable notifications kept: number / of each | ${count(unreadable.kept)} / ${kib(unreadable.bytes)}`,
   `webhook: time for an answer / read of its headers / of its body / interim answers | ${seconds(outside.merchantMs)} / ${kib(outside.headersBytes)} / ${kib(outside.merchantBytes)} / ${outside.interimAnswers}`,
   `webhook: first try of a name server / until the next address of a name is tried | ${seconds(outside.resolveTryMs)} / ${seconds(outside.connectAttemptMs)}`,
-  `webhook: longest \`Retry-After\` that counts / failing until it is switched off | ${outside.retryAfterSeconds / DAY_SECONDS} day / ${webhooks.failingMs / 1000 / DAY_SECONDS} days`,
+  `webhook: longest \`Retry-After\` that counts / failing until it is switched off | ${outside.retryAfterSeconds / DAY_SECONDS} day / ${FAILING_DAYS} days`,
   `webhooks of a merchant that are on | ${webhooks.ofMerchant}`,
   `webhooks at once: to an address / of an instance / addresses of one look | ${webhooks.callsOfEndpoint} / ${count(webhooks.callsAtOnce)} / ${count(webhooks.lookedAt)}`,
   `webhooks that are due are looked for / come again when their instance was killed / wait at shutdown | every ${seconds(webhooks.lookIntervalMs)} / after ${seconds(webhooks.visibilityMs)} / ${seconds(webhooks.stopMs)}`,
   `operator's page: wait for what is not counted | ${seconds(operatorPage.waitMs)}`,
   `operator's page: counts of recent days are used for / of days on which every order has ended | ${operatorPage.refreshSeconds / 2} s / ${operatorPage.olderCountsMs / HOUR_MS} h`,
   `exceptions that are open are counted for \`/metrics\` | every ${seconds(openExceptions.rememberedMs)} at most`,
-  `expired orders of merchants with webhooks: looked for / told by one statement | every ${seconds(webhooks.sweepIntervalMs)} / ${webhooks.expiriesAtOnce}`,
   `answer of a webhook, as the operator sees it | ${outside.shownCharacters} characters`,
   `shutdown: drain / what is under way | ${DEFAULTS.shutdownDrainSeconds} s / ${seconds(shutdown.closeMs)}`,
 ].map((row) => `| ${row} |`)

@@ -2,11 +2,13 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { beforeAll, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
 import { type Contradiction, EXPIRY_GRACE_MINUTES, outcome } from '../../src/payments/outcome.ts'
 import { createReports, type Recorded, type Reports } from '../../src/payments/reports.ts'
-import { createExpiries, type Expiries } from '../../src/webhooks/expiries.ts'
+import { dueExpiries } from '../../src/webhooks/expiries.ts'
 import { notification, notify } from '../support/acquirer.ts'
+import { doWhatIsDue } from '../support/due.ts'
 import { runs } from '../support/generated.ts'
 import { createOrder } from '../support/orders.ts'
 import { CANCEL, newMerchant, post, STATUS, startService, type TestService, unique } from '../support/service.ts'
@@ -36,7 +38,7 @@ type Step = { action: Action; afterMs: number }
 
 let service: TestService
 let reports: Reports
-let expiries: Expiries
+let expiries: ReturnType<typeof dueExpiries>
 beforeAll(async () => {
   // No worker of the service looks for expired orders, since the steps do that.
   service = await startService({
@@ -44,7 +46,7 @@ beforeAll(async () => {
     limits: { webhooks: { lookIntervalMs: 3_600_000 } },
   })
   reports = createReports(service.db)
-  expiries = createExpiries(service.db)
+  expiries = dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
 })
 
 /** What a teller learns: the notification's answer has no more than whether it was taken. */
@@ -93,9 +95,7 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
 
 async function look(): Promise<void> {
   service.clock.advance(LOOK_SECONDS)
-  const now = service.clock.now()
-  while (await expiries.sweep(now));
-  while ((await expiries.tell(500, now)) === 500);
+  await doWhatIsDue(expiries)
 }
 
 type Learned = { action: Action; told?: Told; answer?: { status: number; said: string; utr: string } }

@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { createExpiries, watchOpenOrders } from '../../src/webhooks/expiries.ts'
+import { dueExpiries, watchOpenOrders } from '../../src/webhooks/expiries.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { doWhatIsDue } from '../support/due.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
   CANCEL,
@@ -66,12 +68,8 @@ async function eventsOf(orderId: string) {
 
 const isTold = (orderId: string, changes = {}) => reportPayment(service, orderId, changes)
 
-/** What an instance does every second. */
-async function look() {
-  const expiries = createExpiries(service.db)
-  while (await expiries.sweep(service.clock.now()));
-  await expiries.tell(500, service.clock.now())
-}
+/** An instance that has just started, and looks once. */
+const look = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
 describe('an event is written with the change that it tells', () => {
   it('of a payment: once, however often the bank repeats itself', async () => {

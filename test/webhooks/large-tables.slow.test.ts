@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
-import { createExpiries } from '../../src/webhooks/expiries.ts'
+import { dueExpiries } from '../../src/webhooks/expiries.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
+import { doWhatIsDue } from '../support/due.ts'
 
 // Orders and deliveries of years, of which few wait. Whatever PostgreSQL knows of the tables, what the worker asks every
 // second has to read what waits and not what is over.
@@ -16,7 +17,7 @@ const WAITING_FOR_M0 = 20_000
 const EXPIRIES = 50_000
 const NOW = new Date('2026-11-21T10:00:00Z')
 const LATER = new Date('2026-11-21T10:00:40Z')
-const { expiriesAtOnce, lookedAt, callsOfEndpoint } = LIMITS.webhooks
+const { lookedAt, callsOfEndpoint } = LIMITS.webhooks
 
 /** A table that is read: how many of its rows, those that are left out included, and by what. */
 type Read = { table: string; by: string; rows: number }
@@ -76,7 +77,6 @@ async function fill() {
      select mid, order_id, created_at + interval '25 minutes'
        from payment_intents where status = 'PENDING' order by order_id desc limit ${EXPIRIES}`,
   )
-  await db.query('update webhook_expiry_sweep set swept_until = $1', [new Date(NOW.getTime() - 24 * 60_000)])
 }
 
 /** In the order in which they can be dropped. */
@@ -160,6 +160,8 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
   return { reads, blocks: Math.max(...nodes.map((node) => node['Shared Hit Blocks'] + node['Shared Read Blocks'])) }
 }
 
+const expiriesOf = (db: Database) => dueExpiries({ db, now: () => NOW, limits: LIMITS.webhooks })
+
 const take = (db: Database) => createDeliveries(db).take('M0', 'ep_M0', callsOfEndpoint, NOW, LATER)
 
 const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<unknown> }> = {
@@ -183,16 +185,16 @@ const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<
         at: NOW,
         next: undefined,
       }
-      await createDeliveries(queryable).settle(attempt, { failingLimit: NOW, now: NOW })
+      await createDeliveries(queryable).settle(attempt)
     },
   },
-  'looking at the orders of 15 minutes': {
+  'looking at the orders of 15 minutes, for each of a day': {
     rows: 320,
-    run: (db) => createExpiries(db).sweep(NOW),
+    run: (db) => expiriesOf(db).find(),
   },
   'telling of expired orders': {
-    rows: expiriesAtOnce,
-    run: (db) => createExpiries(db).tell(expiriesAtOnce, NOW),
+    rows: lookedAt,
+    run: (db) => doWhatIsDue({ ...expiriesOf(db), find: async () => (await expiriesOf(db).find()).slice(0, 1) }),
   },
 }
 

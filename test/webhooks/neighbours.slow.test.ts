@@ -22,7 +22,7 @@ beforeAll(async () => {
   service = await startService({
     webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') },
     limits: {
-      webhooks: { lookIntervalMs: 50, sweepIntervalMs: 50, callsAtOnce: CALLS },
+      webhooks: { lookIntervalMs: 50, callsAtOnce: CALLS },
       outside: { merchantMs: ANSWER_MS },
     },
   })
@@ -117,10 +117,9 @@ it('a failure that is told after another instance has delivered does not undo it
     return { delivery: delivery as Delivery, answer: '', at: later(now + 1) }
   }
   const [first, second] = [await take(20, 60), await take(61, 101)]
-  const options = { failingLimit: new Date(0), now: later(63) }
   const given = { delivered: false, next: undefined }
-  await deliveries.settle({ ...second, ...given, outcome: 'not allowed' }, options)
-  await deliveries.settle({ ...first, ...given, outcome: 'timed out', next: later(70) }, options)
+  await deliveries.settle({ ...second, ...given, outcome: 'not allowed' })
+  await deliveries.settle({ ...first, ...given, outcome: 'timed out', next: later(70) })
   expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: 'not allowed' })
 })
 
