@@ -53,7 +53,8 @@ export function dueExpiries({
     async find() {
       await writeDownNewOnes()
       const { rows } = await db.query<{ mid: string }>(
-        'select distinct mid from webhook_expiries where final_at <= $1 limit $2',
+        `select distinct mid
+           from (select mid from webhook_expiries where final_at <= $1 order by final_at limit $2) due`,
         [now(), lookedAt],
       )
       return rows.map(({ mid }) => ({

@@ -1,4 +1,3 @@
-import { createSecretKey } from 'node:crypto'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
@@ -222,18 +221,6 @@ describe('a webhook', () => {
     service.clock.advance(DAY_SECONDS)
     const one = await signaturesOf()
     expect(one.sent).toBe(one.by(secret))
-  })
-
-  it('waits, with a line in the log, while its secret cannot be unsealed, and loses no attempt by it', async () => {
-    const webhook = { mid, url: `${receiver.url}${path}`, sealingKey: createSecretKey(Buffer.alloc(32, 8)) }
-    const { endpointId } = await newWebhook(service.db, webhook, service.clock.now())
-    const orderId = await newOrder()
-    await pay(orderId)
-    await until('it was received', () =>
-      service.log.some((line) => line.includes(endpointId) && line.includes('WEBHOOK_SEALING_KEY')),
-    )
-    expect(await deliveryOf(orderId)).toMatchObject({ attempts: 0, delivered_at: null })
-    await createEndpoints(service.db).disable(endpointId, service.clock.now())
   })
 
   it('is sent again on demand, as it was', async () => {

@@ -9,12 +9,14 @@ import { doWhatIsDue } from '../support/due.ts'
 // Orders and deliveries of years, of which few wait. Whatever PostgreSQL knows of the tables, what the worker asks every
 // second has to read what waits and not what is over.
 
-const ORDERS = 1_000_000
+const ORDERS = 100_000
 const MERCHANTS = 20
 /** Deliveries that wait for the endpoint of each merchant; M0 was away for long. */
 const WAITING = 20
-const WAITING_FOR_M0 = 20_000
-const EXPIRIES = 50_000
+const WAITING_FOR_M0 = 2_000
+const EXPIRIES = 10_000
+/** Expired orders that are told together: few of the merchant's, or reading all of them would be right. */
+const EXPIRED = 100
 const NOW = new Date('2026-11-21T10:00:00Z')
 const LATER = new Date('2026-11-21T10:00:40Z')
 const { lookedAt, callsOfEndpoint } = LIMITS.webhooks
@@ -28,22 +30,20 @@ beforeAll(async () => {
   database = await createTestDatabase()
   db = testPool(database.url, 2)
   await fill()
-}, 240_000)
+}, 120_000)
 afterAll(async () => {
   await db.end()
   await database.drop()
 })
 
 async function fill() {
-  const { rows: parts } = await db.query<{ drop: string; restore: string }>(PARTS)
-  // What PostgreSQL knows of the tables is decided below. What is made anew at the end takes a third of the time.
+  // What PostgreSQL knows of the tables is decided below.
   await db.query(
     `alter table payment_intents set (autovacuum_enabled = off);
      alter table webhook_deliveries set (autovacuum_enabled = off);
      alter table webhook_expiries set (autovacuum_enabled = off);
      alter table webhook_endpoints set (autovacuum_enabled = off)`,
   )
-  for (const { drop } of parts) await db.query(drop)
   await db.query(
     `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
      select 'M' || i, 'Chai Point', 'chaipoint@examplebank', '5814', 'link', now() from generate_series(0, ${MERCHANTS} - 1) i;
@@ -71,29 +71,12 @@ async function fill() {
             '200', 'ok'
        from payment_intents`,
   )
-  for (const { restore } of parts.toReversed()) await db.query(restore)
   await db.query(
     `insert into webhook_expiries (mid, order_id, final_at)
      select mid, order_id, created_at + interval '25 minutes'
        from payment_intents where status = 'PENDING' order by order_id desc limit ${EXPIRIES}`,
   )
 }
-
-/** In the order in which they can be dropped. */
-const PARTS = `
-  select format('alter table %s drop constraint %I', conrelid::regclass, conname) as drop,
-         format('alter table %s add constraint %I %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid),
-                case when contype = 'f' then 'not valid' end) as restore,
-         case contype when 'f' then 1 when 'c' then 2 when 'u' then 4 else 5 end as turn
-    from pg_constraint
-   where (conrelid in ('payment_intents'::regclass, 'webhook_deliveries'::regclass)
-          or confrelid in ('payment_intents'::regclass, 'webhook_deliveries'::regclass)) and contype in ('p', 'u', 'f')
-  union all
-  select format('drop index %s', indexrelid::regclass), pg_get_indexdef(indexrelid), 3
-    from pg_index
-   where indrelid in ('payment_intents'::regclass, 'webhook_deliveries'::regclass)
-     and not exists (select from pg_constraint where conindid = indexrelid)
-   order by turn`
 
 /** The latest deliveries of each merchant wait from now on. */
 async function makeWait() {
@@ -160,7 +143,7 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
   return { reads, blocks: Math.max(...nodes.map((node) => node['Shared Hit Blocks'] + node['Shared Read Blocks'])) }
 }
 
-const expiriesOf = (db: Database) => dueExpiries({ db, now: () => NOW, limits: LIMITS.webhooks })
+const expiriesOf = (db: Database) => dueExpiries({ db, now: () => NOW, limits: { lookedAt: EXPIRED } })
 
 const take = (db: Database) => createDeliveries(db).take('M0', 'ep_M0', callsOfEndpoint, NOW, LATER)
 
@@ -193,12 +176,13 @@ const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<
     run: (db) => expiriesOf(db).find(),
   },
   'telling of expired orders': {
-    rows: lookedAt,
+    rows: EXPIRED,
     run: (db) => doWhatIsDue({ ...expiriesOf(db), find: async () => (await expiriesOf(db).find()).slice(0, 1) }),
   },
 }
 
-const LARGE = ['payment_intents', 'webhook_deliveries', 'webhook_expiries']
+// Not webhook_expiries, which holds only what waits.
+const LARGE = ['payment_intents', 'webhook_deliveries']
 /** Of the depth of an index, the row, and what an update writes. */
 const BLOCKS_PER_ROW = 60
 
@@ -207,27 +191,22 @@ async function judge(name: string) {
   const { reads, blocks } = await readBy(run)
   const ofLarge = reads.filter(({ table }) => LARGE.includes(table))
   expect(ofLarge.length).toBeGreaterThan(0)
-  for (const read of ofLarge) expect(read.rows, JSON.stringify(reads)).toBeLessThanOrEqual(rows)
+  for (const read of ofLarge) expect(read.rows, JSON.stringify(read)).toBeLessThanOrEqual(rows)
   expect(blocks).toBeLessThanOrEqual(rows * BLOCKS_PER_ROW)
 }
 
-describe('of 1,000,000 orders, what the worker asks reads what waits', () => {
-  describe('before PostgreSQL knows anything of the tables', () => {
-    beforeAll(makeWait, 120_000)
-    it.each(Object.keys(STATEMENTS))('%s', judge)
-  })
-
+describe('of 100,000 orders, what the worker asks reads what waits', () => {
   describe('when it has looked at them while nothing waited', () => {
     beforeAll(async () => {
       await db.query('update webhook_deliveries set due_at = null, delivered_at = occurred_at where due_at is not null')
       await db.query('analyze')
       await makeWait()
-    }, 120_000)
+    }, 60_000)
     it.each(Object.keys(STATEMENTS))('%s', judge)
   })
 
   describe('when it has looked at them since', () => {
-    beforeAll(async () => void (await db.query('analyze')), 120_000)
+    beforeAll(async () => void (await db.query('analyze')), 60_000)
     it.each(Object.keys(STATEMENTS))('%s', judge)
   })
 })
