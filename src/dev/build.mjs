@@ -46,12 +46,5 @@ for (const file of readdirSync('src/docs/guides')) {
   const html = renderGuide(readFileSync(`src/docs/guides/${file}`, 'utf8'))
   writeFileSync(`${folder}/guides/${file.replace(/md$/, 'html')}`, html)
 }
-for (const file of [
-  'swagger-ui-bundle.js',
-  'swagger-ui.css',
-  'swagger-ui-bundle.js.LICENSE.txt',
-  'LICENSE',
-  'NOTICE',
-]) {
-  cpSync(`node_modules/swagger-ui-dist/${file}`, `${folder}/ui/${file}`)
-}
+cpSync('node_modules/openapi-explorer/dist/browser/openapi-explorer.min.js', `${folder}/ui/openapi-explorer.min.js`)
+cpSync('node_modules/openapi-explorer/LICENSE', `${folder}/ui/openapi-explorer.LICENSE`)

@@ -73,21 +73,19 @@ export function operatorPage(
   return page(OPERATOR_TITLES[name], { at: name === 'operator' ? 'docs' : name, body })
 }
 
-/** /docs/reference: Swagger UI. */
+/** /docs/reference: OpenAPI Explorer draws it. It sends requests to the service that the page came from, by whatever name. */
 export function referencePage(options: PageOptions): string {
   return page('Reference', {
     at: 'reference',
     options,
-    head: html`<link rel="stylesheet" href="swagger-ui.css">
-<link rel="stylesheet" href="reference.css">
-<script src="swagger-ui-bundle.js" defer></script>
-<script src="reference.js" type="module"></script>`,
-    // Swagger UI brings its own `main`.
-    body: html`<section id="text" aria-label="Reference">
-<h1 class="file">Reference <a href="../openapi.json">openapi.json</a></h1>
-<noscript><p class="file">This page needs JavaScript. The same in a file: <a href="../openapi.json">openapi.json</a></p></noscript>
+    head: html`<script src="openapi-explorer.min.js" type="module"></script>`,
+    // The library brings its own `main`.
+    body: html`<section class="file" id="text" aria-label="Reference">
+<h1>Reference</h1>
+<p>The same for programs: <a href="../openapi.json">openapi.json</a></p>
+<noscript><p>This page needs JavaScript; that file does not.</p></noscript>
 </section>
-<div id="docs"></div>`,
+<openapi-explorer spec-url="../openapi.json" server-url=".." default-schema-tab="body" hide-server-selection></openapi-explorer>`,
   })
 }
 

@@ -19,19 +19,20 @@ const DOCUMENT_MAX_AGE_SECONDS = 60
 
 /** Nothing from elsewhere and nothing inline: what the page sends goes to the service that it came from. */
 const PAGE_HEADERS = {
-  'content-security-policy': [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self' data:",
-    "connect-src 'self'",
-    "form-action 'none'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
-} as const
+}
+/** The library of the reference sets styles on its elements. */
+const REFERENCE_HEADERS = {
+  ...PAGE_HEADERS,
+  'content-security-policy': PAGE_HEADERS['content-security-policy'].replace(
+    "style-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+  ),
+}
 
 const HTML = 'text/html; charset=utf-8'
 
@@ -49,8 +50,8 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
   for (const name of guideNames(options)) {
     servePage(app, `/docs/${name}`, async () => guidePage(name, await readGuide(name), options))
   }
-  servePage(app, '/docs/reference', async () => referencePage(options))
-  serveAssets(app, [...GUIDE_ASSETS, 'swagger-ui-bundle.js', 'swagger-ui.css', 'reference.js', 'reference.css'])
+  servePage(app, '/docs/reference', async () => referencePage(options), REFERENCE_HEADERS)
+  serveAssets(app, [...GUIDE_ASSETS, 'openapi-explorer.min.js'])
   if (options.sandbox) {
     app.get('/docs/thanks', async ({ query }, reply) => {
       const { order_id: orderId } = query as { order_id?: unknown }
@@ -76,8 +77,8 @@ function serveAssets(app: FastifyInstance, names: readonly string[]) {
   for (const name of names) serve(app, `/docs/${name}`, ASSET_MAX_AGE_SECONDS, () => readAsset(name))
 }
 
-function servePage(app: FastifyInstance, url: string, make: () => Promise<string>) {
-  serve(app, url, DOCUMENT_MAX_AGE_SECONDS, async () => toAsset(HTML, await make()), PAGE_HEADERS)
+function servePage(app: FastifyInstance, url: string, make: () => Promise<string>, headers = PAGE_HEADERS) {
+  serve(app, url, DOCUMENT_MAX_AGE_SECONDS, async () => toAsset(HTML, await make()), headers)
 }
 
 /** Serves the result of `make`, which is called once, at the first request. */
@@ -101,12 +102,11 @@ function serve(
 }
 
 function send({ type, plain, gzipped, etag }: Asset, { headers }: FastifyRequest, reply: FastifyReply) {
-  const packed = takesGzip(headers['accept-encoding'])
-  const tag = `"${etag}${packed ? '-gzip' : ''}"`
-  reply.headers({ etag: tag, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
-  if (matchesEtag(headers['if-none-match'], tag)) return reply.code(304).send()
-  if (packed) reply.header('content-encoding', 'gzip')
-  return reply.type(type).send(packed ? gzipped : plain)
+  // Weak, since one tag stands for both codings.
+  reply.headers({ etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
+  if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()
+  if (!takesGzip(headers['accept-encoding'])) return reply.type(type).send(plain)
+  return reply.type(type).header('content-encoding', 'gzip').send(gzipped)
 }
 
 function takesGzip(acceptEncoding: string | string[] | undefined): boolean {

@@ -52,7 +52,7 @@ describe('payments beside the pay pages of another merchant', () => {
       [page, `${page}/qr.png`, `${page}/qr.svg`, `${page}/events`].map((url) => get(service, url)),
     )
     expect([refused, ...others].map((answer) => answer?.statusCode)).toEqual([503, 503, 503, 503])
-    for (const file of ['/docs/swagger-ui-bundle.js', '/docs/merchant', '/openapi.json']) {
+    for (const file of ['/docs/openapi-explorer.min.js', '/docs/merchant', '/openapi.json']) {
       expect((await get(service, file)).statusCode).toBe(503)
     }
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)

@@ -61,11 +61,10 @@ describe('the document', () => {
     })
     expect([packed.statusCode, packed.payload, packed.headers['content-encoding']]).toEqual([200, '', 'gzip'])
     expect(Number(packed.headers['content-length'])).toBeLessThan(Number(headers['content-length']) / 4)
-    for (const { etag } of [headers, packed.headers]) {
-      const accept = { 'accept-encoding': etag === headers.etag ? 'identity' : 'gzip', 'if-none-match': String(etag) }
+    for (const coding of ['identity', 'gzip']) {
+      const accept = { 'accept-encoding': coding, 'if-none-match': String(headers.etag) }
       expect((await request('GET', '/openapi.json', accept)).status).toBe(304)
     }
-    expect(packed.headers.etag).not.toBe(headers.etag)
   })
 
   it('speaks of notifications only where they are taken', async () => {
@@ -154,10 +153,7 @@ describe('the pages below /docs', () => {
     ['/docs/partner', HTML, 60],
     ['/docs/acquirer', HTML, 60],
     ['/docs/reference', HTML, 60],
-    ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', 3600],
-    ['/docs/swagger-ui.css', 'text/css; charset=utf-8', 3600],
-    ['/docs/reference.js', 'text/javascript; charset=utf-8', 3600],
-    ['/docs/reference.css', 'text/css; charset=utf-8', 3600],
+    ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
   ])('are answered to anybody, packed, once, and as what they are: %s', async (url, type, maxAge) => {
@@ -179,11 +175,13 @@ describe('the pages below /docs', () => {
   })
 
   it.each(['/docs', '/docs/merchant', '/docs/shops', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
-    'run nothing inline and nothing from elsewhere, send to nobody else, and stand in no frame: %s',
+    'run no script inline and nothing from elsewhere, send to nobody else, and stand in no frame: %s',
     async (url) => {
       const { headers, text } = await request('GET', url)
+      // Styles apart, which the library of the reference sets on its elements.
+      const styles = url === '/docs/reference' ? "'self' 'unsafe-inline'" : "'self'"
       expect(headers['content-security-policy']).toBe(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+        `default-src 'none'; script-src 'self'; style-src ${styles}; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
       )
       expect(text).not.toMatch(/(?:src|href)="(?:https?:)?\/\/|<style|<script>|\son\w+="|\sstyle=/)
     },
@@ -268,7 +266,9 @@ describe('the build', () => {
       for (const guide of GUIDES) {
         expect(readFileSync(join(folder, `guides/${guide}.html`), 'utf8')).toBe(renderGuide(guideText(guide)))
       }
-      const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.js'))
+      const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+        (file) => file.endsWith('.js') && !file.startsWith('ui/'),
+      )
       const library = readFileSync(join(ROOT, 'node_modules/marked/lib/marked.esm.js'), 'utf8')
       const trace = 'github.com/markedjs/marked'
       expect(library).toContain(trace)

@@ -109,20 +109,6 @@ const PAGES: Sample[] = [
     text: blockWith('merchant', 'js', 'createPaymentIntent'),
     there: true,
   },
-  {
-    name: 'Python',
-    file: 'page.py',
-    command: ['python3', 'page.py'],
-    text: blockWith('merchant', 'python', 'createPaymentIntent'),
-    there: has('python3', { mustHave: true }),
-  },
-  {
-    name: 'PHP',
-    file: 'page.php',
-    command: ['php', 'page.php'],
-    text: blockWith('merchant', 'php', 'createPaymentIntent'),
-    there: has('php', { mustHave: true }),
-  },
 ]
 
 describe.concurrent.each(PAGES)("the merchant's own page in $name", { timeout: TIMEOUT_MS }, (sample) => {
