@@ -89,5 +89,3 @@ describe('payments resolve', () => {
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
 })
-
-describe('the id of an exception', () => {})

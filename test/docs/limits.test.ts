@@ -24,7 +24,7 @@ describe('the limits', () => {
   })
 
   it('leave a connection to others than open pay pages, and refuse pay pages before payments', () => {
-    expect(pages.open).toBeLessThan(connections.connections * connections.crowdedShare)
+    expect(pages.open).toBeLessThan(connections.connections)
     expect(lateness.pagesMs).toBeLessThan(lateness.operationsMs)
   })
 
