@@ -170,12 +170,14 @@ export function createMetrics(
       if (REFUSALS.has(status)) counters.payment_notifications_refused_total.inc({ status })
       else if (status === 200) gauges.payment_last_notification_timestamp_seconds.set(at.getTime() / 1000)
     },
-    paymentException: (kind: ExceptionKind) => counters.payment_exceptions_total.inc({ kind }),
-    payment(status: FinalStatus, reason: ReportReason, paise: number) {
-      counters.payments_total.inc({ status, reason })
-      if (status === 'SUCCESS') paidPaise += paise
+    reports: {
+      onException: (kind: ExceptionKind) => counters.payment_exceptions_total.inc({ kind }),
+      onPayment(status: FinalStatus, reason: ReportReason, paise: number) {
+        counters.payments_total.inc({ status, reason })
+        if (status === 'SUCCESS') paidPaise += paise
+      },
+      onSurplusAttempt: () => counters.payment_attempts_surplus_total.inc(),
     },
-    surplusAttempt: () => counters.payment_attempts_surplus_total.inc(),
     acquirerCall: (acquirer: string, call: string, outcome: string) =>
       counters.acquirer_calls_total.inc({ acquirer, call, outcome }),
     acquirersConfigured: (count: number) => gauges.payment_acquirers_configured.set(count),

@@ -7,8 +7,6 @@ import { isFinal, type PageState, pageState } from './page.ts'
 
 type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable }
 
-export type PaymentWatch = ReturnType<typeof createPaymentWatch>
-
 /**
  * Tells open pay pages by server-sent events what becomes of their payments. However many are open, an instance asks the
  * database once a second; with none open it does not ask at all.
