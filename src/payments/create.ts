@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
-import type { Issuer } from '../acquirer/issuer.ts'
 import { isRefusedRow } from '../db/outage.ts'
 import { badRequest, idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import { type OperationRequest, operation, success } from '../http/operation.ts'
@@ -8,7 +7,7 @@ import { toIstText } from '../ist.ts'
 import { toJsonNumber, toPlainText } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import { buildIntent, type Idempotency, type Intent } from './intent.ts'
+import { buildIntent, type Idempotency, type Intent, type IssuedLink } from './intent.ts'
 import type { InsertOutcome, Intents } from './intents.ts'
 import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
 import { upiLinkQuery, upiLinks, upiQrLink } from './upi-links.ts'
@@ -22,7 +21,14 @@ type Dependencies = {
   /** Draws the QR of a text. */
   drawQr: (form: 'png', text: string) => Promise<Buffer>
   /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
-  issuerOf: (merchant: Merchant) => Issuer | undefined
+  issuerOf: (merchant: Merchant) => LinkIssuer | undefined
+}
+
+/** Makes the links of an acquirer's merchants. */
+type LinkIssuer = {
+  /** For a request that `began` then, by `elapsedMs`. Rejects with 503. */
+  prepare: (intent: Intent, acquirerMerchantId: string, began: number) => Promise<IssuedLink>
+  close: (link: IssuedLink) => void
 }
 
 /** 1 to 64 printable ASCII characters. */
@@ -183,7 +189,7 @@ export async function storeNewPayment(
 async function insertWithLink(
   intent: Intent,
   { acquirerMerchantId }: Merchant,
-  issuer: Issuer,
+  issuer: LinkIssuer,
   { intents, began }: { intents: Pick<Intents, 'insert' | 'findEarlier'>; began: number },
 ): Promise<InsertOutcome> {
   const earlier = await intents.findEarlier(intent)

@@ -9,7 +9,7 @@ const FOLDERS: Record<string, RegExp> = {
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|operation|etag)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|settlements|tenants|webhooks)\//,
-  db: /^npm:|^(group-by|limits)\.ts$|^db\//,
+  db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,
   due: /^repeat\.ts$/,
   docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
@@ -18,7 +18,7 @@ const FOLDERS: Record<string, RegExp> = {
   tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields)\.ts$|^(db|tenants)\//,
   operator: /^npm:(ipaddr\.js|lru-cache)$|^(html|ist|money)\.ts$|^(books|db|operator)\//,
   payments:
-    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|group-by|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments)\//,
+    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|settlements)\//,
   outside: /^npm:(ipaddr\.js|undici)$|^url\.ts$|^outside\//,
@@ -34,7 +34,6 @@ const FILES: Record<string, RegExp> = {
   'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,
-  'group-by.ts': /^(?!.)/,
   'html.ts': /^(?!.)/,
   'ist.ts': /^npm:zod$|^fields\.ts$/,
   'limits.ts': /^(?!.)/,
