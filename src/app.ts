@@ -99,7 +99,7 @@ export async function buildApp({
   })
   const { issuers } = acquirers
 
-  const app = await createHttpApp({
+  const app = createHttpApp({
     log,
     onRequest(route, status, durationMs) {
       metrics.request(route, status, durationMs)

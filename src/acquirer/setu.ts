@@ -224,9 +224,7 @@ const checkEndOfPayment = bodyCheck(EndOfPayment)
 /** Setu sends many events. What the others say is not judged. */
 function readEvent(event: Fields): Report | undefined {
   if (typeof event.eventType === 'string' && !Object.hasOwn(EVENTS, event.eventType)) return undefined
-  const checked = checkEndOfPayment(event)
-  if ('error' in checked) throw checked.error
-  const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs } = checked.value
+  const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs } = checkEndOfPayment(event)
   return {
     orderId: merchantReferenceId,
     status: EVENTS[eventType],

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
 import type { Issuer } from '../acquirer/issuer.ts'
+import { bodyCheck } from '../http/input.ts'
 import { toDecimalText } from '../money.ts'
 import type { IssuedLink } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
@@ -21,12 +22,13 @@ const ONE_RUPEE_IN_PAISE = 100
 
 /** The control of a sandbox's pay page, which scripts may use too. */
 export function simulation(app: FastifyInstance, { findCheckout, ...dependencies }: Dependencies) {
-  app.post<{ Params: { orderId: string }; Body: z.output<typeof Simulation> }>(
+  const check = bodyCheck(Simulation)
+  app.post<{ Params: { orderId: string }; Body: Record<string, unknown> }>(
     `${ORDER_PATH}/simulate`,
-    { schema: { body: Simulation } },
     async ({ params, body }, reply) => {
+      const fields = check(body)
       const checkout = await findCheckout(params.orderId)
-      await simulate(checkout, body, dependencies)
+      await simulate(checkout, fields, dependencies)
       return reply.redirect(`../${checkout.orderId}`, 303)
     },
   )

@@ -20,7 +20,7 @@ type Dependencies = {
 }
 
 /** What every request meets before it reaches a feature: limits of connections, its line in the log, refusals, the body. */
-export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
+export function createHttpApp(dependencies: Dependencies): FastifyInstance {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, { request: onRequest })
   const errorHandling = {
@@ -66,6 +66,6 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     done()
   })
   registerErrorHandling(app, errorHandling)
-  await registerInput(app, limits.body)
+  registerInput(app, limits.body)
   return app
 }

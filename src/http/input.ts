@@ -1,7 +1,6 @@
-import formBody from '@fastify/formbody'
-import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type * as z from 'zod'
-import { badRequest, bodyEncoded, type Failure } from '../errors.ts'
+import { badRequest, bodyEncoded } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
 import type { Limits } from '../limits.ts'
 
@@ -18,19 +17,18 @@ declare module 'fastify' {
 type Fields = Record<string | symbol, unknown>
 
 /**
- * Makes `app` read forms and JSON, and check their fields by a zod schema: one 400 names every fault. The parsers pass on
- * what was sent as it is, and a hook reads it, because an error thrown inside a parser would end the process.
+ * Makes `app` read forms and JSON. The parsers pass on what was sent as it is, and a hook reads it: after an error of a parser
+ * Fastify closes the connection.
  */
-export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
+export function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
-  await app.register(formBody, { bodyLimit: limits.bytes, parser: asIs })
+  app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body))
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('preValidation', (request, _reply, done) => {
     if (typeof request.body === 'string') request.body = parseForm(request.body, limits.fields)
     else if (Buffer.isBuffer(request.body)) request.body = parseJson(request.body, limits.fields)
     done()
   })
-  app.setValidatorCompiler(compileBody)
   // After the credentials and before the body. A compressed body is refused: unpacked, it could exceed the size limit.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
@@ -65,9 +63,9 @@ export function registerSignedJson(
   })
 }
 
-const asIs = (text: string) => text as unknown as Record<string, unknown>
+const FORM = 'application/x-www-form-urlencoded'
 
-/** `application/x-www-form-urlencoded`, read strictly: what is not UTF-8 or not percent-encoding is refused. */
+/** Reads a form strictly: what is not UTF-8 or not percent-encoding is refused. */
 function parseForm(body: string, fieldLimit: number): Fields {
   const fields: Fields = Object.create(null)
   if (body === '') return fields
@@ -159,8 +157,6 @@ function isExact(source: string): boolean {
   return digits.replace(/^0+|(?<!0)0+$/g, '').length <= 15
 }
 
-const compileBody: FastifySchemaCompiler<z.ZodObject> = ({ schema }) => bodyCheck(schema)
-
 /**
  * Keeps Fastify from loading its compilers of JSON Schema, which takes a start 20 ms: bodies are checked by zod, and answers have
  * no schema. A route with a JSON Schema ends the start.
@@ -173,10 +169,10 @@ function refuseJsonSchema(): never {
   throw new Error('A route has a JSON Schema')
 }
 
-/** Returns the check of a parsed body: its fields as `schema` reads them, or the 400 that names every fault. */
+/** Returns the check of a parsed body. The check returns the fields as `schema` reads them, or throws the 400 that names every fault. */
 export function bodyCheck<Schema extends z.ZodObject>(schema: Schema) {
   const names = Object.keys(schema.shape)
-  return (body: Fields | null | undefined): { value: z.output<Schema> } | { error: Failure } => {
+  return (body: Fields | null | undefined): z.output<Schema> => {
     const fields: Fields = {}
     for (const name of names) {
       const value = body?.[name] ?? undefined
@@ -185,8 +181,8 @@ export function bodyCheck<Schema extends z.ZodObject>(schema: Schema) {
     const result = schema.safeParse(fields)
     const isUnknownAndRepeated = ([name, value]: [string, unknown]) => value === REPEATED && !names.includes(name)
     const unknownRepeated = body != null && REPEATED in body && Object.entries(body).some(isUnknownAndRepeated)
-    if (result.success && !unknownRepeated) return { value: result.data }
-    return { error: badRequest(describeFaults(result.error?.issues ?? [], unknownRepeated)) }
+    if (result.success && !unknownRepeated) return result.data
+    throw badRequest(describeFaults(result.error?.issues ?? [], unknownRepeated))
   }
 }
 

@@ -98,31 +98,19 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
     answer,
     register(app, dependencies) {
       const handleRequest = handle(dependencies)
+      const check = body && bodyCheck(body.schema)
+      const checkOther = body?.other && bodyCheck(body.other.schema)
       app.route<{ Body: z.output<Schema>; Params: Record<string, string> }>({
         ...route,
         method,
         url: path,
-        ...(body && checkedBy(body)),
         async handler(request, reply) {
+          const checkThis = body?.other?.isFor(request) ? checkOther : check
+          if (checkThis) request.body = checkThis(request.body as Record<string, unknown>) as z.output<Schema>
           const result = await handleRequest(request as OperationRequest<Schema>, reply)
           return result === reply ? reply : answer.toBody(result as Result)
         },
       })
-    },
-  }
-}
-
-/** Fastify checks the bodies of a route by one schema. Where the caller decides, a hook does it, which runs right after that. */
-function checkedBy({ schema, other }: Body<z.ZodObject>): RouteShorthandOptions {
-  if (!other) return { schema: { body: schema } }
-  const check = bodyCheck(schema)
-  const checkOther = bodyCheck(other.schema)
-  return {
-    preHandler: (request, _reply, done) => {
-      const checked = (other.isFor(request) ? checkOther : check)(request.body as Record<string, unknown>)
-      if ('error' in checked) return done(checked.error)
-      request.body = checked.value
-      done()
     },
   }
 }
