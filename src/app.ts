@@ -16,12 +16,10 @@ import { unreadyReason } from './db/readiness.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { startClock } from './due/clock.ts'
-import { registerAnswerDeadline } from './http/answer-deadline.ts'
 import { livez, readyz } from './http/health.ts'
 import { createHttpApp } from './http/http-app.ts'
-import { measureLateness, refuseWhileLate } from './http/overload.ts'
-import { createPatience } from './http/patience.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
+import { createPatience, measureLateness, refuseWhileLate, registerAnswerDeadline } from './http/time-limits.ts'
 import { LIMITS, type Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import { createCaller } from './outside/call.ts'
@@ -110,13 +108,13 @@ export async function buildApp({
     trustProxy: config.trustProxy,
     limits,
   })
-  // A merchant's acquirer may have to be asked for a link.
-  const asksAcquirer = ({ caller }: FastifyRequest) =>
-    caller?.kind === 'merchant' && issuers.has(caller.merchant.acquirer)
-  const answerMs = (request: FastifyRequest) =>
-    limits.answer.ms + (asksAcquirer(request) ? limits.acquirers.requestMs : 0)
+  const answerMs = ({ caller }: FastifyRequest) => {
+    // A merchant's acquirer may have to be asked for a link.
+    const asksAcquirer = caller?.kind === 'merchant' && issuers.has(caller.merchant.acquirer)
+    return limits.answer.ms + (asksAcquirer ? limits.acquirers.requestMs : 0)
+  }
   registerAnswerDeadline(app, answerMs, elapsedMs)
-  const latenessMs = measureLateness(app, limits.lateness)
+  const latenessMs = measureLateness(app)
 
   const health = {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(pools.pages)),
@@ -150,8 +148,7 @@ export async function buildApp({
     refuseWhileLate(v1, latenessMs, limits.lateness.operationsMs)
     const rateLimits = await registerRateLimits(v1, config.rateLimitPerSecond, limits.rates, elapsedMs)
     const patiently = createPatience(isOutage, limits.patience, elapsedMs)
-    const patientUntil = () => elapsedMs() + limits.patience.ms
-    await registerAuthentication(v1, { findKey, limits: rateLimits, patiently, patientUntil })
+    await registerAuthentication(v1, { findKey, limits: rateLimits, patiently })
     const ofMerchantsAndPartners = {
       intents,
       now,

@@ -48,9 +48,6 @@ export const LIMITS = {
     operationsMs: 250,
     /** Pay pages are refused first: anyone who knows an address can ask for them, and they ask again by themselves. */
     pagesMs: 100,
-    sampleIntervalMs: 1_000,
-    /** How often the delay is measured. A timer that is in time is measured as this late, which is subtracted. */
-    resolutionMs: 10,
   },
 
   /** checkPaymentStatus waits for a database that is briefly away, since its callers take a 503 for a final answer. */

@@ -152,19 +152,16 @@ export function createMetrics(
 
   // Looking a child up by its labels builds strings; a route and status have few combinations.
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
-  function requestsOf(route: string, status: number) {
-    if (!children.has(route)) requests.zero({ route, status: '500' })
-    const byStatus = children.get(route) ?? new Map()
-    children.set(route, byStatus)
-    const child = byStatus.get(status) ?? requests.labels(route, String(status))
-    byStatus.set(status, child)
-    return child
-  }
-
   return {
     registry,
-    request: (route: string, status: number, durationMs: number) =>
-      requestsOf(route, status).observe(durationMs / 1000),
+    request(route: string, status: number, durationMs: number) {
+      if (!children.has(route)) requests.zero({ route, status: '500' })
+      const byStatus = children.get(route) ?? new Map()
+      children.set(route, byStatus)
+      const child = byStatus.get(status) ?? requests.labels(route, String(status))
+      byStatus.set(status, child)
+      child.observe(durationMs / 1000)
+    },
     /** A notification of an acquirer was answered with `status`. */
     notification(status: number, at: Date) {
       if (REFUSALS.has(status)) counters.payment_notifications_refused_total.inc({ status })

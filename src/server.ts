@@ -7,7 +7,7 @@ import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
 import { connectionOptions, limitConnections } from './http/connections.ts'
 import { NO_JSON_SCHEMA } from './http/input.ts'
-import { measureLateness } from './http/overload.ts'
+import { measureLateness } from './http/time-limits.ts'
 import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
 import { createMetrics, metricsRoutes } from './metrics.ts'
@@ -52,7 +52,7 @@ const opsApp = fastify({ ...connectionOptions(opsConnections), schemaController:
 limitConnections(opsApp.server, opsConnections)
 operatorsOnly(opsApp, config.opsReaders)
 metricsRoutes(opsApp, metrics)
-const latenessMs = measureLateness(opsApp, LIMITS.lateness)
+const latenessMs = measureLateness(opsApp)
 operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl: config.publicUrl, latenessMs, limits: LIMITS })
 operatorGuideRoutes(opsApp, config)
 

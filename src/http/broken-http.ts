@@ -1,16 +1,12 @@
-import { type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import { type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { badRequest, type Failure, headersTooLarge, methodNotAllowed, requestTimeout } from '../errors.ts'
 import { fail } from './envelope.ts'
-import { newRequestId } from './request-id.ts'
 import type { RequestLog } from './request-log.ts'
-
-/** The answer to the latest request of each connection. */
-const latestAnswers = new WeakMap<Duplex, ServerResponse>()
 
 /** Answers what Node.js would otherwise answer by itself, without an envelope: CONNECT and an Expect that nobody knows. */
 export function answerAll(server: Server, requestLog: RequestLog) {
-  server.on('request', (request, response) => latestAnswers.set(request.socket, response))
   // error-handler.ts refuses it.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request, socket) => {
@@ -43,8 +39,8 @@ function failureOf(code: string | undefined): Failure {
  * client's. So where an answer was begun or belongs to an earlier request, the connection is closed without another.
  */
 function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
-  const latest = latestAnswers.get(socket)
-  const id = newRequestId()
+  const latest = requestLog.latestAnswers.get(socket)
+  const id = randomUUID()
   const body = JSON.stringify(fail(failure))
   const headers = {
     'content-type': 'application/json; charset=utf-8',

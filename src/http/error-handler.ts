@@ -35,7 +35,8 @@ export type ErrorHandling = {
 
 /**
  * Answers everything that is not a success with an envelope: what handlers throw, unknown addresses and methods, and
- * Fastify's own refusals. Bytes that never become a request of Fastify are in broken-http.ts.
+ * Fastify's own refusals. Bytes that never become a request of Fastify are in broken-http.ts. Returns what is wrong with a
+ * request whose body has not been read.
  */
 export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
   const addresses = new Map<string, { pattern: RegExp; methods: string[] }>()
@@ -45,23 +46,17 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     const { methods } = addresses.get(url) ?? { methods: [] }
     addresses.set(url, { pattern, methods: [...methods, ...[method].flat()] })
   })
-  // Not in a later hook, which would first read the body, even for an address that does not exist.
-  app.addHook('onRequest', (request, reply, done) => {
-    const { raw } = request
-    // Sent before the answer to the one before, to which the socket still belongs. Browsers and proxies send one request at a time,
-    // and 100,000 at once blocked the event loop for 3 s.
-    if (reply.raw.socket === null) return void raw.socket.destroy()
-    // rawHeaders holds every name and value in turn; `headers` silently lacks those beyond the limit.
-    if (raw.rawHeaders.length > 2 * handling.headerLimit) return done(tooManyHeaders(handling.headerLimit))
-    if (!hasProperHost(raw)) return done(improperHost())
-    if (raw.headers.expect !== undefined && !/100-continue/i.test(raw.headers.expect)) return done(expectationFailed())
-    done(request.is404 ? nothingHere(request.url) : undefined)
-  })
-
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply, handling))
   app.setNotFoundHandler((request) => {
     throw nothingHere(request.url)
   })
+  return ({ raw, is404, url }: FastifyRequest): Failure | undefined => {
+    // rawHeaders holds every name and value in turn; `headers` silently lacks those beyond the limit.
+    if (raw.rawHeaders.length > 2 * handling.headerLimit) return tooManyHeaders(handling.headerLimit)
+    if (!hasProperHost(raw)) return improperHost()
+    if (raw.headers.expect !== undefined && !/100-continue/i.test(raw.headers.expect)) return expectationFailed()
+    return is404 ? nothingHere(url) : undefined
+  }
 
   function nothingHere(url: string): Failure {
     // The router has decoded the address already, so it can be decoded.

@@ -5,8 +5,7 @@ import { answerAll, refuseBrokenHttp } from './broken-http.ts'
 import { connectionOptions, limitConnections } from './connections.ts'
 import { refuseBadUrl, registerErrorHandling } from './error-handler.ts'
 import { NO_JSON_SCHEMA, registerInput } from './input.ts'
-import { requestIdOf } from './request-id.ts'
-import { createRequestLog } from './request-log.ts'
+import { createRequestLog, requestIdOf } from './request-log.ts'
 
 type Dependencies = {
   log: Logger
@@ -22,7 +21,7 @@ type Dependencies = {
 /** What every request meets before it reaches a feature: limits of connections, its line in the log, refusals, the body. */
 export function createHttpApp(dependencies: Dependencies): FastifyInstance {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
-  const requestLog = createRequestLog(log, { request: onRequest })
+  const requestLog = createRequestLog(log, onRequest)
   const errorHandling = {
     log,
     requestLog,
@@ -51,11 +50,16 @@ export function createHttpApp(dependencies: Dependencies): FastifyInstance {
   app.decorateRequest('orderId', undefined)
   app.decorateRequest('refusal', undefined)
   app.decorateRequest('patientUntil', 0)
-  // Hooks with a callback, because an async hook costs every request a promise.
+  const faultOf = registerErrorHandling(app, errorHandling)
+  // Hooks with a callback, because an async hook costs every request a promise. Faults of a request are not told in a later hook,
+  // which would first read the body, even for an address that does not exist.
   app.addHook('onRequest', (request, reply, done) => {
     requestLog.track(request, reply)
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
-    done()
+    // Sent before the answer to the one before, to which the socket still belongs. Browsers and proxies send one request at a time,
+    // and 100,000 at once blocked the event loop for 3 s.
+    if (reply.raw.socket === null) request.raw.socket.destroy()
+    else done(faultOf(request))
   })
   // Draining is asked here, not in onRequest: a connection whose request came before the drain would stay open and delay the end.
   // A fault in the rest of a chunked body ends the connection, which a proxy may have lent to another client meanwhile: it is not
@@ -65,7 +69,6 @@ export function createHttpApp(dependencies: Dependencies): FastifyInstance {
     if (isDraining() || mayBreak) reply.header('connection', 'close')
     done()
   })
-  registerErrorHandling(app, errorHandling)
   registerInput(app, limits.body)
   return app
 }

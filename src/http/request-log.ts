@@ -1,4 +1,7 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 
@@ -23,26 +26,38 @@ const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 /** The status that nginx logs when a client leaves before its answer. It is never sent. */
 const CLIENT_GONE = 499
 
-/** What is measured of each request. */
-type RequestMetrics = { request: (route: string, status: number, durationMs: number) => void }
-
 export type RequestLog = {
   /** Writes the line of `request` once its answer is sent, or its client has left. */
   track: (request: FastifyRequest, reply: FastifyReply) => void
   /** Writes the line of an answer to bytes that are not an HTTP request. */
   noRequest: (id: string, status: number) => void
+  /** The answer to the latest request of each connection. */
+  latestAnswers: WeakMap<Duplex, ServerResponse>
+}
+
+const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
+
+/** The caller's own x-request-id where it is safe to repeat in a header and a log line, else a new one. */
+export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const sent = headers['x-request-id']
+  return typeof sent === 'string' && SANE_REQUEST_ID.test(sent) ? sent : randomUUID()
 }
 
 /**
  * One line and one measurement a request; the line of a health check that succeeds is at level debug. It names the route
  * instead of the path that was sent. It contains nothing that a merchant or customer wrote, and no customer's IP address.
  */
-export function createRequestLog(log: Logger, metrics: RequestMetrics): RequestLog {
-  return { track, noRequest }
+export function createRequestLog(
+  log: Logger,
+  onRequest: (route: string, status: number, durationMs: number) => void,
+): RequestLog {
+  const latestAnswers: RequestLog['latestAnswers'] = new WeakMap()
+  return { track, noRequest, latestAnswers }
 
   function track(request: FastifyRequest, reply: FastifyReply) {
     const startMs = performance.now()
     const { raw } = reply
+    latestAnswers.set(request.raw.socket, raw)
     const byServer = CALLED_BY_SERVERS.test(request.url)
     // Read now: after the connection is closed it has no address.
     const address = byServer ? request.ip : ''
@@ -51,7 +66,7 @@ export function createRequestLog(log: Logger, metrics: RequestMetrics): RequestL
       const durationMs = performance.now() - startMs
       const route = request.routeOptions.url ?? 'none'
       const status = raw.headersSent ? raw.statusCode : CLIENT_GONE
-      metrics.request(route, status, durationMs)
+      onRequest(route, status, durationMs)
       const level = status === 200 && HEALTH_CHECKS.has(route) ? 'debug' : 'info'
       log[level](
         {
@@ -76,7 +91,7 @@ export function createRequestLog(log: Logger, metrics: RequestMetrics): RequestL
   }
 
   function noRequest(id: string, status: number) {
-    metrics.request('none', status, 0)
+    onRequest('none', status, 0)
     log.info({ id, route: 'none', status }, 'no request')
   }
 }

@@ -1,8 +1,8 @@
 import basicAuth from '@fastify/basic-auth'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { unauthorized } from '../errors.ts'
-import type { Patiently } from '../http/patience.ts'
 import type { RateLimits } from '../http/rate-limits.ts'
+import type { Patiently } from '../http/time-limits.ts'
 import type { AccessKeys, Caller } from './access-keys.ts'
 import { secretMatches } from './credentials.ts'
 
@@ -24,20 +24,15 @@ export type Authentication = {
   findKey: AccessKeys['find']
   limits: RateLimits
   patiently: Patiently
-  /** Until when a patient request that comes now may wait. */
-  patientUntil: () => number
 }
 
 /** Checks the Basic credentials of every request to `app` before a byte of its body is parsed: 401, 429, or `request.caller`. */
-export async function registerAuthentication(
-  app: FastifyInstance,
-  { findKey, limits, patiently, patientUntil }: Authentication,
-) {
+export async function registerAuthentication(app: FastifyInstance, { findKey, limits, patiently }: Authentication) {
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {
       request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
-      const key = request.publicKey && (await lookUp(publicKey, request).catch(failedLookUp))
+      const key = request.publicKey && (await patiently(request, () => findKey(publicKey)).catch(failedLookUp))
       if (!key) {
         await limits.countUnknownKey(request)
         throw unauthorized()
@@ -54,12 +49,6 @@ export async function registerAuthentication(
     },
   })
   app.addHook('onRequest', app.basicAuth)
-
-  function lookUp(publicKey: string, request: FastifyRequest) {
-    if (!request.routeOptions.config.patient) return findKey(publicKey)
-    request.patientUntil = patientUntil()
-    return patiently(request, () => findKey(publicKey))
-  }
 
   // The plugin answers 401 to every error without a status code; a database that is away is not the caller's fault.
   function failedLookUp(error: Error): never {

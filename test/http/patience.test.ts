@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { expect, it } from 'vitest'
 import { isOutage } from '../../src/db/outage.ts'
-import { createPatience } from '../../src/http/patience.ts'
+import { createPatience } from '../../src/http/time-limits.ts'
 
 const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
 
@@ -13,7 +13,8 @@ function newPatience({ waiting = 10 } = {}) {
     return elapsed
   })
   const socket = { destroyed: false }
-  const request = { patientUntil: 8_000, socket } as unknown as FastifyRequest
+  const routeOptions = { config: { patient: true } }
+  const request = { patientUntil: 0, routeOptions, socket } as unknown as FastifyRequest
   return { patiently, request, socket }
 }
 
@@ -38,7 +39,9 @@ it('a patient request gives up when its time is over, with the last error', asyn
 
 it('a request that is not patient asks once', async () => {
   const { patiently, request } = newPatience()
-  await expect(patiently({ ...request, patientUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
+  await expect(patiently({ ...request, routeOptions: { config: {} } } as FastifyRequest, backAfter(1))).rejects.toBe(
+    AWAY,
+  )
 })
 
 it('a fault of ours is not asked again', async () => {

@@ -1,0 +1,102 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { unavailable } from '../errors.ts'
+import type { Limits } from '../limits.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Its requests wait for a database that is briefly away, because their callers take a 503 for a final answer. */
+    patient?: true
+  }
+  interface FastifyRequest {
+    /** Until when a patient request may wait, by `elapsedMs`; 0 of any other. */
+    patientUntil: number
+  }
+}
+
+/**
+ * Answers every request to `app` within what `limitMs` grants it, whatever its handler waits for; a patient request may take
+ * longer. The handler is not stopped. Not Fastify's handlerTimeout, which counts the time of the body too: a slow sender would
+ * get 503 for 408.
+ */
+export function registerAnswerDeadline(
+  app: FastifyInstance,
+  limitMs: (request: FastifyRequest) => number,
+  elapsedMs: () => number,
+) {
+  // Not in an earlier hook, because the client decides how long its body takes. A hook with a callback: an async hook
+  // costs a promise.
+  app.addHook('preHandler', (request, reply, done) => {
+    const timer = setTimeout(refuseLate, Math.max(limitMs(request), request.patientUntil - elapsedMs()), reply)
+    // Not the hook onResponse: for it Fastify adds and removes two listeners of every response, 3 % of a create.
+    reply.raw.once('close', () => clearTimeout(timer))
+    done()
+  })
+}
+
+function refuseLate(reply: FastifyReply) {
+  // A long list that has begun has no deadline.
+  if (!reply.raw.headersSent) reply.send(unavailable())
+}
+
+/**
+ * Returns the result of `read`. A patient request reads again while the database is away. `read` must change nothing: whether
+ * an earlier one reached the database is not known.
+ */
+export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
+
+/** The time of a patient request begins with its first read. */
+export function createPatience(
+  isOutage: (error: unknown) => boolean,
+  { ms, pauseMs, waiting: limit }: Limits['patience'],
+  elapsedMs: () => number,
+): Patiently {
+  let waiting = 0
+
+  return (request, read) => (request.routeOptions.config.patient ? readAgain(request, read) : read())
+
+  async function readAgain<T>(request: FastifyRequest, read: () => Promise<T>): Promise<T> {
+    request.patientUntil ||= elapsedMs() + ms
+    for (;;) {
+      try {
+        return await read()
+      } catch (error) {
+        const isOver = elapsedMs() + pauseMs > request.patientUntil || request.socket.destroyed
+        if (isOver || waiting >= limit || !isOutage(error)) throw error
+      }
+      waiting++
+      await sleep(pauseMs)
+      waiting--
+    }
+  }
+}
+
+const SAMPLE_INTERVAL_MS = 1_000
+/** How often the delay is measured. The measurement itself is this late, which is subtracted. */
+const RESOLUTION_MS = 10
+
+/**
+ * Returns how late timers were on average in the last second, in ms, until `app` closes. Not @fastify/under-pressure, which
+ * also reads the process's memory from a file each second, in a timer: without a free file descriptor that ended the process.
+ */
+export function measureLateness(app: FastifyInstance): () => number {
+  const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  delay.enable()
+  let meanMs = 0
+  const timer = setInterval(() => {
+    // No measurement in a whole second: the event loop was blocked all the time.
+    meanMs = delay.count === 0 ? Number.POSITIVE_INFINITY : delay.mean / 1e6 - RESOLUTION_MS
+    delay.reset()
+  }, SAMPLE_INTERVAL_MS).unref()
+  app.addHook('onClose', async () => {
+    clearInterval(timer)
+    delay.disable()
+  })
+  return () => meanMs
+}
+
+/** Refuses requests to `app` with 503 while timers are later than `limitMs`. */
+export function refuseWhileLate(app: FastifyInstance, latenessMs: () => number, limitMs: number) {
+  app.addHook('onRequest', (_request, _reply, done) => done(latenessMs() > limitMs ? unavailable() : undefined))
+}
