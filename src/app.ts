@@ -86,7 +86,7 @@ export async function buildApp({
   const { publicUrl, sandbox } = config
   const { sealingKey, allowedNetworks } = config.webhooks
   const intents = createIntents(pools, metrics.insertBatch, limits)
-  const reports = createReports(pools.reports, metrics.reports, limits)
+  const reports = createReports(pools.reports, metrics.reports, limits.reports)
   const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
   const call = createCaller({ allowedNetworks, limits: limits.outside, now })
   const acquirers = createAcquirers({ direct: config.acquirerSecrets, setu: config.setu }, call, {
@@ -171,7 +171,7 @@ export async function buildApp({
   const clock = startClock(
     [
       dueDeliveries({ ...deliveries, log, now, limits: limits.webhooks }),
-      dueEnquiries({ enquiries: createEnquiries(pools.due), issuers, reports, now, limits: limits.acquirers }),
+      dueEnquiries({ enquiries: createEnquiries(pools.due), issuers, reports, now }),
       dueExpiries({ db: pools.due, now, limits: limits.webhooks }),
     ],
     { log, limits: limits.webhooks },

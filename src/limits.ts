@@ -20,8 +20,6 @@ export const LIMITS = {
     stalledMs: 60_000,
     /** 10,000 open pay pages, and 2,000 for all others. Each takes about 20 KB, and an open file, which `ulimit -n` must allow. */
     connections: 12_000,
-    /** How often slow connections are looked for. Closing one takes 0.2 ms: with 1,750 of them at once others waited 0.3 s. */
-    checkIntervalMs: 100,
     headersBytes: 16 * 1024,
     /** Browsers and proxies together send fewer. Node.js would silently drop the rest, perhaps an Idempotency-Key. */
     headers: 100,
@@ -60,15 +58,12 @@ export const LIMITS = {
     waiting: 2_000,
   },
 
-  /** What a caller may do in `windowMs`; requests with an accepted key are the operator's to limit, see config.ts. */
+  /** What a caller may do in a minute; requests with an accepted key are the operator's to limit, see config.ts. */
   rates: {
-    windowMs: 60_000,
     /** Wrong secrets for one public key from one address. */
     wrongSecrets: 20,
     /** Unknown public keys from one address. Many shops can share it behind a balancer, and some may use a revoked key. */
     unknownKeys: 100,
-    /** Keys whose requests are paced at once. */
-    remembered: 10_000,
   },
 
   /** Keys and links of partners, which every request looks up. */
@@ -88,8 +83,6 @@ export const LIMITS = {
     connectTimeoutMs: 700,
     /** Longest wait for a result, by our own clock: over a silently cut network nothing ever comes. */
     queryTimeoutMs: 900,
-    /** An idle connection is closed after this time, so that what a burst has opened goes back to the other instances. */
-    idleTimeoutMs: 10_000,
   },
 
   /** Connections of each kind of work, which waits for its own only; those of requests are the operator's to set, see config.ts. */
@@ -112,12 +105,8 @@ export const LIMITS = {
 
   /** Intents that arrive together are stored by one statement. */
   inserts: {
-    /** A full batch takes a few milliseconds, by which a request behind it waits longer. */
-    batchRows: 200,
     /** After 1.1 s the caller has received 503: storing the intent then would create an order that no client knows about. */
     waitingMs: 1_000,
-    /** Two statements that meet on a unique constraint, each in its own order, deadlock, and PostgreSQL ends one of them. */
-    deadlockRetries: 5,
   },
 
   /** What the bank, the operator or the sandbox says of payments. */
@@ -127,6 +116,11 @@ export const LIMITS = {
      * an order reads all of them. The changes of an order are numbered up to 32,767: its payment has to have a number left.
      */
     attemptsOfOrder: 300,
+    /**
+     * Signed notifications that could not be read and are kept. Anyone who can sign could fill the disk with them; a fault of the
+     * acquirer's software shows in the first ones.
+     */
+    unreadableKept: 1_000,
   },
 
   /** Acquirers that make their own links, and are asked for one before an intent is stored. */
@@ -138,8 +132,6 @@ export const LIMITS = {
      * A dead acquirer then holds 64 requests, not all.
      */
     callsUnderWay: 64,
-    /** Questions about payments that are asked at once: acquirers ask for few, and never in batches. */
-    enquiriesAtOnce: 4,
   },
 
   /** Calls of addresses that merchants choose, for webhooks and return calls, and of acquirers. */
@@ -147,20 +139,8 @@ export const LIMITS = {
     /** Longest time for all of a call: name, connection and answer. */
     merchantMs: 15_000,
     acquirerMs: 3_000,
-    /** Of the name servers, for the first try; the second takes twice as long. */
-    resolveTryMs: 1_500,
-    /** A name's next address is tried after this long. Node.js would take 250 ms, in which no call of another continent ends. */
-    connectAttemptMs: 2_000,
-    /** A shop's own page answers return calls, so that these are the headers of any website. */
-    headersBytes: 16 * 1024,
-    /** Read of the body: then the connection is closed, and the status counts. */
-    merchantBytes: 8 * 1024,
-    /** Usual answers have 2 kB. What is longer is cut, and then no JSON. */
-    acquirerBytes: 64 * 1024,
     /** Characters of the receiver's answer shown by `ops webhooks deliveries`. */
     shownCharacters: 200,
-    /** Answers with status 1xx before the one that counts. A usual server sends one at most. */
-    interimAnswers: 10,
     /** Longest Retry-After that is believed: a day. */
     retryAfterSeconds: 24 * 60 * 60,
   },
@@ -184,14 +164,6 @@ export const LIMITS = {
     visibilityMs: 40_000,
     /** Longest wait of a stopping instance for calls under way: their receivers get them again from another one. */
     stopMs: 2_000,
-  },
-
-  /** Signed notifications that could not be read. */
-  unreadable: {
-    /** Anyone who can sign could fill the disk with them. A fault of the acquirer's software shows in the first ones. */
-    kept: 1_000,
-    /** What is kept of each: a whole notification has less. */
-    bytes: 2_048,
   },
 
   /** Settlements. */
@@ -221,30 +193,13 @@ export const LIMITS = {
     openOfOrder: 20,
     /** How often open pages are looked up, all of them in one query. */
     lookUpIntervalMs: 1_000,
-    /**
-     * A heartbeat comes with every 20th look-up, so that no proxy closes a connection on which nothing happens, and a page
-     * notices one that has died. It tells the page how often it comes.
-     */
-    heartbeatLookUps: 20,
-    /**
-     * How soon a browser whose connection was lost asks again, spread over this range: when an instance stops, 10,000 pages
-     * would otherwise come to another one at the same moment.
-     */
-    comeBackFromMs: 1_000,
-    comeBackToMs: 4_000,
-    /** QR images remembered: enough for the payments of a busy minute. A usual PNG has 1.8 kB, a usual SVG 14 kB. */
-    qrImages: 1_000,
-    /** The longest link makes an SVG of 117 kB: without a limit of bytes 1,000 of them were 117 MB. */
+    /** QR images remembered: 4,000 usual PNGs of 1.8 kB, or 500 usual SVGs of 14 kB. The longest link makes an SVG of 117 kB. */
     qrImagesBytes: 8 * 1024 * 1024,
-    /** How long a browser or proxy may keep a QR, so that one is not shown for much longer than it may be paid. */
-    qrMaxAgeSeconds: 30,
   },
 
   /** Connections of the operator's page and of `/metrics`: of their own, so that no request waits behind them. */
   operatorDatabase: {
-    /** A day of orders is counted by one statement: 14,000 take about 10 ms. */
-    queryTimeoutMs: 5_000,
-    /** Then PostgreSQL itself ends a statement: sooner than the pool, which would leave it running there. */
+    /** Then PostgreSQL itself ends a statement. A day of orders is counted by one statement: 14,000 take about 10 ms. */
     statementTimeoutMs: 4_000,
   },
 
@@ -255,12 +210,7 @@ export const LIMITS = {
     waitMs: 300,
     /** How often the page asks again; ten times as often while something is not counted yet. */
     refreshSeconds: 30,
-    /** How long the counts of days are used on which every order has ended; those of recent days half a refresh. */
-    olderCountsMs: 6 * 60 * 60 * 1000,
   },
-
-  /** How often the exceptions that are open are counted for `/metrics`. */
-  openExceptions: { rememberedMs: 15_000, remembered: 1 },
 
   /** The listener of OPS_PORT, where they differ from those of all connections. */
   ops: {
@@ -276,17 +226,6 @@ export const LIMITS = {
      * stays below the 30 s after which container platforms kill.
      */
     closeMs: 20_000,
-    /** npm delivers Ctrl-C twice; a second signal within this time is ignored. */
-    repeatedSignalMs: 1_000,
-  },
-
-  log: {
-    /** Lines are written together: one system call a line took 4 % of a request. */
-    bufferBytes: 8_192,
-    /** The longest that a line waits to be written, and what is lost of the log when the process is killed. */
-    flushIntervalMs: 500,
-    /** What is kept while nothing can be written, such as on a full disk; further lines are lost. */
-    keptBytes: 1024 * 1024,
   },
 }
 

@@ -15,7 +15,7 @@ import { operatorPageRoutes, operatorsOnly } from './operator/routes.ts'
 import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()
-const { log, flush } = openLog(config.logLevel, LIMITS.log)
+const { log, flush } = openLog(config.logLevel)
 // An error that nobody caught is a fault of ours, and may have left things half done: end, and let the platform start anew.
 process.on('uncaughtException', (error) => {
   log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'unexpected fault')
@@ -24,15 +24,21 @@ process.on('uncaughtException', (error) => {
 
 const connections = { url: config.databaseUrl, readUrl: config.databaseReadUrl, requests: config.databasePoolSize }
 const pools = createPools(connections, log)
-const operatorDb = createPool({ url: config.databaseUrl, size: LIMITS.pools.operator, log, ...LIMITS.operatorDatabase })
+const { statementTimeoutMs } = LIMITS.operatorDatabase
+const operatorDb = createPool({
+  url: config.databaseUrl,
+  size: LIMITS.pools.operator,
+  log,
+  // Later than PostgreSQL: the pool would leave the statement running there.
+  queryTimeoutMs: statementTimeoutMs + 1_000,
+})
 const now = () => new Date()
 const countOpenExceptions = () =>
-  readBriefly(operatorDb, LIMITS.operatorDatabase.statementTimeoutMs, (client) =>
-    createOverview(client).openExceptions(now()),
-  )
+  readBriefly(operatorDb, statementTimeoutMs, (client) => createOverview(client).openExceptions(now()))
 const metrics = createMetrics(
   { ...pools, operator: operatorDb },
-  rememberBriefly(countOpenExceptions, LIMITS.openExceptions),
+  // Prometheus may ask more often.
+  rememberBriefly(countOpenExceptions, { rememberedMs: 15_000, remembered: 1 }),
 )
 
 const shutdown = createShutdown(

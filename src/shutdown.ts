@@ -2,6 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Limits } from './limits.ts'
 
+/** npm delivers Ctrl-C twice; a second signal within this time is ignored. */
+const REPEATED_SIGNAL_MS = 1_000
+
 type Process = {
   drainSeconds: number
   log: Logger
@@ -11,10 +14,7 @@ type Process = {
 }
 
 /** How the process ends. */
-export function createShutdown(
-  { drainSeconds, log, close, exit }: Process,
-  { closeMs, repeatedSignalMs }: Limits['shutdown'],
-) {
+export function createShutdown({ drainSeconds, log, close, exit }: Process, { closeMs }: Limits['shutdown']) {
   let stoppingSince: number | undefined
 
   return {
@@ -27,7 +27,7 @@ export function createShutdown(
      */
     async stop(signal: string) {
       if (stoppingSince !== undefined) {
-        if (performance.now() - stoppingSince > repeatedSignalMs) exit(1)
+        if (performance.now() - stoppingSince > REPEATED_SIGNAL_MS) exit(1)
         return
       }
       stoppingSince = performance.now()

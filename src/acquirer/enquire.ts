@@ -1,9 +1,11 @@
 import type { Kind } from '../due/clock.ts'
-import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import { AcquirerFault } from './acquirer.ts'
 import type { Issuer } from './issuer.ts'
+
+/** Questions about payments that are asked at once: acquirers ask for few, and never in batches. */
+const AT_ONCE = 4
 
 /**
  * Asks the acquirer about an order, and records what it tells. Undefined when it knows of no payment that has ended.
@@ -25,13 +27,11 @@ export function dueEnquiries({
   issuers,
   reports,
   now,
-  limits: { enquiriesAtOnce },
 }: {
   enquiries: Pick<Enquiries, 'findDue' | 'takeDue'>
   issuers: ReadonlyMap<string, Issuer>
   reports: Reports
   now: () => Date
-  limits: Pick<Limits['acquirers'], 'enquiriesAtOnce'>
 }): Kind {
   const names = [...issuers.keys()]
 
@@ -48,9 +48,9 @@ export function dueEnquiries({
 
   return {
     name: 'questions to acquirers',
-    atOnce: { ofOwner: enquiriesAtOnce, ofGroup: enquiriesAtOnce },
+    atOnce: { ofOwner: AT_ONCE, ofGroup: AT_ONCE },
     async find() {
-      const mids = names.length > 0 ? await enquiries.findDue(names, enquiriesAtOnce, now()) : []
+      const mids = names.length > 0 ? await enquiries.findDue(names, AT_ONCE, now()) : []
       return mids.map((mid) => ({
         key: `${mid} questions`,
         group: 'questions',

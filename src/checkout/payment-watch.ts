@@ -5,6 +5,15 @@ import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { startRepeating } from '../repeat.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
 
+/** Then no proxy closes a connection on which nothing happens, and a page, which is told the time, notices one that has died. */
+const HEARTBEAT_LOOK_UPS = 20
+/**
+ * How soon a browser whose connection was lost asks again, spread over this range: when an instance stops, 10,000 pages would
+ * otherwise come to another one at the same moment.
+ */
+const COME_BACK_FROM_MS = 1_000
+const COME_BACK_TO_MS = 4_000
+
 type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable }
 
 /**
@@ -22,7 +31,7 @@ export function createPaymentWatch({
   limits: Limits['pages']
   onError: (error: Error) => void
 }) {
-  const heartbeat = `event: heartbeat\ndata: ${limits.heartbeatLookUps * limits.lookUpIntervalMs}\n\n`
+  const heartbeat = `event: heartbeat\ndata: ${HEARTBEAT_LOOK_UPS * limits.lookUpIntervalMs}\n\n`
   const pagesOf = new Map<string, Set<Page>>()
   let openPages = 0
   let ticks = 0
@@ -34,7 +43,7 @@ export function createPaymentWatch({
     try {
       await lookUp()
     } finally {
-      if (ticks % limits.heartbeatLookUps === 0) for (const { events } of allPages()) events.push(heartbeat)
+      if (ticks % HEARTBEAT_LOOK_UPS === 0) for (const { events } of allPages()) events.push(heartbeat)
     }
   }
 
@@ -81,7 +90,7 @@ export function createPaymentWatch({
       pagesOf.set(checkout.orderId, ofOrder.add(page))
       openPages++
       events.once('close', () => remove(page))
-      events.push(`retry: ${randomInt(limits.comeBackFromMs, limits.comeBackToMs)}\n\n`)
+      events.push(`retry: ${randomInt(COME_BACK_FROM_MS, COME_BACK_TO_MS)}\n\n`)
       events.push(heartbeat)
       // A request may still be on its way here while the instance closes.
       if (closed) end(page)

@@ -12,6 +12,9 @@ import { qrPng, qrSvg } from './qr-image.ts'
 export const payQrPng = qr('payQrPng', 'png', 'image/png')
 export const payQrSvg = qr('payQrSvg', 'svg', 'image/svg+xml')
 
+/** How long a browser or proxy may keep a QR, so that one is not shown for much longer than it may be paid. */
+const MAX_AGE_SECONDS = 30
+
 type Form = 'png' | 'svg'
 
 /** Returns the QR of a text. */
@@ -22,9 +25,8 @@ export type DrawQr = (form: Form, text: string) => Promise<Buffer>
  * again. Drawing one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop.
  * Whether an image may still be shown is for the caller to ask.
  */
-export function createDrawQr({ qrImages, qrImagesBytes }: Limits['pages']): DrawQr {
+export function createDrawQr({ qrImagesBytes }: Pick<Limits['pages'], 'qrImagesBytes'>): DrawQr {
   const images = new LRUCache<string, Buffer, { form: Form; text: string }>({
-    max: qrImages,
     maxSize: qrImagesBytes,
     sizeCalculation: (image) => image.length,
     ignoreFetchAbort: true,
@@ -40,7 +42,7 @@ export function createDrawQr({ qrImages, qrImagesBytes }: Limits['pages']): Draw
   return (form, text) => images.forceFetch(`${form} ${text}`, { context: { form, text } })
 }
 
-type Dependencies = { findCheckout: FindCheckout; drawQr: DrawQr; now: () => Date; limits: Limits['pages'] }
+type Dependencies = { findCheckout: FindCheckout; drawQr: DrawQr; now: () => Date }
 
 function qr(name: string, form: Form, type: string) {
   return operation({
@@ -58,13 +60,13 @@ function qr(name: string, form: Form, type: string) {
       mayBeHeld: true,
       toBody: (image: Buffer) => image,
     },
-    handle: ({ findCheckout, drawQr, now, limits: { qrMaxAgeSeconds } }: Dependencies) => {
+    handle: ({ findCheckout, drawQr, now }: Dependencies) => {
       return async ({ params, headers }, reply) => {
         const checkout = await findCheckout(params.orderId)
         const asked = now()
         if (!isPayable(pageState(checkout, asked))) throw paymentClosed()
         const openForMs = checkout.expiresAt.getTime() - asked.getTime()
-        const maxAge = Math.min(qrMaxAgeSeconds, Math.floor(openForMs / 1000))
+        const maxAge = Math.min(MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
         // An intent's link never changes, so its name is all that the tag needs.
         const etag = `"${checkout.orderId}"`
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })

@@ -6,6 +6,9 @@ import { LOST_COMMIT } from './outage.ts'
 
 export type Database = pg.Pool
 
+/** What a burst has opened goes back to the other instances. */
+const IDLE_TIMEOUT_MS = 10_000
+
 /** What a repository asks of the database: a pool, or one client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 
@@ -20,12 +23,12 @@ export function createPool({
   log,
   ...limits
 }: { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>): Database {
-  const { connectTimeoutMs, queryTimeoutMs, idleTimeoutMs } = { ...LIMITS.database, ...limits }
+  const { connectTimeoutMs, queryTimeoutMs } = { ...LIMITS.database, ...limits }
   const pool = new pg.Pool({
     connectionString: url,
     max: size,
     connectionTimeoutMillis: connectTimeoutMs,
-    idleTimeoutMillis: idleTimeoutMs,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
     ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
     keepAlive: true,
   })

@@ -1,6 +1,9 @@
 import type { Server } from 'node:http'
 import type { Limits } from '../limits.ts'
 
+/** How often slow connections are looked for. Closing one takes 0.2 ms: with 1,750 of them at once others waited 0.3 s. */
+const CHECK_INTERVAL_MS = 100
+
 /**
  * Fastify's options for the limits of Node.js' own server on what a connection may hold. A public address needs HAProxy before
  * it, see balancer/haproxy.cfg: only that limits what an address or a key may hold.
@@ -14,7 +17,7 @@ export function connectionOptions(limits: Limits['connections']) {
       maxHeaderSize: limits.headersBytes,
       // Node.js lets the longer of the two be the limit of the whole request.
       headersTimeout: limits.requestMs,
-      connectionsCheckingInterval: limits.checkIntervalMs,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
       // A missing Host would be answered by Node.js without an envelope; error-handler.ts refuses it.
       requireHostHeader: false,
     },

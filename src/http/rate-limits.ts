@@ -6,6 +6,8 @@ import { tooManyRequests } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
 const SECOND_MS = 1_000
+/** Keys whose requests are paced at once: a limit for the memory. */
+const PACED_KEYS = 10_000
 
 export type RateLimits = {
   /** Waits for the time of a request of an accepted key; where its second is full, it rejects with 429, 1 to 2 s later. */
@@ -24,10 +26,10 @@ export type RateLimits = {
 export async function registerRateLimits(
   app: FastifyInstance,
   requestsPerSecond: number,
-  { windowMs, wrongSecrets, unknownKeys, remembered }: Limits['rates'],
+  { wrongSecrets, unknownKeys }: Limits['rates'],
   elapsedMs: () => number,
 ): Promise<RateLimits> {
-  await app.register(rateLimit, { global: false, timeWindow: windowMs })
+  await app.register(rateLimit, { global: false, timeWindow: 60 * SECOND_MS })
   const failures = app.createRateLimit({
     max: wrongSecrets,
     keyGenerator: ({ publicKey, ip }) => `${publicKey} ${ip}`,
@@ -38,7 +40,7 @@ export async function registerRateLimits(
     if ('isExceeded' in state && state.isExceeded) throw tooManyRequests(state.max, 'a minute', state.ttlInSeconds)
   }
   return {
-    paceRequest: paceByKey(requestsPerSecond, remembered, elapsedMs),
+    paceRequest: paceByKey(requestsPerSecond, elapsedMs),
     countFailure: counted(failures),
     countUnknownKey: counted(unknown),
   }
@@ -49,11 +51,11 @@ export async function registerRateLimits(
  * Let through at once, a second's requests of one key kept those of others waiting for a third of it. Not by the plugin: of
  * requests that come at once it lets none pass where one is too many.
  */
-function paceByKey(limit: number, remembered: number, elapsedMs: () => number): RateLimits['paceRequest'] {
+function paceByKey(limit: number, elapsedMs: () => number): RateLimits['paceRequest'] {
   const distanceMs = SECOND_MS / limit
   const freeMs = SECOND_MS / 10
   /** When the next request of a key may go on. A key that was forgotten begins anew. */
-  const times = new LRUCache<string, number>({ max: remembered })
+  const times = new LRUCache<string, number>({ max: PACED_KEYS })
   return (publicKey) => {
     const present = elapsedMs()
     const time = Math.max(times.get(publicKey) ?? 0, present - freeMs)

@@ -5,6 +5,8 @@ import { LONGEST_ORDER_MS, type OrderCounts } from '../books/day.ts'
 import type { Limits } from '../limits.ts'
 
 const HOURS = 24
+/** How long the counts of days are used on which every order has ended; those of recent days half a refresh. */
+const OLDER_COUNTS_MS = 6 * 60 * 60 * 1000
 
 type Stage = {
   /** One for each hour from `since` on. */
@@ -33,7 +35,7 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
       const moment = now()
       // Half a refresh, so that each refresh shows recent days counted anew.
       const isRecent = moment.getTime() - since.getTime() < HOURS * 60 * 60_000 + LONGEST_ORDER_MS
-      const ttl = isRecent ? limits.refreshSeconds * 500 : limits.olderCountsMs
+      const ttl = isRecent ? limits.refreshSeconds * 500 : OLDER_COUNTS_MS
       remembered.set(since.getTime(), await countByHour({ since, hours: HOURS }, moment), { ttl })
     }
     failed = false

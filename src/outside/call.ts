@@ -4,7 +4,7 @@ import type { Agent, Client, Dispatcher } from 'undici'
 import type { Limits } from '../limits.ts'
 import { readUrl } from '../url.ts'
 import { createAddressJudge } from './addresses.ts'
-import { createResolve, type Resolve } from './resolve.ts'
+import { type Resolve, resolve as resolveByDns } from './resolve.ts'
 
 /** A webhook is a POST to an endpoint of a merchant, a return call a GET of an order's redirect_url. */
 export type CallKind = 'webhook' | 'return call'
@@ -47,6 +47,17 @@ export type Failure = {
 /** Calls once. Resolves to what came back; it does not reject, whatever the other end does. */
 export type Caller = (call: Call) => Promise<Answer | Failure>
 
+/** A name's next address is tried after this long. Node.js would take 250 ms, in which no call of another continent ends. */
+const CONNECT_ATTEMPT_MS = 2_000
+/** A shop's own page answers return calls, so that these are the headers of any website. */
+const HEADERS_BYTES = 16 * 1024
+/** Read of a merchant's body: then the connection is closed, and the status counts. */
+const MERCHANT_BYTES = 8 * 1024
+/** Usual answers of acquirers have 2 kB. What is longer is cut, and then no JSON. */
+const ACQUIRER_BYTES = 64 * 1024
+/** Answers with status 1xx before the one that counts. A usual server sends one at most. */
+const INTERIM_ANSWERS = 10
+
 type CallerOptions = {
   allowedNetworks: AllowedNetworks
   limits: Limits['outside']
@@ -59,7 +70,7 @@ type CallerOptions = {
  * resolves the name, judges every address, and connects to the very addresses that were judged, by a connection of its own.
  * No call is redirected, and none uses a proxy of the environment.
  */
-export function createCaller({ allowedNetworks, limits, now, resolve = createResolve(limits) }: CallerOptions): Caller {
+export function createCaller({ allowedNetworks, limits, now, resolve = resolveByDns }: CallerOptions): Caller {
   const judges = {
     webhook: createAddressJudge(allowedNetworks.webhook),
     'return call': createAddressJudge(allowedNetworks['return call']),
@@ -104,12 +115,12 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
       connect: {
         ...(lookup && { lookup }),
         autoSelectFamily: true,
-        autoSelectFamilyAttemptTimeout: limits.connectAttemptMs,
+        autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS,
         // NODE_TLS_REJECT_UNAUTHORIZED=0 must not reach payments.
         rejectUnauthorized: true,
         timeout: ms,
       },
-      maxHeaderSize: limits.headersBytes,
+      maxHeaderSize: HEADERS_BYTES,
       headersTimeout: 0,
       bodyTimeout: 0,
     }
@@ -154,10 +165,10 @@ export function createCaller({ allowedNetworks, limits, now, resolve = createRes
       signal: end.signal,
       onInfo() {
         interim += 1
-        if (interim > limits.interimAnswers) end.abort(new CallFault('broken answer', 'Interim answers without an end'))
+        if (interim > INTERIM_ANSWERS) end.abort(new CallFault('broken answer', 'Interim answers without an end'))
       },
     })
-    const read = await readAtMost(answer.body, kind === 'acquirer' ? limits.acquirerBytes : limits.merchantBytes)
+    const read = await readAtMost(answer.body, kind === 'acquirer' ? ACQUIRER_BYTES : MERCHANT_BYTES)
     return {
       status: answer.statusCode,
       retryAfterSeconds: secondsUntil(`${answer.headers['retry-after'] ?? ''}`, now(), limits.retryAfterSeconds),

@@ -7,6 +7,11 @@ import type { Limits } from '../limits.ts'
 import { firstEnquiry } from './enquiries.ts'
 import type { Intent } from './intent.ts'
 
+/** A full batch takes a few milliseconds, by which a request behind it waits longer. */
+const BATCH_ROWS = 200
+/** Two statements that meet on a unique constraint, each in its own order, deadlock, and PostgreSQL ends one of them. */
+const DEADLOCK_RETRIES = 5
+
 type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
 
 /**
@@ -17,7 +22,7 @@ type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => vo
 export function createInsert(
   db: Database,
   onBatch: (rows: number, stored: number) => void,
-  { batchRows, waitingMs, deadlockRetries }: Limits['inserts'],
+  { waitingMs }: Limits['inserts'],
 ): (intent: Intent) => Promise<boolean> {
   const waiting: Waiting[] = []
   let busy = false
@@ -28,7 +33,7 @@ export function createInsert(
     // Whoever waited too long is refused; those are the first ones.
     const oldest = performance.now() - waitingMs
     while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())
-    if (waiting.length > 0) await storeBatch(waiting.splice(0, batchRows), deadlockRetries)
+    if (waiting.length > 0) await storeBatch(waiting.splice(0, BATCH_ROWS), DEADLOCK_RETRIES)
     busy = waiting.length > 0
     // After the event loop has read everything that has arrived, not on a timer.
     if (busy) setImmediate(storeNext)

@@ -43,6 +43,9 @@ type Listeners = {
   onSurplusAttempt: () => void
 }
 
+/** What is kept of a notification that could not be read: a whole one has less. */
+const UNREADABLE_BYTES = 2_048
+
 const nobody = () => undefined
 const NOBODY: Listeners = { onException: nobody, onPayment: nobody, onSurplusAttempt: nobody }
 
@@ -50,7 +53,7 @@ const NOBODY: Listeners = { onException: nobody, onPayment: nobody, onSurplusAtt
 export function createReports(
   db: Database,
   { onException, onPayment, onSurplusAttempt } = NOBODY,
-  { reports: { attemptsOfOrder }, unreadable: { kept, bytes } }: Pick<Limits, 'reports' | 'unreadable'> = LIMITS,
+  { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
 ) {
   /** Stores what follows from a report of an intent that is locked; undefined is an unknown order. */
   async function store(
@@ -130,7 +133,7 @@ export function createReports(
            returning 1
          )
          select room, (select count(*) from kept)::integer as kept from stock`,
-        [kept, createHash('sha256').update(body).digest('hex'), toPlainText(body, bytes), now],
+        [unreadableKept, createHash('sha256').update(body).digest('hex'), toPlainText(body, UNREADABLE_BYTES), now],
       )
       if (rows[0]?.kept === 1 || rows[0]?.room === false) onException('unreadable')
     },

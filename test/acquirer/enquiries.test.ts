@@ -135,7 +135,6 @@ it('what one question tells and cannot be stored keeps no other from being asked
         issuers: new Map([['setu', issuer as never]]),
         reports: createReports(service.db),
         now: service.clock.now,
-        limits: LIMITS.acquirers,
       }),
     ],
     {

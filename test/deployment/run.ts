@@ -20,7 +20,7 @@ const SECTIONS: Record<string, { run: Section; leftOut: () => string | undefined
   citus: { run: citus, leftOut: noCitus },
 }
 
-/** Longer than lines wait in an instance: see log.flushIntervalMs in limits.ts. */
+/** Longer than lines wait in an instance: see FLUSH_INTERVAL_MS in log.ts. */
 const LOG_FLUSH_MS = 1_000
 
 const words = process.argv.slice(2)

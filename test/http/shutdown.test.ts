@@ -5,14 +5,12 @@ import { expect, it } from 'vitest'
 import { createShutdown } from '../../src/shutdown.ts'
 import { basic, form, LIST, newMerchant, newPartner, startService } from '../support/service.ts'
 
-const LIMITS = { closeMs: 500, repeatedSignalMs: 100 }
-
 /** How a process on its way out ended, and what it logged; `close` is what is still under way. */
-function begin(close: () => Promise<void>) {
+function begin(close: () => Promise<void>, closeMs = 500) {
   const lines: { msg: string }[] = []
   const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line)) })
   const codes: number[] = []
-  const shutdown = createShutdown({ drainSeconds: 0, log, close, exit: (code) => codes.push(code) }, LIMITS)
+  const shutdown = createShutdown({ drainSeconds: 0, log, close, exit: (code) => codes.push(code) }, { closeMs })
   return { shutdown, codes, messages: () => lines.map(({ msg }) => msg) }
 }
 
@@ -58,11 +56,11 @@ it('a service with nothing under way ends with 0', async () => {
 })
 
 it('a second signal ends the service at once, unless it is the same Ctrl-C delivered twice', async () => {
-  const { shutdown, codes } = begin(() => new Promise(() => undefined))
+  const { shutdown, codes } = begin(() => new Promise(() => undefined), 3_000)
   const stopping = shutdown.stop('SIGINT')
   await shutdown.stop('SIGINT')
   expect(codes).toEqual([])
-  await new Promise((resolve) => setTimeout(resolve, LIMITS.repeatedSignalMs + 50))
+  await new Promise((resolve) => setTimeout(resolve, 1_050))
   await shutdown.stop('SIGINT')
   expect(codes).toEqual([1])
   await stopping
