@@ -3,7 +3,7 @@ import * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 import { text } from '../fields.ts'
-import { runAudited } from './audited.ts'
+import { type Change, runAudited } from './audited.ts'
 import { UsageError } from './faults.ts'
 import type { Output, Terminal } from './output.ts'
 
@@ -16,6 +16,9 @@ export type Context = {
   asJson: boolean
   terminal: Terminal
 }
+
+/** That of a command that changes something: through `change`, unless it takes several steps. */
+export type ChangingContext = Context & { change: Change }
 
 export type Command = {
   /** As it is typed: `merchants add`. */
@@ -31,17 +34,17 @@ export type Command = {
 /** `by` is who runs it, if they said so. */
 export type Prepared = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
 
-type Definition<S extends z.ZodObject> = {
+type Definition<S extends z.ZodObject, C = Context> = {
   name: string
   usage: string
   schema: S
   /** The key that is not a flag but the one word behind the name. */
   argument?: keyof S['shape'] & string
-  run: (input: z.output<S>, context: Context) => Promise<Output>
+  run: (input: z.output<S>, context: C) => Promise<Output>
 }
 
 /** `audited` says what the audit keeps of a flag's value, where it may hold a secret or the customer's data. */
-type ChangeDefinition<S extends z.ZodObject> = Definition<S> & {
+type ChangeDefinition<S extends z.ZodObject> = Definition<S, ChangingContext> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
   /** There may be nowhere to write before it has run. */
   makesAudit?: boolean
@@ -51,18 +54,29 @@ type ChangeDefinition<S extends z.ZodObject> = Definition<S> & {
  * A command that changes nothing. Its flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A flag that
  * its schema takes as `true` stands for itself, any other has a value.
  */
-export function command<S extends z.ZodObject>(definition: Definition<S>): Command {
-  return define(definition, false)
+export function command<S extends z.ZodObject>({ run, ...definition }: Definition<S>): Command {
+  return define(definition, false, (input) => (context) => run(input, context))
 }
 
 /** The same for a command that changes something: the audit keeps who ran it with what, and how it ended. */
-export function changingCommand<S extends z.ZodObject>(definition: ChangeDefinition<S>): Command {
-  return define(definition, true)
+export function changingCommand<S extends z.ZodObject>({
+  run,
+  makesAudit = false,
+  audited = {},
+  ...definition
+}: ChangeDefinition<S>): Command {
+  return define(definition, true, (input, typed) => {
+    const given = Object.entries(typed).filter(([, value]) => value !== undefined)
+    const kept = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
+    const row = { command: definition.name, arguments: Object.fromEntries(kept), makesAudit }
+    return (context) => runAudited(row, context, (change) => run(input, { ...context, change }))
+  })
 }
 
 function define<S extends z.ZodObject>(
-  { name, usage, schema, argument, run, audited = {}, makesAudit = false }: ChangeDefinition<S>,
+  { name, usage, schema, argument }: Omit<Definition<S>, 'run'>,
   changes: boolean,
+  toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => Prepared['run'],
 ): Command {
   const spell = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
   const flags = Object.keys(schema.shape).filter((key) => key !== argument)
@@ -87,15 +101,7 @@ function define<S extends z.ZodObject>(
         )
         throw new UsageError([...faults, ...(by.error?.issues ?? []).map((one) => `--by ${one.message}`)].join('; '))
       }
-      const given = Object.entries(typed).filter(([, value]) => value !== undefined)
-      const kept = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
-      const row = { command: name, arguments: Object.fromEntries(kept) }
-      return {
-        asJson: values.json === true,
-        by: by.data,
-        run: (context) =>
-          changes ? runAudited(row, context, () => run(input.data, context), makesAudit) : run(input.data, context),
-      }
+      return { asJson: values.json === true, by: by.data, run: toRun(input.data, typed) }
     },
   }
 }

@@ -26,20 +26,21 @@ export const exceptionCommands = [
     name: 'payments resolve',
     usage: '--exception ID --reason "refunded at the bank, RRN 523504870777"',
     schema: z.object({ exception: exceptionId, reason: text(255) }),
-    async run({ exception: id, reason }, { db, now, person }) {
-      const exceptions = createExceptions(db)
-      const found = await exceptions.find(id)
-      if (!found) throw new CommandFault(`there is no exception ${id}: see ops payments exceptions`)
-      if (!(await exceptions.resolve(found, { reason, by: person, now }))) {
-        const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
-        throw new CommandFault(`${id} was resolved by ${resolvedBy} at ${resolvedAt?.toISOString()}: ${resolution}`)
-      }
-      const { mid, orderId, kind } = found
-      return {
-        json: { id, mid, orderId, kind, resolution: reason, resolvedBy: person, resolvedAt: now },
-        text: `${id}, ${kind}, is resolved`,
-      }
-    },
+    run: ({ exception: id, reason }, { change, now, person }) =>
+      change(async (client) => {
+        const exceptions = createExceptions(client)
+        const found = await exceptions.find(id)
+        if (!found) throw new CommandFault(`there is no exception ${id}: see ops payments exceptions`)
+        if (!(await exceptions.resolve(found, { reason, by: person, now }))) {
+          const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
+          throw new CommandFault(`${id} was resolved by ${resolvedBy} at ${resolvedAt?.toISOString()}: ${resolution}`)
+        }
+        const { mid, orderId, kind } = found
+        return {
+          json: { id, mid, orderId, kind, resolution: reason, resolvedBy: person, resolvedAt: now },
+          text: `${id}, ${kind}, is resolved`,
+        }
+      }),
   }),
 ]
 

@@ -20,22 +20,24 @@ export const keyCommands = [
       ({ mid, pid }) => (mid === undefined) !== (pid === undefined),
       'give one of --mid and --pid',
     ),
-    async run({ mid, pid, label = null }, { db, now }) {
+    async run({ mid, pid, label = null }, { change, now }) {
       const { publicKey, secretKey } = mintKeyPair()
       const owner = mid === undefined ? { pid: pid as string } : { mid }
       const newKey = { publicKey, secretHash: hashSecret(secretKey), owner, label, now }
-      const added = await createAccessKeys(db)
-        .add(newKey)
-        .catch((error: unknown) => {
-          if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
-          throw new CommandFault(`${Object.entries(owner).flat().join(' ')} is unknown`)
-        })
-      const { createdAt } = added
-      return {
-        json: { publicKey, secretKey, mid: added.mid, pid: added.pid, label, createdAt },
-        text: `${record({ publicKey, secretKey, ...owner, label, createdAt })}\n${SHOWN_ONCE}`,
-        made: { publicKey },
-      }
+      return change(async (client) => {
+        const added = await createAccessKeys(client)
+          .add(newKey)
+          .catch((error: unknown) => {
+            if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
+            throw new CommandFault(`${Object.entries(owner).flat().join(' ')} is unknown`)
+          })
+        const { createdAt } = added
+        return {
+          json: { publicKey, secretKey, mid: added.mid, pid: added.pid, label, createdAt },
+          text: `${record({ publicKey, secretKey, ...owner, label, createdAt })}\n${SHOWN_ONCE}`,
+          made: { publicKey },
+        }
+      })
     },
   }),
 
@@ -54,11 +56,12 @@ export const keyCommands = [
     name: 'keys revoke',
     usage: '--public-key pk_…',
     schema: z.object({ publicKey: z.string(errorText(PUBLIC_KEY_RULE)).regex(/^pk_[\w-]{1,64}$/, PUBLIC_KEY_RULE) }),
-    async run({ publicKey }, { db, now }) {
-      const revoked = await createAccessKeys(db).revoke(publicKey, now)
-      if (revoked === undefined) throw new CommandFault('that public key is unknown')
-      return { json: revoked, text: record(revoked) }
-    },
+    run: ({ publicKey }, { change, now }) =>
+      change(async (client) => {
+        const revoked = await createAccessKeys(client).revoke(publicKey, now)
+        if (revoked === undefined) throw new CommandFault('that public key is unknown')
+        return { json: revoked, text: record(revoked) }
+      }),
   }),
 ]
 

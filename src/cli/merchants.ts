@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
-import { inTransaction, type Queryable } from '../db/pool.ts'
+import type { Queryable } from '../db/pool.ts'
 import { createMerchants, type Merchant } from '../tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
 import { type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
@@ -18,15 +18,14 @@ export const merchantCommands = [
     name: 'merchants add',
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
-    async run({ returnCall, ...merchant }, { config, db, now }) {
+    async run({ returnCall, ...merchant }, { config, change, now }) {
       refuseFaultyAcquirer(merchant, config)
-      const added = await inTransaction(db, async (client) => {
+      return change(async (client) => {
         const added = await createMerchants(client).add(merchant, now)
         if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
         if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
-        return added
+        return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
       })
-      return { ...(await showWithAdvice(added, db)), made: { mid: merchant.mid } }
     },
   }),
 
@@ -63,34 +62,30 @@ export const merchantCommands = [
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
       'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes, --return-call',
     ),
-    async run({ mid, returnCall, ...changes }, { config, db, now }) {
-      const merchant = known(mid, await createMerchants(db).find(mid))
-      const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
-      refuseFaultyAcquirer({ ...merchant, ...given }, config)
-      const updated = await inTransaction(db, async (client) => {
+    run: ({ mid, returnCall, ...changes }, { config, change, now }) =>
+      change(async (client) => {
+        const merchants = createMerchants(client)
+        const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+        refuseFaultyAcquirer({ ...known(mid, await merchants.find(mid)), ...given }, config)
         if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
-        return createMerchants(client).update(mid, changes)
-      })
-      return showWithAdvice(known(mid, updated), db)
-    },
+        return showWithAdvice(known(mid, await merchants.update(mid, changes)), client)
+      }),
   }),
 
   changingCommand({
     name: 'merchants disable',
     usage: '--mid M1',
     schema: OneMerchant,
-    async run({ mid }, { db, now }) {
-      return show(known(mid, await createMerchants(db).disable(mid, now)), db)
-    },
+    run: ({ mid }, { change, now }) =>
+      change(async (client) => show(known(mid, await createMerchants(client).disable(mid, now)), client)),
   }),
 
   changingCommand({
     name: 'merchants enable',
     usage: '--mid M1',
     schema: OneMerchant,
-    async run({ mid }, { db }) {
-      return show(known(mid, await createMerchants(db).enable(mid)), db)
-    },
+    run: ({ mid }, { change }) =>
+      change(async (client) => show(known(mid, await createMerchants(client).enable(mid)), client)),
   }),
 ]
 

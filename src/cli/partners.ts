@@ -12,11 +12,12 @@ export const partnerCommands = [
     name: 'partners add',
     usage: '--pid P1 --name "Acme"',
     schema: NewPartner,
-    async run(partner, { db, now }) {
-      const added = await createPartners(db).add(partner, now)
-      if (added === undefined) throw new CommandFault(`pid ${partner.pid} is taken`)
-      return { json: added, text: record(added) }
-    },
+    run: (partner, { change, now }) =>
+      change(async (client) => {
+        const added = await createPartners(client).add(partner, now)
+        if (added === undefined) throw new CommandFault(`pid ${partner.pid} is taken`)
+        return { json: added, text: record(added) }
+      }),
   }),
 
   command({
@@ -33,18 +34,16 @@ export const partnerCommands = [
     name: 'partners link',
     usage: '--pid P1 --mid M1',
     schema: OneLink,
-    async run({ pid, mid }, { db }) {
-      return showLink({ pid, mid }, true, await createPartners(db).link(pid, mid))
-    },
+    run: ({ pid, mid }, { change }) =>
+      change(async (client) => showLink({ pid, mid }, true, await createPartners(client).link(pid, mid))),
   }),
 
   changingCommand({
     name: 'partners unlink',
     usage: '--pid P1 --mid M1',
     schema: OneLink,
-    async run({ pid, mid }, { db }) {
-      return showLink({ pid, mid }, false, await createPartners(db).unlink(pid, mid))
-    },
+    run: ({ pid, mid }, { change }) =>
+      change(async (client) => showLink({ pid, mid }, false, await createPartners(client).unlink(pid, mid))),
   }),
 ]
 

@@ -1,6 +1,5 @@
 import { basename } from 'node:path'
 import * as z from 'zod'
-import { inTransaction } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { errorText } from '../fields.ts'
 import { importSettlements } from '../settlements/import.ts'
@@ -20,20 +19,22 @@ export const settlementCommands = [
     schema: z.object({ file: FILE }),
     argument: 'file',
     async run({ file }, context) {
-      const { db, now, person, terminal } = context
+      const { change, now, person, terminal } = context
       const progress = progressLine(terminal, 'lines')
       try {
         const importing = { now, person, file: nameOf(file), onProgress: progress.show }
-        const result = await readFile(file, terminal.stdin, (csv) =>
-          inTransaction(db, (client) => importSettlements(client, csv, importing)),
+        const imported = await readFile(file, terminal.stdin, (csv) =>
+          change(async (client) => {
+            const { import: importId, inserted, unchanged, updated } = await importSettlements(client, csv, importing)
+            return {
+              json: { inserted, unchanged, updated, import: importId },
+              text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated: import ${importId}`,
+              made: { import: importId, inserted, unchanged, updated },
+            }
+          }),
         )
         await showToPartners(context)
-        const { inserted, unchanged, updated } = result
-        return {
-          json: { inserted, unchanged, updated, import: result.import },
-          text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated: import ${result.import}`,
-          made: { import: result.import, inserted, unchanged, updated },
-        }
+        return imported
       } finally {
         progress.clear()
       }
@@ -70,16 +71,18 @@ export const settlementCommands = [
         .transform(Number),
     }),
     async run({ import: importId }, context) {
-      const { db, now, person } = context
-      const undone = await inTransaction(db, (client) => undoImport(client, importId, { now, person }))
-      if ('refused' in undone) throw new CommandFault(explain(importId, undone))
+      const output = await context.change(async (client) => {
+        const undone = await undoImport(client, importId, context)
+        if ('refused' in undone) throw new CommandFault(explain(importId, undone))
+        const { removed, restored } = undone
+        return {
+          json: { import: importId, removed, restored },
+          text: `import ${importId} is undone: ${removed} removed, ${restored} restored`,
+          made: { removed, restored },
+        }
+      })
       await showToPartners(context)
-      const { removed, restored } = undone
-      return {
-        json: { import: importId, removed, restored },
-        text: `import ${importId} is undone: ${removed} removed, ${restored} restored`,
-        made: { removed, restored },
-      }
+      return output
     },
   }),
 ]

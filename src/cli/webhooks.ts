@@ -1,6 +1,6 @@
 import { type KeyObject, randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import { inTransaction, type Queryable } from '../db/pool.ts'
+import type { Queryable } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
@@ -50,13 +50,13 @@ export const webhookCommands = [
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
     // The rest of a URL may hold a password of the merchant's.
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
-    async run({ mid, url, label }, { config, db, now }) {
+    async run({ mid, url, label }, { config, change, now }) {
       const { sealingKey, allowedNetworks } = config.webhooks
       if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandFault(`--url ${HTTPS_RULE}`)
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
       const secret = newSigningSecret()
       const sealed = seal(keyOrFault(sealingKey), secret, ownerOf({ mid, endpointId }))
-      await inTransaction(db, async (client) => {
+      return change(async (client) => {
         const endpoints = createEndpoints(client)
         if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
           throw new CommandFault(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
@@ -64,11 +64,11 @@ export const webhookCommands = [
         const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
         if (!added) throw new CommandFault(`mid ${mid} is unknown`)
         await watchOpenOrders(client, mid, now)
+        return {
+          ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
+          made: { endpoint: endpointId },
+        }
       })
-      return {
-        ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
-        made: { endpoint: endpointId },
-      }
     },
   }),
 
@@ -87,38 +87,39 @@ export const webhookCommands = [
     name: 'webhooks disable',
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
-    async run({ endpoint }, { db, now }) {
-      await known(endpoint, db)
-      await createEndpoints(db).disable(endpoint, now)
-      return show(await known(endpoint, db), now)
-    },
+    run: ({ endpoint }, { change, now }) =>
+      change(async (client) => {
+        await known(endpoint, client)
+        await createEndpoints(client).disable(endpoint, now)
+        return show(await known(endpoint, client), now)
+      }),
   }),
 
   changingCommand({
     name: 'webhooks enable',
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
-    async run({ endpoint }, { db, now }) {
-      const { mid, endpointId } = await known(endpoint, db)
-      await inTransaction(db, async (client) => {
-        await createEndpoints(client).enable(endpointId)
+    run: ({ endpoint }, { change, now }) =>
+      change(async (client) => {
+        const { mid } = await known(endpoint, client)
+        await createEndpoints(client).enable(endpoint)
         await watchOpenOrders(client, mid, now)
-      })
-      return show(await known(endpoint, db), now)
-    },
+        return show(await known(endpoint, client), now)
+      }),
   }),
 
   changingCommand({
     name: 'webhooks rotate-secret',
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
-    async run({ endpoint }, { config, db, now }) {
-      const { mid, endpointId, url, label } = await known(endpoint, db)
-      const secret = newSigningSecret()
-      const sealed = seal(keyOrFault(config.webhooks.sealingKey), secret, ownerOf({ mid, endpointId }))
-      await createEndpoints(db).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
-      return shownOnce({ id: endpointId, mid, url, label, secret })
-    },
+    run: ({ endpoint }, { config, change, now }) =>
+      change(async (client) => {
+        const { mid, endpointId, url, label } = await known(endpoint, client)
+        const secret = newSigningSecret()
+        const sealed = seal(keyOrFault(config.webhooks.sealingKey), secret, ownerOf({ mid, endpointId }))
+        await createEndpoints(client).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
+        return shownOnce({ id: endpointId, mid, url, label, secret })
+      }),
   }),
 
   command({
@@ -170,17 +171,18 @@ export const webhookCommands = [
           delivery ? !mid && !since && !until : mid !== undefined && since !== undefined,
         'give --delivery, or --mid and --since',
       ),
-    async run({ delivery, mid = '', since, until }, { db, now }) {
-      const endpoints = createEndpoints(db)
-      const resent = delivery
-        ? Number(await endpoints.resend(delivery, now))
-        : await endpoints.resendAll(mid, since as Date, until ?? now, now)
-      if (delivery && resent === 0) throw new CommandFault('there is no such delivery, or its webhook is off')
-      return {
-        json: { resent },
-        text: `${resent} ${resent === 1 ? 'delivery is' : 'deliveries are'} sent again from now on`,
-      }
-    },
+    run: ({ delivery, mid = '', since, until }, { change, now }) =>
+      change(async (client) => {
+        const endpoints = createEndpoints(client)
+        const resent = delivery
+          ? Number(await endpoints.resend(delivery, now))
+          : await endpoints.resendAll(mid, since as Date, until ?? now, now)
+        if (delivery && resent === 0) throw new CommandFault('there is no such delivery, or its webhook is off')
+        return {
+          json: { resent },
+          text: `${resent} ${resent === 1 ? 'delivery is' : 'deliveries are'} sent again from now on`,
+        }
+      }),
   }),
 ]
 

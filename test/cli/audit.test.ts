@@ -204,7 +204,7 @@ describe('the audit', () => {
       ])
     })
 
-    it('tells no lie of a command that broke off after it had stored something', async () => {
+    it('tells no lie of a command of several steps that broke off after it had stored something', async () => {
       const merchant = await newMerchant(service.db)
       const { orderId } = (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).body.data
       const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200']
@@ -261,17 +261,22 @@ describe('the audit', () => {
       expect(rowCount).toBe(0)
     })
 
-    it('has no outcome of one that broke off for another reason, whose failure may say what is in a row', async () => {
+    it('tells of one that failed for another reason, without what its failure may say of rows', async () => {
       const update = () => ops(['merchants', 'update', '--mid', mid, '--name', 'B'])
       const { code } = await whileRefused('update on merchants', `'the disk is full of %', new.vpa`, update)
       expect(code).toBe(1)
-      expect((await newEntries(before)).map(({ outcome, detail }) => [outcome, detail])).toEqual([[null, null]])
+      expect((await newEntries(before)).map(({ outcome, detail }) => [outcome, detail])).toEqual([
+        ['failed', { fault: 'unexpected: P0001' }],
+      ])
     })
 
-    it('comes before the change: a command that cannot be written down changes nothing', async () => {
+    it.each([
+      ['audit_commands', 'a command that cannot be written down changes nothing'],
+      ['audit_outcomes', 'a change whose outcome cannot be written down is undone'],
+    ])('where %s takes nothing, %s', async (table) => {
       const vpa = await vpaOf()
       const update = () => ops(['merchants', 'update', '--mid', mid, '--vpa', 'new@examplebank'])
-      const { code, stderr } = await whileRefused('insert on audit_commands', `'no room'`, update)
+      const { code, stderr } = await whileRefused(`insert on ${table}`, `'no room'`, update)
       expect([code, stderr]).toEqual([1, 'ops: no room\n'])
       expect(await vpaOf()).toBe(vpa)
     })
