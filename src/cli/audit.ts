@@ -12,13 +12,13 @@ export const auditCommands = [
     schema: z.object({ since: momentText.optional(), until: momentText.optional(), mid: identifier.optional() }),
     async run(asked, { db }) {
       const entries = await createAudit(db).list(asked)
-      const columns = ['at', 'person', 'databaseRole', 'command', 'arguments', 'outcome', 'detail'] as const
       const rows = entries.map((entry) => ({
         ...entry,
         arguments: spell(entry.arguments),
         outcome: entry.outcome ?? 'unknown: it runs still, was killed, or broke off',
         detail: entry.detail && spell(entry.detail),
       }))
+      const columns = 'at, person, databaseRole, command, arguments, outcome, detail'
       return { json: entries, text: table(columns, rows, 'nothing was changed in this time') }
     },
   }),

@@ -36,8 +36,9 @@ export type Prepared = { asJson: boolean; by: string | undefined; run: (context:
 
 type Definition<S extends z.ZodObject, C = Context> = {
   name: string
-  usage: string
-  schema: S
+  /** Both are left out where nothing follows the name. */
+  usage?: string
+  schema?: S
   /** The key that is not a flag but the one word behind the name. */
   argument?: keyof S['shape'] & string
   run: (input: z.output<S>, context: C) => Promise<Output>
@@ -74,7 +75,7 @@ export function changingCommand<S extends z.ZodObject>({
 }
 
 function define<S extends z.ZodObject>(
-  { name, usage, schema, argument }: Omit<Definition<S>, 'run'>,
+  { name, usage = '', schema = z.object({}) as unknown as S, argument }: Omit<Definition<S>, 'run'>,
   changes: boolean,
   toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => Prepared['run'],
 ): Command {

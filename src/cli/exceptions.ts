@@ -45,28 +45,11 @@ export const exceptionCommands = [
 ]
 
 export function exceptionTable(exceptions: PaymentException[], none: string): string {
-  const columns = [
-    'id',
-    'receivedAt',
-    'kind',
-    'mid',
-    'orderId',
-    'status',
-    'utr',
-    'amount',
-    'paidAt',
-    'toldBy',
-    'note',
-    'resolution',
-    'resolvedBy',
-  ] as const
+  const columns =
+    'id, receivedAt, kind, mid, orderId, status, utr, amount, paidAt, toldBy, note, resolution, resolvedBy'
   const noted = exceptions.map((exception) => ({ ...exception, note: exception.note ?? bodyLine(exception.body) }))
-  return table([...columns], noted, none)
+  return table(columns, noted, none)
 }
 
-/** Characters of an unreadable body that a line of the table shows; `--json` shows all that is kept. */
-const BODY_SHOWN = 60
-
-function bodyLine(body: string | null): string | null {
-  return body === null ? null : [...body].slice(0, BODY_SHOWN).join('')
-}
+/** Of an unreadable body a line of the table shows 60 characters; `--json` shows all that is kept. */
+const bodyLine = (body: string | null) => body && [...body].slice(0, 60).join('')

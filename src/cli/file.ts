@@ -5,27 +5,30 @@ import * as z from 'zod'
 import { CsvFileError } from '../csv.ts'
 import { errorText } from '../fields.ts'
 import { CommandFault } from './faults.ts'
+import { type Progress, type Terminal, withProgress } from './output.ts'
 
 /** The argument of a command that reads a CSV file: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path'))
 
 /** Hands the file to `work`; bad lines, of which nothing is stored, become a fault that names them. */
-export async function readFile<T>(file: string, stdin: Readable, work: (csv: Readable) => Promise<T>): Promise<T> {
-  const csv = file === '-' ? stdin : await openFile(file)
+export async function readFile<T>(
+  file: string,
+  terminal: Terminal,
+  work: (csv: Readable, progress: Progress) => Promise<T>,
+): Promise<T> {
+  const csv = file === '-' ? terminal.stdin : await openFile(file)
   try {
-    return await work(csv)
+    return await withProgress(terminal, (progress) => work(csv, progress))
   } catch (error) {
     throw error instanceof CsvFileError ? new CommandFault(error.message, detailsOf(error)) : error
   }
 }
 
 async function openFile(path: string): Promise<Readable> {
-  try {
-    if ((await stat(path)).isDirectory()) throw new CommandFault(`${path} is a directory`)
-  } catch (error) {
-    if (error instanceof CommandFault) throw error
-    throw new CommandFault(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`)
-  }
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new CommandFault(`${path} cannot be read: ${error.code}`)
+  })
+  if (found.isDirectory()) throw new CommandFault(`${path} is a directory`)
   return createReadStream(path)
 }
 

@@ -96,14 +96,13 @@ function describeFound(
   now: Date,
 ): string {
   const [only, ...more] = found
-  const columns = ['createdAt', 'mid', 'orderId', 'merchantOrderId', 'amount', 'status', 'utr'] as const
+  const columns = 'createdAt, mid, orderId, merchantOrderId, amount, status, utr'
   const rows = found.map((history) => ({ ...history, amount: toJsonNumber(history.amount) }))
-  const payments = only && more.length === 0 ? describe(only, now) : table([...columns], rows, 'no payment found')
+  const payments = only && more.length === 0 ? describe(only, now) : table(columns, rows, 'no payment found')
   const parts = [payments]
   if (exceptions.length > 0) parts.push('told of with an order that we do not know:', exceptionTable(exceptions, ''))
   if (settlements.length > 0) {
-    const settled = ['initiatedAt', 'mid', 'utr', 'paymentUtr', 'amount', 'fee', 'tax', 'status'] as const
-    parts.push('settled:', table([...settled], settlements, ''))
+    parts.push('settled:', table('initiatedAt, mid, utr, paymentUtr, amount, fee, tax, status', settlements, ''))
   }
   return parts.join('\n\n')
 }
@@ -111,5 +110,5 @@ function describeFound(
 function describe(history: PaymentHistory, now: Date): string {
   const { changes: _, exceptions: __, webhooks: ___, settlements: ____, ...intent } = history
   const fields = record({ ...intent, amount: toJsonNumber(intent.amount) })
-  return [fields, '', table(['at', 'by', 'what'], stepsOf(history, now), '')].join('\n')
+  return [fields, '', table('at, by, what', stepsOf(history, now), '')].join('\n')
 }

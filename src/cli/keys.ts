@@ -5,7 +5,7 @@ import { createAccessKeys } from '../tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../tenants/credentials.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
-import { record, table } from './output.ts'
+import { listed, record, shown } from './output.ts'
 
 /** A secret key that was pasted by mistake must not get into the audit. */
 const PUBLIC_KEY_RULE = 'must be the public key, pk_…'
@@ -45,11 +45,8 @@ export const keyCommands = [
     name: 'keys list',
     usage: '[--mid M1 | --pid P1]',
     schema: Owner.refine(({ mid, pid }) => mid === undefined || pid === undefined, 'give --mid or --pid, not both'),
-    async run(owner, { db }) {
-      const keys = await createAccessKeys(db).list(owner)
-      const columns = ['publicKey', 'mid', 'pid', 'label', 'createdAt', 'revokedAt'] as const
-      return { json: keys, text: table(columns, keys, 'no keys') }
-    },
+    run: async (owner, { db }) =>
+      listed('publicKey, mid, pid, label, createdAt, revokedAt', await createAccessKeys(db).list(owner), 'no keys'),
   }),
 
   changingCommand({
@@ -60,7 +57,7 @@ export const keyCommands = [
       change(async (client) => {
         const revoked = await createAccessKeys(client).revoke(publicKey, now)
         if (revoked === undefined) throw new CommandFault('that public key is unknown')
-        return { json: revoked, text: record(revoked) }
+        return shown(revoked)
       }),
   }),
 ]

@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import { acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
@@ -31,25 +30,11 @@ export const merchantCommands = [
 
   command({
     name: 'merchants list',
-    usage: '',
-    schema: z.object({}),
     async run(_, { db }) {
       const returnCalls = await createEndpoints(db).returnCalls()
       const merchants = (await createMerchants(db).list()).map((merchant) => withWarnings(merchant, returnCalls))
-      const columns = [
-        'mid',
-        'name',
-        'vpa',
-        'mcc',
-        'dynamicQr',
-        'acquirer',
-        'input',
-        'expiryMinutes',
-        'returnCall',
-        'createdAt',
-        'disabledAt',
-        'warnings',
-      ] as const
+      const columns =
+        'mid, name, vpa, mcc, dynamicQr, acquirer, input, expiryMinutes, returnCall, createdAt, disabledAt, warnings'
       const rows = merchants.map((merchant) => ({ ...merchant, warnings: merchant.warnings.join(', ') }))
       return { json: merchants, text: table(columns, rows, 'no merchants') }
     },
@@ -72,21 +57,15 @@ export const merchantCommands = [
       }),
   }),
 
-  changingCommand({
-    name: 'merchants disable',
-    usage: '--mid M1',
-    schema: OneMerchant,
-    run: ({ mid }, { change, now }) =>
-      change(async (client) => show(known(mid, await createMerchants(client).disable(mid, now)), client)),
-  }),
-
-  changingCommand({
-    name: 'merchants enable',
-    usage: '--mid M1',
-    schema: OneMerchant,
-    run: ({ mid }, { change }) =>
-      change(async (client) => show(known(mid, await createMerchants(client).enable(mid)), client)),
-  }),
+  ...(['disable', 'enable'] as const).map((verb) =>
+    changingCommand({
+      name: `merchants ${verb}`,
+      usage: '--mid M1',
+      schema: OneMerchant,
+      run: ({ mid }, { change, now }) =>
+        change(async (client) => show(known(mid, await createMerchants(client)[verb](mid, now)), client)),
+    }),
+  ),
 ]
 
 /** Refuses what would store a merchant that cannot take payments. */

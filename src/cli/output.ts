@@ -18,11 +18,22 @@ export type Terminal = { stdin: Readable; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 
-/** Records under the names of `columns`, aligned; `none` when there are no records. */
-export function table<K extends string>(columns: readonly K[], rows: readonly Record<K, Cell>[], none: string): string {
-  if (rows.length === 0) return none
-  const lines = [columns.map((column) => column), ...rows.map((row) => columns.map((column) => show(row[column])))]
-  return alignColumns(lines)
+/** The words of `mid, name, by day file`. */
+type Names<S extends string> = S extends `${infer Name}, ${infer Rest}` ? Name | Names<Rest> : S
+
+/** Records under the names of `columns`, which are `mid, name`, aligned; `none` when there are no records. */
+export function table<C extends string>(columns: C, rows: readonly Record<Names<C>, Cell>[], none: string): string {
+  const names = columns.split(', ') as Names<C>[]
+  return rows.length === 0 ? none : alignColumns([names, ...rows.map((row) => names.map((name) => show(row[name])))])
+}
+
+/** Records for a command that lists them. */
+export function listed<C extends string, R extends Record<Names<C>, Cell>>(
+  columns: C,
+  rows: readonly R[],
+  none: string,
+) {
+  return { json: rows, text: table(columns, rows, none) }
 }
 
 /** Writes the outcome of a command: the document to stdout, or the text, and its warnings to stderr. */
@@ -58,18 +69,19 @@ export function clearScreen({ stdout }: Terminal): void {
   if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
 }
 
+/** Counts of the named unit, such as lines; undefined where nobody looks. */
+export type Progress = (unit: string) => ((count: number) => void) | undefined
+
 /**
  * Shows the progress of a long command in one line on stderr, which is removed at the end. Shows nothing unless stderr
  * is a terminal.
  */
-export function progressLine(
-  { stderr }: Terminal,
-  unit: string,
-): { show: ((count: number) => void) | undefined; clear: () => void } {
-  if (!stderr.isTTY) return { show: undefined, clear: () => undefined }
-  return {
-    show: (count) => stderr.write(`${CLEAR_LINE}${count} ${unit}`),
-    clear: () => stderr.write(CLEAR_LINE),
+export async function withProgress<T>({ stderr }: Terminal, work: (progress: Progress) => Promise<T>): Promise<T> {
+  if (!stderr.isTTY) return work(() => undefined)
+  try {
+    return await work((unit) => (count) => stderr.write(`${CLEAR_LINE}${count} ${unit}`))
+  } finally {
+    stderr.write(CLEAR_LINE)
   }
 }
 
@@ -79,6 +91,9 @@ const CLEAR_LINE = '\r\u001b[K'
 export function record(fields: Readonly<Record<string, Cell>>): string {
   return alignColumns(Object.entries(fields).map(([name, value]) => [name, show(value)]))
 }
+
+/** One record for a command that shows it. */
+export const shown = (fields: Readonly<Record<string, Cell>>) => ({ json: fields, text: record(fields) })
 
 function show(cell: Cell): string {
   if (cell === null || cell === '') return '-'
@@ -113,18 +128,8 @@ export function printable(text: string): string {
 }
 
 function alignColumns(lines: readonly (readonly string[])[]): string {
-  const widths: number[] = []
-  for (const line of lines) {
-    line.forEach((cell, column) => {
-      widths[column] = Math.max(widths[column] ?? 0, cell.length)
-    })
-  }
-  return lines
-    .map((line) =>
-      line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+  const widths =
+    lines[0]?.map((_, column) => lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0)) ?? []
+  const align = (line: readonly string[]) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+  return lines.map((line) => align(line).trimEnd()).join('\n')
 }

@@ -17,7 +17,7 @@ import { changingCommand, withhold } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
 import { orderId } from './find-payments.ts'
-import { progressLine } from './output.ts'
+import { withProgress } from './output.ts'
 
 /** INTENT_EXPIRY_MINUTES is at most one day, so an intent that is older than one day can no longer be paid. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
@@ -98,17 +98,15 @@ export const paymentCommands = [
     schema: z.object({ file: FILE }),
     argument: 'file',
     async run({ file }, { db, terminal }) {
-      const checked = progressLine(terminal, 'lines checked')
-      const recorded = progressLine(terminal, 'lines recorded')
-      try {
-        const result = await readFile(file, terminal.stdin, (csv) =>
+      const result = await readFile(file, terminal, (csv, progress) =>
+        importDayFile(db, csv, {
           // The clock itself: a payment may become late while the file is imported.
-          importDayFile(db, csv, { now: () => new Date(), onChecked: checked.show, onRecorded: recorded.show }),
-        )
-        return { json: result, text: describeImport(result), made: result }
-      } finally {
-        recorded.clear()
-      }
+          now: () => new Date(),
+          onChecked: progress('lines checked'),
+          onRecorded: progress('lines recorded'),
+        }),
+      )
+      return { json: result, text: describeImport(result), made: result }
     },
   }),
 
@@ -133,17 +131,10 @@ export const paymentCommands = [
     // The audit would keep what is erased.
     audited: { email: withhold, mobile: withhold },
     async run(input, { db, now, terminal }) {
-      const progress = progressLine(terminal, 'forgotten')
-      try {
-        const forgotten = await forgetCustomers(db, toForgotten(input, now), progress.show)
-        return {
-          json: { forgotten },
-          text: `the customers of ${forgotten} intents are forgotten`,
-          made: { forgotten },
-        }
-      } finally {
-        progress.clear()
-      }
+      const forgotten = await withProgress(terminal, (progress) =>
+        forgetCustomers(db, toForgotten(input, now), progress('forgotten')),
+      )
+      return { json: { forgotten }, text: `the customers of ${forgotten} intents are forgotten`, made: { forgotten } }
     },
   }),
 ]

@@ -13,13 +13,15 @@ type Asked = { from: string; to: string }
 type Findings = AsyncIterable<Finding>
 
 /** For people: of each merchant what differs, then its days, and in the last line whether it all balances. */
-export async function* toText(findings: Findings, { from, to }: Asked): AsyncGenerator<string> {
-  let days: Record<(typeof COLUMNS)[number], string | number>[] = []
+export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<string> {
+  const total = ({ sums }: { sums: Sums }) => ({ day: 'total', ...cells(sums) })
+  let days: ReturnType<typeof total>[] = []
   let merchants = 0
   for await (const finding of findings) {
     switch (finding.type) {
       case 'merchant':
         merchants += 1
+        days = []
         yield finding.mid === '' ? 'orders that nobody knows\n' : `${finding.mid}, settled ${finding.file}\n`
         break
       case 'difference':
@@ -29,46 +31,33 @@ export async function* toText(findings: Findings, { from, to }: Asked): AsyncGen
         yield `  ${printable(spellException(finding))}\n`
         break
       case 'day':
-        days.push({ day: finding.day, ...cells(finding) })
+        days.push({ ...cells(finding), day: finding.day })
         break
       case 'total':
-        if (finding.mid !== '') yield `${table(COLUMNS, [...days, { day: 'total', ...cells(finding.sums) }], '')}\n`
-        yield '\n'
-        days = []
+        yield finding.mid === '' ? '\n' : `${table(COLUMNS, [...days, total(finding)], '')}\n\n`
         break
       case 'end':
-        if (merchants > 1) yield `all merchants\n${table(COLUMNS, [{ day: 'total', ...cells(finding.sums) }], '')}\n\n`
-        yield `${spellEnd(finding, { from, to })}\n`
+        if (merchants > 1) yield `all merchants\n${table(COLUMNS, [total(finding)], '')}\n\n`
+        yield `${spellEnd(finding, asked)}\n`
     }
   }
 }
 
-const COLUMNS = [
-  'day',
-  'payments',
-  'paid',
-  'by day file',
-  'settlements',
-  'settled',
-  'fee',
-  'tax',
-  'open',
-  'differences',
-] as const
+const COLUMNS = 'day, payments, paid, by day file, settlements, settled, fee, tax, open, differences'
 
 const cells = (sums: Sums) => ({ ...wire(sums), 'by day file': sums.fromDayFile })
 
 /** `2026-11-03 settled twice: order 019a…, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
-function spellDifference({ day, kind, cause, resolution, ...difference }: Difference): string {
-  const { orderId, utr, settlementUtr, paid, settled } = difference
-  const facts = [
-    ...(orderId === null ? [] : [`order ${orderId}`]),
-    ...(utr === null ? [] : [`UTR ${utr}`]),
-    ...(settlementUtr === null || settlementUtr === utr ? [] : [`settlement ${settlementUtr}`]),
-    ...(paid === null ? [] : [`paid ${toSumText(paid)}`]),
-    ...(settled === null ? [] : [`settled ${toSumText(settled)}`]),
-  ]
-  return `${day} ${kind}: ${facts.join(', ')}: ${spellCause({ cause, resolution })}`
+function spellDifference({ day, kind, orderId, utr, settlementUtr, paid, settled, ...why }: Difference): string {
+  const facts = {
+    order: orderId,
+    UTR: utr,
+    settlement: settlementUtr === utr ? null : settlementUtr,
+    paid: orNull(paid),
+    settled: orNull(settled),
+  }
+  const told = Object.entries(facts).flatMap(([name, fact]) => (fact === null ? [] : `${name} ${fact}`))
+  return `${day} ${kind}: ${told.join(', ')}: ${spellCause(why)}`
 }
 
 const spellCause = ({ cause, resolution }: Pick<Difference, 'cause' | 'resolution'>) =>
@@ -76,14 +65,8 @@ const spellCause = ({ cause, resolution }: Pick<Difference, 'cause' | 'resolutio
 
 /** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03T04:00:00.000Z` */
 function spellException({ exceptionId, kind, orderId, utr, amount, receivedAt }: OpenException): string {
-  const facts = [
-    kind,
-    ...(orderId === '' ? [] : [`order ${orderId}`]),
-    ...(utr === '' ? [] : [`UTR ${utr}`]),
-    ...(amount === null ? [] : [toSumText(amount)]),
-    `received ${receivedAt.toISOString()}`,
-  ]
-  return `open exception ${exceptionId}: ${facts.join(', ')}`
+  const facts = [kind, orderId && `order ${orderId}`, utr && `UTR ${utr}`, orNull(amount)].filter(Boolean)
+  return `open exception ${exceptionId}: ${facts.join(', ')}, received ${receivedAt.toISOString()}`
 }
 
 function spellEnd({ sums, balances, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Asked): string {
@@ -93,12 +76,11 @@ function spellEnd({ sums, balances, newestImport }: Extract<Finding, { type: 'en
   const days = from === to ? from : `${from} to ${to}`
   if (balances) return `${imported}\n${days} balances`
   const { differences, openExceptions } = sums
-  const faults = [
-    ...(differences === 0 ? [] : [differences === 1 ? '1 difference' : `${differences} differences`]),
-    ...(openExceptions === 0 ? [] : [openExceptions === 1 ? '1 open exception' : `${openExceptions} open exceptions`]),
-  ]
+  const faults = [counted(differences, 'difference'), counted(openExceptions, 'open exception')].flat()
   return `${imported}\n${days} does not balance: ${faults.join(', ')}`
 }
+
+const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`])
 
 /**
  * For scripts: one JSON document `{from, to, merchants, total, balances, newestImport}`, where a merchant has `{mid, file,
@@ -106,8 +88,7 @@ function spellEnd({ sums, balances, newestImport }: Extract<Finding, { type: 'en
  * came there is one for each payment.
  */
 export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGenerator<string> {
-  let merchants = 0
-  let differences = 0
+  let [merchants, differences] = [0, 0]
   let exceptions: unknown[] = []
   let days: unknown[] = []
   yield `{"from":"${from}","to":"${to}","merchants":[`
@@ -132,15 +113,16 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
         days.push({ day: finding.day, ...wire(finding) })
         break
       case 'total':
-        yield `],${JSON.stringify({ exceptions, days, total: wire(finding.sums) }).slice(1)}`
+        yield endOfList({ exceptions, days, total: wire(finding.sums) })
         break
-      case 'end': {
-        const { sums, balances, newestImport } = finding
-        yield `],${JSON.stringify({ total: wire(sums), balances, newestImport }).slice(1)}\n`
-      }
+      case 'end':
+        yield `${endOfList({ total: wire(finding.sums), balances: finding.balances, newestImport: finding.newestImport })}\n`
     }
   }
 }
+
+/** Ends a list, and the object that it is in: by the other fields of that. */
+const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
 
 const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
 
@@ -158,29 +140,6 @@ const wire = ({ paidCount, fromDayFile, settledCount, ...sums }: Sums & { openEx
   openExceptions: sums.openExceptions,
 })
 
-/** The name of each field in the first line of the CSV. */
-const CSV_COLUMNS = {
-  type: 'type',
-  mid: 'mid',
-  day: 'day',
-  kind: 'kind',
-  orderId: 'order_id',
-  utr: 'utr',
-  settlementUtr: 'settlement_utr',
-  exceptionId: 'exception_id',
-  paidCount: 'payments',
-  paid: 'paid',
-  fromDayFile: 'from_day_file',
-  settledCount: 'settlements',
-  gross: 'settled',
-  fee: 'fee',
-  tax: 'tax',
-  open: 'open',
-  differences: 'differences',
-  openExceptions: 'open_exceptions',
-  cause: 'cause',
-}
-
 /**
  * For spreadsheets: one line for each finding, day and total, told apart by `type`; the last line is of type `end`, and its
  * `kind` says whether it balances.
@@ -188,7 +147,10 @@ const CSV_COLUMNS = {
 export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<string> {
   const csv = stringify({
     header: true,
-    columns: CSV_COLUMNS,
+    columns: CSV_COLUMNS.map((key) => ({
+      key,
+      header: key.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`),
+    })),
     // What somebody else wrote, such as a resolution, must not be a formula for a spreadsheet.
     escape_formulas: true,
     cast: { bigint: toSumText },
@@ -198,25 +160,45 @@ export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<st
   return csv.setEncoding('utf8')
 }
 
-type CsvRow = Partial<Record<keyof typeof CSV_COLUMNS, string | number | bigint | null>>
+const CSV_COLUMNS = [
+  ...[
+    'type',
+    'mid',
+    'day',
+    'kind',
+    'orderId',
+    'utr',
+    'settlementUtr',
+    'exceptionId',
+    'payments',
+    'paid',
+    'fromDayFile',
+  ],
+  ...['settlements', 'settled', 'fee', 'tax', 'open', 'differences', 'openExceptions', 'cause'],
+]
 
-async function* csvRows(findings: Findings, days: string): AsyncGenerator<CsvRow> {
+async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record<string, unknown>> {
   for await (const finding of findings) {
     switch (finding.type) {
       case 'difference':
-        yield { ...finding, gross: finding.settled, cause: spellCause(finding) }
+        yield { ...finding, cause: spellCause(finding) }
         break
       case 'exception':
         yield { ...finding, day: toIstText(finding.receivedAt).slice(0, 10), paid: finding.amount }
         break
       case 'day':
-        yield finding
+        yield { ...finding, ...wire(finding) }
         break
       case 'total':
-        yield { type: 'total', mid: finding.mid, day: days, ...finding.sums }
+        yield { ...finding, day: days, ...wire(finding.sums) }
         break
       case 'end':
-        yield { type: 'end', day: days, kind: finding.balances ? 'balances' : 'does not balance', ...finding.sums }
+        yield {
+          type: 'end',
+          day: days,
+          kind: finding.balances ? 'balances' : 'does not balance',
+          ...wire(finding.sums),
+        }
     }
   }
 }

@@ -12,7 +12,6 @@ import { CommandFault, UsageError } from './faults.ts'
 import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
-import { migrateCommands } from './migrate.ts'
 import { note, print, say, type Terminal } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
@@ -23,7 +22,6 @@ import { webhookCommands } from './webhooks.ts'
 
 const COMMANDS: readonly Command[] = [
   ...todayCommands,
-  ...migrateCommands,
   ...databaseCommands,
   ...merchantCommands,
   ...partnerCommands,

@@ -7,7 +7,7 @@ import { listImports, type NotUndone, undoImport } from '../settlements/imports.
 import { type Context, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
-import { note, printable, progressLine, table } from './output.ts'
+import { note, printable, table } from './output.ts'
 
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 
@@ -20,34 +20,26 @@ export const settlementCommands = [
     argument: 'file',
     async run({ file }, context) {
       const { change, now, person, terminal } = context
-      const progress = progressLine(terminal, 'lines')
-      try {
-        const importing = { now, person, file: nameOf(file), onProgress: progress.show }
-        const imported = await readFile(file, terminal.stdin, (csv) =>
-          change(async (client) => {
-            const { import: importId, inserted, unchanged, updated } = await importSettlements(client, csv, importing)
-            return {
-              json: { inserted, unchanged, updated, import: importId },
-              text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated: import ${importId}`,
-              made: { import: importId, inserted, unchanged, updated },
-            }
-          }),
-        )
-        await showToPartners(context)
-        return imported
-      } finally {
-        progress.clear()
-      }
+      const output = await readFile(file, terminal, (csv, progress) =>
+        change(async (client) => {
+          const importing = { now, person, file: nameOf(file), onProgress: progress('lines') }
+          const { import: importId, inserted, unchanged, updated } = await importSettlements(client, csv, importing)
+          return {
+            json: { inserted, unchanged, updated, import: importId },
+            text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated: import ${importId}`,
+            made: { import: importId, inserted, unchanged, updated },
+          }
+        }),
+      )
+      await showToPartners(context)
+      return output
     },
   }),
 
   command({
     name: 'settlements imports',
-    usage: '',
-    schema: z.object({}),
     async run(_, { db }) {
       const imports = await listImports(db)
-      const columns = ['import', 'at', 'person', 'file', 'rows', 'undone', 'sha256'] as const
       const rows = imports.map(({ importId, inserted, unchanged, updated, undoneAt, undoneBy, ...one }) => ({
         ...one,
         import: importId,
@@ -56,7 +48,7 @@ export const settlementCommands = [
       }))
       return {
         json: imports.map(({ importId, ...one }) => ({ import: importId, ...one })),
-        text: table(columns, rows, 'nothing was imported yet'),
+        text: table('import, at, person, file, rows, undone, sha256', rows, 'nothing was imported yet'),
       }
     },
   }),

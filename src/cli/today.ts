@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
-import { countOpen, createOverview, type Overview } from '../books/overview.ts'
+import { countOpen, createOverview } from '../books/overview.ts'
 import { agesText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
@@ -23,7 +23,7 @@ export const todayCommands = [
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
     async run({ byMerchant, watch }, { db, now, asJson, terminal }) {
       const show = async (moment: Date) => {
-        const today = await readToday(db, moment, byMerchant)
+        const today = await readToday(db, moment)
         return { json: toJson(today, byMerchant), text: toText(today, byMerchant) }
       }
       if (!watch) return show(now)
@@ -55,93 +55,56 @@ async function* again(terminal: Terminal, look: (now: Date) => Promise<string>):
   }
 }
 
-type OfMerchant = OrderCounts & { mid: string }
+type Today = Awaited<ReturnType<typeof readToday>>
 
-type Today = {
-  now: Date
-  day: Date
-  all: OrderCounts
-  /** 24 of them. */
-  hours: OrderCounts[]
-  /** Those with the most orders first; empty unless they were asked for. */
-  merchants: OfMerchant[]
-  overview: Overview
-}
-
-async function readToday(db: Database, now: Date, byMerchant: boolean): Promise<Today> {
-  const day = istDayOf(now)
-  const [{ hours, merchants }, overview] = await Promise.all([
-    (byMerchant ? readByMerchant : readByHour)(db, day, now),
+/** `hours` are 24, `merchants` those that have orders: the one with the most first. */
+async function readToday(db: Database, now: Date) {
+  const since = istDayOf(now)
+  const [counts, overview] = await Promise.all([
+    createOrderCounts(db).countByHourAndMerchant({ since, hours: HOURS }, now),
     createOverview(db).read(now),
   ])
-  return {
-    now,
-    day,
-    all: hours.reduce(add, NO_ORDERS),
-    hours,
-    merchants,
-    overview,
-  }
-}
-
-type Orders = Pick<Today, 'hours' | 'merchants'>
-
-async function readByHour(db: Database, since: Date, now: Date): Promise<Orders> {
-  return { hours: await createOrderCounts(db).countByHour({ since, hours: HOURS }, now), merchants: [] }
-}
-
-async function readByMerchant(db: Database, since: Date, now: Date): Promise<Orders> {
   const hours = Array.from({ length: HOURS }, () => NO_ORDERS)
-  const merchants = new Map<string, OrderCounts>()
-  for (const { hour, mid, ...counts } of await createOrderCounts(db).countByHourAndMerchant(
-    { since, hours: HOURS },
-    now,
-  )) {
-    hours[hour] = add(hours[hour] ?? NO_ORDERS, counts)
-    merchants.set(mid, add(merchants.get(mid) ?? NO_ORDERS, counts))
+  const ofMerchants = new Map<string, OrderCounts>()
+  for (const { hour, mid, ...counted } of counts) {
+    hours[hour] = add(hours[hour] ?? NO_ORDERS, counted)
+    ofMerchants.set(mid, add(ofMerchants.get(mid) ?? NO_ORDERS, counted))
   }
-  const counted = [...merchants].map(([mid, counts]) => ({ mid, ...counts }))
-  return { hours, merchants: counted.sort((a, b) => b.orders - a.orders || (a.mid < b.mid ? -1 : 1)) }
+  const merchants = [...ofMerchants]
+    .map(([mid, counted]) => ({ mid, ...counted }))
+    .sort((a, b) => b.orders - a.orders || (a.mid < b.mid ? -1 : 1))
+  return { now, all: hours.reduce(add, NO_ORDERS), hours, merchants, overview }
 }
 
-function toJson({ now, day, all, hours, merchants, overview }: Today, byMerchant: boolean) {
-  const { exceptions, webhooks, returnCalls, settlementImport, migration } = overview
+function toJson({ now, all, hours, merchants, overview }: Today, byMerchant: boolean) {
+  const { exceptions, webhooks, returnCalls, settlementImport = null, migration = null } = overview
   return {
-    day: toIstText(day).slice(0, 10),
+    day: toIstText(now).slice(0, 10),
     at: now,
     ...countsToJson(all),
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
-    ...(byMerchant && { merchants: merchants.map(({ mid, ...counts }) => ({ mid, ...countsToJson(counts) })) }),
-    exceptions,
-    webhooks,
-    returnCalls,
-    settlementImport: settlementImport ?? null,
-    migration: migration ?? null,
+    ...(byMerchant && { merchants: merchants.map(countsToJson) }),
+    ...{ exceptions, webhooks, returnCalls, settlementImport, migration },
   }
 }
 
 /** Amounts in rupees. */
-function countsToJson(counts: OrderCounts) {
-  const { paise, paidPaise, ...numbers } = counts
-  return {
-    ...numbers,
-    conversion: conversionOf(counts) ?? null,
-    amount: toJsonNumber(paise),
-    paidAmount: toJsonNumber(paidPaise),
-  }
+function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T) {
+  const conversion = conversionOf({ paise, paidPaise, ...counts }) ?? null
+  return { ...counts, conversion, amount: toJsonNumber(paise), paidAmount: toJsonNumber(paidPaise) }
 }
 
 function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boolean): string {
   const { open, oldest } = overview.exceptions
   const openCount = countOpen(open)
   const { behind, longest } = overview.webhooks
+  const [worst] = longest
   const facts = {
-    exceptions:
-      openCount === 0
-        ? 'none open'
-        : `${toIndianDigits(openCount)} open: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`,
-    webhooks: longest[0]
-      ? `${toIndianDigits(behind)} behind; the longest: ${longest[0].mid} ${longest[0].endpointId} ${webhookText(longest[0], now)}`
+    exceptions: openCount
+      ? `${toIndianDigits(openCount)} open: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`
+      : 'none open',
+    webhooks: worst
+      ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
       : 'none behind',
     'return calls': returnCallsText(overview.returnCalls, now),
     settlements: importText(overview, now),
@@ -169,22 +132,22 @@ function bar(share: number): string {
 }
 
 function ordersText(all: OrderCounts): string[] {
-  const conversion = conversionOf(all)
-  const states = ['paid', 'waiting', 'failed', 'expired', 'cancelled'] as const
-  const line = (name: string, count: number, bar: string, rest: string) =>
-    `${name.padEnd(11)}${toIndianDigits(count).padStart(11)}  ${bar.padEnd(BAR_CELLS)}  ${rest}`.trimEnd()
+  const line = (name: string, count: string, rest: string) =>
+    `${name.padEnd(11)}${count.padStart(11)}  ${rest}`.trimEnd()
+  const lineOf = (name: 'orders' | (typeof STATES)[number], amount = '') =>
+    line(name, toIndianDigits(all[name]), `${bar(all[name] / Math.max(1, all.orders)).padEnd(BAR_CELLS)}  ${amount}`)
   return [
-    line('orders', all.orders, bar(all.orders > 0 ? 1 : 0), toIndianText(all.paise)),
-    ...states.map((state) =>
-      line(
-        state,
-        all[state],
-        bar(all[state] / Math.max(1, all.orders)),
-        state === 'paid' ? toIndianText(all.paidPaise) : '',
-      ),
-    ),
-    `${'conversion'.padEnd(11)}${(conversion === undefined ? '-' : shareText(conversion)).padStart(11)}  of the orders that are no longer waiting`,
+    lineOf('orders', toIndianText(all.paise)),
+    ...STATES.map((state) => lineOf(state, state === 'paid' ? toIndianText(all.paidPaise) : '')),
+    line('conversion', conversionText(all) ?? '-', 'of the orders that are no longer waiting'),
   ]
+}
+
+const STATES = ['paid', 'waiting', 'failed', 'expired', 'cancelled'] as const
+
+function conversionText(counts: OrderCounts): string | null {
+  const conversion = conversionOf(counts)
+  return conversion === undefined ? null : shareText(conversion)
 }
 
 const LEVELS = '▁▂▃▄▅▆▇█'
@@ -199,28 +162,14 @@ function hoursText(hours: readonly OrderCounts[]): string[] {
   ]
 }
 
-function merchantsText(merchants: readonly OfMerchant[]): string {
-  const columns = [
-    'mid',
-    'orders',
-    'paid',
-    'waiting',
-    'failed',
-    'expired',
-    'cancelled',
-    'conversion',
-    'amount',
-    'paidAmount',
-  ] as const
-  const rows = merchants.slice(0, MERCHANTS_SHOWN).map((one) => {
-    const conversion = conversionOf(one)
-    return {
-      ...one,
-      conversion: conversion === undefined ? null : shareText(conversion),
-      amount: toIndianText(one.paise),
-      paidAmount: toIndianText(one.paidPaise),
-    }
-  })
+function merchantsText(merchants: Today['merchants']): string {
+  const rows = merchants.slice(0, MERCHANTS_SHOWN).map((one) => ({
+    ...one,
+    conversion: conversionText(one),
+    amount: toIndianText(one.paise),
+    paidAmount: toIndianText(one.paidPaise),
+  }))
+  const columns = 'mid, orders, paid, waiting, failed, expired, cancelled, conversion, amount, paidAmount'
   const more = merchants.length - rows.length
   return `${table(columns, rows, 'no merchant has orders today')}${more > 0 ? `\nand ${more} more: --json has all` : ''}`
 }

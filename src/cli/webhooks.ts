@@ -13,7 +13,7 @@ import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
-import { type Output, record, table } from './output.ts'
+import { listed, type Output, record, shown } from './output.ts'
 
 const HOUR_MS = 60 * 60_000
 /** For how long an earlier secret signs too: a merchant's servers may learn of the new one on different days. */
@@ -77,9 +77,8 @@ export const webhookCommands = [
     usage: '[--mid M1]',
     schema: z.object({ mid: identifier.optional() }),
     async run({ mid }, { db, now }) {
-      const endpoints = (await createEndpoints(db).list({ mid })).map((one) => shown(one, now))
-      const columns = ['id', 'mid', 'url', 'label', 'state', 'waiting', 'behindSeconds', 'createdAt'] as const
-      return { json: endpoints, text: table(columns, endpoints, 'no webhooks') }
+      const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
+      return listed('id, mid, url, label, state, waiting, behindSeconds, createdAt', endpoints, 'no webhooks')
     },
   }),
 
@@ -91,7 +90,7 @@ export const webhookCommands = [
       change(async (client) => {
         await known(endpoint, client)
         await createEndpoints(client).disable(endpoint, now)
-        return show(await known(endpoint, client), now)
+        return shown(toShown(await known(endpoint, client), now))
       }),
   }),
 
@@ -104,7 +103,7 @@ export const webhookCommands = [
         const { mid } = await known(endpoint, client)
         await createEndpoints(client).enable(endpoint)
         await watchOpenOrders(client, mid, now)
-        return show(await known(endpoint, client), now)
+        return shown(toShown(await known(endpoint, client), now))
       }),
   }),
 
@@ -152,7 +151,7 @@ export const webhookCommands = [
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
       const none = `no ${failed ? 'undelivered events' : 'deliveries'} since ${from.toISOString()}`
-      return { json: deliveries, text: table(DELIVERY_COLUMNS, deliveries, none) }
+      return listed('id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer', deliveries, none)
     },
   }),
 
@@ -199,18 +198,6 @@ async function known(endpointId: string, db: Queryable): Promise<Endpoint> {
   return found
 }
 
-const DELIVERY_COLUMNS = [
-  'id',
-  'order_id',
-  'type',
-  'occurredAt',
-  'state',
-  'attempts',
-  'dueAt',
-  'outcome',
-  'answer',
-] as const
-
 type ShownOnce = { id: string; mid: string; url: string; label: string | null; secret: string }
 
 const shownOnce = (endpoint: ShownOnce): Output => ({
@@ -218,12 +205,7 @@ const shownOnce = (endpoint: ShownOnce): Output => ({
   text: `${record(endpoint)}\nGive the secret to the merchant now: it is shown this once.`,
 })
 
-const show = (endpoint: Endpoint, now: Date): Output => ({
-  json: shown(endpoint, now),
-  text: record(shown(endpoint, now)),
-})
-
-function shown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: Endpoint, now: Date) {
+function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: Endpoint, now: Date) {
   const { mid, url, label, createdAt, disabledAt, waiting } = endpoint
   const state = disabledReason ? `off: ${disabledReason}` : failingSince ? 'failing' : 'on'
   const behindMs = dueSince ? now.getTime() - dueSince.getTime() : 0
