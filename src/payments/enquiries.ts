@@ -44,8 +44,12 @@ export function createEnquiries(db: Database) {
      */
     async takeDue(acquirers: readonly string[], mid: string, limit: number, now: Date): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
+        // What is stored is reckoned by the select: Citus takes no interval in the `case` of an update.
         `with due as materialized (
-           select a.order_id, i.expires_at, i.status = 'SUCCESS' as paid
+           select a.order_id, i.status = 'SUCCESS' as paid,
+                  case when i.status <> 'SUCCESS' and a.enquiries < 2 then
+                    greatest(i.expires_at + ($5::integer[])[a.enquiries + 2] * interval '1 second',
+                             $4::timestamptz + interval '${PAUSE_SECONDS} seconds') end as next
              from acquirer_intents a
              join payment_intents i on i.mid = $2 and i.order_id = a.order_id
             where a.mid = $2 and a.enquire_at <= $4 and a.acquirer = any ($1)
@@ -54,10 +58,7 @@ export function createEnquiries(db: Database) {
               for update of a skip locked
          )
          update acquirer_intents a
-            set enquiries = case when due.paid then a.enquiries else a.enquiries + 1 end,
-                enquire_at = case when not due.paid and a.enquiries < 2 then
-                  greatest(due.expires_at + ($5::integer[])[a.enquiries + 2] * interval '1 second',
-                           $4::timestamptz + interval '${PAUSE_SECONDS} seconds') end
+            set enquiries = a.enquiries + case when due.paid then 0 else 1 end, enquire_at = due.next
            from due
           where a.mid = $2 and a.order_id = due.order_id
          returning ${ENQUIRY}, due.paid`,

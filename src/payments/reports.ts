@@ -217,11 +217,11 @@ async function takeUtr(
        insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
        values ($1, $2, $3, $4, $5, $6, $7, $8)
        on conflict do nothing
-       returning 1
+       returning order_id
      )
-     select from taken
+     select order_id from taken
       union all
-     select from payments where mid = $1 and utr = $2 and order_id = $3`,
+     select order_id from payments where mid = $1 and utr = $2 and order_id = $3`,
     [mid, utr, orderId, amount, paidAt, now, kind, acquirer],
   )
   return rows.length > 0
