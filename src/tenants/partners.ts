@@ -15,9 +15,10 @@ export type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid
 export function createPartners(db: Queryable) {
   async function change(pid: string, mid: string, statement: string): Promise<LinkOutcome> {
     const { rows } = await db.query<{ pid: boolean; mid: boolean; changed: boolean }>(
+      // Each `exists` has a column: Citus cannot read one without from a query of its own.
       `with changed as (${statement} returning pid)
-       select exists (select from partners where pid = $1) as pid, exists (select from merchants where mid = $2) as mid,
-              exists (select from changed) as changed`,
+       select exists (select 1 from partners where pid = $1) as pid, exists (select 1 from merchants where mid = $2) as mid,
+              exists (select 1 from changed) as changed`,
       [pid, mid],
     )
     if (!rows[0]?.pid) return 'unknown pid'
