@@ -242,13 +242,6 @@ describe('a fault of Setu', () => {
     },
   )
 
-  it('is 503 while Setu is away, and over when it is back', async () => {
-    await faulty.goAway()
-    expect((await create({}, { of, at: impatient })).status).toBe(503)
-    await faulty.comeBack()
-    await until('orders are made again', async () => (await create({}, { of, at: impatient })).status === 200)
-  })
-
   it.each<CallFault>([
     ...[401, 500, 429].map((status) => ({ status })),
     'no JSON',

@@ -265,28 +265,6 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
 
 describe.runIf(browserPath)('the pay page against what is not ours', () => {
   const checkout = useCheckout()
-  const HOSTILE = `</title></p></bdi><script>document.hacked=1</script><img src=x onerror=document.hacked=1>"'\`&amp;javascript:alert(1)`
-
-  it('shows markup, quotes and javascript: of a note, a name and an address as text, and runs none', async () => {
-    const query = `?q="><script>document.hacked=1</script>&n='javascript:alert(1)'&amp;`
-    const order = await checkout.newOrder(
-      { note: HOSTILE, redirect_url: `${checkout.shopUrl}/thanks${query}`, customer_name: HOSTILE.slice(0, 99) },
-      { name: HOSTILE.slice(0, 99) },
-    )
-    const tab = await checkout.openTab()
-    await tab.goto(order.payment_url)
-    await tab.locator('.left', { hasText: 'left to pay' }).waitFor(SOON)
-    expect(await tab.locator('h1 bdi').textContent()).toBe(HOSTILE.slice(0, 99))
-    expect(await tab.locator('p bdi').textContent()).toBe(HOSTILE)
-    expect(await tab.title()).toBe(`Pay · ${HOSTILE.slice(0, 99)}`)
-    expect(await tab.locator('script').count()).toBe(1)
-    await checkout.pay(order.orderId)
-    await tab.locator('section.paid').waitFor(SOON)
-    expect(await tab.title()).toBe(`Paid · ${HOSTILE.slice(0, 99)}`)
-    expect(await tab.evaluate('document.hacked')).toBe(undefined)
-    await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
-    expect(tab.url()).toBe(new URL(`${checkout.shopUrl}/thanks${query}`).href)
-  })
 
   it.each(LOCALES)(
     'fits into a window of 1280×650 without scrolling, in the states that need most room, in %s',

@@ -106,17 +106,6 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?second-try`, SOON)
   })
 
-  it('learns that an attempt failed and pays on the same page without JavaScript too', async () => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?no-script` })
-    const tab = await checkout.openTab({ javaScriptEnabled: false })
-    await open(tab, order.payment_url)
-    await checkout.pay(order.orderId, { status: 'REJECT', UTR: undefined })
-    await tab.getByText('You can try again here.').waitFor(SOON)
-    expect(await tab.locator('.on-desktop img').isVisible()).toBe(true)
-    await checkout.pay(order.orderId)
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?no-script`, SOON)
-  })
-
   it('may leave without paying, and is led back when the end is final, without a promise', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?failed` })
     const tab = await checkout.openTab()
@@ -134,18 +123,6 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
     expect([await unpaid?.isVisible(), await back?.isVisible()]).toEqual([false, true])
     await back?.click()
     await tab.waitForURL(`${checkout.shopUrl}/thanks?failed`, SOON)
-  })
-
-  it('is told by the service that the time is up, and of money that arrives after it', async () => {
-    const order = await checkout.newOrder()
-    const tab = await checkout.openTab()
-    await open(tab, order.payment_url)
-    await tab.locator('.left', { hasText: /^1[45]:\d\d left to pay$/ }).waitFor(SOON)
-    checkout.service.clock.advance(15 * 60)
-    await tab.getByRole('heading', { name: 'Time is up' }).waitFor(SOON)
-    expect(await tab.getByRole('link', { name: 'Back without paying' }).isVisible()).toBe(true)
-    await checkout.pay(order.orderId)
-    await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
   })
 
   it("sees the time run out on the page itself, by the service's clock and not by the customer's", async () => {
@@ -207,18 +184,6 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
       await tab.waitForURL(`${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}`, SOON)
     },
   )
-
-  it('reads in Hindi that the time is up, and that the order is over', async () => {
-    const order = await checkout.newOrder()
-    const tab = await checkout.openTab({ locale: 'hi-IN' })
-    await open(tab, order.payment_url)
-    checkout.service.clock.advance(15 * 60)
-    await tab.getByRole('heading', { name: 'समय समाप्त हो गया' }).waitFor(SOON)
-    checkout.service.clock.advance(10 * 60)
-    await tab.getByRole('heading', { name: 'समय पर भुगतान नहीं हुआ' }).waitFor(SOON)
-    expect(await tab.getByRole('link', { name: 'Chai Point पर वापस जाएँ' }).isVisible()).toBe(true)
-    expect(await violations(tab)).toEqual([])
-  })
 })
 
 describe.runIf(browserPath)('a page whose connection is lost', () => {

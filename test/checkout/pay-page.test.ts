@@ -298,7 +298,7 @@ describe('addresses without a payment', () => {
       expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8'])
       expect(page.text).toContain(`<h1 class="message">${NOT_FOUND}</h1>`)
       expect(page.headers).toMatchObject({ 'x-frame-options': 'DENY', 'cache-control': 'no-store' })
-      for (const part of ['qr.png', 'events']) {
+      for (const part of ['qr.png', 'qr.svg', 'events']) {
         const { status, body } = await get(`/pay/${orderId}/${part}`)
         expect([status, body]).toEqual([404, refusal(404, NOT_FOUND)])
       }
@@ -322,6 +322,20 @@ describe('addresses without a payment', () => {
     expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET'])
     expect((await service.app.inject({ method: 'HEAD', url: page })).statusCode).toBe(200)
   })
+})
+
+it('pages, QRs, events and documents are refused before payments are, in words for people', async () => {
+  const tooLateForPages = { pagesMs: Number.NEGATIVE_INFINITY, operationsMs: Number.POSITIVE_INFINITY }
+  const late = await startService({ limits: { lateness: tooLateForPages } })
+  const { page } = await newOrder({}, 'Chai Point', late)
+  const ofPage = ['/qr.png', '/qr.svg', '/events'].map((part) => page + part)
+  for (const url of [...ofPage, '/docs/openapi-explorer.min.js', '/docs/merchant', '/openapi.json']) {
+    expect((await get(url, late)).status, url).toBe(503)
+  }
+  const { status, headers, text } = await get(page, late)
+  expect(status).toBe(503)
+  expect(headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', 'retry-after': '1', refresh: '5' })
+  expect(text).toContain('The service is briefly unavailable; try again in a moment')
 })
 
 describe('simulated payments', () => {

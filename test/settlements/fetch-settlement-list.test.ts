@@ -5,7 +5,6 @@ import {
   newMerchant,
   newPartner,
   post,
-  postJson,
   refusal,
   startService,
   type TestService,
@@ -115,11 +114,6 @@ describe('200', () => {
 
   it('has no maximum range, from the first day of the calendar to the last', async () => {
     expect((await list('01-01-0001', '31-12-9999')).status).toBe(200)
-  })
-
-  it('takes JSON too', async () => {
-    const body = { pid, mid, s_date: '01-02-2026', e_date: '28-02-2026' }
-    expect((await postJson(service.app, LIST, body, key)).body.data).toHaveLength(5)
   })
 })
 

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { listImports, undoImport } from '../../src/settlements/imports.ts'
-import { createSettlements } from '../../src/settlements/settlements.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
@@ -179,17 +178,5 @@ describe('undoing an import', () => {
       expect(undone).toEqual({ removed: rows.length, restored: 0 })
       expect(again).toEqual({ import: 2, inserted: rows.length, unchanged: 0, updated: 0 })
     }
-  })
-
-  it('leaves a partner who is reading a long list with the list as it was', async () => {
-    const count = 5_000
-    await load(file(...Array.from({ length: count }, (_, index) => line(`U${index}`))))
-    const { list } = createSettlements({ lists: db })
-    const batches = list(mid, new Date('2026-01-01'), new Date('2026-01-02'), new AbortController().signal)
-    let rows = (await batches.next()).value?.length ?? 0
-    expect(await undo(1)).toEqual({ removed: count, restored: 0 })
-    for await (const batch of batches) rows += batch.length
-    expect(rows).toBe(count)
-    expect(await stored()).toEqual([])
   })
 })

@@ -340,20 +340,6 @@ describe('a return call', () => {
     expect((await deliveryOf(orderId)).delivered_at).toBeNull()
   })
 
-  it('is given up after the tenth', async () => {
-    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
-    const orderId = await newOrder({ redirect_url: shop() })
-    await pay(orderId)
-    service.clock.advance(10)
-    for (const [index, seconds] of SCHEDULE_SECONDS.entries()) {
-      await settled(orderId, index + 1)
-      service.clock.advance(1.1 * seconds)
-    }
-    await settled(orderId, 10)
-    expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, delivered_at: null, outcome: '200' })
-    expect(receiver.to(path)).toHaveLength(10)
-  })
-
   it('leads to no address of WEBHOOK_ALLOWED_NETWORKS, since a customer’s order chooses it', async () => {
     const inward = await startService({
       webhooks: { sealingKey: SEALING_KEY, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },

@@ -15,13 +15,6 @@ describe('the signature of a webhook', () => {
     }
   })
 
-  it('is what that library would have made', () => {
-    const secret = newSigningSecret()
-    const headers = signatureHeaders(webhook(secret))
-    expect(headers['webhook-signature']).toBe(new Webhook(secret).sign(webhook().id, sentAt, body))
-    expect(headers['webhook-timestamp']).toMatch(/^\d{10}$/)
-  })
-
   it('is the example of the specification', () => {
     const secrets = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']
     const example = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', sentAt: new Date(1_614_265_330_000), secrets }
@@ -30,14 +23,6 @@ describe('the signature of a webhook', () => {
       'webhook-timestamp': '1614265330',
       'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
     })
-  })
-
-  it('is good for the holder of the old secret and of the new one while it is changed', () => {
-    const [before, after, other] = [newSigningSecret(), newSigningSecret(), newSigningSecret()]
-    const headers = signatureHeaders(webhook(after, before))
-    expect(headers['webhook-signature']).toMatch(/^v1,\S{44} v1,\S{44}$/)
-    for (const secret of [before, after]) expect(new Webhook(secret).verify(body, headers)).toBeDefined()
-    expect(() => new Webhook(other).verify(body, headers)).toThrow('No matching signature found')
   })
 
   it('is not good for another body, id or time', () => {
