@@ -1,25 +1,53 @@
+import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Kind } from '../due/clock.ts'
 import type { Limits } from '../limits.ts'
-import { type AttemptDependencies, createAttempts } from './attempt.ts'
-import type { Deliveries, Delivery, DueEndpoint, SwitchedOff } from './deliveries.ts'
+import type { Caller } from '../outside/call.ts'
+import type { Attempt, Deliveries, Delivery, DueEndpoint, Endpoint, SwitchedOff } from './deliveries.ts'
+import { isTaken, toCall, toMessage } from './message.ts'
+import { nextAttempt } from './schedule.ts'
+import { ownerOf, unsealAll } from './sealing.ts'
 
-type Dependencies = AttemptDependencies & {
+type Dependencies = {
   deliveries: Deliveries
-  log: Pick<Logger, 'warn'>
+  call: Caller
+  /** What the secrets of webhooks are sealed by; without it none can be signed. */
+  sealingKey: KeyObject | undefined
+  log: Pick<Logger, 'warn' | 'error'>
   metrics: {
+    delivery: (kind: Endpoint['kind'], outcome: 'delivered' | 'failed' | 'refused address') => void
     oldestDue: (seconds: number) => void
     endpointSwitchedOff: (reason: SwitchedOff) => void
   }
+  now: () => Date
   limits: Limits['webhooks']
 }
 
 /** Webhooks and return calls. Endpoints that fail are a group of their own: each of their calls may take 15 s. */
-export function dueDeliveries(dependencies: Dependencies): Kind {
-  const { deliveries, log, metrics, now, limits } = dependencies
-  const { secretsOf, attemptOf } = createAttempts(dependencies)
+export function dueDeliveries({ deliveries, call, sealingKey, log, metrics, now, limits }: Dependencies): Kind {
   /** Since when, as a time value, the oldest delivery is due, or what is due is unknown. */
   let behindSince = Number.POSITIVE_INFINITY
+  /** Endpoints that were logged because this instance cannot sign for them: it looks at them each second. */
+  const logged = new LRUCache<string, true>({ max: limits.lookedAt, ttl: limits.visibilityMs })
+
+  return {
+    name: 'webhooks',
+    atOnce: { ofOwner: limits.callsOfEndpoint, ofGroup: limits.callsAtOnce / 2 },
+    async find() {
+      // An endpoint for which this instance cannot sign is left to the others.
+      const due = (await findDue()).filter((endpoint) => secretsOf(endpoint) !== undefined)
+      return due.map((endpoint) => ({
+        key: `${endpoint.mid} ${endpoint.endpointId}`,
+        group: endpoint.failing ? 'failing webhooks' : 'webhooks',
+        take: async (most) => {
+          const dueAgainAt = new Date(now().getTime() + limits.visibilityMs)
+          const taken = await deliveries.take(endpoint.mid, endpoint.endpointId, most, now(), dueAgainAt)
+          return taken.map((delivery) => (signal) => deliver(delivery, signal))
+        },
+      }))
+    },
+  }
 
   async function findDue(): Promise<DueEndpoint[]> {
     try {
@@ -34,16 +62,30 @@ export function dueDeliveries(dependencies: Dependencies): Kind {
     }
   }
 
-  async function take({ mid, endpointId }: DueEndpoint, most: number): Promise<Delivery[]> {
-    const dueAgainAt = new Date(now().getTime() + limits.visibilityMs)
-    return deliveries.take(mid, endpointId, most, now(), dueAgainAt)
+  /** The secrets that sign for the endpoint, none of a return call; undefined, and logged, when they cannot be unsealed. */
+  function secretsOf(endpoint: Endpoint): string[] | undefined {
+    if (endpoint.kind === 'return call') return []
+    const owner = ownerOf(endpoint)
+    try {
+      if (!sealingKey) throw new Error('WEBHOOK_SEALING_KEY is not set')
+      return unsealAll(sealingKey, endpoint.secrets, owner)
+    } catch (error) {
+      if (!logged.has(owner)) {
+        log.error(
+          { mid: endpoint.mid, endpoint: endpoint.endpointId, error: (error as Error).message },
+          'a webhook waits, because its secret cannot be unsealed: set WEBHOOK_SEALING_KEY to the key that it was added with',
+        )
+      }
+      logged.set(owner, true)
+      return undefined
+    }
   }
 
   /** Returns whether what came of it is stored. What cannot be stored is delivered again, and so would the next ones be. */
   async function deliver(delivery: Delivery, signal: AbortSignal): Promise<boolean> {
     const secrets = secretsOf(delivery)
     if (!secrets) return false
-    const made = await attemptOf(delivery, secrets, signal)
+    const made = await attempt(delivery, secrets, signal)
     // Whether a call that was given up has arrived is unknown: it is made again.
     if (signal.aborted) return false
     const reason = await deliveries.settle(made)
@@ -55,20 +97,32 @@ export function dueDeliveries(dependencies: Dependencies): Kind {
     return true
   }
 
-  return {
-    name: 'webhooks',
-    atOnce: { ofOwner: limits.callsOfEndpoint, ofGroup: limits.callsAtOnce / 2 },
-    async find() {
-      // An endpoint for which this instance cannot sign is left to the others.
-      const due = (await findDue()).filter((endpoint) => secretsOf(endpoint) !== undefined)
-      return due.map((endpoint) => ({
-        key: `${endpoint.mid} ${endpoint.endpointId}`,
-        group: endpoint.failing ? 'failing webhooks' : 'webhooks',
-        take: async (most) => {
-          const taken = await take(endpoint, most)
-          return taken.map((delivery) => (signal) => deliver(delivery, signal))
-        },
-      }))
-    },
+  /** Calls the endpoint once, counts what came of it, and says when to call again. */
+  async function attempt(delivery: Delivery, secrets: string[], signal: AbortSignal): Promise<Attempt> {
+    const { kind, url } = delivery
+    const request = kind === 'webhook' ? toCall(toMessage(delivery), { url, secrets, sentAt: now() }) : { kind, url }
+    const result = await call({ ...request, signal })
+    const at = now()
+    const failed = 'failure' in result
+    const delivered = !failed && (kind === 'webhook' ? isTaken(result.status) : isThanked(result.status))
+    const refused = failed && result.failure === 'not allowed'
+    metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
+    const mayAskForPause = !failed && (result.status === 429 || result.status === 503)
+    const pauseSeconds = mayAskForPause ? result.retryAfterSeconds : undefined
+    // A shop answers a return call by a redirect also when it could not ask for the payment: only checkPaymentStatus ends it.
+    // It does not move out of a private network within three days.
+    const isLast = kind === 'webhook' ? delivered : refused
+    return {
+      delivery,
+      delivered,
+      outcome: failed ? result.failure : String(result.status),
+      // The body of a return call is not kept: a thank-you page may contain the customer's name.
+      answer: delivered && kind === 'return call' ? '' : result.text,
+      at,
+      next: isLast ? undefined : nextAttempt(delivery.attempts + 1, at, pauseSeconds, Math.random()),
+    }
   }
 }
+
+/** Whether a shop has answered a return call as it answers its customer's browser, which it may redirect. */
+const isThanked = (status: number) => status >= 200 && status < 400

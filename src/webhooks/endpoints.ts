@@ -3,10 +3,9 @@ import { RETURN_CALL } from '../payments/events.ts'
 import { secretsAt } from './deliveries.ts'
 import type { PaymentEvent } from './message.ts'
 
-/** Where a merchant is told, as the operator sees it: without its secrets. */
-/** How the operator names an endpoint. */
 type Named = { mid: string; endpointId: string }
 
+/** Where a merchant is told, as the operator sees it: without its secrets. */
 export type Endpoint = Named & {
   url: string
   label: string | null

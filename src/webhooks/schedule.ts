@@ -1,15 +1,5 @@
-/** Seconds from a failed attempt to the next one: ten attempts within three days. */
-const PAUSES_SECONDS = [
-  5,
-  5 * 60,
-  30 * 60,
-  2 * 3_600,
-  5 * 3_600,
-  10 * 3_600,
-  14 * 3_600,
-  20 * 3_600,
-  24 * 3_600,
-] as const
+/** Seconds from a failed attempt to the next one, 5 s to a day: ten attempts within three days. */
+const PAUSES_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 
 /** After this time without one success an endpoint is switched off. */
 export const FAILING_DAYS = 5
