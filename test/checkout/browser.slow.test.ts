@@ -342,17 +342,6 @@ describe.runIf(browserPath)('the sandbox', () => {
     await tab.getByRole('button', { name: 'Simulate payment' }).click()
     await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
   })
-
-  it('fails on demand, and may be paid after that', async () => {
-    const tab = await checkout.openTab()
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox` })
-    await tab.goto(order.payment_url)
-    await tab.getByText('Other outcomes').click()
-    await tab.getByRole('button', { name: 'Attempt fails' }).click()
-    await tab.getByText('You can try again here.').waitFor(SOON)
-    await tab.getByRole('button', { name: 'Simulate payment' }).click()
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox`, SOON)
-  })
   it('ends the time to pay on demand, which another page of the same order is told of', async () => {
     const order = await checkout.newOrder()
     const [tab, other] = [await checkout.openTab(), await checkout.openTab()]

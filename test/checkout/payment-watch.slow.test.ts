@@ -91,21 +91,6 @@ describe('the watch over open pages', () => {
     watch.close()
   })
 
-  it('asks nothing while no page is open, and begins again with the next one', async () => {
-    const { watch, asked } = watchOver(new Map())
-    await vi.advanceTimersByTimeAsync(10 * TICK_MS)
-    expect(asked).toEqual([])
-    const { events } = open(watch, checkoutOf('a'))
-    await vi.advanceTimersByTimeAsync(2 * TICK_MS)
-    events?.destroy()
-    await vi.advanceTimersByTimeAsync(10 * TICK_MS)
-    expect(asked).toEqual([['a'], ['a']])
-    open(watch, checkoutOf('b'))
-    await vi.advanceTimersByTimeAsync(TICK_MS)
-    expect(asked.at(-1)).toEqual(['b'])
-    watch.close()
-  })
-
   it('tells each state once: an attempt that failed, then paid after all, then nothing more', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)

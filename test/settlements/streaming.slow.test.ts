@@ -6,10 +6,9 @@ import { createTestDatabase, testPool } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
 
-const ROWS = 1_000_000
+const ROWS = 300_000
 /** One a second since 05:30 of the first of two days. */
 const ROWS_OF_TWO_DAYS = 152_999
-/** The text of the other two thirds alone is about 130 MB. */
 
 let db: Database
 let server: ServerProcess
@@ -81,7 +80,7 @@ describe('a long list', () => {
   it('is valid JSON to the last byte', { timeout: 120_000 }, async () => {
     const { status, msg, data } = JSON.parse(await readAll(await askForList()))
     expect([status, msg, data.length]).toEqual([true, 'Settlements found', ROWS])
-    expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000001000000'])
+    expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000000300000'])
   })
 
   it('is answered and read to its end also beside three others, and payments beside them', async () => {
