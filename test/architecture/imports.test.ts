@@ -102,27 +102,6 @@ describe('who may import whom', () => {
     expect(faultsOf(file)).toEqual([])
   })
 
-  it('a new file that holds SQL, an envelope and an authorization at once is refused, whatever its name', () => {
-    const everything = `import { ok } from '../http/envelope.ts'
-import { operation } from '../http/operation.ts'
-import { authorizeMerchant } from '../tenants/authorize.ts'
-export const refund = operation({ handle: ({ db }) => async ({ caller, body }) => {
-  const { mid } = authorizeMerchant(caller, body.mid)
-  const { rows } = await db.query('select amount from payment_intents where mid = $1', [mid])
-  return ok('Refunded', rows[0])
-} })`
-    for (const name of ['refund', 'intents', 'schema', 'wire']) {
-      expect(faultsOf(`payments/${name}.ts`, everything)).toEqual([
-        'imports http/envelope.ts',
-        'has to do with SQL and with a request and its answer',
-        'has to do with SQL and with who may act',
-      ])
-    }
-    expect(faultsOf('refunds/refund.ts', everything)).toEqual([
-      'refunds/refund.ts has no room: add its folder to FOLDERS, or the file to FILES',
-    ])
-  })
-
   it('no file leads back to itself by its imports, types included', () => {
     const targets = new Map(files.map((file) => [file, importsOf(file).map(({ target }) => target)]))
     const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
