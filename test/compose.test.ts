@@ -42,12 +42,3 @@ it('has connections of PostgreSQL for 8 instances, and 20 for ops, backups and s
   const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])
   expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
 })
-
-it('lets HAProxy treat requests as the configuration does that the guide shows', () => {
-  const defaultsOf = (path: string) =>
-    (/^defaults\n[\s\S]*?\n(?=\w)/m.exec(readFileSync(join(ROOT, path), 'utf8'))?.[0] ?? '')
-      .split('\n')
-      .filter((line) => !/^ +#|timeout connect/.test(line))
-  expect(defaultsOf('src/balancer/haproxy.cfg')).toEqual(defaultsOf('test/deployment/haproxy.cfg'))
-  expect(defaultsOf('src/balancer/haproxy.cfg').length).toBeGreaterThan(5)
-})

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ACQUIRER_SECRETS } from '../support/acquirer.ts'
-import { startPublicHaproxy } from '../support/haproxy.ts'
+import { startHaproxy } from '../support/haproxy.ts'
 import { createHttpClient } from '../support/http-client.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
 import { findSystemProgram, ROOT } from '../support/processes.ts'
@@ -75,7 +75,7 @@ export async function setScene(): Promise<Scene> {
       const service = await startService()
       if (entrance === 'service') return { url: service.url, service }
       if (balancerUrl === undefined) {
-        balancerUrl = (await startPublicHaproxy(directory, service.port)).url
+        balancerUrl = (await startHaproxy(directory, { ports: [service.port] })).url
         await warmUp(balancerUrl)
       }
       return { url: balancerUrl, service }

@@ -16,8 +16,6 @@ export type Deployment = {
   directory: string
   /** The built service, as it is installed: without node_modules. */
   programs: { server: string; ops: string }
-  /** A superuser's connections. */
-  admin: Database
   /** A new, empty database that belongs to `ROLE`. */
   createDatabase: (name: string) => Promise<DeploymentDatabase>
 }
@@ -30,15 +28,8 @@ export type DeploymentDatabase = {
 }
 
 /** The service's role in the database: not a superuser, and owner of nothing but its own database. */
-export const ROLE = 'payments'
+const ROLE = 'payments'
 export const PASSWORD = 'only-known-to-this-trial'
-
-/** What .env.example tells the operator to set; lists and imports must outlive them. */
-export const ROLE_LIMITS = {
-  statement_timeout: '5s',
-  idle_in_transaction_session_timeout: '10s',
-  client_connection_check_interval: '1s',
-}
 
 /** What all instances log, in the directory of the trial. */
 export const INSTANCE_LOG = 'instances.log'
@@ -53,7 +44,6 @@ export async function openDeployment(): Promise<Deployment> {
   return {
     directory,
     programs,
-    admin,
     async createDatabase(name) {
       await admin.query(`create database ${name} owner ${ROLE}`)
       const url = new URL(postgres.urlOf(name))

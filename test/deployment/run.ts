@@ -8,14 +8,12 @@ import { findSystemProgram } from '../support/processes.ts'
 import { progress } from '../support/workspace.ts'
 import { type Check, INSTANCE_LOG, openDeployment, type Section } from './deployment.ts'
 import { citus, noCitus } from './sections/citus.ts'
-import { rollingRestarts } from './sections/rolling-restarts.ts'
 import { scaled } from './sections/scaled.ts'
 
 const noHaproxy = () => (findSystemProgram('haproxy') ? undefined : 'HAProxy is missing: apt-get install haproxy')
 
 /** `leftOut` says why a section cannot be tried here; undefined if it can. */
 const SECTIONS: Record<string, { run: Section; leftOut: () => string | undefined }> = {
-  'rolling-restarts': { run: rollingRestarts, leftOut: noHaproxy },
   scaled: { run: scaled, leftOut: noHaproxy },
   citus: { run: citus, leftOut: noCitus },
 }

@@ -28,8 +28,8 @@ describe.skipIf(!hasHaproxy())('what HAProxy refuses itself is an envelope', () 
     const { port } = instance.address() as AddressInfo
     // HAProxy may run as another user.
     await chmod(directory, 0o755)
-    balancer = await startHaproxy(directory, [port, port])
-    await balancer.untilBothServe()
+    balancer = await startHaproxy(directory, { ports: [port] })
+    await balancer.untilServe(1)
   })
   afterAll(async () => {
     await balancer?.stop()

@@ -2,23 +2,28 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startComposeHaproxy } from '../../support/haproxy.ts'
+import { startHaproxy } from '../../support/haproxy.ts'
 import { type Answer, createHttpClient, tally } from '../../support/http-client.ts'
-import { startNameServer } from '../../support/name-server.ts'
 import { runBuiltOps } from '../../support/ops.ts'
-import { freePorts } from '../../support/processes.ts'
-import { createRequest, STATUS } from '../../support/requests.ts'
-import { newTenant } from '../../support/tenants.ts'
+import { createRequest, STATUS, withFields } from '../../support/requests.ts'
+import type { ServerProcess } from '../../support/server-process.ts'
+import { addSettlements, longList, SHORT_LIST_ROWS, shortList } from '../../support/settlements.ts'
+import { newTenant, type Tenant } from '../../support/tenants.ts'
 import { until } from '../../support/wait.ts'
 import { progress } from '../../support/workspace.ts'
 import { type Check, type Deployment, INSTANCE_LOG, startInstance } from '../deployment.ts'
 
+const RESTARTS = 20
+const DRAIN_SECONDS = '2'
 const KILLS = 6
-const CLIENTS = 8
-const PAUSE_MS = 20
 const BETWEEN_KILLS_MS = 1_000
-/** All instances have the same port, as containers do. HAProxy connects to them from 127.0.0.1. */
-const HOSTS = ['127.0.0.2', '127.0.0.3', '127.0.0.4'] as const
+/** Clients that create an intent after the other, and ask for the short list after every fourth. */
+const CLIENTS = 8
+const CREATES_PER_LIST = 4
+const PAUSE_MS = 20
+/** Long enough to be streamed, and to be under way when an instance is told to end. */
+const LONG_LIST_ROWS = 20_000
+const LONG_LIST_PAUSE_MS = 400
 const BALANCER = '127.0.0.1'
 const PROXY = '127.0.0.8'
 /** Callers who say whom they ask for, by addresses of documentation (RFC 5737). Only the first is believed. */
@@ -27,95 +32,80 @@ const CALLERS = [
   { localAddress: '127.0.0.9', named: '203.0.113.9', counts: '127.0.0.9' },
 ]
 
-/** Instances behind the balancer of the compose file, found by DNS: one more is found, and those that are killed cost only what was under way in them. */
+/**
+ * Two instances behind HAProxy. While clients go on, both are restarted in turn, which no request may notice, and then killed in
+ * turn, which costs only what was under way in them.
+ */
 export async function scaled(deployment: Deployment): Promise<Check[]> {
   const { url, db } = await deployment.createDatabase('scaled')
   await runBuiltOps(deployment.programs.ops, { DATABASE_URL: url }, 'migrate')
-  const { merchant } = await newTenant(db)
-  const [port, opsPort] = (await freePorts(2)) as [number, number]
-  const startOn = (host: string) => {
-    const ports = { HOST: host, OPS_HOST: host, OPS_PORT: String(opsPort) }
-    return startInstance(deployment, { DATABASE_URL: url, TRUST_PROXY: `${BALANCER},${PROXY}`, ...ports }, port)
-  }
-  const names = await startNameServer()
-  const [first, second, third] = HOSTS
-  const instances = [await startOn(first), await startOn(second)]
-  names.setAddresses([first, second])
-  const balancer = await startComposeHaproxy(deployment.directory, {
-    port,
-    opsPort,
-    dnsPort: names.port,
+  const tenant = await newTenant(db)
+  await addSettlements(db, tenant.merchant.mid, LONG_LIST_ROWS)
+  const trust = { TRUST_PROXY: `${BALANCER},${PROXY}`, SHUTDOWN_DRAIN_SECONDS: DRAIN_SECONDS }
+  const startOn = (port?: number) => startInstance(deployment, { DATABASE_URL: url, ...trust }, port)
+  const instances = [await startOn(), await startOn()]
+  const ports = instances.map(({ port }) => port)
+  const balancer = await startHaproxy(deployment.directory, {
+    ports,
+    opsPort: (instances[0] as ServerProcess).opsPort,
     trustProxy: `${PROXY} 198.51.100.0/24`,
   })
   await balancer.untilServe(2)
-  const added = await startOn(third)
-  names.setAddresses([...HOSTS])
-  await balancer.untilServe(3)
-  names.setAddresses([first, second])
-  await balancer.untilServe(2)
-  await added.stop()
-
   const seen = await addressesSeen(deployment, balancer.url)
   const page = await fetch(`${balancer.opsUrl}/`)
   const metrics = await fetch(`${balancer.opsUrl}/metrics`)
 
-  const answers: (Answer & { startedAt: number; orderId: string })[] = []
-  const client = createHttpClient({ maxSockets: CLIENTS })
-  let going = true
-  const send = async (orderId: string) => {
-    const startedAt = performance.now()
-    const { path, method, headers, body } = createRequest(merchant, { order_id: orderId })
-    const request = { path, method, body, headers: { ...headers, 'idempotency-key': orderId } }
-    return { ...(await client.send(balancer.url, request)), startedAt, orderId }
+  const traffic = startTraffic(balancer.url, tenant)
+  const exitCodes: (number | null)[] = []
+  for (let restart = 0; restart < RESTARTS; restart++) {
+    if (restart % 5 === 0) progress(`scaled: restart ${restart} of ${RESTARTS}`)
+    const turn = restart % instances.length
+    exitCodes.push(await (instances[turn] as ServerProcess).stop())
+    instances[turn] = await startOn(ports[turn])
+    await balancer.untilServe(2)
   }
-  const shop = async () => {
-    while (going) {
-      answers.push(await send(randomUUID()))
-      await sleep(PAUSE_MS)
-    }
-  }
-  const traffic = Promise.all(Array.from({ length: CLIENTS }, shop))
+  const restartedAt = performance.now()
   const kills: { from: number; to: number }[] = []
   for (let kill = 0; kill < KILLS; kill++) {
     progress(`scaled: kill ${kill + 1} of ${KILLS}`)
     await sleep(BETWEEN_KILLS_MS)
     const turn = kill % instances.length
     const from = performance.now()
-    await instances[turn]?.killHard()
+    await (instances[turn] as ServerProcess).killHard()
     kills.push({ from, to: performance.now() })
     await balancer.untilServe(1)
-    instances[turn] = await startOn(HOSTS[turn] as string)
+    instances[turn] = await startOn(ports[turn])
     await balancer.untilServe(2)
   }
-  going = false
-  await traffic
+  const { creates, lists } = await traffic.end()
 
-  const lost = answers.filter(({ status }) => status !== 200)
-  const wasUnderWay = ({ startedAt, tookMs }: (typeof lost)[number]) =>
+  const before = [...creates, ...lists].filter(({ startedAt, tookMs }) => startedAt + tookMs < restartedAt)
+  const lost = creates.filter(({ status }) => status !== 200)
+  const wasUnderWay = ({ startedAt, tookMs }: Sent) =>
     kills.some(({ from, to }) => startedAt <= to && startedAt + tookMs >= from)
   const repeated: Answer[] = []
-  for (const { orderId } of lost) repeated.push(await send(orderId))
-  client.close()
+  for (const { orderId } of lost) repeated.push(await traffic.create(orderId))
+  traffic.close()
   await balancer.stop()
-  names.stop()
   await Promise.all(instances.map((instance) => instance.stop()))
   const { rows } = await db.query<{ n: number }>('select count(*)::int as n from payment_intents')
   await db.end()
+  const wrongLists = lists.filter(({ status, rows, expected }) => status === 200 && rows !== expected)
   return [
     {
-      promise: 'an instance that is added is found by DNS, and one that is gone is left',
-      found: '2, 3, 2',
-      kept: true,
+      promise: `${RESTARTS} restarts under load: no request fails, and each instance ends by itself`,
+      found: `${before.length} requests (${tally(before)}), exits ${[...new Set(exitCodes)]}`,
+      kept: before.every(({ status }) => status === 200) && exitCodes.every((code) => code === 0),
     },
     {
       promise: `${KILLS} instances killed: only requests that were under way in them fail`,
-      found: `${answers.length} creates (${tally(answers)})`,
-      kept: lost.every(wasUnderWay),
+      found: `${creates.length} creates (${tally(creates)}), ${lists.length} lists (${tally(lists)})`,
+      kept: [...creates, ...lists].filter(({ status }) => status !== 200).every(wasUnderWay),
     },
     {
-      promise: 'those succeed when they are repeated, and every intent is stored once',
-      found: `${repeated.length} repeated (${tally(repeated) || 'none'}), ${rows[0]?.n} stored`,
-      kept: repeated.every(({ status }) => status === 200) && rows[0]?.n === answers.length,
+      promise: 'those succeed when they are repeated, every intent is stored once, and every list is whole',
+      found: `${repeated.length} repeated (${tally(repeated) || 'none'}), ${rows[0]?.n} stored, ${wrongLists.length} lists with missing rows`,
+      kept: repeated.every(({ status }) => status === 200) && rows[0]?.n === creates.length && wrongLists.length === 0,
     },
     {
       promise: 'only a proxy of TRUST_PROXY is believed for whom it asks',
@@ -128,6 +118,48 @@ export async function scaled(deployment: Deployment): Promise<Check[]> {
       kept: page.status === 200 && metrics.status === 404,
     },
   ]
+}
+
+type Sent = Answer & { startedAt: number }
+
+/** Shops that create and ask for short lists, and a partner who reads a long one, until `end`. */
+function startTraffic(url: string, { merchant, partner }: Tenant) {
+  const creates: (Sent & { orderId: string })[] = []
+  const lists: (Sent & { rows: number; expected: number })[] = []
+  const client = createHttpClient({ maxSockets: CLIENTS + 1 })
+  let going = true
+  const create = (orderId: string) =>
+    client.send(url, withFields(createRequest(merchant), { order_id: orderId }, orderId))
+  const list = async (request: ReturnType<typeof shortList>, expected: number) => {
+    const startedAt = performance.now()
+    const answer = await client.send(url, request)
+    const rows = answer.status === 200 ? JSON.parse(answer.text).data.length : 0
+    lists.push({ ...answer, text: '', startedAt, rows, expected })
+  }
+  const shop = async () => {
+    for (let i = 1; going; i++) {
+      const [orderId, startedAt] = [randomUUID(), performance.now()]
+      creates.push({ ...(await create(orderId)), startedAt, orderId })
+      if (i % CREATES_PER_LIST === 0) await list(shortList(partner, merchant.mid), SHORT_LIST_ROWS)
+      await sleep(PAUSE_MS)
+    }
+  }
+  const accountant = async () => {
+    while (going) {
+      await list(longList(partner, merchant.mid), LONG_LIST_ROWS)
+      await sleep(LONG_LIST_PAUSE_MS)
+    }
+  }
+  const underWay = Promise.all([accountant(), ...Array.from({ length: CLIENTS }, shop)])
+  return {
+    create,
+    async end() {
+      going = false
+      await underWay
+      return { creates, lists }
+    },
+    close: client.close,
+  }
 }
 
 /** The addresses that the instances write down for the two callers, who both say that they ask for somebody else. */
