@@ -196,27 +196,4 @@ describe('a generated settlement file', () => {
       { numRuns: runs(300) },
     )
   }, 120_000)
-
-  it('of any bytes, behind a good row or alone, stores that row, or nothing and says where', async () => {
-    const bytes = fc.oneof(
-      fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array)),
-      fc.array(anyText, { maxLength: 20 }).map((parts) => Buffer.from(parts.join(','))),
-    )
-    const outcomes = new Set<string>()
-    await fc.assert(
-      fc.asyncProperty(anyRow, bytes, fc.boolean(), async (row, garbage, isAlone) => {
-        await db.query('truncate settlements')
-        const good = `${COLUMNS.join()}\n${fieldsOf(row, COLUMNS).join()}\n`
-        const file = Buffer.concat([Buffer.from(isAlone ? '' : good), garbage])
-        const outcome = await importFile(db, Readable.from([file]), { now: NOW }).catch((error: unknown) => error)
-        const isRefused = outcome instanceof CsvFileError
-        outcomes.add(isRefused ? 'refused' : 'stored')
-        if (!isRefused) expect(outcome).toEqual({ inserted: 1, unchanged: 0, updated: 0 })
-        else expect(outcome.faults[0]?.line).toBeGreaterThan(isAlone ? 0 : 2)
-        expect(await stored()).toHaveLength(isRefused ? 0 : 1)
-      }),
-      { numRuns: runs(300) },
-    )
-    expect(outcomes).toContain('refused')
-  }, 120_000)
 })

@@ -1,7 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nextDay, startOfIstDay } from '../../src/ist.ts'
-import { runs } from '../support/generated.ts'
 
 /** 40 years in a row, and those in which calendars differ. */
 const YEARS = [...Array.from({ length: 40 }, (_, index) => 2000 + index), 0, 1, 99, 100, 400, 1900, 2100, 9999]
@@ -42,22 +40,5 @@ describe('s_date and e_date', () => {
       }
     }
     expect(wrong).toEqual([])
-  })
-
-  it('is refused in any other form', () => {
-    const almost = fc
-      .tuple(
-        fc.constantFrom('01-01-2026', '28-02-2027'),
-        fc.nat({ max: 10 }),
-        fc.string({ unit: 'binary', maxLength: 2 }),
-      )
-      .map(([text, at, other]) => text.slice(0, at) + other + text.slice(at + 1))
-    fc.assert(
-      fc.property(fc.oneof(almost, fc.string({ unit: 'binary' })), (text) => {
-        const [, day, month, year] = /^([0-9]{2})-([0-9]{2})-([0-9]{4})$/.exec(text) ?? []
-        expect(startOfIstDay(text) !== undefined).toBe(exists(Number(day), Number(month), Number(year)))
-      }),
-      { numRuns: runs(5_000) },
-    )
   })
 })

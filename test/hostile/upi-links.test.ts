@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, it } from 'vitest'
 import { type Payment, upiLinkQuery, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
 import { runs } from '../support/generated.ts'
 
@@ -50,7 +50,6 @@ const PREFIXES = {
 
 describe('generated UPI links', () => {
   it('hold each parameter once, as it was given, whatever the note and the names', () => {
-    let links = 0
     fc.assert(
       fc.property(anyPayment, ({ minutes, ...payment }) => {
         const expiresAt = new Date(payment.createdAt.getTime() + minutes * 60_000)
@@ -64,11 +63,9 @@ describe('generated UPI links', () => {
         const noteInQr = hold(forQr, payment, { mode: '15', qrMedium: '06', ...times })
         // A note that is not ASCII would make the QR too fine.
         same(noteInQr ?? 'none', /^[ -~]+$/.test(note ?? '') ? (note ?? '') : 'none')
-        links += 2
       }),
       { numRuns: RUNS },
     )
-    expect(links).toBe(2 * RUNS)
   }, 60_000)
 })
 

@@ -213,17 +213,6 @@ describe('what never becomes a request of Fastify', () => {
     expect((await raw('GET /readyz HTTP/1.0\r\n\r\n')).head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('survives a client that resets its connection right after CONNECT', async () => {
-    for (let i = 0; i < 50; i++) {
-      const socket = connect(port, '127.0.0.1')
-      socket.on('error', () => {})
-      await new Promise((resolve) => socket.once('connect', resolve))
-      socket.write('CONNECT example.in:443 HTTP/1.1\r\nHost: example.in\r\n\r\n')
-      socket.resetAndDestroy()
-    }
-    expect((await request('GET', '/livez')).status).toBe(200)
-  })
-
   it('a body that is not as long as it says is not carried out', async () => {
     const order_id = 'cut-short'
     const fields = form(intentFields(mid, { order_id }))

@@ -22,11 +22,12 @@ describe('the port for operators of a running service', () => {
   })
   afterAll(() => server.stop())
 
-  it('shows the page at /, which the public port has nowhere', async () => {
+  it('shows the page at / and metrics, which the public port has nowhere', async () => {
     const answer = await fetch(`${server.opsUrl}/`)
     expect([answer.status, (await answer.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
     expect((await fetch(`${server.opsUrl}/docs/operator.css`)).status).toBe(200)
     expect(await (await fetch(`${server.url}/`)).text()).not.toContain('<h1>Today</h1>')
+    expect((await fetch(`${server.url}/metrics`)).status).toBe(404)
     const metrics = await (await fetch(`${server.opsUrl}/metrics`)).text()
     expect(metrics).toContain('payment_exceptions_open{age="over 2 days"} 0')
   })
