@@ -40,7 +40,7 @@ export const ATTACKS: Record<AttackerName, Attack> = {
   qr: by('qr', 10, 'balancer'),
   qrs: by('qrs', 10, 'balancer'),
   'good-key': by('good-key', 20, 'balancer'),
-  // The last one: HAProxy learns that a page was closed by its next heartbeat, and refuses the address that had 1,000 of them until then.
+  // The last one: HAProxy learns by the next heartbeat that a page was closed. Until then it refuses the address of 1,000 pages.
   pages: by('pages', 15, 'balancer', openPages),
 }
 

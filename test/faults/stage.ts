@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database } from '../../src/db/pool.ts'
 import { ACQUIRER_SECRETS } from '../support/acquirer.ts'
+import type { Load } from '../support/load.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
 import { ROOT } from '../support/processes.ts'
+import { reconcile } from '../support/reconcile.ts'
 import { BUILT_SERVER, type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { addSettlements } from '../support/settlements.ts'
 import { newTenant, type Tenant } from '../support/tenants.ts'
 import { createDatabase, type Workspace } from '../support/workspace.ts'
+import { firstSuccessAfter, judge } from './verdict.ts'
 
 /** What every fault works with. */
 export type Stage = Workspace
@@ -43,4 +46,25 @@ export function startService(
     { ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), ...environment },
     { built: BUILT_SERVER, logFile: '/dev/null', ...options },
   )
+}
+
+/**
+ * Ends the load and the service once it has answered for every request, and judges what it answered. `returns` are the moments at
+ * which what was away came back.
+ */
+export async function conclude(
+  fault: string,
+  { db, tenant }: Scene,
+  { service, load, returns = [] }: { service: ServerProcess; load: Load; returns?: number[] },
+) {
+  await load.end()
+  const { journal } = load
+  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
+  const firstSuccessMs = returns.map((moment) => firstSuccessAfter(journal, moment))
+  const finding = judge(fault, journal, reconciled, { firstSuccessMs })
+  if (service.hasEnded()) finding.broken.push('the service lives on')
+  load.client.close()
+  await service.stop()
+  await db.end()
+  return finding
 }

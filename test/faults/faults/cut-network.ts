@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../support/load.ts'
-import { reconcile } from '../../support/reconcile.ts'
 import { type Cut, startTcpProxy } from '../../support/tcp-proxy.ts'
-import { type Stage, setScene, startService } from '../stage.ts'
-import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict.ts'
+import { conclude, type Stage, setScene, startService } from '../stage.ts'
+import { brokenHealth, type Finding } from '../verdict.ts'
 
 const CUTS: Cut[] = ['refused', 'reset', 'held', 'swallowed']
 const SERVING_MS = 1_500
@@ -18,7 +17,8 @@ export async function cutNetwork({ postgres }: Stage): Promise<Finding[]> {
 }
 
 async function cutOneWay(postgres: Stage['postgres'], cut: Cut): Promise<Finding> {
-  const { name, db, tenant } = await setScene(postgres, `network_${cut}`)
+  const scene = await setScene(postgres, `network_${cut}`)
+  const { name, tenant } = scene
   const proxy = await startTcpProxy(postgres.port)
   const service = await startService(postgres.urlOf(name, proxy.port))
   const load = startLoad(() => service.url, tenant)
@@ -32,18 +32,10 @@ async function cutOneWay(postgres: Stage['postgres'], cut: Cut): Promise<Finding
     spans.push({ from, until: performance.now() })
   }
   await sleep(SERVING_MS)
-  await load.end()
-  const { journal } = load
-  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
-  const finding = judge(`network ${cut}`, journal, reconciled, {
-    firstSuccessMs: spans.map(({ until }) => firstSuccessAfter(journal, until)),
-  })
-  const { from, until } = spans.at(-1) as { from: number; until: number }
-  finding.broken.push(...brokenHealth(journal, from, until))
-  if (service.hasEnded()) finding.broken.push('the service lives on')
-  load.client.close()
-  await service.stop()
+  const returns = spans.map(({ until }) => until)
+  const finding = await conclude(`network ${cut}`, scene, { service, load, returns })
   proxy.close()
-  await db.end()
+  const { from, until } = spans.at(-1) as { from: number; until: number }
+  finding.broken.push(...brokenHealth(load.journal, from, until))
   return finding
 }

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../support/load.ts'
-import { reconcile } from '../../support/reconcile.ts'
-import { type Stage, setScene, startService } from '../stage.ts'
-import { type Finding, firstSuccessAfter, judge } from '../verdict.ts'
+import { conclude, type Stage, setScene, startService } from '../stage.ts'
+import type { Finding } from '../verdict.ts'
 
 const POOL_SIZE = 3
 const SERVING_MS = 1_500
@@ -12,7 +11,8 @@ const CONNECTIONS_LIMIT = 60
 
 /** A lock in the database holds every connection of a small pool. */
 export async function exhaustPool({ postgres }: Stage): Promise<Finding[]> {
-  const { url, db, tenant } = await setScene(postgres, 'pool')
+  const scene = await setScene(postgres, 'pool')
+  const { url, db, tenant } = scene
   const service = await startService(url, { DATABASE_POOL_SIZE: String(POOL_SIZE) })
   const load = startLoad(() => service.url, tenant)
   await sleep(SERVING_MS)
@@ -30,16 +30,8 @@ export async function exhaustPool({ postgres }: Stage): Promise<Finding[]> {
   const connections = rows[0]?.count ?? 0
 
   await sleep(SERVING_MS)
-  await load.end()
-  const { journal } = load
-  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
-  const finding = judge('pool exhausted by a lock', journal, reconciled, {
-    firstSuccessMs: [firstSuccessAfter(journal, releasedAt)],
-  })
+  const finding = await conclude('pool exhausted by a lock', scene, { service, load, returns: [releasedAt] })
   finding.notes.push(`${connections} connections after ${BLOCKED_MS / 1_000} s of a lock, with a pool of ${POOL_SIZE}`)
   if (connections > CONNECTIONS_LIMIT) finding.broken.push('blocked statements are not left behind')
-  load.client.close()
-  await service.stop()
-  await db.end()
   return [finding]
 }

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../support/load.ts'
 import { momentOfReturn, startPostgresServer } from '../../support/postgres-server.ts'
-import { reconcile } from '../../support/reconcile.ts'
-import { type Stage, setScene, startService } from '../stage.ts'
-import { type Finding, firstSuccessAfter, judge } from '../verdict.ts'
+import { conclude, type Stage, setScene, startService } from '../stage.ts'
+import type { Finding } from '../verdict.ts'
 
 const FAULT = 'disk full'
 const DISK_MB = 256
@@ -35,7 +34,8 @@ export async function fillDisk({ directory }: Stage): Promise<Finding[]> {
 }
 
 async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding> {
-  const { url, tenant, db } = await setScene(postgres, 'disk')
+  const scene = await setScene(postgres, 'disk')
+  const { url, tenant } = scene
   const service = await startService(url)
   const load = startLoad(() => service.url, tenant)
   await sleep(SERVING_MS)
@@ -58,17 +58,10 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
   clearInterval(tending)
 
   await sleep(SERVING_MS)
-  await load.end()
-  const { journal } = load
-  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
-  const finding = judge(FAULT, journal, reconciled, { firstSuccessMs: [firstSuccessAfter(journal, returnedAt)] })
-  const refused = journal.filter(({ sentAt, answer }) => sentAt > filledAt && answer?.status === 503)
+  const finding = await conclude(FAULT, scene, { service, load, returns: [returnedAt] })
+  const refused = load.journal.filter(({ sentAt, answer }) => sentAt > filledAt && answer?.status === 503)
   finding.notes.push(restarted ? 'PostgreSQL ended itself and was started anew' : 'PostgreSQL went on by itself')
   if (refused.length === 0) finding.broken.push('the disk was full: no request noticed')
-  if (service.hasEnded()) finding.broken.push('the service lives on')
-  load.client.close()
-  await service.stop()
-  await db.end()
   return finding
 }
 

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../support/load.ts'
 import { momentOfReturn } from '../../support/postgres-server.ts'
-import { reconcile } from '../../support/reconcile.ts'
-import { type Stage, setScene, startService } from '../stage.ts'
-import { brokenHealth, type Finding, firstSuccessAfter, judge } from '../verdict.ts'
+import { conclude, type Stage, setScene, startService } from '../stage.ts'
+import { brokenHealth, type Finding } from '../verdict.ts'
 
 const KILLS = 10
 const SERVING_MS = 1_200
@@ -11,7 +10,8 @@ const AWAY_MS = 1_000
 
 /** kill -9 of PostgreSQL under load, which ends all its processes; the service lives on. */
 export async function killDatabase({ postgres }: Stage): Promise<Finding[]> {
-  const { url, db, tenant } = await setScene(postgres, 'kill_database')
+  const scene = await setScene(postgres, 'kill_database')
+  const { url, tenant } = scene
   const service = await startService(url)
   const load = startLoad(() => service.url, tenant)
   const killed: number[] = []
@@ -25,16 +25,7 @@ export async function killDatabase({ postgres }: Stage): Promise<Finding[]> {
     returned.push(moment)
   }
   await sleep(SERVING_MS)
-  await load.end()
-  const { journal } = load
-  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
-  const finding = judge(`kill -9 of PostgreSQL, ${KILLS}×`, journal, reconciled, {
-    firstSuccessMs: returned.map((moment) => firstSuccessAfter(journal, moment)),
-  })
-  finding.broken.push(...killed.flatMap((from, kill) => brokenHealth(journal, from, returned[kill] ?? 0)))
-  if (service.hasEnded()) finding.broken.push('the service lives on')
-  load.client.close()
-  await service.stop()
-  await db.end()
+  const finding = await conclude(`kill -9 of PostgreSQL, ${KILLS}×`, scene, { service, load, returns: returned })
+  finding.broken.push(...killed.flatMap((from, kill) => brokenHealth(load.journal, from, returned[kill] ?? 0)))
   return [finding]
 }

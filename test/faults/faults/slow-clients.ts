@@ -1,15 +1,14 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from '../../support/load.ts'
-import { reconcile } from '../../support/reconcile.ts'
 import type { FormRequest } from '../../support/requests.ts'
 import type { ServerProcess } from '../../support/server-process.ts'
 import { longList } from '../../support/settlements.ts'
 import { trickle } from '../../support/slow-sender.ts'
 import { newPartner } from '../../support/tenants.ts'
 import { poolConnections } from '../metrics-reader.ts'
-import { type Stage, setScene, startService } from '../stage.ts'
-import { type Finding, judge, ms } from '../verdict.ts'
+import { conclude, type Stage, setScene, startService } from '../stage.ts'
+import { type Finding, ms } from '../verdict.ts'
 
 const SENDERS = 100
 /** As many as there are connections for long lists. */
@@ -27,7 +26,8 @@ type End = { afterMs: number; answer: string }
 
 /** Clients that send headers or bodies byte by byte, and readers that take nothing, beside the usual load. */
 export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
-  const { url, db, tenant } = await setScene(postgres, 'slow', ROWS)
+  const scene = await setScene(postgres, 'slow', ROWS)
+  const { url, db, tenant } = scene
   const { mid } = tenant.merchant
   // Each partner may read one long list at a time.
   const partners = await Promise.all(Array.from({ length: READERS }, () => newPartner(db, mid)))
@@ -40,9 +40,7 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
     many(SENDERS, () => sendSlowly(service, head + body, 'x')),
     Promise.all(partners.map((partner) => readNothing(service, longList(partner, mid)))),
   ])
-  await load.end()
-  const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
-  const finding = judge('slow clients', load.journal, reconciled)
+  const finding = await conclude('slow clients', scene, { service, load })
   const slowest = (ends: End[]) => Math.max(...ends.map(({ afterMs }) => afterMs))
   const expectEnds = (name: string, ends: End[], limitMs: number) => {
     finding.notes.push(`${ends.length} ${name} were cut off after at most ${ms(slowest(ends))}`)
@@ -57,9 +55,6 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
   }
   const slow503 = load.journal.filter(({ answer }) => answer?.status === 503)
   if (slow503.length > 0) finding.broken.push(`good requests are answered meanwhile: ${slow503.length} got 503`)
-  load.client.close()
-  await service.stop()
-  await db.end()
   return [finding]
 }
 
