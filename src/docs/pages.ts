@@ -78,7 +78,8 @@ export function referencePage(options: PageOptions): string {
   return page('Reference', {
     at: 'reference',
     options,
-    head: html`<script src="openapi-explorer.min.js" type="module"></script>`,
+    head: html`<script src="reference.js" type="module"></script>
+<script src="openapi-explorer.min.js" type="module"></script>`,
     // The library brings its own `main`.
     body: html`<section class="file" id="text" aria-label="Reference">
 <h1>Reference</h1>

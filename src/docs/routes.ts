@@ -51,7 +51,7 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
     servePage(app, `/docs/${name}`, async () => guidePage(name, await readGuide(name), options))
   }
   servePage(app, '/docs/reference', async () => referencePage(options), REFERENCE_HEADERS)
-  serveAssets(app, [...GUIDE_ASSETS, 'openapi-explorer.min.js'])
+  serveAssets(app, [...GUIDE_ASSETS, 'reference.js', 'openapi-explorer.min.js'])
   if (options.sandbox) {
     app.get('/docs/thanks', async ({ query }, reply) => {
       const { order_id: orderId } = query as { order_id?: unknown }

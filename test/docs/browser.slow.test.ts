@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
 import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../support/browser.ts'
 import { DOCUMENT } from '../support/openapi.ts'
+import { newMerchant } from '../support/service.ts'
 
 const widthOf = (tab: OpenPage) => tab.evaluate('document.documentElement.scrollWidth')
 
@@ -40,6 +41,24 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
       }
     },
   )
+
+  it('creates a payment intent out of what it has filled in, given credentials', { timeout: SLOW_MS }, async () => {
+    const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
+    const tab = await checkout.openTab(screen({ width: 1280, colorScheme: 'light' }))
+    await tab.goto(`${checkout.publicUrl}/docs/reference#?route=auth`)
+    await tab.locator('.api-key-user').fill(key.publicKey)
+    await tab.locator('.api-key-password').fill(key.secretKey)
+    await tab.locator('.api-key-password').press('Enter')
+    // As the guides link to it.
+    await tab.evaluate("location.hash = '#?route=post-/v1/payments/createPaymentIntent'")
+    const request = tab.locator('api-request')
+    for (const type of ['application/x-www-form-urlencoded', 'application/json']) {
+      await request.getByLabel('mime type').selectOption(type)
+      await request.getByRole('button', { name: 'Execute' }).click()
+      await request.getByText('Payment intent created successfully').waitFor(SOON)
+      await request.getByRole('button', { name: 'Clear response' }).click()
+    }
+  })
 
   it('leads to openapi.json without JavaScript', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
