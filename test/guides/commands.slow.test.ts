@@ -11,7 +11,8 @@ import { createTestDatabase } from '../support/database.ts'
 import { blocks, blocksOf, blockWith, type Guide, ROOT } from './guides.ts'
 import { run } from './interpreters.ts'
 
-const TIMEOUT_MS = 180_000
+/** For a machine on which much else runs: there each of the fifty commands takes seconds. */
+const TIMEOUT_MS = 600_000
 
 /** A command as it is typed, and what it prints where the guide shows that. */
 type Step = { command: string; prints?: string }

@@ -21,28 +21,6 @@ const SAMPLES: Sample[] = [
     text: blockWith('merchant', 'js', 'checkPaymentStatus'),
     there: true,
   },
-  {
-    name: 'Python',
-    file: 'first.py',
-    command: ['python3', 'first.py'],
-    text: blockWith('merchant', 'python', 'checkPaymentStatus'),
-    there: has('python3', { mustHave: true }),
-  },
-  {
-    name: 'PHP',
-    file: 'first.php',
-    command: ['php', 'first.php'],
-    text: blockWith('merchant', 'php', 'checkPaymentStatus'),
-    there: has('php', { mustHave: true }),
-  },
-  {
-    name: 'Java',
-    file: 'First.java',
-    command: ['java', 'First.java'],
-    text: blockWith('merchant', 'java', 'checkPaymentStatus'),
-    // Too large to be installed for one sample.
-    there: has('java', { mustHave: false }),
-  },
 ]
 
 const TIMEOUT_MS = 120_000
@@ -98,50 +76,6 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     expect(stdout + stderr).toContain('Send valid credentials')
     expect([...demo.calls]).toEqual([['createOrderRequest', 1]])
     expect(await orders(demo)).toEqual([])
-  })
-})
-
-const PAGES: Sample[] = [
-  {
-    name: 'Node.js',
-    file: 'page.mjs',
-    command: [process.execPath, 'page.mjs'],
-    text: blockWith('merchant', 'js', 'createPaymentIntent'),
-    there: true,
-  },
-]
-
-describe.concurrent.each(PAGES)("the merchant's own page in $name", { timeout: TIMEOUT_MS }, (sample) => {
-  const { file, text, command } = sample
-  const start = (demo: DemoService, key = demo.merchantKey) =>
-    runIn({ [file]: filledIn(text, demo.url) }, command, { baseUrl: demo.url, key })
-
-  it.runIf(sample.there)('shows the links and the QR code of one intent', async ({ expect }) => {
-    const demo = await startDemoService()
-    const { code, stdout, stderr } = await start(demo)
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const [order, ...others] = await orders(demo)
-    expect(others).toEqual([])
-    expect(order.idempotency_key).toMatch(/^shop-\d+$/)
-    expect(stdout).toContain(`<img src="${demo.url}/pay/${order.order_id}/qr.png"`)
-    const links = [...stdout.matchAll(/<a href="([a-z]+:\/\/(?:upi\/)?pay)\?ver=01&amp;([^"]*)">/g)]
-    expect(links.map(([, app]) => app)).toEqual([
-      'upi://pay',
-      'phonepe://upi/pay',
-      'paytmmp://upi/pay',
-      'tez://upi/pay',
-    ])
-    for (const [, , query] of links) {
-      expect(query).toContain(`&amp;tr=${order.order_id}&amp;`)
-      expect(query).not.toMatch(/&(?!amp;)/)
-    }
-  })
-
-  it.runIf(sample.there)('shows nothing when the intent is refused, and says why', async ({ expect }) => {
-    const demo = await startDemoService()
-    const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
-    expect({ code: code === 0, shows: /<a |<img /.test(stdout) }).toEqual({ code: false, shows: false })
-    expect(stdout + stderr).toContain('401 Send valid credentials')
   })
 })
 
