@@ -97,7 +97,7 @@ export async function buildApp({
   })
   const { issuers } = acquirers
 
-  const app = createHttpApp({
+  const app = await createHttpApp({
     log,
     onRequest(route, status, durationMs) {
       metrics.request(route, status, durationMs)

@@ -19,7 +19,7 @@ type Dependencies = {
 }
 
 /** What every request meets before it reaches a feature: limits of connections, its line in the log, refusals, the body. */
-export function createHttpApp(dependencies: Dependencies): FastifyInstance {
+export async function createHttpApp(dependencies: Dependencies): FastifyInstance {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
   const errorHandling = {
@@ -69,6 +69,6 @@ export function createHttpApp(dependencies: Dependencies): FastifyInstance {
     if (isDraining() || mayBreak) reply.header('connection', 'close')
     done()
   })
-  registerInput(app, limits.body)
+  await registerInput(app, limits.body)
   return app
 }

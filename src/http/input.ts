@@ -1,3 +1,4 @@
+import formBody from '@fastify/formbody'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type * as z from 'zod'
 import { badRequest, bodyEncoded } from '../errors.ts'
@@ -20,9 +21,9 @@ type Fields = Record<string | symbol, unknown>
  * Makes `app` read forms and JSON. The parsers pass on what was sent as it is, and a hook reads it: after an error of a parser
  * Fastify closes the connection.
  */
-export function registerInput(app: FastifyInstance, limits: Limits['body']) {
+export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body))
+  await app.register(formBody, { bodyLimit: limits.bytes, parser: asIs })
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('preValidation', (request, _reply, done) => {
     if (typeof request.body === 'string') request.body = parseForm(request.body, limits.fields)
@@ -63,9 +64,9 @@ export function registerSignedJson(
   })
 }
 
-const FORM = 'application/x-www-form-urlencoded'
+const asIs = (text: string) => text as unknown as Record<string, unknown>
 
-/** Reads a form strictly: what is not UTF-8 or not percent-encoding is refused. */
+/** Reads `application/x-www-form-urlencoded` strictly: what is not UTF-8 or not percent-encoding is refused. */
 function parseForm(body: string, fieldLimit: number): Fields {
   const fields: Fields = Object.create(null)
   if (body === '') return fields
