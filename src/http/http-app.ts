@@ -19,7 +19,7 @@ type Dependencies = {
 }
 
 /** What every request meets before it reaches a feature: limits of connections, its line in the log, refusals, the body. */
-export async function createHttpApp(dependencies: Dependencies): FastifyInstance {
+export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
   const errorHandling = {
