@@ -1,8 +1,7 @@
-import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashSecret } from '../../src/tenants/credentials.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { runOps } from '../support/ops.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { opsOn, runOps } from '../support/ops.ts'
 import { unique } from '../support/service.ts'
 
 let url: string
@@ -13,25 +12,9 @@ beforeAll(async () => {
 })
 afterAll(() => drop())
 
-const ops = (...args: string[]) => runOps(url, args)
-
-/** Runs a command for a script: it must succeed, and print one JSON document and nothing else. */
-async function json(...args: string[]) {
-  const { code, stdout, stderr } = await ops(...args, '--json')
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout).toMatch(/^[^\n]+\n$/)
-  return JSON.parse(stdout)
-}
+const { ops, json } = opsOn(() => url)
 
 const fault = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
-
-async function query(sql: string, values: unknown[]) {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  const { rows } = await client.query(sql, values)
-  await client.end()
-  return rows
-}
 
 async function newMerchant(): Promise<string> {
   const { mid } = await json('merchants', 'add', '--name', 'Chai Point', '--vpa', 'chaipoint@examplebank')
@@ -47,18 +30,8 @@ const SETU = {
 describe('merchants', () => {
   it('add answers the whole merchant; a taken mid is refused and left as it is', async () => {
     const mid = unique('M')
-    const add = [
-      'merchants',
-      'add',
-      '--mid',
-      mid,
-      '--vpa',
-      'chaipoint@examplebank',
-      '--mcc',
-      '5814',
-      '--dynamic-qr',
-      'image',
-    ]
+    const payee = ['--vpa', 'chaipoint@examplebank', '--mcc', '5814', '--dynamic-qr', 'image']
+    const add = ['merchants', 'add', '--mid', mid, ...payee]
     const added = await json(...add, '--name', 'Chai Point')
     expect(added).toEqual({
       mid,
@@ -206,9 +179,13 @@ describe('keys', () => {
     const { publicKey, secretKey } = await json('keys', 'create', '--mid', mid, '--label', 'shop')
     expect(publicKey).toMatch(/^pk_/)
     expect(secretKey).toMatch(/^sk_/)
-    const [row] = await query('select k.*, k::text as whole from access_keys k where public_key = $1', [publicKey])
-    expect(row.secret_hash).toEqual(hashSecret(secretKey))
-    expect(row.whole).not.toContain(secretKey)
+    const db = testPool(url, 1)
+    const { rows } = await db.query('select k.*, k::text as whole from access_keys k where public_key = $1', [
+      publicKey,
+    ])
+    await db.end()
+    expect(rows[0].secret_hash).toEqual(hashSecret(secretKey))
+    expect(rows[0].whole).not.toContain(secretKey)
     const listed = await json('keys', 'list', '--mid', mid)
     expect(listed).toEqual([
       { publicKey, mid, pid: null, label: 'shop', createdAt: expect.any(String), revokedAt: null },

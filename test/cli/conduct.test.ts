@@ -53,31 +53,10 @@ describe('exit 2: a command that is nearly one of ours is named in one line', ()
   })
 })
 
-describe('exit 0: help', () => {
-  it('of all commands names each of them', async () => {
-    const { code, stdout } = await runOps(undefined, ['--help'])
-    expect(code).toBe(0)
-    expect([...stdout.matchAll(/^ {2}ops ((?:[a-z][a-z-]* ?){1,2})/gm)].map(([, name]) => name?.trim())).toEqual([
-      'today',
-      'migrate',
-      'database spread',
-      ...['merchants add', 'merchants list', 'merchants update', 'merchants disable', 'merchants enable'],
-      ...['partners add', 'partners list', 'partners link', 'partners unlink'],
-      ...['keys create', 'keys list', 'keys revoke'],
-      ...['settlements import', 'settlements imports', 'settlements undo'],
-      ...['payments find', 'payments show', 'payments confirm', 'payments enquire', 'payments import'],
-      ...['payments forget-customers', 'payments exceptions', 'payments resolve'],
-      ...['webhooks add', 'webhooks list', 'webhooks disable', 'webhooks enable', 'webhooks rotate-secret'],
-      ...['webhooks ping', 'webhooks deliveries', 'webhooks resend'],
-      'reconcile',
-      'audit',
-    ])
-  })
-
-  it('of one command shows how it is typed', async () => {
-    const { stdout } = await runOps(undefined, ['keys', 'revoke', '--help'])
-    expect(stdout).toMatch(/^usage:\n {2}ops keys revoke --public-key pk_…\n/)
-  })
+it('exit 0: help of one command shows how it is typed', async () => {
+  const { code, stdout } = await runOps(undefined, ['keys', 'revoke', '--help'])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^usage:\n {2}ops keys revoke --public-key pk_…\n/)
 })
 
 describe('exit 1: one line on stderr, no stack trace', () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { runOps } from '../support/ops.ts'
+import { opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -8,13 +8,7 @@ beforeAll(async () => {
   service = await startService()
 })
 
-const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', 'find', ...args])
-
-async function find(...args: string[]) {
-  const { code, stdout, stderr } = await ops(...args, '--json')
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  return JSON.parse(stdout)
-}
+const { ops, json: find } = opsOn(() => service.databaseUrl, ['payments', 'find'])
 
 async function newOrder(fields: Record<string, string> = {}) {
   const { mid, key } = await newMerchant(service.db)

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readIdempotency } from '../../src/payments/create.ts'
 import { notification, notify } from '../support/acquirer.ts'
-import { runOps } from '../support/ops.ts'
+import { opsOn, runOps } from '../support/ops.ts'
 import {
   basic,
   CREATE,
@@ -23,13 +23,8 @@ beforeAll(async () => {
   service = await startService()
 })
 
-const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', 'forget-customers', ...args])
-
-async function forget(days: number): Promise<{ forgotten: number }> {
-  const { code, stdout, stderr } = await ops('--older-than-days', String(days), '--json')
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  return JSON.parse(stdout)
-}
+const { ops, json } = opsOn(() => service.databaseUrl, ['payments', 'forget-customers'])
+const forget = (days: number) => json('--older-than-days', String(days))
 
 /** Creates an intent as if `ageMs` ago. */
 async function create(

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { runOps } from '../support/ops.ts'
+import { opsOn, runOps } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { type Key, newMerchant, post, STATUS, startService, type TestService, unique } from '../support/service.ts'
 import { until } from '../support/wait.ts'
@@ -33,14 +33,7 @@ beforeEach(async () => {
 /** The command line has the clock of the machine. */
 const catchUp = () => service.clock.set(new Date().toISOString())
 
-const ops = (args: string[], settings: Record<string, string> = SETTINGS) =>
-  runOps(service.databaseUrl, ['webhooks', ...args], '', settings)
-
-async function json(...args: string[]) {
-  const { code, stdout, stderr } = await ops([...args, '--json'])
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  return JSON.parse(stdout)
-}
+const { ops, json } = opsOn(() => service.databaseUrl, ['webhooks'], SETTINGS)
 
 const url = () => `${receiver.url}${path}`
 const add = (...more: string[]) => json('add', '--mid', mid, '--url', url(), ...more)
@@ -77,7 +70,7 @@ describe('webhooks add', () => {
     ['without a sealing key', { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }, 1, 'set WEBHOOK_SEALING_KEY'],
     ['over http outside of the allowed networks', { WEBHOOK_SEALING_KEY }, 1, 'must be an https URL'],
   ])('is refused %s', async (_, settings, code, message) => {
-    const refused = await ops(['add', '--mid', mid, '--url', url()], settings)
+    const refused = await runOps(service.databaseUrl, ['webhooks', 'add', '--mid', mid, '--url', url()], '', settings)
     expect(refused).toMatchObject({ code, stderr: expect.stringContaining(message) })
     expect(await json('list', '--mid', mid)).toEqual([])
   })
@@ -85,7 +78,7 @@ describe('webhooks add', () => {
   it.each(['shop.example/hook', 'ftp://shop.example', 'https://user:word@shop.example/'])(
     'takes no %s',
     async (url) => {
-      expect(await ops(['add', '--mid', mid, '--url', url])).toMatchObject({
+      expect(await ops('add', '--mid', mid, '--url', url)).toMatchObject({
         code: 2,
         stderr: expect.stringContaining('--url must'),
       })
@@ -99,7 +92,7 @@ describe('an operator whose merchant hears nothing', () => {
     expect(await json('ping', '--endpoint', id)).toEqual({ id, outcome: '200', answer: 'thanks' })
     expect(JSON.parse(receiver.to(path)[0]?.body ?? '')).toMatchObject({ type: 'ping', data: { mid } })
     receiver.answers.set(path, (response) => response.writeHead(403).end('who are you?\u001b[2J'))
-    expect(await ops(['ping', '--endpoint', id])).toMatchObject({
+    expect(await ops('ping', '--endpoint', id)).toMatchObject({
       code: 1,
       stderr: `ops: ${url()} did not take it: 403: who are you? [2J\n`,
     })
@@ -125,7 +118,7 @@ describe('an operator whose merchant hears nothing', () => {
     catchUp()
     await received(5)
     await until('all have arrived', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 0)
-    expect((await ops(['deliveries', '--mid', mid])).stdout).toContain(id)
+    expect((await ops('deliveries', '--mid', mid)).stdout).toContain(id)
   }, 120_000)
 
   it('makes return calls again too, but for orders that checkPaymentStatus has told', async () => {
@@ -175,7 +168,7 @@ describe('an operator whose merchant hears nothing', () => {
     ['ping', '--endpoint', 'ep_0'],
     ['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`],
   ])('is told when there is no such webhook or delivery: %s', async (...args) => {
-    expect(await ops(args)).toMatchObject({
+    expect(await ops(...args)).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^ops: there is no (such|webhook) /),
     })
@@ -188,7 +181,7 @@ describe('an operator whose merchant hears nothing', () => {
     [['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`, '--mid', 'M1']],
     [['deliveries', '--mid', 'M1', '--since', 'yesterday']],
   ])('is told how to type %j', async (args) => {
-    expect(await ops(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('usage:') })
+    expect(await ops(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining('usage:') })
   })
 })
 

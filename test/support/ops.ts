@@ -1,5 +1,6 @@
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { expect } from 'vitest'
 import { main } from '../../src/cli/run.ts'
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
@@ -14,6 +15,21 @@ export function runOps(
   settings: Record<string, string> = {},
 ): Promise<Outcome> {
   return withoutName(databaseUrl, args, settings, (env) => typeCommand(args, env, input))
+}
+
+/**
+ * The commands of `group` on the database of `url`: `ops` returns what came of one, `json` the document of one that succeeds and
+ * says nothing else.
+ */
+export function opsOn(url: () => string, group: string[] = [], settings: Record<string, string> = {}) {
+  const ops = (...args: string[]) => runOps(url(), [...group, ...args], '', settings)
+  async function json(...args: string[]) {
+    const { code, stdout, stderr } = await ops(...args, '--json')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/^[^\n]+\n$/)
+    return JSON.parse(stdout)
+  }
+  return { ops, json }
 }
 
 /** The same by the process that an operator starts. */
