@@ -47,9 +47,7 @@ it.skipIf(!ON_CITUS)('database spread takes in what a later migration made, and 
 
 it.skipIf(!ON_CITUS)(
   'a worker is not migrated and not spread, whether the coordinator was or not, and keeps no table',
-  {
-    timeout: 60_000,
-  },
+  { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })
     onTestFinished(drop)
@@ -77,9 +75,7 @@ function workerUrl(url: string): string {
 
 it.skipIf(!ON_CITUS)(
   'a spreading that was killed is finished by the next one, and no row stays where nobody sees it',
-  {
-    timeout: 60_000,
-  },
+  { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })
     onTestFinished(drop)
@@ -109,9 +105,7 @@ it.skipIf(!ON_CITUS)(
 
 it.skipIf(!ON_CITUS)(
   'of two that spread a database at once one takes every table, and none fails',
-  {
-    timeout: 60_000,
-  },
+  { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })
     onTestFinished(drop)
