@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 const unlimited = (address: string) =>
-  createPool({ url: address, size: 3, log: pino({ level: 'silent' }), queryTimeoutMs: 0 })
+  createPool({ url: address, size: 3, log: pino({ level: 'silent' }), queryTimeoutMs: 0, connectTimeoutMs: 30_000 })
 
 async function limit(address: string) {
   const client = new pg.Client({ connectionString: address })
