@@ -21,11 +21,15 @@ function request(headers: (string | Buffer)[], body = goodBody(), credentials = 
   ])
 }
 
+/** Sends it again where a busy machine refused it for a moment. */
 async function send(...args: Parameters<typeof request>) {
-  const [answer, ...more] = await target.raw(request(...args))
-  if (answer === undefined || more.length > 0) throw new Error('not one answer')
-  expectEnvelope(answer)
-  return answer
+  for (let triesLeft = 30; ; triesLeft--) {
+    const [answer, ...more] = await target.raw(request(...args))
+    if (answer === undefined || more.length > 0) throw new Error('not one answer')
+    if (answer.status === 503 && triesLeft > 0) continue
+    expectEnvelope(answer)
+    return answer
+  }
 }
 
 const line = (name: string, value: Buffer) => Buffer.concat([Buffer.from(`${name}: `), value])

@@ -6,7 +6,7 @@ import type { Database } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createHttpClient } from '../support/http-client.ts'
 import { openPool } from '../support/postgres-server.ts'
-import { statusRequest } from '../support/requests.ts'
+import { sendPatiently, statusRequest } from '../support/requests.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { ACQUIRER_SECRETS, type Key, newMerchant, newPartner } from '../support/service.ts'
 
@@ -78,7 +78,9 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
   })
 
   target.post = async (path, body, headers) => {
-    const { status, fault, ...answer } = await client.send(target.server.url, { method: 'POST', path, headers, body })
+    // Generated requests come without pause, and a busy machine refuses some of them for a moment.
+    const request = { method: 'POST' as const, path, headers, body }
+    const { status, fault, ...answer } = await sendPatiently(client, target.server.url, request)
     if (status === undefined) throw new Error(fault)
     return { ...answer, status }
   }
