@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { spread } from '../../src/db/spread.ts'
+import { clusterUrl } from '../../src/dev/embedded-postgres.ts'
 import { databaseUrl } from './database-url.ts'
 import { findCitus } from './installed-postgres.ts'
 import { openPool, type PostgresServer, startPostgresServer } from './postgres-server.ts'
@@ -40,18 +41,21 @@ export async function startCitus(directory: string, settings: string[] = []): Pr
   }
   return {
     nodes,
-    adminUrls: await shareThePassword(nodes.map((node) => node.urlOf('postgres'))),
+    adminUrls: await shareThePassword(nodes),
     stop: () => {
       for (const node of nodes) node.stop()
     },
   }
 }
 
-/** Each server has a password of its own at first, and a role has the same on all nodes. */
-async function shareThePassword(urls: string[]): Promise<string[]> {
-  const { password } = new URL(urls[0] as string)
-  for (const url of urls) await query(url, `alter role postgres password '${password}'`)
-  return urls.map((url) => Object.assign(new URL(url), { password }).href)
+/** Each server has a password of its own at first, and a role has the same on all nodes: also for a later restart. */
+async function shareThePassword(nodes: PostgresServer[]): Promise<string[]> {
+  const { password } = (nodes[0] as PostgresServer).cluster
+  for (const { urlOf, cluster } of nodes) {
+    await query(urlOf('postgres'), `alter role postgres password '${password}'`)
+    cluster.password = password
+  }
+  return nodes.map(({ cluster, port }) => clusterUrl(cluster, port))
 }
 
 /**

@@ -60,6 +60,7 @@ const POLL_MS = 100
 const TESTS = [
   'test/books/reconcile.test.ts',
   'test/acquirer/enquiries.test.ts',
+  'test/acquirer/payment-notification.test.ts',
   'test/db/one-shard.test.ts',
   'test/payments/create-payment-intent.test.ts',
   'test/payments/order-guard.test.ts',
