@@ -1,6 +1,12 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { FastifyInstance } from 'fastify'
+import { COLOURS } from '../colours.ts'
 import { matchesEtag } from '../http/etag.ts'
-import { type Asset, readAsset, readGuide, toAsset } from './assets.ts'
 import type { DocumentOptions } from './openapi.ts'
 import {
   guideNames,
@@ -13,9 +19,7 @@ import {
   thanksPage,
 } from './pages.ts'
 
-/** How long a browser uses styles and scripts without asking again. */
-const ASSET_MAX_AGE_SECONDS = 3_600
-const DOCUMENT_MAX_AGE_SECONDS = 60
+const FOR_A_MINUTE = { 'cache-control': 'public, max-age=60' }
 
 /** Nothing from elsewhere and nothing inline: what the page sends goes to the service that it came from. */
 const PAGE_HEADERS = {
@@ -38,11 +42,12 @@ const HTML = 'text/html; charset=utf-8'
 
 /** `/openapi.json`, the guides, and the reference, which shows every operation and sends requests. All are public; `/` leads to them. */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & PageOptions) {
-  serve(app, '/openapi.json', DOCUMENT_MAX_AGE_SECONDS, async () => {
+  const document = async () => {
     // Imported at the first request, so that the service starts sooner.
     const { openApiDocument } = await import('./openapi.ts')
-    return toAsset('application/json; charset=utf-8', JSON.stringify(openApiDocument(options)))
-  })
+    return JSON.stringify(openApiDocument(options))
+  }
+  serve(app, '/openapi.json', 'application/json; charset=utf-8', document, FOR_A_MINUTE)
   servePage(app, '/docs', async () => indexPage(options))
   // Without the host, so that a browser stays at the one by which it came; a proxy may have taken off the path.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
@@ -74,41 +79,66 @@ export function operatorGuideRoutes(app: FastifyInstance, options: Pick<PageOpti
 const GUIDE_ASSETS = ['guide.css', 'guide.js']
 
 function serveAssets(app: FastifyInstance, names: readonly string[]) {
-  for (const name of names) serve(app, `/docs/${name}`, ASSET_MAX_AGE_SECONDS, () => readAsset(name))
+  for (const name of names) {
+    const type = name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8'
+    const headers = { 'cache-control': 'public, max-age=3600' }
+    serve(app, `/docs/${name}`, type, () => readAsset(name), headers)
+  }
 }
 
 function servePage(app: FastifyInstance, url: string, make: () => Promise<string>, headers = PAGE_HEADERS) {
-  serve(app, url, DOCUMENT_MAX_AGE_SECONDS, async () => toAsset(HTML, await make()), headers)
+  serve(app, url, HTML, make, { ...headers, ...FOR_A_MINUTE })
 }
 
-/** Serves the result of `make`, which is called once, at the first request. */
+/** Serves the result of `make`, which is called and compressed once, at the first request. */
 function serve(
   app: FastifyInstance,
   url: string,
-  maxAgeSeconds: number,
-  make: () => Promise<Asset>,
-  headers: Record<string, string> = {},
+  type: string,
+  make: () => Promise<string>,
+  headers: Record<string, string>,
 ) {
-  let made: Promise<Asset> | undefined
+  let made: ReturnType<typeof pack> | undefined
   app.get(url, async (request, reply) => {
-    made ??= make().catch((error) => {
-      made = undefined
-      throw error
-    })
-    const asset = await made
-    reply.headers({ ...headers, 'cache-control': `public, max-age=${maxAgeSeconds}` })
-    return send(asset, request, reply)
+    made ??= make()
+      .then(pack)
+      .catch((error) => {
+        made = undefined
+        throw error
+      })
+    const { plain, gzipped, etag } = await made
+    // Weak, since one tag stands for both codings.
+    reply.headers({ ...headers, etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
+    if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
+    if (!takesGzip(request.headers['accept-encoding'])) return reply.type(type).send(plain)
+    return reply.type(type).header('content-encoding', 'gzip').send(gzipped)
   })
 }
 
-function send({ type, plain, gzipped, etag }: Asset, { headers }: FastifyRequest, reply: FastifyReply) {
-  // Weak, since one tag stands for both codings.
-  reply.headers({ etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
-  if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()
-  if (!takesGzip(headers['accept-encoding'])) return reply.type(type).send(plain)
-  return reply.type(type).header('content-encoding', 'gzip').send(gzipped)
+async function pack(text: string) {
+  const plain = Buffer.from(text)
+  const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`
+  // Asynchronous, hence in a thread of its own: the library's 750 kB take tens of milliseconds.
+  return { plain, gzipped: await promisify(gzip)(plain), etag }
 }
 
 function takesGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(acceptEncoding))
+}
+
+/** A file of the pages below /docs: one of ours, or the library's script, which a build has laid beside ours. */
+async function readAsset(name: string): Promise<string> {
+  const ours = new URL(`./ui/${name}`, import.meta.url)
+  const file = existsSync(ours) ? ours : createRequire(import.meta.url).resolve(`openapi-explorer/dist/browser/${name}`)
+  const text = await readFile(file, 'utf8')
+  return name === 'guide.css' ? COLOURS + text : text
+}
+
+/** The guide `name` as HTML: from the file that a build made, or rendered here, in a checkout. */
+async function readGuide(name: string): Promise<string> {
+  const built = new URL(`./guides/${name}.html`, import.meta.url)
+  if (existsSync(built)) return readFile(built, 'utf8')
+  // A build leaves this module out, and the Markdown library with it.
+  const { renderGuide } = await import('./render-guide.ts')
+  return renderGuide(await readFile(new URL(`./guides/${name}.md`, import.meta.url), 'utf8'))
 }
