@@ -7,7 +7,7 @@ const FOLDERS: Record<string, RegExp> = {
   acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
   checkout:
-    /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|operation|etag)\.ts$|^(payments|checkout)\//,
+    /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|checkout)\//,
   cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|settlements|tenants|webhooks)\//,
   db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,

@@ -12,7 +12,7 @@ import { type Answer, type CallFault, type NotificationFaults, seeded, spoil } f
  * bank fails, see setu-bank-faults.ts.
  */
 
-export type SetuCall = 'logIn' | 'createDqr' | 'expireDqr' | 'last'
+export type SetuCall = 'logIn' | 'createDqr' | 'expireDqr' | 'last' | 'pay'
 
 /** A request as it came; `body` is undefined where it is not JSON. */
 export type SetuRequest = { call: SetuCall; method: string; path: string; headers: IncomingHttpHeaders; body: unknown }
@@ -68,6 +68,7 @@ const ROUTES: [SetuCall, string, RegExp][] = [
   ['createDqr', 'POST', /^\/api\/v1\/merchants\/dqr$/],
   ['expireDqr', 'PUT', /^\/api\/v1\/merchants\/dqr\/([^/]+)\/expire$/],
   ['last', 'GET', /^\/api\/v1\/merchants\/payments\/product-instances\/([^/]+)\/last$/],
+  ['pay', 'POST', /^\/api\/v1\/merchants\/pay$/],
 ]
 
 /** Starts a bank on 127.0.0.1, on a free port unless one is given. */
@@ -169,6 +170,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     if ((tokens.get(token) ?? 0) <= now().getTime()) return refuse(401, 'unauthorized', 'the token is not valid')
     const merchantId = String(headers.merchantid)
     if (call === 'createDqr') return createDqr(merchantId, body as Partial<SetuQr>)
+    if (call === 'pay') return mockPayment(body as Record<string, unknown>)
     const qr = qrs.get(id)
     if (qr?.merchantId !== merchantId) return refuse(404, 'not-found', 'no such resource')
     switch (call) {
@@ -209,6 +211,15 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     const made: SetuQr = { ...qr, status: 'active', createdAt: now().toISOString(), payments: [] }
     qrs.set(id, made)
     return done(201, withoutPayments(made))
+  }
+
+  /** Plays the customer; the answer comes before the notifications. */
+  function mockPayment({ refId, amount, payerRespCode = '00' }: Record<string, unknown>): Answer {
+    const qr = fake.find(String(refId))
+    if (qr?.status !== 'active') return refuse(400, 'invalid-request', 'there is no QR with this refId to be paid')
+    const outcome = payerRespCode === '00' ? 'success' : 'failed'
+    pay(qr.id, { outcome, ...(amount !== undefined && { amount: Number(amount) }) }).catch(() => undefined)
+    return done(200, {})
   }
 
   /**

@@ -36,6 +36,19 @@ const REQUESTS: Record<SetuCall, { headers: Record<string, object>; body?: objec
   },
   expireDqr: { headers: asMerchant },
   last: { headers: asMerchant },
+  pay: {
+    headers: { ...asMerchant, 'content-type': json },
+    body: {
+      required: ['refId', 'payerVpa', 'payeeVpa'],
+      properties: {
+        refId: { type: 'string', pattern: '^[a-zA-Z0-9]{1,35}$' },
+        payerVpa: text,
+        payeeVpa: vpa,
+        amount: { type: 'integer' },
+        payerRespCode: { type: 'string' },
+      },
+    },
+  },
 }
 
 const ajv = new Ajv({ allErrors: true, strict: false })
