@@ -57,7 +57,7 @@ export type Dependencies = {
   log: Logger
   metrics: Metrics
   now: () => Date
-  /** Milliseconds by a clock that nobody sets, for durations. */
+  /** A monotonic clock in milliseconds, for durations. */
   elapsedMs?: () => number
   /** Whether this instance is about to stop: it still serves, and closes each connection after its answer. */
   isDraining?: () => boolean
@@ -109,7 +109,7 @@ export async function buildApp({
     limits,
   })
   const answerMs = ({ caller }: FastifyRequest) => {
-    // A merchant's acquirer may have to be asked for a link.
+    // Requests of a merchant whose acquirer makes the links may call that acquirer, so they get its time-out on top.
     const asksAcquirer = caller?.kind === 'merchant' && issuers.has(caller.merchant.acquirer)
     return limits.answer.ms + (asksAcquirer ? limits.acquirers.requestMs : 0)
   }
@@ -131,7 +131,7 @@ export async function buildApp({
     for (const operation of OPERATIONS.pages) operation.register(pages, checkout)
     pageEvents(pages, checkout)
     if (sandbox) simulation(pages, checkout)
-    // Notifications in our own form, which their sender reads about in our documents.
+    // True when an acquirer may send notifications in our own form. Only then the documents describe them.
     const takesNotifications = config.acquirerSecrets.length > 0
     const operations = Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat()
     docsRoutes(pages, { publicUrl, operations, takesNotifications, sandbox })

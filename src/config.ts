@@ -30,7 +30,7 @@ const postgresUrl = checked('must be a PostgreSQL URL, such as postgres://user:p
   /^postgres(ql)?:\/\//.test(text),
 )
 
-/** Credentials travel there, so only this machine is called without TLS. */
+/** URL that receives credentials: https, or http to this machine only. */
 const secureUrl = checked(
   'must be an https URL',
   (text) => readUrl(text) !== undefined && /^(https:|http:\/\/(127\.0\.0\.1|localhost)[:/])/.test(text),
@@ -39,22 +39,22 @@ const secureUrl = checked(
 const SEALING_KEY_BYTES = 32
 const SECRET_MIN_CHARACTERS = 16
 
-/** Becomes a KeyObject, which no log and no error prints. */
+/** The sealing key, as a KeyObject: logs and errors do not print its bytes. */
 const sealingKey = checked(
   `must be ${SEALING_KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${SEALING_KEY_BYTES}\` makes them`,
   (text) => {
-    // Buffer.from drops what is not base64.
+    // Buffer.from skips characters that are not base64, so the text is compared with its own re-encoding.
     const key = Buffer.from(text, 'base64')
     return key.length === SEALING_KEY_BYTES && key.toString('base64') === text
   },
 ).transform((text) => createSecretKey(text, 'base64'))
 
-/** A network is refused where its address says more than its prefix: 10.1.2.3/8 may be meant as that one address. */
+/** Networks. One with bits set beyond its prefix is refused: 10.1.2.3/8 may be meant as the single address 10.1.2.3. */
 const networks = listOf('must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address', isNetwork)
 
 const proxies = listOf('must be addresses or networks of proxies', (text) => isAddress(text) || isCidr(text))
 
-/** Written in full: ipaddr.js and Fastify would take `10.1` for 10.0.0.1, and `010` for 8. */
+/** True for an address in full spelling. ipaddr.js and Fastify also take short ones: `10.1` as 10.0.0.1, `010` as 8. */
 function isAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (ipaddr.IPv6.isValid(text) && !text.includes('%'))
 }
@@ -71,19 +71,24 @@ function isNetwork(text: string): boolean {
   return family.networkAddressFromCIDR(text).toString() === address.toString()
 }
 
-/** As long as the secrets of acquirers: it can be tried without end. */
+/**
+ * Password of the operator's port. It is as long as an acquirer's secret, because the number of guesses is not limited.
+ */
 const password = checked(
   `must be at least ${SECRET_MIN_CHARACTERS} letters, digits and signs of ASCII, without blanks`,
   (text) => text.length >= SECRET_MIN_CHARACTERS && /^[!-~]+$/.test(text),
 )
 
-/** In the form of a Host header, without its port; networks are for hosts that are addresses. */
+/** Hosts as a Host header spells them, without the port. A network stands for every host that is an address in it. */
 const hosts = listOf(
   'must be names, addresses (those of IPv6 in brackets) or networks such as 10.1.0.0/16',
   (host) => isNetwork(host) || /^(?:[\w-]+(?:\.[\w-]+)*|\[[\da-f:.]+\])$/i.test(host),
 ).transform((list) => list.map((host) => host.toLowerCase()))
 
-/** What the operator's commands read: a fault in a setting of the service alone stops none of them. */
+/**
+ * Variables that the operator's commands read. The service's own variables are not among them, so that a fault in one
+ * of those stops no command.
+ */
 const OperatorVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
@@ -134,7 +139,10 @@ const Variables = OperatorVariables.extend({
   SANDBOX: z.literal('on', 'must be on, or not be set').optional(),
 })
 
-/** Such a service takes orders and never learns that one is paid. It may be intended for a trial, but not in production. */
+/**
+ * Warning for a service that has no acquirer: it takes orders and never learns that one is paid. A trial may intend
+ * that, production does not.
+ */
 const LEARNS_OF_NO_PAYMENT =
   'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS or SETU_CLIENT_ID'
 
@@ -145,12 +153,12 @@ const PER_SECOND =
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
 
-/** What the operator's command line needs to know. Throws an Error that names every wrong variable. */
+/** Reads the settings of the operator's command line. Throws an Error that names every wrong variable. */
 export function readDatabaseConfig(environment: Environment) {
   return databaseConfig(parse(OperatorVariables, environment))
 }
 
-/** What the service needs to know. Throws an Error that names every wrong variable. */
+/** Reads the settings of the service. Throws an Error that names every wrong variable. */
 export function readConfig(environment: Environment) {
   const variables = parse(Variables, environment)
   const production = variables.NODE_ENV === 'production'
@@ -208,7 +216,10 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
   }
 }
 
-/** All three of its credentials, or none: with some of them no payment could be taken, or none be heard of. */
+/**
+ * Setu's settings; undefined when none of the three credentials is set. Throws when only some of them are: without all
+ * three, payments could not be taken, or not be heard of.
+ */
 function setuSettings(variables: z.output<typeof OperatorVariables>): SetuSettings | undefined {
   const { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS } = variables
   const credentials = { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS }

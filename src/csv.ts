@@ -3,9 +3,9 @@ import { CsvError, parse } from 'csv-parse'
 
 /** Reads the CSV files that banks send: line by line in constant memory, each checked, ready for PostgreSQL's COPY. */
 
-/** Lines that travel together: one batch is read while PostgreSQL stores the one before. Memory is two batches. */
+/** Lines of one batch. The next batch is read while PostgreSQL stores the one before, so memory holds two. */
 const BATCH_LINES = 10_000
-/** Without it a quote that is never closed would read the rest of the file into memory. */
+/** Longest record. Without this limit a quote that is never closed would read the rest of the file into memory. */
 const MAX_RECORD_BYTES = 4_096
 const FAULTS_SHOWN = 20
 
@@ -28,8 +28,8 @@ export class CsvFileError extends Error {
 export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
 
 /**
- * How the files of one kind are read. A file names its columns in its first line, in any order; of each list in `required` it has at
- * least one.
+ * Format of one kind of file. The first line names the columns, in any order. Each list in `required` holds
+ * alternatives, of which the file has at least one.
  */
 export type CsvFormat = {
   columns: readonly string[]
@@ -41,7 +41,9 @@ export type CsvFormat = {
   check: (fields: readonly string[]) => Checked<string>
 }
 
-/** `rows` is in the text format of COPY and holds `rowCount` of the lines; the others are in `faults`. */
+/**
+ * Lines that are stored together: `rows` holds `rowCount` good lines in the text format of COPY, `faults` the bad ones.
+ */
 export type Batch = { rows: string; rowCount: number; lineCount: number; faults: LineFault[] }
 
 const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [] })
@@ -69,7 +71,8 @@ export async function storeBatches(
     for await (const batch of readBatches(csv, format)) {
       await storing
       storing = storeNext(batch)
-      // It is awaited one batch later; until then its failure is not an unhandled one.
+      // `storing` is awaited one batch later. Without this handler, a failure until then would be an unhandled
+      // rejection.
       storing.catch(() => undefined)
     }
   } finally {
@@ -94,7 +97,7 @@ async function* readBatches(csv: Readable, format: CsvFormat): AsyncGenerator<Ba
         const { value, faults } = check(record)
         if (faults) {
           batch.faults.push({ line, text: faults.join(', ') })
-          // No field may hold a line break, so that only a wrong record is longer than its line.
+          // Fields with a line break are refused, so only a bad record spans several lines.
           lineCount += record.join('').split('\n').length - 1
         } else {
           batch.rows += `${line}\t${value}\n`
@@ -118,7 +121,10 @@ async function* readBatches(csv: Readable, format: CsvFormat): AsyncGenerator<Ba
   yield batch
 }
 
-/** Finds the columns by their names in the first record. Returns how the records behind it are checked, or names every fault. */
+/**
+ * Finds the columns by their names in the first record. Returns the function that checks later records, or every fault
+ * of the header.
+ */
 function readHeader(
   header: readonly string[],
   { columns, required, check }: CsvFormat,

@@ -66,11 +66,11 @@ export const requestTimeout = () =>
 /** 409 of the order guard; the text is part of the interface. */
 export const orderIdExists = () => new Failure('conflict', 'Order ID already exists')
 
-/** 422: an Idempotency-Key stands for one request, and this one has other fields. */
+/** 422: the Idempotency-Key was used before, for a request with other fields. */
 export const idempotencyKeyReused = () =>
   new Failure('unprocessable', 'This Idempotency-Key was used for another request; send a new key with new fields')
 
-/** 404: there is no such order of this merchant, or none at all for the acquirer. */
+/** 404: the merchant has no such order; for an acquirer, no merchant has one. */
 export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
 /** 409: what is paid cannot be cancelled, only refunded. */
@@ -80,7 +80,7 @@ export const paymentSuccessful = () => new Failure('conflict', 'Payment already 
 export const notificationUnsigned = () =>
   new Failure('unauthorized', 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
 
-/** The same for a notification of Setu. */
+/** 401 for a notification of Setu without a valid signature. */
 export const setuUnsigned = () =>
   new Failure('unauthorized', 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body')
 
@@ -105,7 +105,7 @@ export const unsupportedMediaType = () =>
     'Send the body as Content-Type: application/x-www-form-urlencoded or application/json',
   )
 
-/** 415 for a body in a coding, such as gzip; the header is what RFC 9110, section 15.5.16, asks for. */
+/** 415 for a compressed body, such as gzip. RFC 9110, section 15.5.16, asks for the header Accept-Encoding. */
 export const bodyEncoded = () =>
   new Failure('unsupportedMediaType', 'Send the body uncompressed, without Content-Encoding', {
     'accept-encoding': 'identity',
@@ -114,7 +114,7 @@ export const bodyEncoded = () =>
 export const expectationFailed = () =>
   new Failure('expectationFailed', 'The only Expect that is understood is 100-continue')
 
-/** 429: `limit` requests in a time such as `a second` are used up; `resetSeconds` from now they are new. */
+/** 429: the `limit` requests allowed in `time` are used up; the count starts anew in `resetSeconds`. */
 export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', resetSeconds: number) =>
   new Failure('tooManyRequests', `Too many requests: at most ${limit} ${time}; try again after Retry-After seconds`, {
     'retry-after': String(resetSeconds),

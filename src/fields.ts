@@ -8,7 +8,7 @@ import * as z from 'zod'
 /** Stands for the value of a field that was sent more than once: nobody can know which of them was meant. */
 export const REPEATED = Symbol('sent more than once')
 
-/** Makes the message for a value of the wrong type, which says what its sender has to do. */
+/** Makes the message for a missing, repeated or wrongly typed value: it tells the sender what to do. */
 export function errorText(rule: string) {
   return {
     error: ({ input }: { input?: unknown }) => {
@@ -43,7 +43,7 @@ export const utr = z
   .regex(UTR, UTR_RULE)
   .transform((text) => text.toUpperCase())
 
-/** The same as people copy it from a page of their bank: with blanks of any kind, dashes, and marks that nobody sees. */
+/** A UTR as people copy it from their bank's page. Blanks of any kind, dashes and invisible marks are removed. */
 export const utrAsWritten = z
   .string(errorText(UTR_RULE))
   .transform((text) => text.replace(/[\s\p{Cf}\p{Pd}]/gu, ''))
@@ -57,7 +57,7 @@ export const identifier = z.string(errorText(IDENTIFIER_RULE)).regex(IDENTIFIER,
 
 const MOBILE_AS_WRITTEN_RULE =
   'must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'
-/** What people write into and before a telephone number of India. */
+/** An Indian mobile number, alone or after +91, 91 or 0. Blanks and punctuation are removed before. */
 const MOBILE_AS_WRITTEN = /^(?:\+?91|0)?([0-9]{10})$/
 
 /** Telephone numbers as customers type them at a checkout; becomes the 10 digits. */

@@ -78,6 +78,6 @@ export function readMoment(text: string): string | undefined {
 export const momentText = z
   .string()
   .transform(readMoment)
-  // Ends the checks: whoever sent a wrong time is not told too that it is missing.
+  // `abort` ends the checks: otherwise the sender of a wrong time would also be told that it is missing.
   .refine((moment) => moment !== undefined, { error: MOMENT_RULE, abort: true })
   .transform((moment) => new Date(moment as string))

@@ -1,27 +1,31 @@
 /**
- * Every time-out, size and count of the running service, each with its unit in its name. A number without a unit is a count.
- * `buildApp` and the modules take them as an argument, so that a test of a limit hands in its own. The operator's guide has
- * a table of them, which a test compares with this file.
+ * Every time-out, size and count of the running service, each with its unit in its name. A number without a unit is a
+ * count. `buildApp` and the modules take them as an argument, so that a test of a limit hands in its own. The
+ * operator's guide has a table of them, which a test compares with this file.
  *
- * Not here: what the interface promises, such as the lengths of fields; and what the operator sets, see config.ts.
+ * Two kinds stand elsewhere: limits that the interface promises, such as lengths of fields, beside the fields; limits
+ * that the operator sets, in config.ts.
  */
 export const LIMITS = {
-  /** What one client can hold. */
+  /** Connections of clients. */
   connections: {
     /** Longest time for all of a request to arrive. A slow sender gets 408; a connection that never sends a byte is closed. */
     requestMs: 10_000,
     /** Load balancers usually close an idle connection after 60 s. Ours is longer, so that it is always they who close it. */
     keepAliveMs: 75_000,
     /**
-     * A connection is closed when nothing was read from or written to it for this long while a request is under way: its
-     * reader takes nothing. Node.js lets the first such period pass if something was written before it, hence 60 to 120 s.
-     * An open pay page gets a heartbeat every 20 s.
+     * Time without a byte read or written after which a connection with a request under way is closed: its reader takes
+     * nothing. Node.js lets the first such period pass if something was written before it, so closing takes 60 to 120
+     * s. An open pay page is never closed so: it gets a heartbeat every 20 s.
      */
     stalledMs: 60_000,
     /** 10,000 open pay pages, and 2,000 for all others. Each takes about 20 KB, and an open file, which `ulimit -n` must allow. */
     connections: 12_000,
     headersBytes: 16 * 1024,
-    /** Browsers and proxies together send fewer. Node.js would silently drop the rest, perhaps an Idempotency-Key. */
+    /**
+     * Headers of one request; more are refused. Browsers and proxies together send fewer. Without the refusal Node.js
+     * would silently drop the rest, perhaps an Idempotency-Key.
+     */
     headers: 100,
   },
 
@@ -66,7 +70,7 @@ export const LIMITS = {
     unknownKeys: 100,
   },
 
-  /** Keys and links of partners, which every request looks up. */
+  /** Look-ups that every request needs: its key, and whether a partner is linked to the merchant. */
   lookUps: {
     /** How long a result is reused: a revoked key or a cut link must be known everywhere within 5 s. */
     rememberedMs: 1_000,
@@ -77,19 +81,25 @@ export const LIMITS = {
   /** Every connection to the database, but those of the operator's page. */
   database: {
     /**
-     * Longest wait for a free connection, and for a new one to be made. This and the next one also bound how long the pool
-     * is full of dead connections: after the database's return the first success has to come within a second.
+     * Longest wait for a free connection, and for a new one to be made. Together with `queryTimeoutMs` it also bounds
+     * how long dead connections fill the pool: within a second after the database's return a request has to succeed.
      */
     connectTimeoutMs: 700,
     /** Longest wait for a result, by our own clock: over a silently cut network nothing ever comes. */
     queryTimeoutMs: 900,
   },
 
-  /** Connections of each kind of work, which waits for its own only; those of requests are the operator's to set, see config.ts. */
+  /**
+   * Connections of each kind of work, so that no kind waits for the connections of another. The operator sets the
+   * number for requests: DATABASE_POOL_SIZE.
+   */
   pools: {
-    /** One batch has all that have come while the one before was stored: with a second connection each create cost a seventh more. */
+    /**
+     * New intents. One connection is best: a batch holds all intents that came while the one before was stored, and
+     * with a second connection each create cost a seventh more.
+     */
     creates: 1,
-    /** Keys and links of partners: whoever waits for one waits behind no other request. */
+    /** Look-ups of keys and of partners' links, so that they wait behind no other request. */
     keys: 2,
     /** A bank that sends again what an outage held up sends hundreds at once. */
     reports: 3,
@@ -97,7 +107,10 @@ export const LIMITS = {
     due: 3,
     /** Customers' pages and their QR codes, which anybody can ask for. */
     pages: 3,
-    /** Of the primary, and of the replica if there is one. A slow reader holds one for as long as his list takes. */
+    /**
+     * Settlement lists: as many connections to the primary as to the replica, if there is one. A slow reader holds one
+     * for as long as the list takes.
+     */
     lists: 6,
     /** The operator's page and `/metrics`. */
     operator: 2,
@@ -105,15 +118,19 @@ export const LIMITS = {
 
   /** Intents that arrive together are stored by one statement. */
   inserts: {
-    /** After 1.1 s the caller has received 503: storing the intent then would create an order that no client knows about. */
+    /**
+     * Longest wait of an intent for its batch. After 1.1 s the caller has received 503: storing the intent then would
+     * create an order that no client knows about.
+     */
     waitingMs: 1_000,
   },
 
-  /** What the bank, the operator or the sandbox says of payments. */
+  /** Reports of payments by a bank, the operator or the sandbox. */
   reports: {
     /**
-     * Failed attempts of one order that are stored; further ones are only counted. A customer makes a few, and every report of
-     * an order reads all of them. The changes of an order are numbered up to 32,767: its payment has to have a number left.
+     * Failed attempts of one order that are stored; further ones are only counted. A customer makes a few, and every
+     * report of an order reads all of them. An order's changes are numbered up to 32,767, so the limit leaves a number
+     * for its payment.
      */
     attemptsOfOrder: 300,
     /**
@@ -128,13 +145,15 @@ export const LIMITS = {
     /** Longest wait for all that a request needs: a log-in, the call, and both again when the token was refused. */
     requestMs: 5_000,
     /**
-     * Of one acquirer, in one instance; one more is refused at once, unless it is one of the few questions about payments.
-     * A dead acquirer then holds 64 requests, not all.
+     * Calls under way to one acquirer, from one instance. One more is refused at once, so that a dead acquirer holds 64
+     * requests, not all. Questions about payments are few and never refused.
      */
     callsUnderWay: 64,
   },
 
-  /** Calls of addresses that merchants choose, for webhooks and return calls, and of acquirers. */
+  /**
+   * Calls that the service makes: webhooks and return calls to addresses that merchants choose, and calls to acquirers.
+   */
   outside: {
     /** Longest time for all of a call: name, connection and answer. */
     merchantMs: 15_000,
@@ -158,7 +177,9 @@ export const LIMITS = {
     callsAtOnce: 1_000,
     /** Webhooks of one merchant that are on. Each costs every payment of the merchant a row. */
     ofMerchant: 20,
-    /** Endpoints with something due that a look returns, and expired orders of a merchant that one statement tells of. */
+    /**
+     * Endpoints that one look for due deliveries returns, and expired orders of a merchant that one statement handles.
+     */
     lookedAt: 1_000,
     /** A delivery that was taken is due again after this time, unless its outcome is stored: longer than a call. */
     visibilityMs: 40_000,
@@ -168,20 +189,32 @@ export const LIMITS = {
 
   /** Settlements. */
   lists: {
-    /** Longest list that is answered in one piece. A partner reads one longer one at a time. */
+    /** Longest list that is answered in one piece. A partner reads longer ones one at a time. */
     shortRows: 1_000,
-    /** Longer lists that are read at once, of partners each: fewer than the pool has connections, so that short ones go on. */
+    /**
+     * Longer lists that are read at once, each by another partner. The pool has more connections, so that short lists
+     * go on.
+     */
     longAtOnce: 4,
-    /** Then a list ends, whoever reads it: PostgreSQL keeps all that was deleted since it began. */
+    /**
+     * Longest time for one list; then it is cut off. While it is read, PostgreSQL keeps every row deleted since it
+     * began.
+     */
     longestMs: 60 * 60 * 1000,
     /**
      * A reader of a long list holds a connection and a snapshot of the database. It is cut off when it takes less
      * than this, on average over the window: the slowest mobile links in use carry it.
      */
     slowestReaderBytesPerSecond: 16 * 1024,
-    /** Long, because TCP reports taken bytes in portions: a full buffer of 6 MB opens when a sixteenth of it was read. */
+    /**
+     * Window of that average. It is long because TCP reports taken bytes in portions: a full buffer of 6 MB opens when
+     * a sixteenth of it was read.
+     */
     readerWindowMs: 60_000,
-    /** With the 1 s for which a key and a link are remembered, a reader who may not read any more is cut off within 5 s. */
+    /**
+     * How often the reader's speed and permission are checked. With the 1 s for which look-ups are remembered, a reader
+     * who may not read any more is cut off within 5 s.
+     */
     readerCheckIntervalMs: 2_000,
   },
 
@@ -189,7 +222,7 @@ export const LIMITS = {
   pages: {
     /** Pages with events that are open at once in one instance; each holds a connection. */
     open: 10_000,
-    /** Of one order: whoever knows its address must not keep all other customers out. */
+    /** Open pages of one order: someone who knows its address must not use up the places of all other customers. */
     openOfOrder: 20,
     /** How often open pages are looked up, all of them in one query. */
     lookUpIntervalMs: 1_000,
@@ -212,18 +245,18 @@ export const LIMITS = {
     refreshSeconds: 30,
   },
 
-  /** The listener of OPS_PORT, where they differ from those of all connections. */
+  /** Limits of the listener of OPS_PORT that differ from `connections`. */
   ops: {
-    /** How long its reader may take nothing of an answer, as above. */
+    /** Time without a byte read or written after which a connection is closed, as `connections.stalledMs`. */
     stalledMs: 10_000,
-    /** Scrapers and operators. Beside those of customers. */
+    /** Connections of scrapers and operators, in addition to those of customers. */
     connections: 64,
   },
 
   shutdown: {
     /**
-     * Longest wait for what is under way, since a long list is read as slowly as its client likes. With the drain of 5 s it
-     * stays below the 30 s after which container platforms kill.
+     * Longest wait for requests under way: a client may read a long list slowly. With the drain of 5 s it stays below
+     * the 30 s after which container platforms kill.
      */
     closeMs: 20_000,
   },

@@ -8,7 +8,7 @@ const FLUSH_INTERVAL_MS = 500
 const KEPT_BYTES = 1024 * 1024
 
 /**
- * The log of the process, on its standard output; `flush` writes what has gathered. Where it cannot be written, the service
+ * The log of the process, on its standard output; `flush` writes the buffered lines. When writing fails, the service
  * goes on and tries again with the next lines.
  */
 export function openLog(level: string): { log: Logger; flush: () => void } {
@@ -16,14 +16,14 @@ export function openLog(level: string): { log: Logger; flush: () => void } {
     minLength: BUFFER_BYTES,
     maxLength: KEPT_BYTES,
     sync: true,
-    // By itself it would sleep until a full pipe is read, and the whole service with it.
+    // By default pino sleeps until a full pipe is read, and the whole service sleeps with it.
     retryEAGAIN: () => false,
   })
   output.on('error', () => undefined)
   const flush = () => output.flush()
   setInterval(flush, FLUSH_INTERVAL_MS).unref()
-  // Never its flushSync, which tries a full disk again for ever while nothing else runs.
+  // `end` and not `flushSync`, which tries a full disk again for ever while nothing else runs.
   process.on('exit', () => output.end())
-  // Its `write` alone: given more, pino calls flushSync after a fatal line.
+  // pino gets `write` alone: given the whole destination, it calls flushSync after a fatal line.
   return { log: pino({ level, base: null }, { write: (line) => output.write(line) }), flush }
 }

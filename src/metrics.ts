@@ -7,10 +7,13 @@ import type { ReportReason } from './payments/reports.ts'
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
-/** What a notification of the acquirer can be refused with. An outage, and a client that left, refuse nothing. */
+/** Statuses that refuse a notification of an acquirer. An outage (503) or a client that left refuses nothing. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
 
-/** Who tells a running service of payments. The commands of the operator record payments too, which no service counts. */
+/**
+ * Sources of payments that a running service counts. Commands of the operator record payments too, outside the service
+ * and uncounted.
+ */
 const TOLD_BY = ['notification', 'enquiry'] as const satisfies readonly ReportReason[]
 
 const EXCEPTION_KINDS = Object.keys({
@@ -28,8 +31,8 @@ type Delivery = { kind: 'webhook' | 'return call'; outcome: 'delivered' | 'faile
 type Labels = Readonly<Record<string, readonly (string | number)[]>>
 
 /**
- * What each counter says, and its labels with their values: it begins at 0 for all of them, since Prometheus sees no increase in
- * a counter that first appears as 1.
+ * Help text of each counter, and its labels with all their values. A counter begins at 0 for every combination, because
+ * Prometheus sees no increase in one that first appears as 1.
  */
 const COUNTERS = {
   payment_intents_created_total: ['Intents stored', {}],

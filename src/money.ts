@@ -10,15 +10,15 @@ const ORDER_RULE = 'must be a whole number from 1 to 100000'
 const SHOP_RULE = 'must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 
 /**
- * In paise: 1 to 100000 rupees as text. Shop plugins send `200.00`, which is 200. Never z.coerce: it takes `1e3`,
- * `0x10` and blanks.
+ * Whole rupees as text, 1 to 100000; the result is paise. Shop plugins send `200.00` for 200. z.coerce is not used: it
+ * takes `1e3`, `0x10` and blanks.
  */
 const orderAmountText = z
   .string(errorText(ORDER_RULE))
   .regex(/^0*([1-9][0-9]{0,4}|100000)(\.00?)?$/, ORDER_RULE)
   .transform(toPaise)
 
-/** Whole rupees, in paise. JSON may carry a number too, judged by its value. */
+/** Whole rupees as text, or as a JSON number, which is judged by its value; the result is paise. */
 export const orderAmount = z.union(
   [
     orderAmountText,
@@ -33,10 +33,10 @@ export const orderAmount = z.union(
 
 const SHOP_AMOUNT = /^0*([1-9][0-9]{0,4}(\.[0-9]{1,2})?|100000(\.00?)?)$/
 
-/** In paise: 1.00 to 100000.00 rupees as text. */
+/** Rupees as text, 1.00 to 100000.00; the result is paise. */
 export const shopAmountText = z.string(errorText(SHOP_RULE)).regex(SHOP_AMOUNT, SHOP_RULE).transform(toPaise)
 
-/** The same; a JSON number is judged by its digits, and never counted with. */
+/** Rupees as text or as a JSON number; the result is paise. A number is read by its digits, never by arithmetic. */
 export const shopAmount = z.union(
   [
     shopAmountText,
@@ -79,7 +79,10 @@ export function toDecimalText(paise: number): string {
   return `${Math.floor(paise / 100)}.${String(paise % 100).padStart(2, '0')}`
 }
 
-/** The same for sums, of which a number would lose digits, and for differences: -1 paisa is `-0.01`. */
+/**
+ * Decimal text of a sum, or of a difference: -1 paisa is `-0.01`. It takes a bigint, because a number would lose digits
+ * of a large sum.
+ */
 export function toSumText(paise: bigint): string {
   const digits = String(paise < 0n ? -paise : paise).padStart(3, '0')
   return `${paise < 0n ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`

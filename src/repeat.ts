@@ -1,6 +1,6 @@
 /**
- * Calls `look` again and again until `stop`, each time after `pauseMs`. What it throws goes to `onError`, and it is called again
- * as usual. `stop` waits for a call that is under way.
+ * Calls `look` again and again until `stop`, each time `pauseMs` after the last call ended. An error of `look` goes to
+ * `onError` and does not end the repetition. `stop` waits for a call that is under way.
  */
 export function startRepeating(look: () => Promise<void>, pauseMs: number, onError: (error: Error) => void) {
   let timer: NodeJS.Timeout | undefined

@@ -11,7 +11,7 @@ const COMPOSE = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')
 const serviceText = (name: string) =>
   new RegExp(`^ {2}${name}:\n[\\s\\S]*?(?=^ {0,2}[\\w-]+:)`, 'm').exec(COMPOSE)?.[0] ?? ''
 
-it('publishes one instance itself, and with API_REPLICAS only the balancer before several', () => {
+it('compose publishes one instance itself, or with API_REPLICAS the balancer alone', () => {
   const published = COMPOSE.match(/^ {4}ports: .*$/gm)?.map((line) => line.trim())
   expect(published).toEqual([
     expect.stringMatching(/^ports: &ports /),
@@ -26,7 +26,7 @@ it('publishes one instance itself, and with API_REPLICAS only the balancer befor
   for (const name of ['published', 'published-by-balancer']) expect(serviceText(name)).toContain('replicas: 0')
 })
 
-it('hands each setting to the service under its own name', () => {
+it('compose hands each setting to the service under its own name', () => {
   const settings = readFileSync(join(ROOT, '.env.example'), 'utf8').match(/^[A-Z_]+(?==$)/gm) ?? []
   const ofOthers = ['DATABASE_MIGRATE_URL', 'OPS_BY', 'API_REPLICAS', 'POSTGRES_PASSWORD']
   const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
@@ -36,7 +36,7 @@ it('hands each setting to the service under its own name', () => {
   expect(missing).toEqual([])
 })
 
-it('has connections of PostgreSQL for 8 instances, and 20 for ops, backups and superusers', () => {
+it('compose gives PostgreSQL connections for 8 instances, and 20 for ops, backups and superusers', () => {
   const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
   const ofInstance = Object.values(LIMITS.pools).reduce((sum, size) => sum + size, databasePoolSize)
   const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])

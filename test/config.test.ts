@@ -47,7 +47,7 @@ describe('the configuration', () => {
     expect(readConfig({ DATABASE_URL }).warnings).toEqual([])
   })
 
-  it('reads the limit of a key by the second, or by the minute as before, with a warning', () => {
+  it('reads RATE_LIMIT_PER_SECOND, or the older RATE_LIMIT_PER_MINUTE with a warning', () => {
     const limit = (settings: Record<string, string>) => {
       const { rateLimitPerSecond, warnings } = readConfig({ DATABASE_URL, ...settings })
       return [rateLimitPerSecond, warnings.length]
@@ -129,7 +129,7 @@ describe('the configuration', () => {
   it.each([
     ['WEBHOOK_ALLOWED_NETWORKS', 'webhook', 'return call'],
     ['RETURN_CALL_ALLOWED_NETWORKS', 'return call', 'webhook'],
-  ] as const)('takes networks as %s, and none whose prefix covers more than its address says', (name, kind, other) => {
+  ] as const)('takes networks as %s, and refuses one whose address has bits beyond its prefix', (name, kind, other) => {
     const allowed = (list: string) => {
       const networks = readConfig({ DATABASE_URL, [name]: list }).webhooks.allowedNetworks
       expect(networks[other]).toEqual([])

@@ -17,7 +17,7 @@ const paise = fc.integer({ min: 100, max: 10_000_000 })
 const MANY = { numRuns: runs(20_000) }
 
 describe('an amount, 1.00 to 100000.00 rupees', () => {
-  it('is read from each way to spell it as what it was', () => {
+  it('is read back unchanged from each of its spellings', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const asJson = JSON.stringify(toJsonNumber(amount))
@@ -32,7 +32,7 @@ describe('an amount, 1.00 to 100000.00 rupees', () => {
     )
   })
 
-  it('is spelled with the digits that whole numbers give, never those of a float', () => {
+  it('is written with its exact digits, never with those of a float', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const digits = String(amount)
@@ -45,7 +45,7 @@ describe('an amount, 1.00 to 100000.00 rupees', () => {
     )
   })
 
-  it('is the same to a strict and a shop merchant when it is whole', () => {
+  it('in whole rupees is the same for a strict and a shop merchant', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 100_000 }), fc.constantFrom('', '.0', '.00'), (rupees, decimals) => {
         for (const value of [`${rupees}${decimals}`, `00${rupees}${decimals}`, rupees]) {
@@ -79,7 +79,7 @@ it.each(['0.99', '100000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', 
 )
 
 it.each([0.99, 100_000.01, 588.823, -5, 0.1 + 0.2, 1e21, Number.NaN, Number.POSITIVE_INFINITY])(
-  'nor the JSON number %d',
+  'no merchant may send the JSON number %d',
   (amount) => {
     expect([orderAmount, shopAmount].map((schema) => schema.safeParse(amount).success)).toEqual([false, false])
   },

@@ -4,15 +4,15 @@ import type { FinalStatus } from '../payments/outcome.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { Notifications } from './notification.ts'
 
-/** An acquirer: who may have it, and how it is reached where the operator has set it up. `Settings` holds its own. */
+/** An acquirer: which merchants may have it, and how to reach it. `Settings` holds what the operator has set up. */
 export type Acquirer<Settings> = {
-  /** The variables without which it is not set up, for the operator. */
+  /** Names of the variables that set it up, to tell the operator. */
   variables: string
   /** Why it cannot serve a merchant, for the operator; undefined when it can. */
   faultOf: (merchant: Payee) => string | undefined
   /** Its notifications; undefined unless it is set up. */
   notifications: (settings: Settings) => Notifications | undefined
-  /** Of one that makes its own links: its calls; undefined unless it is set up. `elapsedMs` is a clock that nobody sets. */
+  /** Calls of an acquirer that makes its own links; undefined unless it is set up. `elapsedMs` is a monotonic clock. */
   calls?: (settings: Settings, ask: Ask, elapsedMs: () => number) => AcquirerCalls | undefined
 }
 
@@ -26,7 +26,10 @@ export type Ask = (
 /** `body` is undefined if it is not JSON. `requestId` is the acquirer's name for the request, which its support asks for. */
 export type JsonAnswer = { status: number; body: unknown; requestId: string | undefined }
 
-/** How an acquirer that makes its own links is asked, until `signal`. Each function rejects with an AcquirerFault. */
+/**
+ * Calls of an acquirer that makes its own links. Each ends at `signal` at the latest, and rejects with an
+ * AcquirerFault.
+ */
 export type AcquirerCalls = {
   /** Makes a link for an intent of the acquirer's merchant `merchantId`. */
   prepare: (intent: Intent, merchantId: string, signal: AbortSignal) => Promise<IssuedLink>

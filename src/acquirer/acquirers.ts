@@ -8,7 +8,7 @@ import { createIssuer, type Issuer, type IssuerOptions } from './issuer.ts'
 import type { Notifications } from './notification.ts'
 import { type SetuSettings, setu } from './setu.ts'
 
-/** What the operator has set up. `direct` is the secrets of its notifications. */
+/** Settings of the acquirers. `direct` holds the secrets of that acquirer's notifications. */
 export type AcquirerSettings = { direct: readonly string[]; setu: SetuSettings | undefined }
 
 /** Every acquirer that a merchant may have, by name. */
@@ -18,7 +18,7 @@ const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ d
 export function acquirerFault(name: string, merchant: Payee, settings: AcquirerSettings): string | undefined {
   const acquirer = ACQUIRERS.get(name)
   if (acquirer === undefined) return `acquirer must be one of ${[...ACQUIRERS.keys()].join(', ')}`
-  // Links of ours work before anybody can tell of payments.
+  // Only an acquirer that makes its own links has to be set up first: links that we make work without notifications.
   if (acquirer.calls && !acquirer.notifications(settings)) {
     return `the acquirer ${name} is not set up: set ${acquirer.variables}`
   }
@@ -36,7 +36,7 @@ export function createAcquirers(settings: AcquirerSettings, call: Caller, option
     if (taken) notifications.push(taken)
   }
   return {
-    /** Those that make their own links, by name. */
+    /** Acquirers that make their own links, by name. */
     issuers,
     notifications,
 
@@ -48,11 +48,11 @@ export function createAcquirers(settings: AcquirerSettings, call: Caller, option
       throw unavailable()
     },
 
-    /** What the operator has to mend for these acquirers, which merchants have. */
+    /** Warnings for the operator: one for each of `names`, the acquirers of merchants, that is not set up. */
     warningsOf: (names: readonly string[]) => names.filter(isMissing).map(notSetUp),
   }
 
-  /** An acquirer of a newer version of the service is missing too. */
+  /** True for an acquirer that is not set up, or that only a newer version of the service knows. */
   function isMissing(name: string): boolean {
     const acquirer = ACQUIRERS.get(name)
     return !acquirer || (acquirer.calls !== undefined && !issuers.has(name))

@@ -21,7 +21,7 @@ function parse(body: Buffer | undefined): unknown {
   }
 }
 
-/** What a stranger sends goes into the log only if it is short and plain. */
+/** `text` for the log; undefined unless it is short and plain, because a stranger sent it. */
 export function shortText(text: unknown): string | undefined {
   return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined
 }

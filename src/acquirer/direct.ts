@@ -37,7 +37,7 @@ export const PaymentNotification = z
     if (paidAt === undefined)
       context.addIssue({ code: 'custom', path: ['paidAt'], message: 'is required with SUCCESS' })
   })
-  // The same in the words of JSON Schema.
+  // The rule above as JSON Schema: FAIL or REJECT, or else UTR and paidAt are required.
   .meta({ anyOf: [{ properties: { status: { enum: ['FAIL', 'REJECT'] } } }, { required: ['UTR', 'paidAt'] }] })
 
 export const paymentNotification = operation({
@@ -69,7 +69,10 @@ export const paymentNotification = operation({
   },
 })
 
-/** We make the links, and whoever holds the payee's account tells of payments, in our own form. */
+/**
+ * The acquirer `direct`: this service makes the links, and the bank that holds the payee's account sends notifications
+ * in our own form.
+ */
 export const direct: Acquirer<{ direct: readonly string[] }> = {
   variables: 'ACQUIRER_SECRETS',
   faultOf: () => undefined,
@@ -86,7 +89,9 @@ export const direct: Acquirer<{ direct: readonly string[] }> = {
   },
 }
 
-/** How far the time of a signature may be from ours: older ones could be replays, later ones a wrong clock. */
+/**
+ * Longest time between a signature and now. An older signature could be a replay; a later one comes from a wrong clock.
+ */
 const TOLERANCE_SECONDS = 300
 
 /**

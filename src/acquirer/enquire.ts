@@ -21,7 +21,7 @@ export async function enquire(
   return reports.record(report, { reason: 'enquiry', now })
 }
 
-/** Questions about orders of whose end nothing was heard. */
+/** Questions to acquirers about orders whose end has not been reported. */
 export function dueEnquiries({
   enquiries,
   issuers,
@@ -40,7 +40,7 @@ export function dueEnquiries({
     try {
       if (issuer) await enquire(enquiry, { issuer, reports, now })
     } catch (error) {
-      // It was logged where it was made. The next question is planned already, or this was the last one.
+      // The issuer has logged this fault. The next question is planned already, unless this was the last one.
       if (!(error instanceof AcquirerFault)) throw error
     }
     return true

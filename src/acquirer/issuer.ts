@@ -10,7 +10,7 @@ export type IssuerOptions = {
   log: Pick<Logger, 'warn' | 'error'>
   onCall: (acquirer: string, call: keyof AcquirerCalls, outcome: CallOutcome) => void
   limits: Limits['acquirers']
-  /** Milliseconds by a clock that nobody sets. */
+  /** A monotonic clock in milliseconds. */
   elapsedMs: () => number
 }
 
@@ -21,7 +21,8 @@ export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, 
   let underWay = 0
 
   async function ask<T>(call: keyof AcquirerCalls, work: (signal: AbortSignal) => Promise<T>, began = elapsedMs()) {
-    // A question is counted before it is asked, and few are asked at once: refused here, one of three would be lost.
+    // Enquiries are never refused here. Few are made at once, and each is counted before it is asked, so that a refusal
+    // would use up one of an order's three.
     if (underWay >= limits.callsUnderWay && call !== 'enquire') {
       onCall(name, call, 'crowded')
       throw new AcquirerFault('unavailable', `too many calls of ${name} are under way`)
@@ -45,17 +46,19 @@ export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, 
 
   return {
     /**
-     * For a request that `began` then, by `elapsedMs`: what it did before is part of its time. Otherwise the intent
-     * could be stored after the caller has received 503.
+     * Makes a link for a request that began at `began`, by `elapsedMs`. The time limit counts from there: otherwise the
+     * intent could be stored after the caller has received 503.
      */
     prepare: (intent: Intent, merchantId: string, began: number) =>
       ask('prepare', (signal) => calls.prepare(intent, merchantId, signal), began).catch(orUnavailable),
 
-    /** What becomes of it is told as any payment is. */
+    /**
+     * Plays a customer in the acquirer's sandbox. The result comes as for any payment: by a notification or an enquiry.
+     */
     playCustomer: (link: IssuedLink, attempt: PlayedAttempt) =>
       ask('playCustomer', (signal) => calls.playCustomer(link, attempt, signal)).catch(orUnavailable),
 
-    /** Once, and nobody waits for it: a link that stays open expires by itself. */
+    /** Closes a link, without waiting and without a second try: a link that stays open expires by itself. */
     close(link: IssuedLink): void {
       ask('close', (signal) => calls.close(link, signal)).catch((error) => {
         if (!(error instanceof AcquirerFault)) throw error
@@ -67,7 +70,7 @@ export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, 
   }
 }
 
-/** 503, whatever the reason: the caller can do nothing but send it again. */
+/** Throws 503 for every AcquirerFault: the caller can only send the request again. Other errors pass unchanged. */
 function orUnavailable(error: unknown): never {
   throw error instanceof AcquirerFault ? unavailable() : error
 }

@@ -22,7 +22,7 @@ export type Notifications = {
   requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
   /** The orderId, for the log line of a refusal too: nothing of the notification is checked yet. */
   orderIdOf: (fields: Fields) => unknown
-  /** What may be kept of a signed body that could not be read: nothing of the customer. */
+  /** Returns the part of an unreadable signed body that may be kept: nothing of the customer. */
   keep: (body: Buffer) => Buffer
 }
 
@@ -60,8 +60,8 @@ export async function recordNotification({ reports, now }: NotificationDependenc
 }
 
 /**
- * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined for
- * those that change nothing, and throws the 400 for what it cannot read.
+ * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined
+ * for a notification that changes nothing, and throws the 400 for one that it cannot read.
  */
 export function routeOfOwnForm(path: string, read: (fields: Fields) => Report | undefined): Notifications['register'] {
   return (app, dependencies) => {
@@ -85,7 +85,7 @@ export function takeNotifications(
     if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
     done()
   })
-  // What is refused with 400 although it is signed may be money, and the acquirer may not send it again.
+  // A signed body that is refused with 400 is kept: it may be about money, and the acquirer may not send it again.
   app.setErrorHandler(async (error, { signedBody }) => {
     if (signedBody && error instanceof Failure && error.code === 'badRequest') {
       await reports.keepUnreadable(keep(signedBody), now())

@@ -1,12 +1,15 @@
 import { AcquirerFault } from './acquirer.ts'
 
-/** A token is valid for 300 s; Setu advises a new one in the 4th minute. The rest is for the way of the last call. */
+/**
+ * A token is valid for 300 s, and Setu advises a new one in the 4th minute. It is used until 290 s: the last call needs
+ * time on its way.
+ */
 const TOKEN_FRESH_MS = 240_000
 const TOKEN_VALID_MS = 290_000
 
 /**
- * The log-in token, which all calls share: one log-in serves everybody who waits for it. A token of the 4th minute is still
- * used while a new one is fetched. `elapsedMs` is a clock that nobody sets.
+ * The log-in token, which all calls share: one log-in serves every call that waits for it. From 240 s to 290 s of age
+ * the token is still used while a new one is fetched. `elapsedMs` is a monotonic clock.
  */
 export function createToken(logIn: () => Promise<string>, elapsedMs: () => number) {
   let current: { value: string; since: number } | undefined
@@ -26,10 +29,10 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
   }
 
   return {
-    /** `renew` is for a token that was refused: the next `get` fetches another one. */
+    /** Returns the token. After the token was refused, call `renew`: the next `get` then fetches another one. */
     async get(signal: AbortSignal): Promise<{ value: string; renew: () => void }> {
       const age = current ? elapsedMs() - current.since : Number.POSITIVE_INFINITY
-      // While the old one is good, a failed log-in harms nobody: the next call tries again.
+      // A failed log-in is ignored while the old token is valid: the next call tries again.
       if (current && age < TOKEN_VALID_MS && age >= TOKEN_FRESH_MS) renewOnce().catch(() => undefined)
       const value = current && age < TOKEN_VALID_MS ? current.value : await untilAborted(renewOnce(), signal)
       const renew = () => {
@@ -40,7 +43,9 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
   }
 }
 
-/** Rejects when nobody waits for `promise` any more; it goes on for others. */
+/**
+ * Resolves as `promise` does, and rejects when `signal` aborts first. `promise` itself goes on for its other callers.
+ */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new AcquirerFault('unavailable', 'the acquirer did not answer in time'))

@@ -30,10 +30,10 @@ export type SetuSettings = {
 /** Setu takes no other UPI address as that of a payee. */
 const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
 
-/** Of nobody, for the sandbox. */
+/** UPI address of the sandbox's played customer. It belongs to nobody. */
 const PLAYED_CUSTOMER = 'customer@thisisnobank'
 
-/** What the customer's bank says then, in the codes of NPCI. */
+/** NPCI's code for insufficient funds, with which a played payment fails. */
 const NO_FUNDS = 'Z9'
 
 const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
@@ -51,16 +51,19 @@ const DynamicQr = z.object({
 })
 
 const PAISE_RULE = 'must be whole paise'
-/** The most that `bankAmount` takes too, because it is all that the database holds. */
+/** An amount in whole paise, up to 14 digits: the most that the database holds and `bankAmount` takes. */
 const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
 
-/** RFC 3339, and what the examples in Setu's guides have instead: a zone without its colon, as +0530. */
+/** A time in RFC 3339, or with a zone without its colon (+0530), as in the examples of Setu's guides. */
 const moment = z.preprocess(
   (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
   isoTime,
 )
 
-/** A payment that failed early may have neither reference nor time: null and empty text say so too. */
+/**
+ * A field that may be absent, which null and empty text mean too: a payment that failed early may have neither
+ * reference nor time.
+ */
 const orAbsent = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === null || value === '' ? undefined : value), schema.optional())
 
@@ -83,7 +86,7 @@ export function setuCalls(
   async function logIn(): Promise<string> {
     const body = { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' }
     const answer = await ask({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
-    // Its guides do not say which of the successful ones it has.
+    // Any 2xx is taken: Setu's guides do not name the status of a successful log-in.
     if (answer.status < 200 || answer.status > 299) {
       throw failed(answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
     }
@@ -127,7 +130,8 @@ export function setuCalls(
       const answer = await call({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
       const { data: made } = DynamicQr.safeParse(answer.body)
       const reference = made && referenceOf(made.intentLink, intent)
-      // The QR of another order, though for the same payee and amount, would make that one paid.
+      // A link of another order is refused, even for the same payee and amount: paying it would make that other order
+      // paid.
       if (!reference || (made.referenceId ?? intent.orderId) !== intent.orderId) {
         throw notBelieved(answer, 'Setu made a link that is not for this order, payee and amount', {
           orderId: intent.orderId,
@@ -137,8 +141,8 @@ export function setuCalls(
     },
 
     async close({ id, merchantId }, signal) {
-      // A QR that was paid, or has expired, may be refused: there is nothing to close then, and nothing for the
-      // operator to mend.
+      // 400 and 404 are expected too: Setu may refuse to close a QR that was paid or has expired. Then there is nothing
+      // to close, and nothing for the operator to mend.
       await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
     },
 
@@ -184,7 +188,7 @@ const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: object =
 /** The parameter `tr` of a link that is for this payee and amount; undefined for any other link. */
 function referenceOf(link: string, { payee, amount }: Intent): string | undefined {
   const parameters = [...new URLSearchParams(link.slice(UPI_PREFIX.length))]
-  // In any case: an app may take PA for pa.
+  // Upper and lower case are the same here: an app may take PA for pa.
   const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
   const only = (name: string) => {
     const values = valuesOf(name)
@@ -194,7 +198,7 @@ function referenceOf(link: string, { payee, amount }: Intent): string | undefine
   const isOurs =
     only('pa')?.toLowerCase() === payee.vpa.toLowerCase() &&
     isAmount(only('am')) &&
-    // The least that may be paid: with a smaller one the customer chooses the amount.
+    // `mam` is the least that may be paid. With one below the amount, the customer would choose how much to pay.
     valuesOf('mam').every(isAmount) &&
     only('cu') === 'INR'
   const reference = only('tr')
@@ -221,7 +225,7 @@ const EndOfPayment = z
 
 const checkEndOfPayment = bodyCheck(EndOfPayment)
 
-/** Setu sends many events. What the others say is not judged. */
+/** The report in an event; undefined for an event that does not end a payment, whose fields are not checked. */
 function readEvent(event: Fields): Report | undefined {
   if (typeof event.eventType === 'string' && !Object.hasOwn(EVENTS, event.eventType)) return undefined
   const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs } = checkEndOfPayment(event)
@@ -243,7 +247,8 @@ export const setu: Acquirer<{ setu: SetuSettings | undefined }> = {
   },
   notifications: ({ setu: account }) =>
     account && {
-      // A copy of a notification is valid for ever, so repeats change nothing, in any order.
+      // Setu's signature holds no time, so a copy of a notification is valid for ever. Repeats change nothing, in any
+      // order.
       register: routeOfOwnForm('/acquirer/setu/notification', readEvent),
       requireSignature(request, body) {
         const signature = request.headers['x-setu-signature']

@@ -38,7 +38,7 @@ export function createAudit(db: Queryable) {
       ])
     },
 
-    /** Writes down how it ended; the first word counts. */
+    /** Writes down how a command ended. Only the first outcome of an `auditId` counts. */
     async end({ auditId, outcome, detail }: AuditedOutcome): Promise<void> {
       await db.query(
         'insert into audit_outcomes (audit_id, outcome, detail) values ($1, $2, $3) on conflict do nothing',
@@ -47,8 +47,8 @@ export function createAudit(db: Queryable) {
     },
 
     /**
-     * The commands begun from `since`, by default a week ago, until before `until`, oldest first. With `mid` those about this
-     * merchant: they name it, made it, or name something of it.
+     * The commands begun from `since`, by default a week ago, until before `until`, oldest first. With `mid` only
+     * commands about this merchant: they name it, made it, or name its order, exception, key or webhook.
      */
     async list({ since, until, mid }: AuditQuery): Promise<AuditEntry[]> {
       const { rows } = await db.query<AuditEntry>(

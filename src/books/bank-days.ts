@@ -11,7 +11,7 @@ export function isBankDay(day: string): boolean {
   return weekday !== 0 && !(weekday === 6 && (saturdayOfMonth === 2 || saturdayOfMonth === 4))
 }
 
-/** The first bank day after `day`: the bank pays out then what was paid on `day` (T+1). */
+/** The first bank day after `day`, on which the bank pays out the payments of `day` (T+1). */
 export function nextBankDay(day: string): string {
   return bankDayFrom(addDays(day, 1))
 }

@@ -2,7 +2,7 @@ import type { Queryable } from '../db/pool.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
 
-/** How each of these is counted, of intents that were given up if they expired until $3. */
+/** SQL of each count. Unpaid intents that expired at $3 or earlier are given up; the others may still be paid. */
 const COUNTS = {
   orders: 'count(*)',
   paid: `count(*) filter (where status = 'SUCCESS')`,
@@ -36,7 +36,7 @@ export function conversionOf({ orders, paid, waiting }: OrderCounts): number | u
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
 
-/** After this time every order has ended, and only a late payment changes what has become of it. */
+/** Longest time until an order has ended. After it only a late payment changes an order. */
 export const LONGEST_ORDER_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60_000
 
 /** The orders of one merchant in one hour: the hours are numbered from 0. */
@@ -46,19 +46,19 @@ export type OfMerchantAndHour = OrderCounts & { mid: string; hour: number }
 type Period = { since: Date; hours: number }
 
 /**
- * Counts orders by when they were made, and tells what has become of them at `now`. OrderIds begin with their time, so each is
- * one pass over a part of their index, and creating an intent needs no index for it. 14,000 orders take about 10 ms.
+ * Counts orders by the time when they were made, and by their state at `now`. OrderIds begin with that time, so each
+ * count reads one range of their index, and creating an intent needs no further index. 14,000 orders take about 10 ms.
  */
 export function createOrderCounts(db: Queryable) {
   return {
-    /** One for each hour. */
+    /** Counts of each hour of `period`, zeros included. */
     async countByHour(period: Period, now: Date): Promise<OrderCounts[]> {
       const { rows } = await db.query<OrderCounts & { hour: number }>(BY_HOUR, valuesOf(period, now))
       const counts = new Map(rows.map(({ hour, ...row }) => [hour, row]))
       return Array.from({ length: period.hours }, (_, hour) => counts.get(hour) ?? NO_ORDERS)
     },
 
-    /** Without zeros, in no order. */
+    /** Counts of each hour and merchant with orders, in no order. */
     async countByHourAndMerchant(period: Period, now: Date): Promise<OfMerchantAndHour[]> {
       const { rows } = await db.query<OfMerchantAndHour>(BY_HOUR_AND_MERCHANT, valuesOf(period, now))
       return rows
@@ -68,7 +68,9 @@ export function createOrderCounts(db: Queryable) {
 
 const HOUR_MS = 60 * 60_000
 
-/** The first orderIds of each hour, and those of the hour after it. */
+/**
+ * Values of both queries: the first orderId of each hour, the first of the hour after it, and the moment of COUNTS' $3.
+ */
 function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Date] {
   const bounds = Array.from({ length: hours + 1 }, (_, hour) =>
     orderIdsBegin(new Date(since.getTime() + hour * HOUR_MS)),
@@ -77,8 +79,8 @@ function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Dat
 }
 
 /**
- * A range of the index for each hour: grouped by an hour that is reckoned of each row, the same took three times as long. As
- * numbers of JavaScript, which are exact up to 2^53 paise: 90 lakh crore rupees.
+ * Counts by hour and merchant, each hour by a range of the index: grouping by an hour computed from each row took three
+ * times as long. Sums are numbers of JavaScript, exact up to 2^53 paise: 90 lakh crore rupees.
  */
 const BY_HOUR_AND_MERCHANT = `
   select (h.hour - 1)::integer as hour, c.*
@@ -89,7 +91,7 @@ const BY_HOUR_AND_MERCHANT = `
       where order_id >= h.first and order_id < h.next
       group by mid) c`
 
-/** Counted by merchant first, because each server that has some of them can do that by itself. */
+/** Counts by hour, summed over merchants. In a Citus cluster each server can count its own merchants by itself. */
 const BY_HOUR = `
   select hour, ${NAMES.map((name) => `sum("${name}") as "${name}"`).join(', ')}
     from (${BY_HOUR_AND_MERCHANT}) each

@@ -9,26 +9,32 @@ export type DifferenceKind =
   | 'no known payment'
   | 'sums differ'
 
-/** A rupee that went in and did not come out, or the reverse. Amounts are in paise. */
+/**
+ * A difference between payments and settlements: money that came in and was not paid out, or the reverse. Amounts are
+ * in paise.
+ */
 export type Difference = {
   mid: string
-  /** Of the payment that is not settled, else of the settlement; with sums the day of the payout. `YYYY-MM-DD`, IST. */
+  /**
+   * Day (`YYYY-MM-DD`, IST) of the payment that is not settled; of the payout, when sums are compared; else of the
+   * settlement.
+   */
   day: string
   kind: DifferenceKind
-  /** Ours; null where no order is known. */
+  /** Our orderId; null where no order is known. */
   orderId: string | null
-  /** Of the payment. */
+  /** UTR of the payment. */
   utr: string | null
-  /** Of the settlement that is the difference. */
+  /** UTR of the settlement that differs. */
   settlementUtr: string | null
   paid: bigint | null
-  /** With fee and tax. */
+  /** Settled amount, with fee and tax. */
   settled: bigint | null
   /** In plain words. */
   cause: string
   /** The exception that explains a settlement of no known payment. */
   exceptionId: string | null
-  /** How that exception came to its end: then the difference is accounted for. */
+  /** Resolution of that exception: with one, the difference is accounted for. */
   resolution: string | null
 }
 
@@ -45,7 +51,7 @@ export type FoundDifference = Omit<Difference, 'cause'> & {
   initiatedAt: string | null
 }
 
-/** Why, in words for a person who looks at the bank's file. */
+/** The cause of a difference, in words for a person who looks at the bank's file. */
 export function causeOf(found: FoundDifference): string {
   const { kind, day, orderId, fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, exceptionId } = found
   switch (kind) {
@@ -69,8 +75,8 @@ export function causeOf(found: FoundDifference): string {
 }
 
 /**
- * The days whose payments and settlements belong to the payouts of bank days from `from` to `to`: a payout is of the payments
- * since the bank day before it, and what is settled on a day without bank counts for the next bank day.
+ * The first days that count for the payouts from the bank day `from` on. A payout is for the payments since the bank
+ * day before it. A settlement on a day when banks are closed counts for the next bank day.
  */
 export function daysOfPayouts(from: string): { firstPaid: string; firstSettled: string } {
   const before = previousBankDay(bankDayFrom(from))
@@ -78,8 +84,8 @@ export function daysOfPayouts(from: string): { firstPaid: string; firstSettled: 
 }
 
 /**
- * The payouts from `from` to `to` that are not what was paid for them. Those of `today` and later are not judged, since the bank
- * may still pay.
+ * The payouts from `from` to `to` whose sum differs from the payments they are for. Payouts of `today` and later are
+ * not judged, since the bank may still pay.
  */
 export function comparePayouts(
   mid: string,

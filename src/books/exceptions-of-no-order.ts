@@ -2,18 +2,18 @@ import type { PoolClient } from 'pg'
 import type { FoundDifference } from './differences.ts'
 import { paiseOf, type Texts, withPaise } from './paid-and-settled.ts'
 
-/** The exceptions `e` that tell of money which reached the payee, so that it may be what was settled. */
+/** Condition for exceptions `e` of money that reached the payee, so that a settlement may carry it. */
 export const TELLS_OF_MONEY = `e.utr <> '' and e.status in ('SUCCESS', '') and e.kind <> 'late payment'`
 
-/** The amount is in paise, null of what is unreadable. */
+/** An exception of no known order. `amount` is in paise, and null for an unreadable notification. */
 type NoOrder = Pick<FoundDifference, 'orderId' | 'exceptionId' | 'exceptionKind' | 'resolution'> & {
   utr: string
   amount: bigint | null
 }
 
 /**
- * Completes the settlements of `found` that nothing of the merchant `mid` itself explains, by the exceptions of no known order.
- * Those have no merchant, so on a database of several servers they may lie on another one than the merchant's books.
+ * Completes the settlements in `found` that nothing of merchant `mid` explains, by exceptions of no known order. Those
+ * exceptions have no merchant: in a Citus cluster they may lie on another server than the merchant's books.
  */
 export async function explainByNoOrder(
   client: PoolClient,
@@ -33,14 +33,14 @@ export async function explainByNoOrder(
     const exception = exceptionOf(one)
     if (exception === undefined) return one
     const { utr: _, amount, ...explanation } = exception
-    // What a person has resolved is the money of the exception, once: at the merchant who got it first.
+    // A resolution covers the exception's money once: for the merchant who was settled first.
     const isItsMoney = amount !== null && one.settlementUtr === one.otherUtr && (one.settled ?? 0n) <= amount
     const resolution = isItsMoney && !settledBefore.has(one.settlementUtr) ? explanation.resolution : null
     return { ...one, ...explanation, resolution }
   })
 }
 
-/** By UTR; of several the one that nobody has resolved, else the first. */
+/** Exceptions of no known order, by UTR. Of several with one UTR an open one is taken, else the oldest. */
 async function findOfNoOrder(client: PoolClient, settlements: FoundDifference[]): Promise<Map<string | null, NoOrder>> {
   if (settlements.length === 0) return new Map()
   const { rows } = await client.query<Texts<NoOrder>>(
@@ -55,10 +55,10 @@ async function findOfNoOrder(client: PoolClient, settlements: FoundDifference[])
   return new Map(rows.map((row) => [row.utr, withPaise<NoOrder>(row, 'amount')]))
 }
 
-/** The UTRs of those settlements whose payment another merchant's settlement carries that came before. */
+/** UTRs of `settlements` whose payment is also carried by an earlier settlement of another merchant. */
 async function findSettledBefore(client: PoolClient, mid: string, settlements: FoundDifference[]) {
   if (settlements.length === 0) return new Set<string | null>()
-  // By an index each.
+  // Two queries, so that each uses an index.
   const carriedBy = (condition: string) => `
     select a.utr
       from unnest($2::text[], $3::text[], $4::timestamptz[]) as a (utr, key, initiated_at)

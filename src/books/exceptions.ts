@@ -47,7 +47,7 @@ export function createExceptions(db: Queryable) {
 
     ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
 
-    /** Those that tell of this UTR and of no order that is known. */
+    /** Exceptions with this UTR and no known order. */
     ofNoOrder: (utr: string) => select(`e.mid = '' and e.utr = $1`, [utr]),
 
     /** The exception of this id; undefined when there is none. */

@@ -19,7 +19,10 @@ import {
   withPaise,
 } from './paid-and-settled.ts'
 
-/** With $6, the last day whose payments are overdue, and $7 and $8, the begin and the end of the days. */
+/**
+ * All differences. The parameters are those of PAID_AND_SETTLED, then $6, the last day whose payments are overdue, and
+ * $7 and $8, the begin and the end of the days.
+ */
 const DIFFERENCES = `
   ${PAID_AND_SETTLED}, failed as (
     select distinct on (key) key, utr, status, initiated_at
@@ -38,7 +41,7 @@ const DIFFERENCES = `
                                   and s.initiated_at >= i.created_at - ${SETTLED_BEFORE}
      where s.status = 'SUCCESS'
   ), first as (
-    -- Of the payment of an order, the first that can be of it.
+    -- The first settlement of an order's payment: the earliest that can belong to the order.
     (select distinct on (s.key) s.key, m.order_id, s.utr, s.initiated_at
        from (${SETTLEMENT}
                and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from matched)
@@ -47,7 +50,7 @@ const DIFFERENCES = `
       where s.status = 'SUCCESS'
       order by s.key, s.initiated_at, s.utr)
      union all
-    -- Of an unknown payment, the first of all times, by an index each.
+    -- The first settlement of an unknown payment, of all times; two queries, so that each uses an index.
     (select distinct on (m.key) m.key, null, s.utr, s.initiated_at
        from matched m
       cross join lateral (
@@ -89,7 +92,7 @@ const DIFFERENCES = `
            coalesce(m.order_id, nullif(t.order_id, '')), m.key, m.utr, m.paid, ${paiseOf('m.gross')},
            ${paiseOf('m.fee')}, ${paiseOf('m.tax')}, f.utr, 'SUCCESS', ${dayOf('f.initiated_at')},
            t.exception_id, t.kind,
-           -- What a person has resolved is the money of the exception, once.
+           -- A resolution covers the exception's money once.
            case when f.utr = m.utr and m.gross <= t.amount then t.reason end, m.initiated_at
       from matched m
       left join first f on f.key = m.key and f.order_id is not distinct from m.order_id
@@ -104,8 +107,9 @@ const DIFFERENCES = `
    order by difference.day, kind, order_id, settlement_utr`
 
 /**
- * Payments by payment against settlements: payments of the days, at the latest of `lastOverdue`, that no settlement
- * carries, and settlements of the days that carry no payment, one that was settled before, or another amount. By day.
+ * Compares payments with settlements one by one. Yields payments of the days, at the latest of `lastOverdue`, that no
+ * settlement carries; and settlements of the days that carry no payment, one that was settled before, or another
+ * amount. Sorted by day.
  */
 export async function* findDifferences(
   client: PoolClient,

@@ -24,7 +24,10 @@ export type PaidDay = { day: string; paidCount: number; paid: bigint; fromDayFil
 /** What was settled on one day, in paise. `gross` is with fee and tax. */
 export type SettledDay = { day: string; settledCount: number; gross: bigint; fee: bigint; tax: bigint }
 
-/** A report that waits for a person. `mid` is empty where no order is known, `amount` in paise, null of what is unreadable. */
+/**
+ * A report that waits for a person. `mid` is empty where no order is known. `amount` is in paise, and null for an
+ * unreadable notification.
+ */
 export type OpenException = {
   mid: string
   exceptionId: string
@@ -37,12 +40,15 @@ export type OpenException = {
 
 export type MerchantBooks = ReturnType<typeof createMerchantBooks>
 
-/** How far around the days settlements show whether the bank's file is by payment. Longer than banks are ever closed. */
+/**
+ * Days before and after the asked ones whose settlements show whether the bank's file names payments. Banks are never
+ * closed for so long.
+ */
 const LOOKED_AROUND_DAYS = 7
-/** Settlements that tell how a merchant's file is made, where it has none around the days. */
+/** Newest settlements that decide it instead, for a merchant with none around the days. */
 const NEWEST_ROWS = 100
 
-/** What is known of one merchant's payments and payouts. `client` is in a transaction, whose snapshot all answers share. */
+/** Queries of one merchant's payments and payouts. `client` is in a transaction, so all of them see one snapshot. */
 export function createMerchantBooks(client: PoolClient, mid: string) {
   const ofSettlements = (days: Days) => {
     const { begin, end } = boundsOf(days)
@@ -56,7 +62,9 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
   return {
     mid,
 
-    /** Whether there may be anything to tell, in one statement: of many merchants most have nothing on a day. */
+    /**
+     * True when the merchant may have something to report. One statement, because most merchants have nothing on a day.
+     */
     async isActive(days: Days): Promise<boolean> {
       const { begin, end, firstOrderId, endOrderId } = boundsOf(around(days))
       const { rows } = await client.query<{ active: boolean }>(
@@ -71,8 +79,8 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
     },
 
     /**
-     * Whether the bank's file names payments: one settlement around the days that says which one it is of, or carries its UTR,
-     * decides. Where there is none around them, the newest ones do.
+     * True when the bank's file names payments: at least one settlement around the days names its payment, or carries a
+     * payment's UTR. A merchant without settlements around the days is judged by the newest ones.
      */
     async isByPayment(days: Days): Promise<boolean> {
       const { rows } = await client.query<{ named: boolean }>(
@@ -130,7 +138,7 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
 
     differences: (days: Days, lastOverdue: string) => findDifferences(client, mid, days, lastOverdue),
 
-    /** What nobody has resolved: exceptions that came on these days or are of an order that was made on them. */
+    /** Open exceptions that came on these days, or are of an order that was made on them. */
     async *openExceptions(days: Days): AsyncGenerator<OpenException> {
       const { begin, end, endOrderId } = boundsOf(days)
       const batches = batchesOf<Texts<OpenException>>(

@@ -13,7 +13,7 @@ export const countOpen = (open: Readonly<Record<Age, number>>): number => AGES.r
 /** An exception that nobody has resolved. `mid` and `orderId` are empty where no order is known. */
 export type OpenException = { id: string; kind: ExceptionKind; mid: string; orderId: string; receivedAt: Date }
 
-/** An address that a merchant is to be told at, and is not. */
+/** A webhook that fails, is late or was switched off. */
 export type WebhookBehind = {
   mid: string
   endpointId: string
@@ -40,10 +40,10 @@ export type Overview = {
 }
 
 const HOUR_MS = 60 * 60_000
-/** A delivery is attempted within seconds of being due. */
+/** Delay after which a webhook counts as behind: a delivery is usually attempted within seconds of being due. */
 const BEHIND_MS = 60_000
 const GIVEN_UP_SHOWN_HOURS = 7 * 24
-/** Of exceptions, of webhooks and of return calls. Whoever has more has the commands. */
+/** Rows shown of exceptions, of webhooks and of return calls. The operator's commands list all of them. */
 const LISTED = 20
 
 /** What the operator reads beside the orders. */
@@ -79,7 +79,8 @@ export function createOverview(db: Queryable) {
             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
             order by due_at
             limit 1) d on true
-        -- What the operator has switched off is no news, nor is one order whose shop did not answer a return call.
+        -- Left out: endpoints that the operator has switched off, and a return call that one order's shop did not
+        -- answer.
         where case when e.disabled_at is not null then e.disabled_reason <> 'operator'
                    else (e.failing_since is not null and e.kind = 'webhook') or d.due_at <= $1 end
         order by least(d.due_at, e.failing_since, e.disabled_at), e.mid, e.endpoint_id
@@ -89,7 +90,10 @@ export function createOverview(db: Queryable) {
     return { behind: rows[0]?.behind ?? 0, longest: rows.map(({ behind, ...webhook }) => webhook) }
   }
 
-  /** Of orders that checkPaymentStatus has told as paid since then there is nothing to do. */
+  /**
+   * Return calls that were given up. Without orders that checkPaymentStatus has told as paid since: their merchant
+   * knows.
+   */
   async function returnCallsGivenUp(now: Date): Promise<Overview['returnCalls']> {
     const { rows } = await db.query<ReturnCallGivenUp & { givenUp: number }>(
       `select mid, order_id as "orderId", attempted_at as "givenUpAt", count(*) over ()::integer as "givenUp"

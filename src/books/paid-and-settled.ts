@@ -6,9 +6,12 @@ import { addDays } from './bank-days.ts'
 /** Days are `YYYY-MM-DD`, IST, both included. */
 export type Days = { from: string; to: string }
 
-/** An order is paid within its time and the grace, or late, which is an exception. The hour is for clocks that differ. */
+/**
+ * Longest time from an order to its payment: expiry, grace, and an hour for clocks that differ. A later payment is an
+ * exception.
+ */
 const PAID_WITHIN_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES + 60) * 60_000
-/** A settlement of a payment may be dated by its day alone, so that it seems to come before it. */
+/** Time by which a settlement may seem to come before its payment: it may be dated by its day alone. */
 export const SETTLED_BEFORE = `interval '1 day'`
 
 const IST = `interval '330 minutes'`
@@ -46,7 +49,10 @@ export const SETTLEMENT = `
 export const SETTLED_SINCE = `
   ${SETTLEMENT} and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from paid)`
 
-/** PAID, and when each payment was settled for the last time; joined, the payments of the days with what settled them, or nothing. */
+/**
+ * PAID, and for each payment the time of its last settlement. WITH_SETTLED joins the two and keeps payments without
+ * one.
+ */
 export const PAID_AND_SETTLED = `${PAID}, settled as (
     select key, max(initiated_at) as settled_at from (${SETTLED_SINCE}) s where status = 'SUCCESS' group by key
   )`
@@ -55,7 +61,7 @@ export const WITH_SETTLED = `
 
 export const IN_DAYS = `day >= $2::date and day <= $3::date`
 
-/** When `days` begin and end, and the orderIds whose payments may be of them. */
+/** Begin and end of `days`, and the range of orderIds whose payments may be made on them. */
 export const boundsOf = ({ from, to }: Days) => ({
   begin: startOfDay(from),
   end: startOfDay(addDays(to, 1)),
@@ -69,7 +75,7 @@ export function valuesOfPaid(mid: string, days: Days) {
   return [mid, days.from, days.to, firstOrderId, endOrderId]
 }
 
-/** As the driver gives them: what has more digits than a number holds comes as text. */
+/** A row as the driver returns it: columns with more digits than a number holds are text. */
 export type Texts<T> = { [Key in keyof T]: bigint extends T[Key] ? Exclude<T[Key], bigint> | string : T[Key] }
 
 /** The row with these of its columns in paise. */

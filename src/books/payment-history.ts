@@ -11,7 +11,10 @@ export type PaymentHistory = Pick<
   status: Status
   utr: string | null
   acquirer: string
-  /** The acquirer's identifier, its link's `tr`, and how often it was asked: of three; null where we make the links. */
+  /**
+   * The acquirer's identifier, the `tr` of its link, and how many of three enquiries were made; null where we make the
+   * links.
+   */
   acquirerId: string | null
   acquirerReference: string | null
   enquiries: number | null
@@ -56,12 +59,12 @@ export type SettledPayment = {
   initiatedAt: Date
 }
 
-/** What a search is told of a payment: one of these. */
+/** Key of a search: one of these. */
 export type Sought =
   | { utr: string }
   | { orderId: string }
   | { merchantOrderId: string }
-  /** In paise, of an intent that was made in this span. */
+  /** Amount in paise, of an intent made from `from` until before `until`. */
   | { amount: number; from: Date; until: Date }
 
 /** Payments that one search shows. */
@@ -111,7 +114,10 @@ export function createPaymentHistory(db: Database) {
       return { ...intent, changes: changes.rows, exceptions, webhooks: webhooks.rows, settlements }
     },
 
-    /** The orderIds of what is sought, newest first, 100 at most, and whether there are more; of one merchant with `mid`. */
+    /**
+     * Finds orderIds, newest first, 100 at most; `more` says whether there are more. With `mid` only those of that
+     * merchant.
+     */
     async search(sought: Sought, mid?: string): Promise<{ orderIds: string[]; more: boolean }> {
       if ('orderId' in sought) return { orderIds: [sought.orderId], more: false }
       const { orders, values } = ordersOf(sought)
@@ -132,7 +138,7 @@ export function createPaymentHistory(db: Database) {
   /** The settlements that carry one of these UTRs; of any merchant where `mid` is undefined. */
   async function settlementsOf(mid: string | undefined, utrs: readonly string[]): Promise<SettledPayment[]> {
     if (utrs.length === 0) return []
-    // Without an `or`, of which Citus would ask every shard.
+    // The condition is left out when there is no `mid`: for an `or` Citus would ask every shard.
     const ofOne = mid === undefined ? '' : 'and s.mid = $2'
     const carrying = (column: 'utr' | 'payment_utr') => `
       select s.mid, s.utr, s.payment_utr as "paymentUtr", s.amount, s.fee, s.tax, s.status, s.initiated_at as "initiatedAt"
@@ -140,7 +146,7 @@ export function createPaymentHistory(db: Database) {
         join settlements s on s.mid = m.mid
        where s.${column} = any ($1) ${ofOne}`
     const { rows } = await db.query<SettledPayment>(
-      // By an index each; an `or` of both would read all settlements.
+      // A union of two queries, each by its index: one query with an `or` would read all settlements.
       `${carrying('utr')} union ${carrying('payment_utr')} order by "initiatedAt", utr`,
       // The bank's file spells UTRs in upper or lower case, and they are kept so.
       [utrs.flatMap((utr) => [utr.toUpperCase(), utr.toLowerCase()]), ...(mid === undefined ? [] : [mid])],

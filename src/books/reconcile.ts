@@ -11,7 +11,7 @@ const COUNTS = [
   /** How many of them were learned from the acquirer's day file, since no notification came. */
   'fromDayFile',
   'settledCount',
-  /** How many, those not counted that a person has resolved. */
+  /** Number of differences, without those that a person has resolved. */
   'differences',
 ] as const
 
@@ -21,7 +21,7 @@ const AMOUNTS = [
   'gross',
   'fee',
   'tax',
-  /** Paid on these days, and settled by nobody yet; where the file has sums only, what is not due yet. */
+  /** Paid on these days and not settled yet. Where the bank's file has sums only: paid, and not due yet. */
   'open',
 ] as const
 
@@ -44,9 +44,8 @@ export type Finding =
 const MERCHANTS_READ = 500
 
 /**
- * Compares what was paid with what was settled, merchant after merchant, in one snapshot of the database; where it is spread
- * over servers, in one of each. Merchants of whom there is nothing to tell are left out. Memory does not grow with the number
- * of payments.
+ * Compares payments with settlements, merchant after merchant, in one snapshot of the database (in a Citus cluster, one
+ * of each server). Merchants with nothing to report are left out. Memory does not grow with the number of payments.
  */
 export async function* reconcile(
   db: Database,
@@ -54,7 +53,8 @@ export async function* reconcile(
 ): AsyncGenerator<Finding> {
   const client = await db.connect()
   try {
-    // It may take longer than the operator lets others take, and its reader may be a person with a pager.
+    // No time limits: the comparison may take longer than the operator allows others, and its reader may be a person
+    // with a pager.
     await client.query('begin isolation level repeatable read, read only')
     await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
     const total = noTotals()
@@ -75,7 +75,7 @@ export async function* reconcile(
   }
 }
 
-/** The empty one stands for orders that nobody knows. */
+/** Every mid, and at last an empty one, which stands for orders that nobody knows. */
 async function* allMerchants(client: PoolClient): AsyncGenerator<string> {
   let last = ''
   for (;;) {
@@ -141,7 +141,7 @@ async function compareBySums(books: MerchantBooks, asked: Asked): Promise<Compar
   const settled = await books.settledDays({ from: firstSettled, to: asked.to })
   const isAsked = ({ day }: { day: string }) => day >= asked.from
   const byDay = sumsByDay(paid.filter(isAsked), settled.filter(isAsked))
-  // The payout of the last days may lie behind them, and is judged there.
+  // Payments whose payout comes after `to` count as open: that payout is judged with its own days.
   const judgedUntil = asked.to < asked.today ? addDays(asked.to, 1) : asked.today
   for (const [day, sums] of byDay) sums.open = isNotYetDue(day, judgedUntil) ? sums.paid : 0n
   return { byDay, differences: comparePayouts(books.mid, paid, settled, asked) }

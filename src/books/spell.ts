@@ -3,7 +3,7 @@ import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts
 
 /** What the operator reads, at the command line and on the page in the same words. */
 
-/** `82.4 %`; a share that is not all never reads as 100 %. */
+/** Percentage such as `82.4 %`, rounded down, so that only all of them read as 100 %. */
 export function shareText(share: number): string {
   return `${(Math.floor(share * 1000) / 10).toFixed(1)} %`
 }
@@ -15,7 +15,10 @@ const UNITS = [
   ['days', 24 * 60 * 60_000],
 ] as const
 
-/** How long it is since `moment`, rounded down: `12 s`, `3 h`, `2 days`. Two of a unit are its least, so that one is never far off. */
+/**
+ * Time since `moment`, rounded down: `12 s`, `3 h`, `2 days`. A unit is used from two of it on, which keeps the
+ * rounding small.
+ */
 export function ageText(moment: Date, now: Date): string {
   const ms = Math.max(0, now.getTime() - moment.getTime())
   const [unit, unitMs] = UNITS.findLast(([, each]) => ms >= 2 * each) ?? UNITS[0]

@@ -2,7 +2,7 @@ import { notFound, paymentClosed } from '../errors.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 
-/** The page of an order; what belongs to it stands below. */
+/** Path of an order's page; its events, QR codes and other addresses stand below it. */
 export const ORDER_PATH = '/pay/:orderId'
 
 export const noPaymentHere = () => notFound('There is no payment at this address')

@@ -45,14 +45,14 @@ const CSS = (withoutComments(COLOURS) + readPart('page.css'))
   .replace(/([{;][\w-]+): /g, '$1:')
 const JS = readPart('page.js')
 
-/** Nor indentation: both are a seventh of a page, which is to arrive by a slow network too. */
+/** Removes comments and indentation: both are a seventh of a page, which is to arrive by a slow network too. */
 function withoutComments(text: string): string {
   return text.replace(/^\s*(?:\/\/.*|\/\*.*\*\/)?\n?/gm, '')
 }
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Of every page: only our own style and script, no frames, no Referer, no search engines. */
+/** Headers of every page. They allow only our own style and script, and no frames, no Referer, no search engines. */
 const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
@@ -121,7 +121,8 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 <div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>${texts.attemptFailed}</p>
 <p class="lost" hidden>${texts.lost}</p></div>
 ${
-  // The script shows the other states; no state leads back to this one.
+  // This section is left out once nothing can be paid: no state leads back to it. The script shows and hides the
+  // others.
   isPayable(state) ? openSection(checkout, drawing) : undefined
 }
 ${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
@@ -142,8 +143,8 @@ ${isPayable(state) && sandbox ? sandboxForm(orderId, texts) : undefined}
 type Outcome = Exclude<PageState, 'open' | 'attemptFailed'>
 
 /**
- * What a state in which nothing can be paid looks like; `sign` is an SVG path in a square of 24, drawn as a line. Where
- * `moneyMayBeMissing`, it may have left the customer's account all the same.
+ * Look of each state in which nothing can be paid; `sign` is an SVG path in a square of 24, drawn as a line.
+ * `moneyMayBeMissing`: money may have left the customer's account all the same.
  */
 const OUTCOMES: Record<Outcome, { sign: string; moneyMayBeMissing: boolean }> = {
   paid: { sign: 'M6 12.5l4 4 8-9', moneyMayBeMissing: false },
@@ -193,7 +194,10 @@ ${OTHER_OUTCOMES.map(button)}</div>
 </form>`
 }
 
-/** What a customer reads instead of the page. A refusal that customers do not cause has no text of ours: its own is English. */
+/**
+ * The page for a refusal. A refusal that customers can cause has a translated text; any other shows its own English
+ * message.
+ */
 export function refusalPage({ code, message }: Failure, acceptLanguage: string | undefined) {
   const isOurs = code in TEXTS
   const texts = textsFor(isOurs ? acceptLanguage : undefined)
@@ -214,7 +218,7 @@ function messagePage(texts: Texts, text: string): string {
 
 const pageTitle = (title: string, payeeName: string) => `${title} · ${payeeName}`
 
-/** A text with values at its places. */
+/** Puts `values` at the places `{name}` of a text. */
 function fill(text: string, values: Record<string, Html | string>): Html {
   // The pattern has a group, so that every second part is the name of a place.
   return html`${text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : values[part]))}`

@@ -32,7 +32,7 @@ export const payPage = operation({
       const checkout = await findCheckout(params.orderId)
       const moment = now()
       const texts = textsFor(headers['accept-language'])
-      // For the page's own script, which asks by HEAD while it gets no events.
+      // Headers for the page's own script, which asks by HEAD while it gets no events.
       reply.headers({
         ...pageHeaders(texts),
         'x-payment-state': pageState(checkout, moment),

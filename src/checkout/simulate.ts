@@ -15,7 +15,10 @@ export const Simulation = z.object({
   status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
 })
 
-/** Well beyond the minutes in which the bank may still tell of a payment. */
+/**
+ * Age of the expiry of an order that is paid late: well beyond the minutes in which the bank may still tell of a
+ * payment.
+ */
 const LATE_BY_MINUTES = 60
 
 const ONE_RUPEE_IN_PAISE = 100
@@ -68,7 +71,10 @@ async function simulate(
       return report(status)
   }
 
-  /** Each simulated payment or attempt has a UTR of its own. Where an acquirer plays along, it is the one that reports. */
+  /**
+   * Reports a simulated payment or attempt, each with a new UTR. Where an acquirer made the link, its sandbox reports
+   * it.
+   */
   async function report(outcome: FinalStatus, paise = amount): Promise<void> {
     if (maker) {
       return maker.playCustomer(issued, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })

@@ -1,6 +1,6 @@
 import { preferredLanguage } from '../http/accept-language.ts'
 
-/** The first one is for everybody whose browser asks for none of these. */
+/** Languages of the pay page. The first one is the default. */
 const LANGUAGES = ['en', 'hi'] as const
 
 export type Language = (typeof LANGUAGES)[number]

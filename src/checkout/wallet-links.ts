@@ -35,7 +35,8 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
         })),
       ]
     case 'ios':
-      // Where several apps take the scheme upi, iOS opens one of them and asks nobody: that link is for who has no other choice.
+      // iOS opens one of the apps that take the scheme upi, without asking: that link comes last, for customers of
+      // other apps.
       return [
         ...WALLETS.map(({ app, iosScheme }) => ({ app, href: `${iosScheme}://upi/pay?${query}` })),
         { app: 'any', href: intent },
@@ -51,9 +52,9 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
 }
 
 /**
- * The system that a browser says it runs on, by its User-Agent: so the links are right without JavaScript too. An iPad says
- * that it is a Mac, and so is `unknown`. UPI apps are bound to the SIM of a phone by an SMS, which an iPad cannot send: its
- * customer scans the QR, which a tablet shows beside the links.
+ * The system that a User-Agent names. The service reads it, so that the links are right without JavaScript too. An iPad
+ * says that it is a Mac, and is `unknown`: its customer scans the QR, which a tablet shows beside the links. A UPI app
+ * is bound to the SIM of a phone by an SMS, which an iPad cannot send.
  */
 export function platformOf(userAgent = ''): Platform {
   if (/\bAndroid\b/.test(userAgent)) return 'android'

@@ -47,7 +47,7 @@ export async function runAudited(
     // A command in several steps that breaks off for an unforeseen reason has no outcome: a part of its change may be stored.
     // If a transaction was committed after all, its outcome stands and this one is not stored.
     if (inOneTransaction || error instanceof CommandFault) {
-      // The command's own failure is what the operator has to read, also when the audit cannot be written.
+      // A failure to write the audit is ignored here: the operator has to read the command's own failure.
       await end(db, 'failed', { fault: faultOf(error) }).catch(() => undefined)
     }
     throw error

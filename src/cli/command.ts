@@ -44,22 +44,24 @@ type Definition<S extends z.ZodObject, C = Context> = {
   run: (input: z.output<S>, context: C) => Promise<Output>
 }
 
-/** `audited` says what the audit keeps of a flag's value, where it may hold a secret or the customer's data. */
+/**
+ * `audited` returns what the audit keeps of a flag's value, for values that may hold a secret or the customer's data.
+ */
 type ChangeDefinition<S extends z.ZodObject> = Definition<S, ChangingContext> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
-  /** There may be nowhere to write before it has run. */
+  /** True for the command that makes the audit's tables: before it has run there may be nowhere to write. */
   makesAudit?: boolean
 }
 
 /**
- * A command that changes nothing. Its flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A flag that
- * its schema takes as `true` stands for itself, any other has a value.
+ * A command that changes nothing. Its flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A
+ * flag whose schema accepts `true` takes no value; every other flag takes one.
  */
 export function command<S extends z.ZodObject>({ run, ...definition }: Definition<S>): Command {
   return define(definition, false, (input) => (context) => run(input, context))
 }
 
-/** The same for a command that changes something: the audit keeps who ran it with what, and how it ended. */
+/** A command that changes something: the audit keeps who ran it, with which arguments, and how it ended. */
 export function changingCommand<S extends z.ZodObject>({
   run,
   makesAudit = false,
@@ -110,7 +112,7 @@ function define<S extends z.ZodObject>(
 /** Who runs a command. */
 const PERSON = z.string().trim().pipe(text(64))
 
-/** For what the audit must not keep. */
+/** Stands in the audit for a value that it must not keep. */
 export const withhold = () => 'withheld'
 
 const typeOf = (schema: z.ZodType) => (schema.safeParse(true).success ? 'boolean' : 'string')
@@ -129,7 +131,7 @@ function parse(args: string[], options: Record<string, Flag>) {
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
   } catch (error) {
-    // Its messages go on to explain the `--` of shells; the first sentence names the flag.
+    // Only the first sentence is shown, which names the flag: Node.js' messages go on to explain the `--` of shells.
     throw new UsageError((error as Error).message.split(/\. |\n/)[0] ?? '')
   }
 }

@@ -31,7 +31,7 @@ export const databaseCommands = [
       if (pending.length > 0) throw new CommandFault('the database is not migrated: run ops migrate')
       const result = await spread(db, (step) => note(terminal, step))
       if ('refused' in result) throw new CommandFault(result.refused)
-      // A table's rights reach its shards only once it has them.
+      // Rights are granted again after the spreading: they reach a table's shards only once these exist.
       await applyGrants(config.databaseMigrateUrl)
       return {
         json: result,

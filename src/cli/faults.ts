@@ -2,8 +2,9 @@
 export class UsageError extends Error {}
 
 /**
- * The command is typed correctly but cannot be done; the message is one line for the operator: exit 1. `details` are one line
- * each. They may repeat what was in a file, which the audit would keep for ever: it keeps the message alone.
+ * The command is typed correctly but cannot be done: exit 1. The message is one line for the operator, `details` are
+ * further lines. The audit keeps the message alone: details may repeat what was in a file, and the audit is kept for
+ * ever.
  */
 export class CommandFault extends Error {
   readonly details: readonly string[]

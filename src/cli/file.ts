@@ -10,7 +10,7 @@ import { type Progress, type Terminal, withProgress } from './output.ts'
 /** The argument of a command that reads a CSV file: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path'))
 
-/** Hands the file to `work`; bad lines, of which nothing is stored, become a fault that names them. */
+/** Hands the file to `work`. A file with bad lines becomes a fault that names them; nothing of it is stored. */
 export async function readFile<T>(
   file: string,
   terminal: Terminal,

@@ -50,9 +50,9 @@ export const findPaymentCommands = [
       }
       const { utr } = input
       const others = {
-        // Told of this UTR with an order that we do not know.
+        // Exceptions with this UTR and an order that we do not know.
         exceptions: utr === undefined ? [] : await createExceptions(db).ofNoOrder(utr),
-        // Those of a payment that was found are among its steps.
+        // Settlements of a payment that was found are among its steps.
         settlements: utr === undefined || found.length > 0 ? [] : await histories.settlementsOf(input.mid, [utr]),
       }
       return {
@@ -89,7 +89,10 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   steps: stepsOf(history, now),
 })
 
-/** One payment with all its steps, several in a line each; then what tells of the UTR besides. */
+/**
+ * Describes one payment with all its steps, or several in a line each; then the exceptions and settlements of the UTR
+ * that belong to none of them.
+ */
 function describeFound(
   found: PaymentHistory[],
   { exceptions, settlements }: { exceptions: PaymentException[]; settlements: SettledPayment[] },

@@ -68,7 +68,7 @@ export const merchantCommands = [
   ),
 ]
 
-/** Refuses what would store a merchant that cannot take payments. */
+/** Throws when the acquirer cannot serve the merchant, who could then take no payments. */
 function refuseFaultyAcquirer(
   { acquirer, ...merchant }: Pick<Merchant, 'vpa' | 'acquirer'> & { acquirerMerchantId?: string | null | undefined },
   config: Pick<DatabaseConfig, 'setu'>,
@@ -94,7 +94,7 @@ async function show(merchant: Merchant, db: Queryable): Promise<Output> {
   return { json: shown, text: record(fields) }
 }
 
-/** For commands that can cause a warning: they say what mends it. */
+/** Shows a merchant with its warnings, each with the command that mends it. */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   return { ...(await show(merchant, db)), warnings }

@@ -4,16 +4,16 @@ import { pipeline } from 'node:stream/promises'
 type Cell = string | number | boolean | Date | null | readonly string[]
 
 /**
- * What a command returns: one JSON document for `--json`, and the same as text for people. `warnings` are for people too, a line
- * each on stderr; a script reads of them in the document. What is too long to hold comes in `chunks`, in the form that was
- * asked for. `made` names what was made and no argument names, for the audit.
+ * Result of a command: one JSON document for `--json`, and the same as text for people. A result too long to hold in
+ * memory comes in `chunks`, in the form that was asked for. `warnings` are for people too, a line each on stderr;
+ * scripts find them in the document. `made` names for the audit what was made and no argument names.
  */
 export type Output = (
   | { json: unknown; text: string; chunks?: never }
   | { chunks: AsyncIterable<string>; json?: never; text?: never }
 ) & { warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
 
-/** Where a command is typed: that of the process, or a test's. */
+/** Streams of a command: those of the process, or a test's. */
 export type Terminal = { stdin: Readable; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
@@ -54,12 +54,14 @@ export function say(stream: NodeJS.WritableStream, text: string): void {
   stream.write(`${neutralize(text)}\n`)
 }
 
-/** Writes what is not the outcome to stderr, in one line for scripts; on a terminal each of `details` has its own. */
+/**
+ * Writes a message beside the outcome to stderr, in one line for scripts; on a terminal each of `details` has its own.
+ */
 export function note({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
   say(stderr, `ops: ${[message, ...details].map(printable).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
 
-/** The reader of a pipe may have enough of a long answer. */
+/** Ignores that the reader of a pipe left before the end of a long answer. Throws every other error. */
 function unlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
@@ -103,14 +105,15 @@ function show(cell: Cell): string {
 }
 
 /**
- * What a terminal would obey, or not show, in what somebody else wrote: control characters, marks that turn the writing
- * direction, separators of lines. Not the joiners, which belong to the spelling of Indian names, and not our own line breaks.
+ * Characters in foreign text that a terminal would obey or not show: control characters, marks that turn the writing
+ * direction, separators of lines. Exceptions are the joiners, which belong to the spelling of Indian names, and our own
+ * line breaks.
  */
 const OBEYED = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 const neutralize = (text: string) => text.replace(OBEYED, '\ufffd')
 
-/** The same JSON value. Outside of its strings JSON has none of these characters. */
+/** Escapes these characters in JSON. Its value stays the same: JSON has them inside strings only. */
 const escapeJson = (json: string) => json.replace(OBEYED, (character) => character.split('').map(toEscape).join(''))
 
 const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
@@ -122,7 +125,7 @@ async function* mapEach(chunks: AsyncIterable<string>, map: (text: string) => st
   for await (const chunk of chunks) yield map(chunk)
 }
 
-/** What somebody else wrote, as a part of one line. */
+/** Foreign text as a part of one line: its line breaks are replaced too. */
 export function printable(text: string): string {
   return neutralize(text).replaceAll('\n', '\ufffd')
 }

@@ -45,7 +45,8 @@ export const paymentCommands = [
     }),
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
-      // What was mistyped is not a report of the bank, and a stored exception, which unbalances the books, is never deleted.
+      // Other contradictions are typing errors and no reports of the bank. They are not kept: an exception unbalances
+      // the books and is never deleted.
       const keeps = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
       const source = { reason: 'operator' as const, now: () => now, toldBy: person, note, keeps }
       const recorded = await createReports(db).record(report, source)
@@ -139,7 +140,7 @@ export const paymentCommands = [
   }),
 ]
 
-/** A command makes one call, and its failure is the command's own message. */
+/** Options without log and metrics: a command makes one call, whose failure is the command's own message. */
 const ACQUIRER_OPTIONS = {
   log: { warn: () => undefined, error: () => undefined },
   onCall: () => undefined,

@@ -12,7 +12,7 @@ type Asked = { from: string; to: string }
 
 type Findings = AsyncIterable<Finding>
 
-/** For people: of each merchant what differs, then its days, and in the last line whether it all balances. */
+/** The report for people: each merchant's differences, then its days; the last line says whether all of it balances. */
 export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<string> {
   const total = ({ sums }: { sums: Sums }) => ({ day: 'total', ...cells(sums) })
   let days: ReturnType<typeof total>[] = []
@@ -83,9 +83,9 @@ function spellEnd({ sums, balances, newestImport }: Extract<Finding, { type: 'en
 const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`])
 
 /**
- * For scripts: one JSON document `{from, to, merchants, total, balances, newestImport}`, where a merchant has `{mid, file,
- * differences, exceptions, days, total}`. Amounts are decimal text in rupees. Only differences are too many to hold: where no file
- * came there is one for each payment.
+ * The report for scripts: one JSON document `{from, to, merchants, total, balances, newestImport}`, where a merchant
+ * has `{mid, file, differences, exceptions, days, total}`. Amounts are decimal text in rupees. Differences are written
+ * one by one, because they may be too many to hold: where no file came there is one for each payment.
  */
 export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGenerator<string> {
   let [merchants, differences] = [0, 0]
@@ -126,7 +126,7 @@ const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
 
 const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
 
-/** Only totals have open exceptions. */
+/** Sums as JSON; only totals have `openExceptions`. */
 const wire = ({ paidCount, fromDayFile, settledCount, ...sums }: Sums & { openExceptions?: number }) => ({
   payments: paidCount,
   paid: toSumText(sums.paid),
@@ -155,7 +155,7 @@ export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<st
     escape_formulas: true,
     cast: { bigint: toSumText },
   })
-  // Its failure ends the loop of whoever reads the lines.
+  // A failure of the pipeline is not handled here: it ends the loop of the reader of `csv`.
   pipeline(csvRows(findings, `${from} to ${to}`), csv, () => undefined)
   return csv.setEncoding('utf8')
 }

@@ -8,7 +8,7 @@ import { command } from './command.ts'
 import { CommandFault, UsageError } from './faults.ts'
 import { toCsv, toJson, toText } from './reconcile-report.ts'
 
-/** The days of a merchant are in memory until they are printed. */
+/** Days that one run compares at most: those of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
 
 export const reconcileCommands = [

@@ -82,8 +82,8 @@ async function withDatabase({ asJson, by, run }: Prepared, terminal: Parameters<
   note(terminal, `works on ${nameDatabase(url)}`)
   // A lost connection also fails the query that waits on it, and main reports that error.
   const log = { warn: () => undefined }
-  // Without a limit on queries: an import may take minutes, and the operator has Ctrl-C.
-  // All commands need one, but the import of a day file: it keeps the file in one and records lines by the others.
+  // Queries have no time limit: an import may take minutes, and the operator has Ctrl-C. One connection is enough for
+  // every command but the import of a day file, which keeps the file in one and records lines by the other eight.
   const db = createPool({ url, size: 9, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
   try {
     const person = by ?? config.operator ?? loginName()
@@ -122,7 +122,7 @@ function isNearly(typed: readonly string[], name: string): boolean {
   })
 }
 
-/** How to type `command`; else the commands of the group that was typed; else all of them. */
+/** Usage of `command`; without one, of the commands of the group that was typed, or else of all. */
 function help(command: Command | undefined, [group = '']: string[]): string {
   const inGroup = COMMANDS.filter(({ name }) => name.split(' ')[0] === group)
   const commands = command ? [command] : inGroup.length > 0 ? inGroup : COMMANDS

@@ -79,13 +79,16 @@ export const settlementCommands = [
   }),
 ]
 
-/** Partners read lists from the replica where there is one: what was stored is there when the command ends. */
+/**
+ * Waits until the replica, from which partners read lists, has what was stored. Tells the operator when it stays
+ * behind.
+ */
 async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
   if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
   note(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
 }
 
-/** A name is chosen by whoever made the file. */
+/** The file's name without control characters: whoever made the file chose it. */
 const nameOf = (file: string) => printable(basename(file))
 
 function explain(importId: number, why: NotUndone): string {

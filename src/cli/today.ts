@@ -11,7 +11,7 @@ import { command } from './command.ts'
 import { clearScreen, note, printable, type Terminal, table } from './output.ts'
 
 const REFRESH_MS = 5_000
-/** Of an Indian day. */
+/** Hours of an Indian day. */
 const HOURS = 24
 /** Merchants in the text; `--json` has all. */
 const MERCHANTS_SHOWN = 20
@@ -37,7 +37,10 @@ export const todayCommands = [
   }),
 ]
 
-/** What `look` returns, every few seconds until Ctrl-C. A database that is away for a while is said, and asked again. */
+/**
+ * Yields the result of `look` every REFRESH_MS until Ctrl-C. An outage of the database is noted, and `look` is tried
+ * again.
+ */
 async function* again(terminal: Terminal, look: (now: Date) => Promise<string>): AsyncGenerator<string> {
   const stopped = new AbortController()
   process.once('SIGINT', () => stopped.abort())
@@ -125,7 +128,7 @@ function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boo
 const BAR_CELLS = 20
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** A bar of at most 20 characters. What is there at all is seen. */
+/** A bar of at most 20 characters. A share above 0 shows at least an eighth of one. */
 function bar(share: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * BAR_CELLS * 8)) : 0
   return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`

@@ -48,7 +48,7 @@ export const webhookCommands = [
     name: 'webhooks add',
     usage: '--mid M1 --url https://shop.example/hook [--label text]',
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
-    // The rest of a URL may hold a password of the merchant's.
+    // The audit keeps a URL without its query and fragment, which may hold a password of the merchant's.
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
     async run({ mid, url, label }, { config, change, now }) {
       const { sealingKey, allowedNetworks } = config.webhooks

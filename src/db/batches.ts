@@ -3,7 +3,9 @@ import type { PoolClient } from 'pg'
 /** Rows of a long answer that are in memory at once. */
 const FETCHED_ROWS = 1_000
 
-/** The rows of a query, however many there are, a batch at a time; none is empty. One such query at a time on a client. */
+/**
+ * Yields the rows of a query in batches of at most FETCHED_ROWS; none is empty. A client runs one such query at a time.
+ */
 export async function* batchesOf<Row extends object>(
   client: PoolClient,
   query: string,

@@ -6,21 +6,21 @@ revoke all on all tables in schema public from upi_service;
 grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
 -- Shown on the operator's page. The audit is not: who breaks into the service learns nothing of the operators.
 grant select on payment_resolutions, settlement_imports to upi_service;
--- What instances of the version before write of themselves.
+-- Rows that instances of the version before write about themselves.
 grant select, insert, update, delete on service_instances to upi_service;
--- What becomes of an order and how often its merchant was told; neither its amount nor its payee. expires_at is for the
+-- Updates of an order's outcome and of its number of events; of neither its amount nor its payee. expires_at is for the
 -- sandbox, which can end the time to pay: whoever may set the status gains nothing by it. The right to update a column
--- is also what `for no key update` asks for.
+-- is also needed for `for no key update`.
 grant select, insert, update (status, utr, expires_at, event_sequence) on payment_intents to upi_service;
--- The count of enquiries; the link and whose it is stay as the acquirer gave them.
+-- Updates of the enquiries; the link and its owner stay as the acquirer gave them.
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions, payments to upi_service;
--- That an endpoint fails, and is switched off; where it is and its secret stay as the operator set them.
+-- Updates of an endpoint's failures and of its switching off; its address and secret stay as the operator set them.
 grant select, update (disabled_at, disabled_reason, failing_since) on webhook_endpoints to upi_service;
--- How far a delivery is; what it tells stays as it was written.
+-- Updates of a delivery's progress; its content stays as it was written.
 grant select, insert, update (attempts, due_at, delivered_at, attempted_at, outcome, answer)
   on webhook_deliveries to upi_service;
 grant select, insert, update, delete on webhook_expiries to upi_service;
--- What instances of the version before have looked at.
+-- Progress of instances of the version before.
 grant select, update on webhook_expiry_sweep to upi_service;

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { hasState, INSUFFICIENT_PRIVILEGE } from './outage.ts'
 import { splitStatements } from './statements.ts'
 
-// Beside this file; one folder up from dist/cli, into which this is bundled.
+// grants.sql lies beside this file, and one folder up from dist/cli, into which this file is bundled.
 const FILE = ['./grants.sql', '../grants.sql']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url)) as URL
@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT_MS = 10_000
  */
 export async function applyGrants(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
-  // A lost connection fails the statement that waits on it, too.
+  // The event needs no handling: a lost connection also fails the statement that waits on it.
   client.on('error', () => undefined)
   await client.connect()
   try {

@@ -9,7 +9,7 @@ import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
 import type { Queryable } from './pool.ts'
 import { splitStatements } from './statements.ts'
 
-// Two folders up from here; one up from dist, into which this is bundled.
+// The migrations lie two folders up from here, and one up from dist, into which this file is bundled.
 const FOLDER = ['../../migrations', '../migrations']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync) as string
@@ -17,9 +17,10 @@ const TABLE = 'schema_migrations'
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * Longest wait of one statement for a lock. Payments wait behind it, and get 503 after about twice this time. While pg_dump
- * held its lock for 10 s, 0 of 256 creates were 503 with 0.5 s, 3 of 268 with 1 s, 47 of 320 with 2 s, 203 of 227 without limit.
- * It is below PostgreSQL's deadlock_timeout of 1 s, so that of a migration and a payment in a deadlock the migration ends.
+ * Longest wait of one statement for a lock. Payments wait behind it, and get 503 after about twice this time. While
+ * pg_dump held its lock for 10 s, 0 of 256 creates were 503 with 0.5 s, 3 of 268 with 1 s, 47 of 320 with 2 s, 203 of
+ * 227 without limit. It is below PostgreSQL's deadlock_timeout of 1 s, so that in a deadlock with a payment the
+ * migration ends, not the payment.
  */
 const LOCK_TIMEOUT_MS = 500
 /** Pause before the next try, so that payments are held up for at most a tenth of the time. */
@@ -103,7 +104,7 @@ function loadFiles(files: string[]) {
     files.map(async (file) => {
       const statements = splitStatements(await readFile(file, 'utf8'))
       const up = (migration: MigrationBuilder) => {
-        // Of the transaction: Citus tells its workers of no other.
+        // `set local`, because Citus passes only settings of the transaction on to its workers.
         migration.sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
         for (const statement of statements) migration.sql(statement)
       }

@@ -33,7 +33,7 @@ const OUTAGE_STATES = [
   INVALID_CATALOG_NAME, // the database is being set up
 ]
 
-/** The same of whole classes, by how their codes begin. */
+/** Classes of temporary failures, by how their codes begin. */
 const OUTAGE_CLASSES = [
   /^08/, // connection exceptions
   /^28/, // refused log-in: the database is being set up or the password rotated
@@ -54,14 +54,17 @@ const OUTAGE_ERRNOS = new Set([
   'ENOENT', // the unix socket of a stopped server
 ])
 
-/** How the warning of Citus begins that a node was lost while it committed. */
+/** First words of Citus' warning that a node was lost during a commit. */
 export const LOST_COMMIT = 'failed to commit transaction on'
 
 // pg reports all but the last without any code.
 const OUTAGE_MESSAGES =
   /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|failed to commit transaction on)/
 
-/** How Citus tells that one of its nodes is away: as an internal error, XX000, whose text alone says it. */
+/**
+ * Messages of Citus for a node that is away. Their code is that of any internal error, XX000, so the text alone says
+ * it.
+ */
 const NODE_MESSAGES =
   /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down)/
 

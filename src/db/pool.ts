@@ -34,7 +34,7 @@ export function createPool({
   })
   const onLost = (error: Error) => log.warn({ error: error.message }, 'database connection lost')
   pool.on('error', onLost)
-  // A checked-out client has no listener of the pool's own.
+  // Each client gets a listener too, because the pool does not listen to a client that is checked out.
   pool.on('connect', (client) => client.on('error', onLost))
   closeIdleOnSilence(pool)
   return pool
@@ -60,7 +60,8 @@ export function createPools(
     keys: pool(pools.keys),
     requests: pool(requests),
     reports: pool(pools.reports),
-    // Nobody waits for an answer: 2,000 endpoints that are due at once are taken one after the other.
+    // The wait for a connection may be ten times as long here: no caller waits for an answer, and 2,000 endpoints that
+    // are due at once are taken one after the other.
     due: pool(pools.due, { connectTimeoutMs: 10 * database.connectTimeoutMs }),
     pages: pool(pools.pages),
     lists: pool(pools.lists, unlimited),
@@ -69,8 +70,9 @@ export function createPools(
 }
 
 /**
- * When a statement gets no answer, the idle connections are most likely dead too, and each would cost a request its whole time-out:
- * after a network had dropped its connections, lists failed for 2 s after its return.
+ * Closes the idle connections when a statement gets no answer: most likely they are dead too, and each would cost a
+ * request its whole time-out. Without it, after a network had dropped its connections, lists failed for 2 s after its
+ * return.
  */
 function closeIdleOnSilence(pool: pg.Pool) {
   const idle = new Set<pg.PoolClient>()
@@ -78,7 +80,7 @@ function closeIdleOnSilence(pool: pg.Pool) {
   pool.on('remove', (client) => idle.delete(client))
   pool.on('release', (error, client) => {
     if (!error) idle.add(client)
-    // The pool removes an idle connection that ends; it has no method to close idle ones.
+    // The socket is destroyed because the pool has no method to close idle connections; it removes one that ends.
     else if (isSilence(error)) for (const one of idle) socketOf(one).destroy(new Error(SILENCE))
   })
 }
@@ -102,7 +104,8 @@ export async function inTransaction<T>(db: Database, work: (client: pg.PoolClien
     client.release()
     return result
   } catch (error) {
-    // A connection that was silent would not answer this either, and its request would wait as long again.
+    // A silent connection is closed without a rollback: it would not answer that either, and the request would wait as
+    // long again.
     if (isSilence(error)) client.release(error)
     else await client.query('rollback').then(() => client.release(), client.release)
     throw error
@@ -110,8 +113,8 @@ export async function inTransaction<T>(db: Database, work: (client: pg.PoolClien
 }
 
 /**
- * Commits, and throws when nobody knows whether that was done: Citus reports a node that is lost at this moment by a warning,
- * and the commit as a success. What changes rows of Citus in more than one step is therefore to be in such a transaction.
+ * Commits, and throws when the outcome is unknown: Citus reports a node that is lost at this moment by a warning only,
+ * and the commit as a success. A change of rows in more than one step therefore has to run in such a transaction.
  */
 async function commit(client: pg.PoolClient): Promise<void> {
   const notices: string[] = []
@@ -122,12 +125,18 @@ async function commit(client: pg.PoolClient): Promise<void> {
   if (lost !== undefined) throw new Error(lost)
 }
 
-/** Until the end of the transaction. In messages of their own: Citus sends the whole message of such a setting to its nodes. */
+/**
+ * Sets `settings` until the end of the transaction, each by its own message: Citus sends the whole message of such a
+ * setting to its nodes.
+ */
 export async function setLocally(client: Queryable, settings: readonly string[]): Promise<void> {
   for (const setting of settings) await client.query(`set local ${setting}`)
 }
 
-/** Reads in a transaction whose statements PostgreSQL itself ends after `limitMs`: one that only the pool gives up goes on there. */
+/**
+ * Runs `read` in a transaction whose statements PostgreSQL itself ends after `limitMs`. A statement that only the pool
+ * gives up goes on in PostgreSQL.
+ */
 export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return inTransaction(db, async (client) => {
     await client.query(`set local statement_timeout = ${limitMs}`)

@@ -9,7 +9,7 @@ export async function unreadyReason(db: Queryable): Promise<string | undefined> 
   try {
     const pending = await pendingMigrations(db)
     if (pending.length === 0) return undefined
-    // A worker has no table before the spreading.
+    // A worker of Citus has no table before `ops database spread`.
     const toRun = (await isWorker(db)) ? '"ops migrate" and "ops database spread"' : '"ops migrate"'
     return `The database schema is behind: run ${toRun} (missing: ${pending.join(', ')})`
   } catch (error) {

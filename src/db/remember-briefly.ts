@@ -9,11 +9,11 @@ export function rememberBriefly<T>(
   lookUp: (...key: string[]) => Promise<T>,
   { rememberedMs, remembered }: Limits['lookUps'],
 ): (...key: string[]) => Promise<T> {
-  // In an object, since undefined would not be remembered.
+  // Results are wrapped in an object, since LRUCache would not remember undefined.
   const cache = new LRUCache<string, { result: T }, string[]>({
     max: remembered,
     ttl: rememberedMs,
-    // A look-up whose place is taken by others is still the result of who waits for it.
+    // A look-up that other keys push out of the cache still returns its result to those who wait for it.
     ignoreFetchAbort: true,
     fetchMethod: async (_name, _stale, { context }) => ({ result: await lookUp(...context) }),
   })

@@ -10,7 +10,7 @@ export async function waitForReplica(primary: Queryable, url: string, waitMs = W
   const { rows } = await primary.query<{ lsn: string }>('select pg_current_wal_lsn()::text as lsn')
   const replica = createPool({ url, size: 1, log: { warn: () => undefined } })
   try {
-    // By a clock, since each question to a silent replica takes a time of its own.
+    // The loop ends by a clock, not by a number of tries: a query of a silent replica takes a time of its own.
     for (const until = performance.now() + waitMs; performance.now() < until; ) {
       const replayed = await replica
         .query<{ done: boolean }>('select not pg_is_in_recovery() or pg_last_wal_replay_lsn() >= $1::pg_lsn as done', [

@@ -6,7 +6,8 @@
 -- Run it as a superuser, in the service's database, before the first `ops migrate`; then give both roles a password. What
 -- another role made in the schema `public`, an older installation's superuser for instance, becomes upi_owner's.
 
--- Behind a backup or a long list this ends instead of keeping payments waiting: then run it again.
+-- A lock that a backup or a long list holds ends this script after 2 s, instead of keeping payments waiting; then run
+-- it again.
 set lock_timeout = '2s';
 
 do $$
@@ -23,18 +24,20 @@ begin
   -- Two batches of intents may deadlock. PostgreSQL looks for that after 1 s by default, when the service has given up the
   -- query; after 0.2 s one of them is refused in time, and stored at the second try.
   alter role upi_service set deadlock_timeout = '200ms';
-  -- Before the service takes its connection for a dead one, after 0.9 s: the others would be closed with it.
+  -- A wait for a lock ends after 0.8 s. After 0.9 s the service would take the connection for a dead one, and close the
+  -- others with it.
   alter role upi_service set lock_timeout = '800ms';
   -- An instance that is stopped in the middle of a transaction must not keep its rows from the others. Long lists lift it.
   alter role upi_service set idle_in_transaction_session_timeout = '10s';
-  -- A statement that the service has given up ends, and its connection is free. While a node of a cluster was silent, those
-  -- statements waited for it, ten more each second, until the coordinator took no more connections.
+  -- PostgreSQL ends a statement that the service has given up, within 1 s, and the connection is free. Without this,
+  -- while a node of a cluster was silent, those statements waited for it, ten more each second, until the coordinator
+  -- took no more connections.
   alter role upi_service set client_connection_check_interval = '1s';
 
   execute format('alter database %I owner to upi_owner', current_database());
   -- By default every role may make temporary tables, and so fill the disk.
   execute format('revoke temporary on database %I from public', current_database());
-  -- Nor large objects, which every role may make by default.
+  -- By default every role may make large objects too, which fill the disk as well.
   revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
     lowrite(integer, bytea) from public;
   -- By default every role may connect to these two databases as well, and fill the disk from there. Whoever else logs in keeps

@@ -1,7 +1,10 @@
 import type pg from 'pg'
 import type { Database, Queryable } from './pool.ts'
 
-/** What is small and read with every request, or is of all merchants: every node holds a whole copy. */
+/**
+ * Tables of which every node holds a whole copy: small ones that every request reads, and those of all merchants
+ * together.
+ */
 export const REFERENCE_TABLES: readonly string[] = [
   'merchants',
   'partners',
@@ -16,18 +19,23 @@ export const REFERENCE_TABLES: readonly string[] = [
   'service_instances',
 ]
 
-/** The tenants' table beside whose shards those of the others lie, so that a merchant's rows are all on one node. */
+/**
+ * The first table that is spread by `mid`. The shards of the others lie beside its shards, so that a merchant's rows
+ * are all on one node.
+ */
 const FIRST_TABLE = 'payment_intents'
 
 /** Settings of the database, since Citus asks for them on every connection. */
 const SETTINGS: Readonly<Record<string, string>> = {
-  // Else a table that refers to a reference table would be kept on the coordinator alone.
+  // When this is on, a table that refers to a reference table is kept on the coordinator alone.
   'citus.enable_local_reference_table_foreign_keys': 'off',
-  // The only triggers are those of append-only tables, which refuse as rightly on a shard.
+  // Allows triggers on spread tables. The only ones are those of append-only tables, which refuse as rightly on a
+  // shard.
   'citus.enable_unsafe_triggers': 'on',
-  // A long list lifts its statement_timeout: on the workers too.
+  // Passes `set local` on to the workers: a long list lifts its statement_timeout there too.
   'citus.propagate_set_commands': 'local',
-  // A look-up that asks every shard opened a connection for each: 50 pay pages at once used up those of the workers.
+  // One connection to each node for a query. By default a look-up that asks every shard opened one for each shard, and
+  // 50 pay pages at once used up the workers' connections.
   'citus.max_adaptive_executor_pool_size': '1',
 }
 
@@ -47,7 +55,7 @@ export async function spread(
   const client = await db.connect()
   try {
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
-    // One that was killed goes on with its table in the server.
+    // The lock is for a run that was killed: its last table is still being spread in the server.
     await client.query(`select pg_advisory_lock(hashtext('upi_service spread'))`)
     await changeSettings(client)
     const tables = await unspreadTables(client)
@@ -58,7 +66,7 @@ export async function spread(
     await removeLocalCopies(client)
     return { spread: tables }
   } finally {
-    // Its settings are not those of the pool's other connections.
+    // The connection is closed, not handed back: its settings are not those of the pool's other connections.
     client.release(true)
   }
 }
@@ -69,12 +77,15 @@ export async function hasCitus(db: Queryable): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Whether the server is a worker of a cluster, which takes no change of the schema; one that no cluster has yet is none. */
+/**
+ * True for a worker of a Citus cluster, which takes no change of the schema; false for a server that no cluster has
+ * yet.
+ */
 export async function isWorker(db: Queryable): Promise<boolean> {
   return (await hasCitus(db)) && (await db.query('select from pg_dist_local_group where groupid > 0')).rowCount === 1
 }
 
-/** The tables that a later migration has made, where the others are spread; none on one server. */
+/** Tables that a later migration has made and that are not spread yet; none on one server. */
 export async function forgottenTables(db: Queryable): Promise<string[]> {
   if (!(await hasCitus(db))) return []
   const { rowCount } = await db.query('select from pg_dist_partition where logicalrelid = $1::regclass', [FIRST_TABLE])
@@ -92,7 +103,7 @@ async function whyNot(db: Queryable): Promise<string | undefined> {
   return undefined
 }
 
-/** For those who connect from now on, and for this connection. */
+/** Stores SETTINGS in the database, for later connections, and sets them for this connection. */
 async function changeSettings(client: Queryable): Promise<void> {
   const { rows } = await client.query<{ name: string }>('select quote_ident(current_database()) as name')
   for (const [setting, value] of Object.entries(SETTINGS)) {
@@ -101,7 +112,10 @@ async function changeSettings(client: Queryable): Promise<void> {
   }
 }
 
-/** Those of all merchants come before those of tenants, and each table after the ones that it refers to. */
+/**
+ * Tables that are not spread yet, in the order of spreading: those of all merchants before those of tenants, and each
+ * after the ones that it refers to.
+ */
 async function unspreadTables(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ table: string }>(
     `with recursive chain (oid, length) as (
@@ -130,8 +144,8 @@ async function spreadTable(client: Queryable, table: string): Promise<void> {
 }
 
 /**
- * Citus leaves the rows that it has copied where they were, unseen: customers that were forgotten would stay there. The
- * triggers of append-only tables are off for that transaction, in which nobody else reaches the tables.
+ * Removes the rows that Citus leaves behind, unseen, when it copies a table: customers that were forgotten would stay
+ * in them. The triggers of append-only tables are off for that transaction, in which nobody else reaches the tables.
  */
 async function removeLocalCopies(client: pg.PoolClient): Promise<void> {
   const { rows } = await client.query<{ table: string; holdsCopy: boolean }>(

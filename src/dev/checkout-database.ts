@@ -34,7 +34,10 @@ export async function useCheckoutDatabase(): Promise<{ directory: string; databa
   }
 }
 
-/** For root, outside the checkout: that may lie under a home that the server's user cannot enter. */
+/**
+ * Directory of the checkout's database: inside the checkout, but for root outside, because the checkout may lie under a
+ * home that the server's user cannot enter.
+ */
 function checkoutDirectory(): string {
   const checkout = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
   if (process.getuid?.() !== 0) return join(checkout, '.data')

@@ -7,7 +7,7 @@ import { ownerOf, seal, unseal } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
 import { MID, makeForDemo } from './demo.ts'
 
-/** Where the demo merchant is told, on this machine. */
+/** The receiver of the demo merchant's webhooks, on this machine. */
 export type DemoWebhook = { port: number; secret: string }
 
 const ENDPOINT = 'ep_demo'

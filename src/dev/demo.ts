@@ -83,7 +83,7 @@ async function makeTenants(client: pg.Client, now: Date): Promise<void> {
 }
 
 async function makeSettlements(client: pg.Client, now: Date): Promise<void> {
-  // One that was undone counts too: the operator wanted it so.
+  // An import that was undone counts too: the operator wanted it gone.
   const { rowCount } = await client.query('select from settlement_imports limit 1')
   if (rowCount !== 0) return
   await importSettlements(client, Readable.from([SETTLEMENTS]), { now, person: 'demo', file: 'demo-settlements.csv' })

@@ -56,9 +56,9 @@ const PASSING_FAULT = /address already in use|shared memory block .* is still in
 const NO_PROCESS = 2_147_483_647
 
 /**
- * A real PostgreSQL server whose data, password and log lie in `directory`, which is made if need be. One that another process
- * runs there is used; one that this process starts ends with it, however it ends. It listens on 127.0.0.1 only, on a random
- * port. `durable: false` is for tests.
+ * A real PostgreSQL server whose data, password and log lie in `directory`, which is made if need be. A server that
+ * another process runs there is used. A server that this process starts ends with the process, even when that is
+ * killed. It listens on 127.0.0.1 only, on a random port. `durable: false` is for tests.
  */
 export async function startEmbeddedPostgres(options: {
   directory: string
@@ -113,7 +113,10 @@ export function stopServer(cluster: Cluster): void {
 export const clusterUrl = ({ password }: Pick<Cluster, 'password'>, port: number) =>
   `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
-/** Where the server has a user of its own, that user must be able to enter; secret files have permissions of their own. */
+/**
+ * Makes `directory`. A server with a user of its own must be able to enter it; secret files have permissions of their
+ * own.
+ */
 function makeDirectory(directory: string, account: Account): void {
   const outermost = mkdirSync(directory, { recursive: true }) ?? directory
   const mode = account ? 0o711 : 0o700
@@ -145,7 +148,10 @@ function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: stri
   rmSync(partial, { recursive: true, force: true })
 }
 
-/** Of several processes on a fresh clone one is the first, and the others use what it has made. */
+/**
+ * Runs `make`, and ignores that another process was first: on a fresh clone several may start at once, and all use its
+ * result.
+ */
 function makeOnce(make: () => void): void {
   try {
     make()
@@ -155,8 +161,8 @@ function makeOnce(make: () => void): void {
 }
 
 /**
- * Starts a server in a session of its own, out of reach of the terminal's Ctrl-C. Its guard ends it when this process was
- * killed and could not: the system then closes what the guard reads from.
+ * Starts a server in a session of its own, out of reach of the terminal's Ctrl-C. A guard process ends it when this
+ * process is killed: the system then closes the pipe from which the guard reads.
  */
 function launch(cluster: Cluster, port: number): ChildProcess {
   const { bin, dataDirectory, account } = cluster
@@ -175,8 +181,9 @@ function launch(cluster: Cluster, port: number): ChildProcess {
 }
 
 /**
- * PostgreSQL refuses to start over a postmaster.pid whose number is in use, even by a zombie or an unrelated process. So the
- * number is replaced; the file is kept, because by its other lines PostgreSQL sees whether children of the old server live.
+ * Replaces the process id in a left-over postmaster.pid: PostgreSQL refuses to start while that number is in use, even
+ * by a zombie or an unrelated process. The file is kept, because by its other lines PostgreSQL sees whether children of
+ * the old server live.
  */
 function disownPidFile(cluster: Cluster): void {
   const file = pidFile(cluster)

@@ -5,7 +5,8 @@ import { useWebhookSettings } from './demo-webhook.ts'
 
 readEnvFile()
 if (needsCheckoutDatabase()) {
-  // On a server, which has a build, a command on a new, empty database would succeed, and the service would know nothing of it.
+  // A build means a server. There the command would succeed on a new, empty database of which the service knows
+  // nothing, so it is refused.
   if (existsSync(new URL('../../dist', import.meta.url))) {
     console.error('ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/')
   } else useWebhookSettings((await useCheckoutDatabase()).directory)

@@ -26,9 +26,9 @@ export function serverAccount(): Account {
 }
 
 /**
- * The PostgreSQL programs of the development dependency, in place where `account` can run them there. It cannot if the
- * checkout lies under a home that only its owner may enter; then they are copied into `directory`, once. With `installed`
- * those of the folder `installed/bin` instead.
+ * Finds the PostgreSQL programs: with `installed` those in `installed/bin`, else those of the development dependency.
+ * If `account` cannot run these in place, they are copied into `directory`, once: the checkout may lie under a home
+ * that only its owner may enter.
  */
 export function findBinaries(directory: string, account: Account, installed?: string): Binaries {
   const { native, version } = installed === undefined ? findPackage() : { native: installed, version: '' }

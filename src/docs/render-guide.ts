@@ -32,7 +32,7 @@ const marked = new Marked({
       if (depth === 1) return `<h1>${inner}</h1>\n`
       return `<h${depth} id="${anchor(text)}"><a href="#${anchor(text)}">${inner}</a></h${depth}>\n`
     },
-    // What is wider than the screen scrolls inside its own box; tabindex, so that it scrolls by keyboard too.
+    // Code and tables wider than the screen scroll inside their own box; tabindex, so that they scroll by keyboard too.
     code(token) {
       const html = Renderer.prototype.code.call(this, token).replace('<pre>', '<pre tabindex="0">')
       return `<div class="code">${html.trim()}</div>\n`
@@ -43,7 +43,7 @@ const marked = new Marked({
   },
 })
 
-/** As code hosts make them, so that a link works there and here. */
+/** Anchor of a heading, made as code hosts make it, so that a link works there and here. */
 function anchor(heading: string): string {
   return heading
     .toLowerCase()

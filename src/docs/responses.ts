@@ -52,7 +52,7 @@ export function responsesOf(
   const responses: Record<string, Response> = {
     '200': toResponse(answer, { ...headerRefs('x-request-id'), ...headers }),
   }
-  // A page refuses with a page.
+  // Operations that answer with HTML also refuse with HTML.
   const type = answer.type === 'text/html' ? answer.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)

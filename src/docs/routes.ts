@@ -21,7 +21,9 @@ import {
 
 const FOR_A_MINUTE = { 'cache-control': 'public, max-age=60' }
 
-/** Nothing from elsewhere and nothing inline: what the page sends goes to the service that it came from. */
+/**
+ * The policy allows a page only the service's own files, `data:` images and requests to the service; nothing inline.
+ */
 const PAGE_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
@@ -29,7 +31,7 @@ const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
 }
-/** The library of the reference sets styles on its elements. */
+/** The page of the reference must allow inline styles: its library sets them on its elements. */
 const REFERENCE_HEADERS = {
   ...PAGE_HEADERS,
   'content-security-policy': PAGE_HEADERS['content-security-policy'].replace(
@@ -49,7 +51,8 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
   }
   serve(app, '/openapi.json', 'application/json; charset=utf-8', document, FOR_A_MINUTE)
   servePage(app, '/docs', async () => indexPage(options))
-  // Without the host, so that a browser stays at the one by which it came; a proxy may have taken off the path.
+  // The redirect has no host, so that the browser stays on the one that it used. The path comes from PUBLIC_URL,
+  // because a proxy may have removed it from the request's.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
   app.get('/', async (_request, reply) => reply.redirect(docs))
   for (const name of guideNames(options)) {
@@ -60,7 +63,7 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
   if (options.sandbox) {
     app.get('/docs/thanks', async ({ query }, reply) => {
       const { order_id: orderId } = query as { order_id?: unknown }
-      // Only what is safe to paste into a shell.
+      // The page puts order_id into a shell command, so only characters that are harmless there are accepted.
       const known = typeof orderId === 'string' && /^[\w-]{1,64}$/.test(orderId) ? orderId : undefined
       return reply.headers(PAGE_HEADERS).type(HTML).send(thanksPage(known, options))
     })

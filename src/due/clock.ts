@@ -8,29 +8,32 @@ import { startRepeating } from '../repeat.ts'
 export type Kind = {
   /** For the log. */
   name: string
-  /** Looks, over everybody and without locks, for whom something is due. */
+  /** Returns the owners that have work due. It takes no locks. */
   find: () => Promise<Owner[]>
   /** Pieces of work that are under way at once, in this instance. */
   atOnce: { ofOwner: number; ofGroup: number }
 }
 
-/** For whom something is due. Owners of one group share what may be under way at once. */
+/** Somebody for whom work is due, such as a merchant's webhook. Owners of one group share the limit `ofGroup`. */
 export type Owner = {
   key: string
   group: string
   /**
-   * Takes up to `most` pieces of the owner's work, by moving forward when they are due. Those of an instance that is killed are
-   * therefore due again after a while, and any other instance takes them.
+   * Takes up to `most` pieces of the owner's due work by making them due at a later time. If this instance is killed,
+   * they therefore become due again after a while, and any instance can take them.
    */
   take: (most: number) => Promise<Work[]>
 }
 
-/** Does a piece of work, unless `signal` gives it up. Resolves to whether the owner's next one may be taken at once. */
+/**
+ * Does one piece of work; aborting `signal` cancels it. Resolves to true when the owner's next piece may be taken at
+ * once.
+ */
 export type Work = (signal: AbortSignal) => Promise<boolean>
 
 /**
- * Does what is due, until `stop`. A look each second finds for whom something is due; when a piece of work ends, the next one of
- * its owner is taken. Each kind looks by itself, so that none waits for another.
+ * Does due work until `stop` is called. Every `lookIntervalMs` it looks for owners with due work; when a piece of work
+ * ends, the next one of its owner is taken. Each kind has its own loop, so that no kind waits for another.
  */
 export function startClock(
   kinds: readonly Kind[],
@@ -40,7 +43,8 @@ export function startClock(
   }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
 ) {
   const giveUp = new AbortController()
-  // Each call listens to it.
+  // Every call under way adds a listener to this signal; Node.js warns of more than a few unless the limit is removed
+  // (0).
   setMaxListeners(0, giveUp.signal)
   /** Pieces under way, or about to begin, by the key of their owner and by their group. */
   const counts = new Map<string, number>()
@@ -56,7 +60,7 @@ export function startClock(
     })
   })
 
-  /** Begins as much as may begin. */
+  /** Takes as much of the owner's due work as the limits of owner and group still allow. */
   function serve(kind: Kind, owner: Owner) {
     const { ofOwner, ofGroup } = kind.atOnce
     const free = Math.min(ofOwner - countOf(owner.key), ofGroup - countOf(owner.group))
@@ -84,7 +88,8 @@ export function startClock(
       warn(kind, owner, error as Error)
     }
     count(owner, -1)
-    // While a group is full its other owners wait too: the next look is for all of them.
+    // A group that was full may have other owners waiting: its free slot is left to the next look, which finds all of
+    // them.
     if (goesOn && countOf(owner.group) < kind.atOnce.ofGroup - 1) serve(kind, owner)
   }
 
@@ -112,7 +117,10 @@ export function startClock(
   }
 
   return {
-    /** Begins nothing more, waits a moment for what is under way, and gives it up: another instance does it again. */
+    /**
+     * Begins no more work, waits up to `stopMs` for the work under way, then cancels it: another instance does it
+     * again.
+     */
     async stop() {
       isStopped = true
       await Promise.all(loops.map((loop) => loop.stop()))

@@ -1,10 +1,10 @@
-/** Browsers name a handful; a header of 16 KiB could name thousands. */
+/** Language ranges that are read from one header. Browsers send a handful; a header of 16 KiB could hold thousands. */
 const MOST_RANGES = 20
 
 /**
- * The first of `languages` that a reader's Accept-Language names, else the first of all. Browsers name the most wanted one first,
- * so weights are not read, but for 0, "not this one". hi-IN stands for hi; hi-Latn does not: who asks for Hindi in Latin
- * letters may not read its usual script.
+ * Returns the first language in a reader's Accept-Language that `languages` contains, else the first of `languages`.
+ * Browsers send the preferred language first, so weights are ignored, except 0, which excludes a language. hi-IN counts
+ * as hi. hi-Latn does not: a reader of Hindi in Latin letters may not read its usual script.
  */
 export function preferredLanguage<L extends string>(header = '', languages: readonly [L, ...L[]]): L {
   const ranges = header.toLowerCase().split(',', MOST_RANGES)

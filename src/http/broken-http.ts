@@ -7,7 +7,7 @@ import type { RequestLog } from './request-log.ts'
 
 /** Answers what Node.js would otherwise answer by itself, without an envelope: CONNECT and an Expect that nobody knows. */
 export function answerAll(server: Server, requestLog: RequestLog) {
-  // error-handler.ts refuses it.
+  // A request with an unknown Expect is handled like any other, so that error-handler.ts refuses it with an envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request, socket) => {
     // Node.js has removed its own listeners; without one, a connection reset would end the process.
@@ -16,14 +16,18 @@ export function answerAll(server: Server, requestLog: RequestLog) {
   })
 }
 
-/** Answers bytes that are not a request, or not the rest of one, and closes the connection: no next request can be found. */
+/**
+ * Answers bytes that are not valid HTTP, and closes the connection, because the start of a next request cannot be
+ * found.
+ */
 export function refuseBrokenHttp(
   error: Error & { code?: string },
   socket: Duplex & { bytesRead?: number },
   requestLog: RequestLog,
 ) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  // Browsers open connections in advance, and would take an answer for that of their next request.
+  // A connection without a single byte is closed without an answer: browsers open connections in advance, and would
+  // take the answer for that of their next request.
   if (socket.bytesRead === 0) socket.destroy()
   else refuse(socket, failureOf(error.code), requestLog)
 }

@@ -5,8 +5,8 @@ import type { Limits } from '../limits.ts'
 const CHECK_INTERVAL_MS = 100
 
 /**
- * Fastify's options for the limits of Node.js' own server on what a connection may hold. A public address needs HAProxy before
- * it, see balancer/haproxy.cfg: only that limits what an address or a key may hold.
+ * Returns Fastify's options for the limits on a single connection, which Node.js' server enforces. A public address
+ * also needs HAProxy in front, see balancer/haproxy.cfg: only HAProxy limits what one address or one key may hold.
  */
 export function connectionOptions(limits: Limits['connections']) {
   return {
@@ -15,7 +15,7 @@ export function connectionOptions(limits: Limits['connections']) {
     connectionTimeout: limits.stalledMs,
     http: {
       maxHeaderSize: limits.headersBytes,
-      // Node.js lets the longer of the two be the limit of the whole request.
+      // Equal to requestTimeout, because Node.js limits the whole request by the longer of the two.
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       // A missing Host would be answered by Node.js without an envelope; error-handler.ts refuses it.
@@ -24,9 +24,10 @@ export function connectionOptions(limits: Limits['connections']) {
   }
 }
 
-/** The limits that are no options. One connection more than `connections` is closed at once. */
+/** Sets the limits for which Fastify has no option. A connection beyond `connections` is closed at once. */
 export function limitConnections(server: Server, { connections }: Pick<Limits['connections'], 'connections'>) {
   server.maxConnections = connections
-  // error-handler.ts counts them: Node.js 20 would drop the rest in silence, and 24 calls them too large.
+  // 0 switches this limit off: error-handler.ts counts headers instead. Beyond it Node.js 20 would silently drop
+  // headers, and Node.js 24 would refuse them as too large.
   server.maxHeadersCount = 0
 }

@@ -19,8 +19,8 @@ export function okRows(msg: string, rows: readonly string[]): string {
 }
 
 /**
- * The same in pieces, for a list that is too long for the memory. An error of `batches` leaves the text unfinished, so that a
- * part of a list cannot be mistaken for all of it.
+ * Yields the text of `okRows` in pieces, for a list that is too long for the memory. An error of `batches` leaves the
+ * text unfinished, so that nobody takes part of a list for all of it.
  */
 export async function* okBatches(msg: string, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
   const [begin, end] = aroundRows(msg)

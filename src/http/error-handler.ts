@@ -20,7 +20,7 @@ import type { RequestLog } from './request-log.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** For addresses that people open in a browser: what they read instead of an envelope. */
+    /** Makes the page that is sent instead of an envelope, for addresses that people open in a browser. */
     refusalPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
   }
 }
@@ -41,7 +41,7 @@ export type ErrorHandling = {
 export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
   const addresses = new Map<string, { pattern: RegExp; methods: string[] }>()
   app.addHook('onRoute', ({ method, url }) => {
-    // A parameter fills one part of an address.
+    // A parameter such as `:orderId` matches one part of a path, without a slash.
     const pattern = new RegExp(`^${url.replace(/[.*]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`)
     const { methods } = addresses.get(url) ?? { methods: [] }
     addresses.set(url, { pattern, methods: [...methods, ...[method].flat()] })
@@ -59,8 +59,8 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
   }
 
   function nothingHere(url: string): Failure {
-    // The router has decoded the address already, so it can be decoded.
-    // As its client sends it to a proxy, an address may begin with scheme and host.
+    // decodeURI cannot throw here, because the router has already decoded this address. Scheme and host are cut off: a
+    // client that takes us for a proxy sends them with the path.
     const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
     const known = [...addresses.values()].find(({ pattern }) => pattern.test(path))
     return known ? methodNotAllowed([...new Set(known.methods)].sort()) : notFound()
@@ -70,15 +70,14 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
 /** Answers what the router refuses before any hook has run, such as broken percent-encoding in the address. */
 export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   handling.requestLog.track(request, reply)
-  // The rest of its body has not been looked at.
+  // The connection is closed, because the rest of this request has not been read.
   reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', connection: 'close' })
   refuse(error, request, reply, handling)
 }
 
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   const failure = toFailure(error, handling)
-  // A Failure is in the request's log line already. And when a client leaves, its request often ends in some error that
-  // is not worth a line.
+  // A Failure is already in the request's log line. Errors after the client has left are common and not worth a line.
   if (error !== failure && failure.statusCode >= 500 && !reply.raw.destroyed) {
     // Not the whole error: PostgreSQL's `detail` contains the row, with the customer's data.
     const { name, message, stack, code } = error as Error & { code?: unknown }
@@ -111,7 +110,10 @@ function toFailure(error: unknown, { isOutage, bodyLimitBytes }: ErrorHandling):
   }
 }
 
-/** A name, an IPv4 address or an IPv6 literal, and a port if there is one: RFC 9110, section 7.2, without userinfo and lists. */
+/**
+ * The value of a Host header: a name, an IPv4 address or an IPv6 literal, then an optional port (RFC 9110, section
+ * 7.2). Userinfo and lists are refused.
+ */
 const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
 
 /** RFC 9112, section 3.2: one Host, and a valid one. HTTP/1.0, which balancers may use for health checks, may have none. */
@@ -120,7 +122,7 @@ function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }:
   const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
   if (authority !== undefined && !HOST.test(authority)) return false
   if (host === undefined) return httpVersion === '1.0'
-  // rawHeaders has all of several; the object has the first one.
+  // rawHeaders holds every Host header, `headers` only the first one.
   const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host')
   return hosts.length === 1 && HOST.test(host)
 }

@@ -18,7 +18,10 @@ type Dependencies = {
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
-/** What every request meets before it reaches a feature: limits of connections, its line in the log, refusals, the body. */
+/**
+ * Creates the app with everything that a request passes before it reaches a feature: limits of connections, its line in
+ * the log, refusals, the parsing of its body.
+ */
 export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
@@ -33,7 +36,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     ...connectionOptions(limits.connections),
     bodyLimit: limits.body.bytes,
     trustProxy,
-    // While it closes, requests on open connections are still served instead of refused.
+    // A closing app still serves requests on open connections, instead of refusing them with 503.
     return503OnClosing: false,
     genReqId: requestIdOf,
     schemaController: NO_JSON_SCHEMA,
@@ -61,9 +64,10 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     if (reply.raw.socket === null) request.raw.socket.destroy()
     else done(faultOf(request))
   })
-  // Draining is asked here, not in onRequest: a connection whose request came before the drain would stay open and delay the end.
-  // A fault in the rest of a chunked body ends the connection, which a proxy may have lent to another client meanwhile: it is not
-  // used again.
+  // isDraining is called here, not in onRequest: a connection whose request came before the drain would otherwise stay
+  // open and delay the end.
+  // A connection is also closed when the answer is sent before all of a chunked body has arrived: a fault in the rest
+  // would break the connection, which a proxy may have lent to another client by then.
   app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
     const mayBreak = headers['transfer-encoding'] !== undefined && !raw.complete
     if (isDraining() || mayBreak) reply.header('connection', 'close')

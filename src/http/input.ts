@@ -7,9 +7,9 @@ import type { Limits } from '../limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What was sent as the body, on routes of registerSignedJson. */
+    /** The raw bytes of the body, on routes of registerSignedJson. */
     sentBytes: Buffer | undefined
-    /** The same, once its signature was accepted. */
+    /** The same bytes; set only once their signature was accepted. */
     signedBody: Buffer | undefined
   }
 }
@@ -30,7 +30,8 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
     else if (Buffer.isBuffer(request.body)) request.body = parseJson(request.body, limits.fields)
     done()
   })
-  // After the credentials and before the body. A compressed body is refused: unpacked, it could exceed the size limit.
+  // preParsing runs after the credentials were checked and before the body is read. A compressed body is refused:
+  // unpacked, it could exceed the size limit.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
     const isPlain = content.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked'
@@ -39,8 +40,8 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
 }
 
 /**
- * Lets `app` take any body as its raw JSON bytes, which `accept` sees before they are parsed: a signature is over bytes.
- * `accept` throws the refusal. A missing body counts as an empty one.
+ * Lets `app` take JSON of any content type, and calls `accept` with its raw bytes before they are parsed, because a
+ * signature is over bytes. `accept` throws to refuse them. A missing body counts as an empty one.
  */
 export function registerSignedJson(
   app: FastifyInstance,
@@ -50,7 +51,8 @@ export function registerSignedJson(
   app.removeAllContentTypeParsers()
   app.decorateRequest('sentBytes', undefined)
   app.decorateRequest('signedBody', undefined)
-  // Not as the body, which the hook of registerInput would read before its signature was checked.
+  // The bytes do not become request.body, because the hook of registerInput would parse that before the signature is
+  // checked.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
     request.sentBytes = body
     done(null)
@@ -124,10 +126,10 @@ const malformedJson = () => badRequest('The body must be one JSON object in UTF-
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g
 
 /**
- * Marks two faults that JSON.parse hides. Of several members with one name it keeps the last: where a shop pastes text into
- * JSON unescaped, a customer's name could replace the amount. And it rounds numbers, such as 199.99999999999999999 to 200: a
- * rounded number becomes NaN, which every field refuses. Only members of the outermost object are fields. `text` must be
- * valid JSON. Throws a Failure when there are too many fields.
+ * Marks two faults that JSON.parse hides. First, a repeated name, of which JSON.parse keeps the last value: where a
+ * shop pastes text into JSON unescaped, a customer's name could replace the amount. Second, a number that JSON.parse
+ * rounds, such as 199.99999999999999999 to 200: it becomes NaN, which every field refuses. Only members of the
+ * outermost object are fields. `text` must be valid JSON. Throws a Failure when there are too many fields.
  */
 function markFaultyFields(fields: Fields, text: string, fieldLimit: number) {
   const seen = new Set<string>()
@@ -139,7 +141,7 @@ function markFaultyFields(fields: Fields, text: string, fieldLimit: number) {
     } else if (string === undefined) {
       depth += token.startsWith('{') || token.startsWith('[') ? token.length : -token.length
     } else if (colon !== undefined && depth === 1) {
-      // Parsing 2,500 names one by one takes a millisecond, and few have escapes.
+      // JSON.parse is called only for the few names with escapes: for 2,500 names it takes a millisecond.
       name = string.includes('\\') ? JSON.parse(string) : string.slice(1, -1)
       if (seen.has(name)) {
         fields[REPEATED] = true
@@ -154,13 +156,13 @@ function markFaultyFields(fields: Fields, text: string, fieldLimit: number) {
 /** Whether JSON.parse reads `source` without rounding it: a double holds any 15 digits, and no field needs more. */
 function isExact(source: string): boolean {
   const digits = source.replace(/e.*$/i, '').replace(/\D/g, '')
-  // Not /0+$/, which is quadratic.
+  // The lookbehind keeps this linear; /0+$/ is quadratic.
   return digits.replace(/^0+|(?<!0)0+$/g, '').length <= 15
 }
 
 /**
- * Keeps Fastify from loading its compilers of JSON Schema, which takes a start 20 ms: bodies are checked by zod, and answers have
- * no schema. A route with a JSON Schema ends the start.
+ * Keeps Fastify from loading its compilers of JSON Schema, which would make every start 20 ms longer: zod checks
+ * bodies, and answers have no schema. A route with a JSON Schema makes the start fail.
  */
 export const NO_JSON_SCHEMA = {
   compilersFactory: { buildValidator: refuseJsonSchema, buildSerializer: () => refuseJsonSchema },
@@ -196,5 +198,5 @@ function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: bo
   return [...faults.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
 }
 
-/** Not String.trim, which would also swallow line breaks and tabs. Not /\p{Zs}+$/, which is quadratic. */
+/** Removes blanks at both ends. String.trim would also remove line breaks and tabs, and /\p{Zs}+$/ is quadratic. */
 const trimBlanks = (text: string) => text.replace(/^\p{Zs}+|(?<!\p{Zs})\p{Zs}+$/gu, '')

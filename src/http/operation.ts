@@ -9,14 +9,14 @@ export type Answer<Result> = {
   description: string
   /** Its content type. */
   type: string
-  /** Of JSON. Strict: a field of an answer that the schema does not have fails the tests. */
+  /** The schema of a JSON answer. It is strict: the tests fail when an answer has a field that the schema lacks. */
   schema?: z.ZodType
   example?: unknown
   /** The schema and parts of it, by name. Code generated from the document uses these names for its types. */
   named?: Record<string, z.ZodType>
   /** Headers beside those of every answer. */
   headers?: readonly string[]
-  /** It has an ETag: a caller with a current copy gets 304. */
+  /** The answer has an ETag: a caller with a current copy gets 304. */
   mayBeHeld?: true
   toBody: (result: Result) => unknown
 }
@@ -25,7 +25,10 @@ export type Answer<Result> = {
 type Body<Schema extends z.ZodObject> = {
   name: string
   schema: Schema
-  /** Reads the bodies of the requests that it `isFor` into the same. The document has `schema`, and says of this in words. */
+  /**
+   * A second schema with the same output, for the requests that `isFor` selects. The document contains only `schema`,
+   * and describes this one in words.
+   */
   other?: { schema: z.ZodObject; isFor: (request: FastifyRequest) => boolean }
   example: Record<string, string>
   jsonExample?: Record<string, unknown>
@@ -52,7 +55,7 @@ export type Described = {
   headers: readonly { name: string; description: string; pattern: RegExp }[]
   body: Body<z.ZodObject> | undefined
   answer: Omit<Answer<never>, 'toBody'>
-  /** Its own refusals; those that come with `access` are added to them. */
+  /** The operation's own refusals. The refusals that every operation with this `access` has are added to them. */
   refusals: readonly Failure[]
 }
 
@@ -67,7 +70,7 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   Partial<Pick<Described, 'name' | 'access' | 'headers'>> & {
     body?: Body<Schema>
     answer: Answer<Result>
-    /** What Fastify has to know of the route. */
+    /** Options of the route for Fastify. */
     route?: RouteShorthandOptions
     /**
      * Called once at start. Returns the function that handles a request: it returns the result, or the reply if it has sent
@@ -136,7 +139,7 @@ export function success<Data extends z.ZodType>(
 
 type SuccessText<Data extends z.ZodType> = {
   description: string
-  /** Of the whole answer, and of its `data`, in the document. */
+  /** Names of schemas in the document: `name` is that of the whole answer, `dataName` that of its `data`. */
   name: string
   dataName?: string
   data: Data

@@ -10,7 +10,10 @@ const SECOND_MS = 1_000
 const PACED_KEYS = 10_000
 
 export type RateLimits = {
-  /** Waits for the time of a request of an accepted key; where its second is full, it rejects with 429, 1 to 2 s later. */
+  /**
+   * Keeps the rate of an accepted key: waits until its request may go on; undefined if that is at once. When a second's
+   * requests wait already, it rejects with 429, 1 to 2 s later.
+   */
   paceRequest: (publicKey: string) => Promise<void> | undefined
   /** Counts a wrong secret of a key; throws 429 when there were too many. Right credentials are never held up. */
   countFailure: (request: FastifyRequest) => Promise<void>
@@ -47,9 +50,9 @@ export async function registerRateLimits(
 }
 
 /**
- * The requests of a key are `1 / limit` s apart, but for a tenth of a second's that may come at once; those that come sooner wait.
- * Let through at once, a second's requests of one key kept those of others waiting for a third of it. Not by the plugin: of
- * requests that come at once it lets none pass where one is too many.
+ * Lets the requests of a key through `1 / limit` s apart. A tenth of a second's requests may come at once; further ones
+ * wait. Without this, a second's requests of one key made those of other keys wait for a third of a second. The rate
+ * limit plugin is not used: when simultaneous requests exceed its limit by one, it lets none of them through.
  */
 function paceByKey(limit: number, elapsedMs: () => number): RateLimits['paceRequest'] {
   const distanceMs = SECOND_MS / limit
@@ -59,16 +62,19 @@ function paceByKey(limit: number, elapsedMs: () => number): RateLimits['paceRequ
   return (publicKey) => {
     const present = elapsedMs()
     const time = Math.max(times.get(publicKey) ?? 0, present - freeMs)
-    // With those that need not wait they are as many as a second has.
+    // Waiting requests and the tenth that need not wait are together at most a second's requests.
     if (time - present > SECOND_MS - freeMs - distanceMs / 2) return refuseLater(limit)
     times.set(publicKey, time + distanceMs)
     return time > present ? sleep(time - present) : undefined
   }
 }
 
-/** Told at once, 429 would bring the next request at once: 1,500 connections of one key sent 15,000 a second, and others waited. */
+/**
+ * Refuses with 429 after a pause, because an immediate 429 brings the next request at once: 1,500 connections of one
+ * key sent 15,000 requests a second, and other keys waited.
+ */
 async function refuseLater(limit: number): Promise<never> {
-  // Spread, or all of them would come again at one moment.
+  // The pause is random, so that refused requests do not all come again at one moment.
   await sleep(SECOND_MS * (1 + Math.random()))
   throw tooManyRequests(limit, 'a second', 1)
 }

@@ -20,7 +20,7 @@ declare module 'fastify' {
  */
 const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
-/** Containers and balancers ask these all the time: every 10 s is 8,640 lines a day that say nothing. */
+/** Routes that containers and balancers request all the time: one each 10 s is 8,640 lines a day that say nothing. */
 const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 
 /** The status that nginx logs when a client leaves before its answer. It is never sent. */
@@ -44,8 +44,9 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
 }
 
 /**
- * One line and one measurement a request; the line of a health check that succeeds is at level debug. It names the route
- * instead of the path that was sent. It contains nothing that a merchant or customer wrote, and no customer's IP address.
+ * Writes one line and one measurement for each request. The line names the route, not the path that was sent. It
+ * contains nothing that a merchant or customer wrote, and no customer's IP address. The line of a health check that
+ * succeeds is at level debug.
  */
 export function createRequestLog(
   log: Logger,
@@ -82,7 +83,7 @@ export function createRequestLog(
           // A proxy may pass on any text in X-Forwarded-For.
           address: isIP(address) ? address : undefined,
           refusal: byServer ? request.refusal : undefined,
-          // An answer that broke off: its status was sent already.
+          // True for an answer that broke off after its status was sent.
           cut: raw.headersSent && !raw.writableFinished ? true : undefined,
         },
         'request',

@@ -7,8 +7,9 @@ const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const LOOPBACK = networksOf(['127.0.0.0/8', '::1/128'])
 
 /**
- * Whether a caller has the password; where none is set, whether he is on this machine or asks by an allowed host. Any other host
- * may be the name of a website that made a browser in here believe that we are that website (DNS rebinding).
+ * Returns a check of callers. With a password set, the caller must send it. Without one he must be on this machine and
+ * use a local name for it, or use an allowed host. Any other host may be the name of a website that makes a browser in
+ * here believe that our address is the website's (DNS rebinding).
  */
 export function createCallerCheck({ password, allowedHosts }: Config['opsReaders']) {
   const networks = networksOf(allowedHosts)
@@ -20,7 +21,7 @@ export function createCallerCheck({ password, allowedHosts }: Config['opsReaders
   }
 }
 
-/** By Basic authentication, with whatever name. */
+/** Returns the password sent by Basic authentication; the user name does not matter. */
 function sentPassword({ authorization = '' }: IncomingHttpHeaders): string {
   const [, credentials = ''] = /^Basic +(\S+)$/i.exec(authorization) ?? []
   return Buffer.from(credentials, 'base64')
@@ -28,7 +29,7 @@ function sentPassword({ authorization = '' }: IncomingHttpHeaders): string {
     .replace(/^[^:]*:/, '')
 }
 
-/** Of one length, whatever was sent. */
+/** Makes texts equally long, as timingSafeEqual requires. */
 const digest = (text: string) => hash('sha256', text, 'buffer')
 
 function networksOf(list: readonly string[]): BlockList {

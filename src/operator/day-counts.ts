@@ -9,7 +9,7 @@ const HOURS = 24
 const OLDER_COUNTS_MS = 6 * 60 * 60 * 1000
 
 type Stage = {
-  /** One for each hour from `since` on. */
+  /** Returns the counts of each hour from `since` on. */
   countByHour: (period: { since: Date; hours: number }, now: Date) => Promise<OrderCounts[]>
   log: Pick<Logger, 'warn'>
   now: () => Date
@@ -17,8 +17,8 @@ type Stage = {
 }
 
 /**
- * Orders by hour, counted when somebody asks and then remembered: day by day in the background, the newest first, one statement
- * at a time. 10,000,000 orders of 30 days took 14 s of statements on two busy cores.
+ * Counts orders by hour when somebody asks, and remembers the counts. Days are counted in the background, newest first,
+ * one statement at a time: 10,000,000 orders of 30 days took 14 s of statements on two busy cores.
  */
 export function createDayCounts({ countByHour, log, now, limits }: Stage) {
   // Old counts are shown while they are counted anew.
@@ -33,7 +33,7 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
   async function countAll(wanted: readonly Date[]): Promise<void> {
     for (const since of wanted) {
       const moment = now()
-      // Half a refresh, so that each refresh shows recent days counted anew.
+      // Counts of recent days are kept for half a refresh, so that each refresh of the page shows new ones.
       const isRecent = moment.getTime() - since.getTime() < HOURS * 60 * 60_000 + LONGEST_ORDER_MS
       const ttl = isRecent ? limits.refreshSeconds * 500 : OLDER_COUNTS_MS
       remembered.set(since.getTime(), await countByHour({ since, hours: HOURS }, moment), { ttl })
@@ -42,8 +42,8 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
   }
 
   /**
-   * The orders of these Indian days, newest first, by hour; undefined in the place of those that are not counted yet. Waits
-   * for them a moment. `failed` when counting failed, which is tried again at the next reading.
+   * Returns the orders by hour of these Indian days, which must come newest first; undefined for each day that is not
+   * counted yet after a wait of `waitMs`. `failed` is true when counting failed; the next call counts again.
    */
   return async (wanted: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
     const old = wanted.filter((day) => !remembered.has(day.getTime()))

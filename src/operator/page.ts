@@ -18,13 +18,13 @@ export type PageOfToday = {
   failed: boolean
   overview: Overview
   publicUrl: string
-  /** Undefined when its reader has stopped that. */
+  /** Seconds after which the page reloads itself; undefined when its reader has stopped the reloading. */
   refreshSeconds: number | undefined
 }
 
 /**
- * The page, and the value of its header `refresh`. Every address in it is relative, since a proxy may serve it under a path.
- * Nothing of a customer is in it.
+ * Returns the page, and the value of its header `refresh`. Every address in the page is relative, since a proxy may
+ * serve it under a path. The page contains no customer's data.
  */
 export function pageOfToday({ now, hours, days, failed, overview, publicUrl, refreshSeconds }: PageOfToday) {
   const today = hours.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
@@ -67,7 +67,7 @@ const COUNTING = 'Still counting: what is missing follows, the newest first.'
 const NOT_COUNTED =
   'The database did not count what is missing. It is asked again half a minute later; the log of the service says why.'
 
-/** What is shown instead of the page. */
+/** A page with only a title and a sentence, shown instead of the page of today. */
 export function messagePage(title: string, text: string): string {
   return document(html`<main class="guide" id="text">
 <h1>${title}</h1>
@@ -155,7 +155,7 @@ function conversionText(counts: OrderCounts): string {
 
 type Cell = Html | string | undefined
 
-/** The first cell of a row says what the row is of. */
+/** A table whose first cell in each row is the row's heading. */
 const table = (label: string, columns: readonly string[], rows: readonly (readonly Cell[])[]): Html =>
   html`<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>

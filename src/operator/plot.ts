@@ -1,16 +1,18 @@
 import { type Html, html } from '../html.ts'
 
-/** One bar: all of it, a part of it, and what it says where a mouse rests on it. Without a count it leaves a gap. */
+/**
+ * One bar: the count of its whole height, the count of the coloured part, and its tooltip. Without a count it is a gap.
+ */
 export type Bar = { whole: number | undefined; part: number; text: string }
 
-/** Of the picture, which is stretched to its place: only their proportion counts. */
+/** Sizes within the SVG, which is stretched to its place on the page: only their proportions matter. */
 const BAR_WIDTH = 10
 const GAP = 2
 const HEIGHT = 100
 
 /**
- * A plot of bars as SVG, without a script and without a style of its own: the classes `whole` and `part` colour it. `label`
- * says to those who do not see it what it shows; the numbers must stand in a table beside it.
+ * Draws bars as SVG, without a script and without a style of its own: the classes `whole` and `part` colour it. `label`
+ * describes the plot to readers who do not see it; the numbers must stand in a table beside it.
  */
 export function plot(bars: readonly Bar[], label: string): Html {
   const most = Math.max(1, ...bars.map(({ whole = 0 }) => whole))

@@ -13,7 +13,9 @@ import { createCallerCheck } from './caller.ts'
 import { createDayCounts } from './day-counts.ts'
 import { messagePage, pageOfToday } from './page.ts'
 
-/** Nothing from elsewhere, nothing inline, no script. */
+/**
+ * The policy allows a page only our own styles and `data:` images: no script, nothing inline, nothing from other hosts.
+ */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
@@ -26,7 +28,7 @@ const HEADERS = {
 
 const HOUR_MS = 60 * 60_000
 
-/** Refuses every route, and what is no route, to whoever does not prove that he is the operator. */
+/** Refuses every request, even to an unknown address, unless its caller proves to be the operator. */
 export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders']) {
   const isOperator = createCallerCheck(readers)
   app.addHook('onRequest', async ({ headers, socket }, reply) => {
@@ -48,7 +50,7 @@ type PageOptions = {
   log: Pick<Logger, 'warn'>
   now: () => Date
   publicUrl: string
-  /** How late timers are. */
+  /** Returns the mean delay of timers in the last second, in ms. */
   latenessMs: () => number
   limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lateness' | 'lookUps'>
 }
@@ -85,7 +87,7 @@ export function operatorPageRoutes(app: FastifyInstance, { db, log, now, publicU
       failed,
       overview,
       publicUrl,
-      // What is missing follows soon.
+      // While counts are missing, the page reloads ten times as often.
       refreshSeconds: refresh === 'off' ? undefined : isCounting ? Math.ceil(refreshSeconds / 10) : refreshSeconds,
     })
   }, limits.lookUps)
@@ -110,7 +112,7 @@ export function operatorPageRoutes(app: FastifyInstance, { db, log, now, publicU
 
 const BUSY = ['The service is busy', 'Payments come first, so this page waits until the service is less busy.'] as const
 
-/** A title and what to do. */
+/** Returns a title for the page, and a sentence with the cause and what to do. */
 function causeOf(error: unknown): [string, string] {
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) {
     return ['The database is not migrated', 'It lacks a table or a column that this version reads. Run "ops migrate".']

@@ -17,7 +17,8 @@ export function createAddressJudge(allowedNetworks: readonly string[]): (address
     networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 
   return (text) => {
-    // ipaddr.js reads 0177.0.0.1 and 127.1 as well. Whatever needs such reading is not an address that was resolved.
+    // Other spellings than plain IP addresses are refused: no name resolves to 0177.0.0.1 or 127.1, which ipaddr.js
+    // accepts.
     if (isIP(text) === 0) return 'refused'
     const written = ipaddr.parse(text)
     const reached = withoutIPv6Around(written)
@@ -26,7 +27,7 @@ export function createAddressJudge(allowedNetworks: readonly string[]): (address
   }
 }
 
-/** The IPv4 address that is reached by an IPv6 one. */
+/** Returns the IPv4 address that an IPv6 address stands for (IPv4-mapped or NAT64), else the address itself. */
 function withoutIPv6Around(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   if (!(address instanceof ipaddr.IPv6)) return address
   const wraps = address.isIPv4MappedAddress() || address.match(NAT64)
@@ -37,6 +38,7 @@ function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
   // Older ways to carry IPv4 in IPv6 (6to4, Teredo) are special ranges: refused, whatever they carry.
   if (address.range() !== 'unicast') return false
   if (address instanceof ipaddr.IPv4) return address.toString() !== AZURE_PLATFORM
-  // ipaddr.js takes IPv4-compatible addresses (::7f00:1) and unassigned ones for public. Only this block is assigned to be.
+  // Only 2000::/3 is assigned for public use. ipaddr.js also takes IPv4-compatible (::7f00:1) and unassigned addresses
+  // for public.
   return address.match(GLOBAL_UNICAST)
 }

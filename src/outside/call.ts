@@ -20,24 +20,27 @@ export type Call = {
   method?: 'GET' | 'POST' | 'PUT'
   headers?: Readonly<Record<string, string>>
   body?: string
-  /** Gives the call up. */
+  /** Aborting this signal cancels the call. */
   signal?: AbortSignal
 }
 
-/** A whole answer, or as much of it as is read. A redirect is one like any other: it is not followed. */
+/** An answer; its body may be cut at a limit. A redirect is an answer like any other: it is not followed. */
 export type Answer = {
-  /** 200 to 999: a stranger may say what is none of HTTP. */
+  /** 200 to 999, because a stranger's server may send numbers that HTTP does not define. */
   status: number
-  /** Retry-After, whichever way it was spelled, at most a day. */
+  /** The header Retry-After in seconds, whether it was sent as a number or as a date; at most a day. */
   retryAfterSeconds: number | undefined
   /** The beginning of the body: one line of printable characters. */
   text: string
-  /** Of an acquirer only. */
+  /** Headers and body are returned for calls of acquirers only. */
   headers?: IncomingHttpHeaders
   body?: Buffer
 }
 
-/** `not allowed`: no connection was made, because of the URL or its address. In all others the event may have arrived. */
+/**
+ * With `not allowed` no connection was made, because of the URL or its address. With any other failure the call may
+ * have arrived.
+ */
 export type Failure = {
   failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
   /** What happened, in our words. Holds no address that a name resolved to, and nothing that was answered. */
@@ -66,9 +69,9 @@ type CallerOptions = {
 }
 
 /**
- * The one way out. Addresses that merchants choose give them no way to what only this machine can reach: each such call
- * resolves the name, judges every address, and connects to the very addresses that were judged, by a connection of its own.
- * No call is redirected, and none uses a proxy of the environment.
+ * Makes every call to the outside. Merchants choose addresses, and must not reach through us what only this machine can
+ * reach. So each call to a merchant's address resolves the name, judges every address, and connects to exactly the
+ * judged addresses, by a connection of its own. No call follows a redirect or uses a proxy of the environment.
  */
 export function createCaller({ allowedNetworks, limits, now, resolve = resolveByDns }: CallerOptions): Caller {
   const judges = {
@@ -88,7 +91,8 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
     let ownConnection: Client | undefined
     try {
       const url = parseUrl(call.url)
-      // Loaded by the first call, because it would make every start 30 ms longer. In the bundle it has its default export only.
+      // undici is loaded at the first call, because it would make every start 30 ms longer. In the bundle it has only a
+      // default export.
       const { Agent, Client } = (await import('undici')).default
       if (call.kind === 'acquirer') {
         acquirers ??= new Agent(connectionOptions(ms))
@@ -97,7 +101,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       const addresses = await addressesOf(url, end.signal)
       refuseUnlessAllowed(addresses, url, call.kind)
       const judged = addresses.map((address) => ({ address, family: isIP(address) }))
-      // Not asked for an address that is written in the URL, which was judged as well.
+      // undici calls `lookup` only for names. An IP address written in the URL was judged above too.
       const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
       ownConnection = new Client(url.origin, { ...connectionOptions(ms, lookup), pipelining: 0 })
       return await exchange(ownConnection, call, url, end)
@@ -116,7 +120,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
         ...(lookup && { lookup }),
         autoSelectFamily: true,
         autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS,
-        // NODE_TLS_REJECT_UNAUTHORIZED=0 must not reach payments.
+        // Certificates are checked even if the environment says NODE_TLS_REJECT_UNAUTHORIZED=0.
         rejectUnauthorized: true,
         timeout: ms,
       },
@@ -137,13 +141,13 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
     return addresses
   }
 
-  /** One address that is not public is enough: which of them is used is decided by the network, and not by us. */
+  /** Throws when any one of the addresses is refused, because the network, not we, decides which of them is used. */
   function refuseUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
     const verdicts = addresses.map(judges[kind])
     if (verdicts.includes('refused')) {
       throw new CallFault('not allowed', `The address is not public, nor in ${SETTINGS[kind]}`)
     }
-    // Customers' browsers open a redirect_url by http as well.
+    // Return calls may go to public addresses by http, because customers' browsers open a redirect_url by http too.
     if (protocol === 'http:' && kind === 'webhook' && verdicts.includes('public')) {
       throw new CallFault('not allowed', 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS')
     }
@@ -195,18 +199,21 @@ function failureOf(error: unknown): Failure {
     : { failure: 'connection failed', text: `The connection failed or broke off${wordOf(error)}` }
 }
 
-/** Errors of undici. */
+/** Names of undici's errors for an answer that is not HTTP. */
 const OF_NO_HTTP = ['HTTPParserError', 'HeadersOverflowError']
 
-/** Such as ` (ECONNREFUSED)`, for the operator to search for. Other messages than these of undici would hold the address. */
+/**
+ * Returns a code such as ` (ECONNREFUSED)`, for the operator to search for. Only these errors of undici are shown by
+ * their message: other messages would contain the address.
+ */
 function wordOf(error: unknown): string {
   const { name, code, message } = error as NodeJS.ErrnoException
   return ` (${[...OF_NO_HTTP, 'SocketError'].includes(name) ? message : (code ?? name)})`
 }
 
 /**
- * What is wrong with the URL by itself, or undefined. Whether http is taken, and whether its address is, shows only when it
- * is called.
+ * Returns what is wrong with the text of a URL, or undefined. Whether http and the address are allowed is checked when
+ * the URL is called.
  */
 export function faultOfUrl(text: string): string | undefined {
   const url = readUrl(text)
@@ -236,7 +243,7 @@ async function readAtMost(body: AsyncIterable<Buffer>, bytes: number): Promise<B
 /** Retry-After is a number of seconds or a date (RFC 9110, 10.2.3). */
 function secondsUntil(retryAfter: string, now: Date, most: number): number | undefined {
   const text = retryAfter.trim()
-  // Date.parse takes -5 for a date as well.
+  // The pattern is checked first, because Date.parse reads even -5 as a date.
   const isDate = /^[A-Z].* GMT$/.test(text)
   const seconds = isDate ? Math.ceil((Date.parse(text) - now.getTime()) / 1000) : Number(/^\d+$/.exec(text)?.[0])
   return Number.isNaN(seconds) ? undefined : Math.min(Math.max(seconds, 0), most)

@@ -7,8 +7,8 @@ const TRY_MS = 1_500
 export type Resolve = (name: string, signal: AbortSignal) => Promise<string[]>
 
 /**
- * Asks the DNS directly. getaddrinfo has two threads for the whole process: two names whose servers did not answer kept
- * each look-up behind them, such as that of the database's name, waiting for 10 s. It does not read /etc/hosts.
+ * Resolves names by asking the DNS directly; /etc/hosts is not read. getaddrinfo has two threads for the whole process:
+ * two names whose servers did not answer made every other look-up, such as that of the database's name, wait for 10 s.
  */
 export const resolve: Resolve = async (name, signal) => {
   // No server needs to be asked for it (RFC 6761). It is called where both addresses are allowed.

@@ -93,9 +93,10 @@ export const checkPaymentStatus = operation({
       const payment = await patiently(request, () => intents.findStatus(mid, body.order_id))
       if (!payment) throw orderNotFound()
       if (payment.returnCallWaits) {
-        // Node.js emits it when the whole answer was handed to an open connection: a caller that has left was told nothing.
+        // 'finish' is emitted only when the whole answer was handed to an open connection: a caller that has left was
+        // told nothing.
         reply.raw.once('finish', () => {
-          // Where it cannot be stored the shop is called once more, and asks again.
+          // If this cannot be stored, the shop is only called once more, and asks again.
           intents.endReturnCall(mid, payment.orderId, now()).catch(() => undefined)
         })
       }

@@ -182,9 +182,9 @@ export async function storeNewPayment(
 }
 
 /**
- * Asks the acquirer for a link, then stores the intent with it. A repeat costs no call of the acquirer. When another request
- * with the same order_id was faster, or PostgreSQL refuses the intent, nobody has seen this link, and it is closed. Throws 503
- * without a link; nothing is stored then.
+ * Asks the acquirer for a link, then stores the intent with it. A repeat costs no call of the acquirer. The link is
+ * closed when another request with the same order_id was faster, or when PostgreSQL refuses the intent: nobody has seen
+ * the link then. Throws 503 and stores nothing when there is no link.
  */
 async function insertWithLink(
   intent: Intent,
@@ -196,7 +196,8 @@ async function insertWithLink(
   if (earlier) return earlier
   const issued = await issuer.prepare(intent, acquirerMerchantId ?? '', began)
   const stored = await intents.insert({ ...intent, issued }).catch((error) => {
-    // After any other failure the intent may be stored all the same, and a repeat finds it: its link has to stay open.
+    // Only a refused row is certainly not stored. After any other failure a repeat may find the intent, so its link
+    // stays open.
     if (isRefusedRow(error)) issuer.close(issued)
     throw error
   })
@@ -219,7 +220,8 @@ export function readIdempotency(
   if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) {
     throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
   }
-  // In rupees, in the field's own place: an instance that knows no paise makes the same fingerprint, and a retry may reach one.
+  // The amount is hashed in rupees and in its own place among the fields, as by instances of an older version, which
+  // know no paise: a retry may reach one, and must have the same fingerprint there.
   const inRupees = { ...fields, amount: toJsonNumber(fields.amount) }
   const fingerprint = createHash('sha256')
     .update(JSON.stringify([operation, inRupees]))

@@ -2,15 +2,15 @@ import type { Database } from '../db/pool.ts'
 import type { Intent, IssuedLink } from './intent.ts'
 
 /**
- * When an acquirer is asked about an intent of whose end nothing was heard, counted from its expiry: 90 s, 8 minutes, 2
- * hours. NPCI allows three questions about a payment, the first one not before 90 s.
+ * Seconds from an intent's expiry to each question to its acquirer, asked while we have heard no end of it: 90 s, 8
+ * minutes and 2 hours. NPCI allows three questions about a payment, the first one not before 90 s.
  */
 const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 
-/** Between two questions about one intent, when the first one came late. */
+/** Shortest pause before the next question about an intent, when the one before was asked late. */
 const PAUSE_SECONDS = 60
 
-/** An intent to ask about. Of its three questions this is number `enquiries`. */
+/** An intent to ask about. `enquiries` is the number of this question, 1 to 3. */
 export type Enquiry = { orderId: string; issued: IssuedLink; enquiries: number }
 
 /** When the acquirer is asked about a new intent. */
@@ -19,8 +19,8 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
 }
 
 /**
- * The questions that wait to be asked. Each is counted before it is asked, so that crashes and other instances never make
- * a fourth one.
+ * Stores which questions are still to be asked. Each question is counted before it is asked, so that neither a crash
+ * nor another instance leads to a fourth one.
  */
 export function createEnquiries(db: Database) {
   return {

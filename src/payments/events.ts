@@ -3,7 +3,10 @@ import type { Queryable } from '../db/pool.ts'
 /** A change of a payment that its merchant is told of. */
 export type EventType = 'payment.succeeded' | 'payment.attempt_failed' | 'payment.cancelled' | 'payment.expired'
 
-/** What the merchant is told of a change: what checkPaymentStatus tells from then on. `sequence` counts within the order. */
+/**
+ * A change that its merchant is told of. `txnStatus` and `utr` are what checkPaymentStatus tells from then on;
+ * `sequence` counts within the order.
+ */
 type Event = {
   orderId: string
   sequence: number
@@ -13,15 +16,15 @@ type Event = {
 }
 
 /**
- * The number of an order's next change, in SQL; `of` is the order's alias with its dot, if it has one. Where an earlier version
- * has stored so many failed attempts that the highest number is taken, the changes that follow share it.
+ * SQL for the number of an order's next change, at most 32,767. `of` is the order's alias with its dot, such as `i.`.
+ * An earlier version may have stored so many failed attempts that 32,767 is taken; all further changes then share it.
  */
 export const nextSequence = (of = '') => `least(${of}event_sequence + 1, 32767)`
 
 /**
- * Writes one delivery of each event for each endpoint of the merchant that is told of `type`. It belongs into the transaction
- * that changes the payments, so that there is never a change without its event, nor an event without the change; only of
- * changes that share a number the first one alone is told. A merchant without an endpoint costs one look-up in a small index.
+ * Writes one delivery of each event for each endpoint of the merchant that is told of `type`. It must run in the
+ * transaction that changes the payments, so that change and event are stored both or not at all. Of changes that share
+ * a number only the first is told. A merchant without an endpoint costs one look-up in a small index.
  */
 export async function writeDeliveries(
   db: Queryable,
@@ -64,10 +67,13 @@ export async function endReturnCall(db: Queryable, mid: string, orderId: string,
   )
 }
 
-/** A return call comes later, so that the customer's browser is there first. */
+/** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`
 
-/** Writes down for good what became of an intent, and who told it; `paidAt` is when the bank says that it happened. */
+/**
+ * Adds to the permanent record what became of an intent and who reported it. `paidAt` is the bank's time of the
+ * payment.
+ */
 export async function writeChange(
   db: Queryable,
   { mid, orderId, utr, paidAt }: { mid: string; orderId: string; utr?: string | undefined; paidAt?: Date | undefined },

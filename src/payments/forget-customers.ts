@@ -45,13 +45,16 @@ export async function forgetCustomers(
   return forgotten
 }
 
-/** Every orderId begins with a hex digit, and so sorts before it. */
+/** Sorts after every orderId, because orderIds begin with a hex digit. */
 const AFTER_ALL = 'g'
 
 /** `last` is the orderId that the step ended at, null when there was none left. */
 type Step = { last: string | null; forgotten: number }
 
-/** The fingerprint alone is enough, because version 1.0.0 kept it when it emptied the rest. */
+/**
+ * SQL condition: the intent still holds customer data. A fingerprint alone is such data, because version 1.0.0 kept it
+ * when it emptied the rest.
+ */
 const REMEMBERED = `(
   (customer_mobile <> '' or idempotency_fingerprint <> '')
   and ($4::text is null or lower(customer_email) = lower($4))
@@ -65,7 +68,7 @@ const FORGET_STEP = `
      order by order_id
      limit ${STEP_INTENTS}
   ), due as (
-    -- Locked in their order, so that two runs at once wait for each other and do not deadlock.
+    -- Rows are locked in the order of their ids, so that two runs at once wait for each other and do not deadlock.
     select order_id
       from payment_intents
      where mid = $1 and order_id in (select order_id from step where remembered) and ${REMEMBERED}
@@ -74,7 +77,7 @@ const FORGET_STEP = `
   ), forgotten as (
     update payment_intents
        set customer_name = '', customer_email = '', customer_mobile = '',
-           -- Null where there is no key: a constraint holds the two together.
+           -- The fingerprint stays null where there is no key, because a constraint requires both or neither.
            idempotency_fingerprint = case when idempotency_key is not null then ''::bytea end
      where mid = $1 and order_id in (select order_id from due)
     returning 1

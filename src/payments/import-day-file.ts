@@ -25,10 +25,10 @@ export type DayFileResult = {
 }
 
 /**
- * Records each line of the acquirer's day file as if it had been notified, in the order of the file, and streams it: the
- * size of the file does not matter. The whole file is checked first, and nothing is stored when a line is wrong: then it
- * throws a CsvFileError. After that each batch stays stored, whatever becomes of the next, because a repeat changes nothing.
- * `db` must not limit the time of a query, and needs a second connection.
+ * Records each line of the acquirer's day file as if it had been notified, in the order of the file. The file is
+ * streamed, so its size does not matter. The whole file is checked first: when a line is wrong, a CsvFileError is
+ * thrown and nothing is stored. After that each batch stays stored even if the next one fails, because a repeat changes
+ * nothing. `db` must not limit the time of a query, and needs a second connection.
  */
 export async function importDayFile(
   db: Database,
@@ -83,8 +83,8 @@ function count(result: DayFileResult, one: Recorded): void {
 }
 
 /**
- * Checks the whole file and keeps its lines in a temporary table. Not in a transaction: it would last as long as the import,
- * and no deleted row of any table could be cleaned up meanwhile.
+ * Checks the whole file and keeps its lines in a temporary table. There is no transaction: it would last as long as the
+ * import, and meanwhile PostgreSQL could not clean up deleted rows of any table.
  */
 async function keepLines(client: PoolClient, csv: Readable, onChecked: OnProgress): Promise<void> {
   // The file may come slowly, through a pipe, and the connection also rests while a batch is recorded.
@@ -114,8 +114,8 @@ async function keepLines(client: PoolClient, csv: Readable, onChecked: OnProgres
 type Line = Report & { line: number }
 
 /**
- * The next lines after `after`. A line that has no order_id is about the intent of its acquirer_reference; where there is
- * none, or more than one, the reference stands for the order, which is then unknown.
+ * Returns the next lines after line `after`. A line without order_id is about the intent with its acquirer_reference.
+ * When no intent or several have that reference, it is taken for the orderId, which is then unknown.
  */
 async function readLines(client: PoolClient, after: number): Promise<Line[]> {
   const { rows } = await client.query<{ [Column in keyof Line]: Line[Column] | null } & { reference: string | null }>(
@@ -142,7 +142,7 @@ async function readLines(client: PoolClient, after: number): Promise<Line[]> {
   )
 }
 
-/** The orderIds of acquirers' links, by their reference: of those that one intent has. */
+/** Maps each reference of an acquirer's link to its orderId. References that several intents share are left out. */
 async function findByReference(db: Queryable, references: string[]): Promise<Map<string, string>> {
   if (references.length === 0) return new Map()
   const { rows } = await db.query<{ reference: string; orderId: string }>(
@@ -156,7 +156,7 @@ async function findByReference(db: Queryable, references: string[]): Promise<Map
   return new Map(rows.map(({ reference, orderId }) => [reference, orderId]))
 }
 
-/** The lines but those of payments that are recorded just so. */
+/** Returns the lines without those whose payment is already recorded with the same facts. */
 async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<Line[]> {
   const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
     `select order_id as "orderId", upper(utr) as utr, amount * 100 + paise as amount
@@ -173,8 +173,8 @@ async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<L
 }
 
 /**
- * Records lines, with the results of one after the other. Those whose order and UTR no other line has come first, several at
- * once, since no order of theirs makes a difference.
+ * Records lines, with the same results as one after the other. Lines that share neither order nor UTR with another line
+ * come first, several at once, because their order makes no difference.
  */
 async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
   const orders = countOf(lines.map(({ orderId }) => orderId))
@@ -185,7 +185,7 @@ async function recordLines(reports: Reports, lines: readonly Line[], now: () => 
   const recordAll = async (all: Iterable<Line>) => {
     for (const line of all) recorded.push(await reports.record(line, { reason: 'day file', now }))
   }
-  // All take from the same iterator.
+  // All workers take their next line from the same iterator.
   await Promise.all(Array.from({ length: LINES_AT_ONCE }, () => recordAll(alone)))
   await recordAll(lines.filter((line) => !isAlone(line)))
   return recorded
@@ -198,7 +198,7 @@ function countOf<T>(values: readonly T[]): Map<T, number> {
 }
 
 const COLUMNS = ['order_id', 'acquirer_reference', 'status', 'utr', 'amount', 'paid_at'] as const
-/** One line, with the rules of a notification. A field that is empty in the file is undefined here. */
+/** One line, checked by the rules of a notification. A field that is empty in the file is undefined here. */
 const CsvLine = z
   .object({
     order_id: text(64).optional(),
@@ -206,7 +206,8 @@ const CsvLine = z
     status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
     utr: utr.optional(),
     amount: bankAmount,
-    // In whole milliseconds, as a notification is kept: a failed attempt is known again by its time.
+    // The time is cut to whole milliseconds, as in a notification, because a repeated failed attempt is recognised by
+    // its time.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
   })
   .superRefine((line, context) => {
@@ -220,12 +221,12 @@ const CsvLine = z
   })
 
 /**
- * The acquirer's list of all payments of a day. Its rows are copied as line, order_id, acquirer_reference, status, utr,
- * amount, paid_at.
+ * The format of the acquirer's list of a day's payments. Each row is copied to PostgreSQL as line, order_id,
+ * acquirer_reference, status, utr, amount, paid_at.
  */
 const DAY_FILE: CsvFormat = {
   columns: COLUMNS,
-  // One of the first two names the order of a line.
+  // A file needs order_id or acquirer_reference, because one of the two names the order of a line.
   required: [['status'], ['utr'], ['amount'], ['paid_at'], ['order_id', 'acquirer_reference']],
   check(fields) {
     const line = Object.fromEntries(COLUMNS.map((name, i) => [name, fields[i] || undefined]))

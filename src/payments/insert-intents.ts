@@ -30,12 +30,14 @@ export function createInsert(
   let mayPrepare = true
 
   async function storeNext(): Promise<void> {
-    // Whoever waited too long is refused; those are the first ones.
+    // Calls that have waited longer than `waitingMs` get 503. The queue is in order of arrival, so they are at its
+    // front.
     const oldest = performance.now() - waitingMs
     while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())
     if (waiting.length > 0) await storeBatch(waiting.splice(0, BATCH_ROWS), DEADLOCK_RETRIES)
     busy = waiting.length > 0
-    // After the event loop has read everything that has arrived, not on a timer.
+    // setImmediate instead of a timer: the next batch starts as soon as the event loop has read everything that has
+    // arrived.
     if (busy) setImmediate(storeNext)
   }
 
@@ -53,7 +55,7 @@ export function createInsert(
         return storeBatch(batch, retries)
       }
       if (batch.length > 1 && isRefusedRow(error)) {
-        // One row is wrong, PostgreSQL does not say which, and nothing was stored.
+        // PostgreSQL refused one row, does not say which, and stored none: each row is now stored by itself.
         for (const one of batch) await storeBatch([one], retries)
         return
       }
@@ -69,19 +71,20 @@ export function createInsert(
     })
 }
 
-/** A PgBouncer that carries no prepared statements: those of before 1.21, or without max_prepared_statements. */
+/** SQLSTATEs from a PgBouncer without prepared statements: older than 1.21, or with max_prepared_statements unset. */
 const NOT_PREPARED_HERE = ['26000', '42P05', '08P01']
 
 /**
- * How the rows of a statement are sent. On one server as arrays, in one text for any number of rows, which is prepared once on
- * each connection: a tenth less processor time of the service and of PostgreSQL. On Citus as `values`, since it fetches the rows
- * of `insert … select` to one node and sends them on from there: 20 times the time.
+ * How the rows of a statement are sent. On a single server they go as arrays: one text serves any number of rows and is
+ * prepared once on each connection, which saves a tenth of the processor time of the service and of PostgreSQL. On
+ * Citus they go as `values`, because Citus fetches the rows of `insert … select` to one node and sends them on from
+ * there: 20 times the time.
  */
 type Shape = 'prepared' | 'arrays' | 'values'
 
 /** Stores intents, with their links, and returns the orderIds of those that are new. */
 async function insertRows(db: Database, intents: Intent[], shape: Shape): Promise<Set<string>> {
-  // Two instances that meet on shared keys meet in the same order.
+  // The rows are sorted, so that two instances that store the same keys meet them in the same order.
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
   const issued = intents.filter((intent) => intent.issued)
   if (issued.length === 0) return insert(db, 'payment_intents', intents.map(toIntentRow), shape)
@@ -127,7 +130,10 @@ const toLinkRow = (intent: Intent): Row => ({
   enquire_at: firstEnquiry(intent),
 })
 
-/** Of the columns that are not text. PostgreSQL repeats a parameter without a type in its error, and it may be a note. */
+/**
+ * Types of the columns that are not text. Every parameter has its type: PostgreSQL repeats one without a type in its
+ * error, and it may be a note.
+ */
 const TYPES: Record<string, string> = {
   amount: 'integer',
   paise: 'smallint',
@@ -165,7 +171,10 @@ function insertValues(table: string, columns: readonly string[], count: number):
 
 const statements = new Map<string, { text: string; name: string }>()
 
-/** The name is made of the text: behind PgBouncer a connection may have the statement of another version. */
+/**
+ * Returns the insert statement of a table. A prepared one is named by a hash of its text, because behind PgBouncer a
+ * connection may still have the statement of another version.
+ */
 function insertArrays(table: string, columns: readonly string[], named: boolean): { text: string; name?: string } {
   let statement = statements.get(table)
   if (!statement) {

@@ -20,9 +20,7 @@ export type Payee = { vpa: string; name: string; mcc: string }
 /** A request to be paid once. */
 export type Intent = {
   mid: string
-  /**
-   * Ours: unguessable, time-ordered, 32 hex digits. In our links it is the UPI parameter `tr`.
-   */
+  /** Our identifier: unguessable, time-ordered, 32 hex digits. In our links it is the UPI parameter `tr`. */
   orderId: string
   /** The merchant's order_id, or our orderId where none was sent. */
   merchantOrderId: string
@@ -34,9 +32,9 @@ export type Intent = {
   payee: Payee
   createdAt: Date
   expiresAt: Date
-  /** None where we make the links ourselves. */
+  /** The acquirer's link; absent where we make the links ourselves. */
   issued?: IssuedLink | null
-  /** How a retry is told from a new request; undefined where the merchant sent no Idempotency-Key. */
+  /** Tells a retry from a new request; undefined where the merchant sent no Idempotency-Key. */
   idempotency: Idempotency | undefined
 }
 
@@ -74,9 +72,9 @@ export function buildIntent(
 }
 
 /**
- * 48 bits of time, so that new orders lie together in the index, and 80 random bits, so that nobody can guess an orderId. The
- * random bits are those of a UUID, without the digits of its version and variant: Node.js prepares UUIDs in advance, while
- * randomBytes takes 7 µs a call.
+ * Makes an orderId: 48 bits of time, so that new orders lie together in the index, and 80 random bits, so that nobody
+ * can guess one. The random bits are those of a UUID without its version and variant digits, because Node.js prepares
+ * UUIDs in advance, while randomBytes takes 7 µs a call.
  */
 function newOrderId(now: Date): string {
   const uuid = randomUUID()
@@ -88,7 +86,7 @@ export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
-/** Version 1.0.0 on Citus added three characters of a hash of the merchant. */
+/** An orderId. Those made by version 1.0.0 on Citus end with three more characters, a hash of the merchant. */
 const ORDER_ID = /^[0-9a-f]{32}(?:[0-9A-Za-z]{3})?$/
 
 /** Whether `text` has the form of our orderIds; any other text is refused without a query. */

@@ -13,18 +13,18 @@ export type InsertOutcome =
 /** What pay page and QR need to know of an intent. */
 export type Checkout = StoredIntent & { status: Status; utr: string | null; merchantDisabled: boolean }
 
-/** What an open page is told of its payment; `utr` is there once it is paid. */
+/** What an open pay page is told of its payment. `utr` is null until the order is paid. */
 export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 
 export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & {
   status: Status
   utr: string | null
   orderId: string
-  /** Whether the return call of a paid order has not ended. */
+  /** True when a paid order has a return call that has not ended: checkPaymentStatus has not yet told its merchant. */
   returnCallWaits: boolean
 }
 
-/** The intents ever made. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
+/** The table of intents. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
 export function createIntents(
   { creates, requests, pages }: Pick<Pools, 'creates' | 'requests' | 'pages'>,
   onBatch: (rows: number, stored: number) => void,
@@ -71,9 +71,10 @@ export function createIntents(
     findEarlier,
 
     /**
-     * Stores an intent, unless its merchantOrderId or its Idempotency-Key is taken within its merchant. An orderId of ours
-     * counts as taken too: findStatus could not tell the two orders apart. That check needs no constraint, because nobody
-     * can send an orderId before it is stored, and a new orderId has 80 random bits.
+     * Stores an intent, unless its merchantOrderId or its Idempotency-Key is already used by the same merchant. A
+     * merchantOrderId equal to one of our orderIds counts as used, because findStatus could not tell the two orders
+     * apart. This check needs no constraint: nobody can send an orderId before it is stored, since it has 80 random
+     * bits.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
       const { orderId, merchantOrderId } = intent
@@ -82,12 +83,15 @@ export function createIntents(
       if (earlier) return earlier
       if (await store(intent)) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
-      // `on conflict` does not say which constraint refused the row, and that statement may not see the row in its way:
-      // ask again.
+      // A second query finds out why: `on conflict` does not say which constraint refused the row, and its statement
+      // may not see the row that is in the way.
       return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
-    /** The intent with this orderId, of any merchant: who knows an orderId got it from us. Undefined when there is none. */
+    /**
+     * Finds the intent with this orderId, of any merchant: whoever knows an orderId got it from us. Undefined when
+     * there is none.
+     */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
       const { rows } = await pages.query<Checkout>(
         `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as "merchantDisabled"
@@ -111,7 +115,7 @@ export function createIntents(
       return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
-    /** Ends the time to pay at `moment`, unless it ends before. For sandboxes only. */
+    /** Sets the end of the time to pay to `moment`, unless it already ends earlier. For sandboxes only. */
     async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
       await pages.query(
         `with ended as (
@@ -123,24 +127,25 @@ export function createIntents(
     },
 
     /**
-     * Cancels an intent, named as for findStatus, unless it is paid or given up. Returns what has become of it then;
-     * undefined when unknown. `toClose` is an acquirer's link that this call has made useless.
+     * Cancels an intent, named as for findStatus, unless it is paid or given up. Returns its status after that;
+     * undefined when the intent is unknown. `toClose` is the acquirer's link that this call has made useless.
      */
     async cancel(
       mid: string,
       merchantOrderId: string,
       now: Date,
     ): Promise<(PaymentStatus & { toClose?: IssuedLink }) | undefined> {
-      // First without a lock: repeats, which change nothing, do not wait for each other.
+      // The first look takes no lock, so that repeats, which change nothing, do not wait for each other.
       const found = await lookUpStatus(mid, merchantOrderId)
       if (!found || !isOpen(found, now)) return found
       const toClose = await inTransaction(requests, (client) => close(client, mid, found.orderId, now))
-      // In a second statement: a payment may have been stored first, and then the update has changed nothing.
+      // The status is read again, because a payment may have been stored before the update, which then has changed
+      // nothing.
       const payment = await lookUpStatus(mid, merchantOrderId)
       return payment && { ...payment, ...(toClose && { toClose }) }
     },
 
-    /** What became of an intent that the merchant names by its own order_id, else by ours; undefined when unknown. */
+    /** Finds the status of an intent by the merchant's order_id, or else by our orderId; undefined when unknown. */
     findStatus: lookUpStatus,
 
     /** Ends the return call of a paid order, whose merchant has been told. `orderId` is ours. */
@@ -149,7 +154,10 @@ export function createIntents(
   }
 }
 
-/** Cancels an order that may still be paid. Returns the acquirer's link that nobody is to pay by any more. */
+/**
+ * Cancels an order that may still be paid. Returns the acquirer's link, by which nobody may pay any more, if there is
+ * one.
+ */
 async function close(client: Queryable, mid: string, orderId: string, now: Date): Promise<IssuedLink | undefined> {
   const { rows } = await client.query<{ sequence: number }>(
     `update payment_intents
@@ -173,7 +181,7 @@ async function close(client: Queryable, mid: string, orderId: string, now: Date)
 
 export type Intents = ReturnType<typeof createIntents>
 
-/** What the service reads again of an intent. */
+/** The fields of an intent that the service reads back. */
 type StoredIntent = Omit<Intent, 'customer' | 'idempotency'>
 
 const ISSUED = `

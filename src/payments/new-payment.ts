@@ -9,15 +9,15 @@ const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
 
 /**
- * The DNS allows 253 characters, and a name never has more characters in its own script than in the DNS. Then a colon
- * and a port.
+ * The longest host with its port. The DNS allows 253 characters, and a name in its own script is never longer than in
+ * the DNS.
  */
 const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
 
 /**
- * The browser is sent here later, so only a plain web address is accepted: no `javascript:`, no `https://bank@evil`. The
- * first check that fails ends the checks, because `new URL` takes 56 ms for a host of 5,300 different CJK characters, and
- * 0.1 ms for one within the limit.
+ * An address to which the browser is sent later: only plain web addresses are accepted, no `javascript:`, no
+ * `https://bank@evil`. The first check that fails ends the checks, because `new URL` takes 56 ms for a host of 5,300
+ * different CJK characters, and 0.1 ms for one within the limit.
  */
 const redirectUrl = z
   .string(errorText(REDIRECT_RULE))
@@ -37,10 +37,11 @@ const NOTE_LIMIT_CHARACTERS = 255
 const note = z
   .string(errorText(textRule(NOTE_LIMIT_CHARACTERS)))
   .trim()
-  // A character has at most two UTF-16 units, and so has a line break, so a longer remark stays too long after they are
-  // replaced. Checked first, because replacing 16 KiB of them takes 2.7 ms.
+  // The length is checked before line breaks are replaced, because replacing 16 KiB of them takes 2.7 ms. Twice the
+  // limit is right: characters and line breaks (\r\n) have at most two UTF-16 units, so a remark longer than that stays
+  // too long.
   .max(2 * NOTE_LIMIT_CHARACTERS, textRule(NOTE_LIMIT_CHARACTERS))
-  // For the document: what `text` requires, as far as it holds before line breaks are replaced.
+  // The document gets the rules of `text` as far as they hold before line breaks are replaced.
   .meta({
     minLength: 1,
     maxLength: NOTE_LIMIT_CHARACTERS,
@@ -80,7 +81,9 @@ export const NewPayment = z.object({
 
 export type NewPayment = z.output<typeof NewPayment>
 
-/** The same from merchants whose input is `shop`. */
+/**
+ * The fields as merchants with the input `shop` send them: amounts may have paise, and mobile numbers other spellings.
+ */
 const ShopPayment = NewPayment.extend({ amount: shopAmount, customer_mobile: mobileAsWritten })
 
 const isOfShop = ({ caller }: FastifyRequest) => caller.kind === 'merchant' && caller.merchant.input === 'shop'

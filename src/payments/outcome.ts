@@ -20,7 +20,9 @@ export type Report = {
   utr: string | undefined
   amount: string
   paidAt: Date | undefined
-  /** Of whom it comes, if it must be the order's own acquirer; with its own identifier of the order, if it has one. */
+  /**
+   * The acquirer that reports, if only the order's own one may; `id` is its own identifier of the order, if it has one.
+   */
   acquirer?: { name: string; id?: string | undefined } | undefined
 }
 
@@ -31,7 +33,7 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
   utrOfAnother: boolean
   /** Whether this very attempt was reported as failed before. */
   attemptKnown: boolean
-  /** Whether as many failed attempts of it are stored as are of any order. */
+  /** True when as many failed attempts of this order are stored as any order may have. */
   attemptsFull: boolean
 }
 
@@ -52,7 +54,7 @@ export type Verdict =
   | { verdict: 'success'; late: boolean }
   /** One more attempt failed. If the merchant was already told the end (`over`), it goes into the history only. */
   | { verdict: 'failed attempt'; over: boolean }
-  /** The same of an order that has so many that this one is only counted. */
+  /** One more failed attempt of an order that has the most that are stored: it is only counted. */
   | { verdict: 'surplus attempt' }
   | { verdict: 'repeat' }
   | { verdict: 'exception'; kind: Contradiction }
@@ -71,14 +73,16 @@ export function judge(intent: ReportedIntent, report: Report, now: Date): Verdic
     return report.utr === intent.utr ? { verdict: 'repeat' } : { verdict: 'exception', kind: 'double payment' }
   }
   if (intent.attemptKnown) return { verdict: 'repeat' }
-  // The bank may have taken the money back, or the reports may have come in the wrong order: a person has to look.
+  // A failure after a success is left to a person: the bank may have taken the money back, or the reports may have come
+  // in the wrong order.
   if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
   return intent.attemptsFull ? { verdict: 'surplus attempt' } : { verdict: 'failed attempt', over }
 }
 
 /**
- * Covers the time from judging a report to storing it, and the difference of the clocks of two instances. Without it a
- * success could be judged in time, and stored just after the merchant was told the end. So the last 15 s already count as late.
+ * Covers the time from judging a report to storing it, and the difference between the clocks of two instances. The last
+ * 15 s before the end already count as late: otherwise a success could be judged in time, and stored just after the
+ * merchant was told the end.
  */
 export const STORING_LIMIT_MS = 15_000
 
@@ -103,7 +107,7 @@ export function isOpen(intent: Pick<ReportedIntent, 'status' | 'expiresAt'>, now
   return !isOver(intent, now)
 }
 
-/** Whether a merchant who asks at `now` is told that it has ended. No public client asks again after that. */
+/** True when a merchant who asks at `now` is told that the order has ended. No public client asks again after that. */
 function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
   return status === 'SUCCESS' || status === 'CANCELLED' || isGivenUp(expiresAt, now)
 }

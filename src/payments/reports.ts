@@ -15,7 +15,8 @@ import {
 export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
 
 /**
- * Who reports, and the clock; of an operator also their name and note. `keeps` says which exceptions are kept: all by default.
+ * Who reports, and the clock. Reports of an operator also have `toldBy` (the operator's name) and `note`. `keeps`
+ * selects the exceptions that are kept; by default all are.
  */
 export type Reporting = {
   reason: ReportReason
@@ -34,8 +35,9 @@ export type Recorded = { changed: boolean; late: boolean } | { exception: Contra
 export type Reports = ReturnType<typeof createReports>
 
 /**
- * Who counts. The first two are called once for each, not for its repeats. `onSurplusAttempt` is called for repeats too, since
- * nothing is stored by which they could be known. All are called once it is stored.
+ * Callbacks for metrics, called after the report is stored. `onException` and `onPayment` are called once for each
+ * exception or payment, not for its repeats. `onSurplusAttempt` is called for repeats too, since nothing is stored by
+ * which a repeat could be recognised.
  */
 type Listeners = {
   onException: (kind: ExceptionKind) => void
@@ -49,7 +51,10 @@ const UNREADABLE_BYTES = 2_048
 const nobody = () => undefined
 const NOBODY: Listeners = { onException: nobody, onPayment: nobody, onSurplusAttempt: nobody }
 
-/** Stores what the bank and the operator report: it changes intents, and what contradicts them is kept as an exception. */
+/**
+ * Stores the reports of the bank and the operator: a report changes its intent, or is kept as an exception when it
+ * contradicts the intent.
+ */
 export function createReports(
   db: Database,
   { onException, onPayment, onSurplusAttempt } = NOBODY,
@@ -106,10 +111,11 @@ export function createReports(
       const mid = await findMerchant(db, report.orderId)
       const { kept, paise, isSurplus, ...recorded } = await inTransaction(db, async (client) => {
         const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
-        // After the lock: a report that has waited for it must not be judged by the time before it.
+        // The clock is read after the lock is held, because a report that waited for the lock must be judged by the
+        // time after the wait.
         return store(client, stored, report, { ...reporting, now: reporting.now() })
       })
-      // Not before it is stored: what is rolled back was not.
+      // The callbacks come after the transaction, because a report that was rolled back changed nothing.
       if (isSurplus) onSurplusAttempt()
       if (paise !== undefined) onPayment(report.status, reporting.reason, paise)
       if (kept !== undefined) onException(kept)
@@ -142,7 +148,10 @@ export function createReports(
 
 type Source = Omit<Reporting, 'now'> & { now: Date }
 
-/** What was stored, and whom to tell of it then: `kept` is a new exception, `paise` are those of a new payment or attempt. */
+/**
+ * What was stored, and what the callbacks need: `kept` is a new exception, `paise` the amount of a new payment or
+ * attempt.
+ */
 type Stored = Recorded & { kept?: ExceptionKind | undefined; paise?: number | undefined; isSurplus?: true }
 
 /** An intent as it is stored, and who made its link. */
@@ -154,7 +163,7 @@ async function findMerchant(db: Queryable, orderId: string): Promise<string | un
   return rows[0]?.mid
 }
 
-/** Undefined where the order is another acquirer's. */
+/** Locks an intent and returns it; undefined when the report comes from another acquirer than the order's. */
 async function lockIntent(
   db: Queryable,
   mid: string,
@@ -173,7 +182,10 @@ async function lockIntent(
   return rows[0]
 }
 
-/** What else a report is judged by. An instance of the version before writes UTRs into the intents alone. */
+/**
+ * Finds the other facts by which a report is judged. UTRs are also searched in the intents, because an instance of the
+ * previous version writes them only there.
+ */
 async function findFacts(
   db: Queryable,
   { mid, orderId }: StoredIntent,
@@ -190,7 +202,7 @@ async function findFacts(
     )
     return { utrOfAnother: rows.length > 0, attemptKnown: false, attemptsFull: false }
   }
-  // The first version kept the first attempt of each status in payment_changes.
+  // payment_changes is searched too, because the first version kept the first attempt of each status there.
   const { rows } = await db.query<{ known: boolean; stored: number }>(
     `select coalesce(bool_or(status = $3 and attempt = $4), false)
               or exists (select from payment_changes
@@ -204,7 +216,10 @@ async function findFacts(
   return { utrOfAnother: false, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder }
 }
 
-/** Whether the UTR is this order's: of another one that has it, or gets it at the same time, the key lets this row not in. */
+/**
+ * Assigns the UTR to this order. Returns false when another order has it; the table's key also decides when both come
+ * at the same time.
+ */
 async function takeUtr(
   db: Queryable,
   { mid, orderId, amount, acquirer }: StoredIntent,
@@ -247,7 +262,7 @@ async function setStatus(
   await writeDeliveries(db, isPaid ? 'payment.succeeded' : 'payment.attempt_failed', mid, [event])
 }
 
-/** Whether the attempt is new. */
+/** Stores a failed attempt. Returns whether it is new. */
 async function addAttempt(
   db: Queryable,
   { mid, orderId }: StoredIntent,
@@ -289,6 +304,6 @@ function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {
 function toPlainText(body: Buffer, limitBytes: number): string {
   // In stream mode the decoder leaves out a character that is cut at the end.
   const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, limitBytes), { stream: true })
-  // Twice, because a byte that is not UTF-8 becomes three bytes.
+  // The text is cut twice, because a byte that is not UTF-8 becomes a character of three bytes.
   return begin(Buffer.from(begin(body).replaceAll('\0', '\ufffd')))
 }

@@ -11,10 +11,12 @@ const NOTE_LIMIT = 50
  */
 export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'issued'>
 
-/** What the link of an acquirer begins with; what follows are its parameters, which are never changed. */
+/**
+ * The start of a link that any UPI app opens. In an acquirer's link only parameters follow it; they are never changed.
+ */
 export const UPI_PREFIX = 'upi://pay?'
 
-/** What follows the `?` of every link for `payment`. */
+/** Returns the parameters in every link for `payment`: all that follows the `?`. */
 export function upiLinkQuery(payment: Payment): string {
   if (payment.issued) return payment.issued.link.slice(UPI_PREFIX.length)
   return upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
@@ -46,7 +48,8 @@ function upiQuery(
   { orderId, amount, payee }: Payment,
   { mode, qrMedium, note }: { mode: string; qrMedium: string; note: string | undefined },
 ) {
-  // Some apps do not decode %40 in the payee's address, and its check lets no other reserved character in.
+  // The @ of the payee's address stays as it is, because some apps do not decode %40. The check of the address lets no
+  // other reserved character in.
   const pa = encode(payee.vpa).replace('%40', '@')
   const tn = note === undefined ? '' : `&tn=${encode(note)}`
   return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}${tn}&am=${toDecimalText(amount)}&cu=INR&qrMedium=${qrMedium}`
@@ -54,7 +57,10 @@ function upiQuery(
 
 const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
-/** encodeURIComponent spares five of the reserved characters of RFC 3986; readers of links differ about them. */
+/**
+ * Percent-encodes a value, also the characters !'()*: RFC 3986 reserves them, encodeURIComponent leaves them, and
+ * readers of links treat them differently.
+ */
 function encode(value: string): string {
   return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 }
@@ -77,7 +83,7 @@ let graphemes: Intl.Segmenter | undefined
 function cut(text: string, limit: number): string {
   // A text has at least as many UTF-16 units as code points.
   if (text.length <= limit) return text
-  // Not made before: the first use of Intl takes a start 6 ms.
+  // The segmenter is made at its first use, because Intl would make every start 6 ms longer.
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   let kept = ''
   let size = 0

@@ -27,14 +27,14 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   created_at: { ...MOMENT, optional: true },
   fee: { ...AMOUNT, optional: true },
   tax: { ...AMOUNT, optional: true },
-  // In upper case, as UTRs of payments are kept.
+  // UTRs are stored in upper case, like those of payments.
   payment_utr: { read: (field) => matching(UTR)(field)?.toUpperCase(), rule: UTR_RULE, optional: true },
 }
 const CHECKS = Object.entries(COLUMNS)
 
 /**
- * The bank's list of payouts. Its rows are copied in the order of COLUMNS. On a wrong line every fault is named at once, and what
- * was read is not repeated.
+ * The format of the bank's list of payouts. Rows are copied in the order of COLUMNS. The error of a wrong line names
+ * every fault, and repeats nothing of the line.
  */
 export const SETTLEMENT_FILE: CsvFormat = {
   columns: Object.keys(COLUMNS),
@@ -48,7 +48,7 @@ export const SETTLEMENT_FILE: CsvFormat = {
       if (value === undefined) faults.push(`${name} ${rule}`)
       return value
     })
-    // The text format of COPY would escape nothing that a rule lets through.
+    // Nothing needs escaping: the rules refuse every character that the text format of COPY escapes.
     return faults.length > 0 ? { faults } : { value: copied.join('\t') }
   },
 }

@@ -14,7 +14,7 @@ import type { Settlement, Settlements } from './settlements.ts'
 
 const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
 
-/** The first moment of that day in India. */
+/** A day of India, `dd-mm-yyyy`, read as the day's first moment. */
 const istDay = z
   .string(errorText(DATE_RULE))
   // The pattern is only the form of a date; startOfIstDay checks whether that day exists.
@@ -66,7 +66,10 @@ const SettlementList = z.strictObject({
 const FOUND = 'Settlements found'
 const NONE_FOUND = 'No settlements found'
 
-/** How long a list of 1,000,000 settlements takes a quick reader, for those who have to wait for its end. */
+/**
+ * Retry-After in seconds when a partner's long list is still being read. A quick reader takes this long for 1,000,000
+ * settlements.
+ */
 const LONG_LIST_RETRY_SECONDS = 5
 
 export const fetchSettlementList = operation({
@@ -120,7 +123,8 @@ export const fetchSettlementList = operation({
       const short = await settlements.short(mid, from, until, listLimits.shortRows)
       if (short) return reply.send(okRows(short.length > 0 ? FOUND : NONE_FOUND, short.map(toRecordText)))
 
-      // Slow readers must neither be one partner nor take the connections of short lists.
+      // A partner gets one long list at a time, and all partners a few, so that slow readers leave connections for
+      // short lists.
       if (readers.has(pid)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
       if (readers.size >= listLimits.longAtOnce) throw unavailable()
       const mayRead = async () =>
@@ -146,8 +150,8 @@ async function* toRecordTexts(batches: AsyncIterable<Settlement[]>): AsyncGenera
 }
 
 /**
- * One settlement as partners know it. Not by JSON.stringify, which took a list of 1,000,000 a fifth longer: no value has a
- * character that JSON escapes, by the table's checks.
+ * Returns one settlement as JSON for partners. JSON.stringify made a list of 1,000,000 take a fifth longer. Nothing
+ * needs escaping, because the table's checks allow no character that JSON escapes.
  */
 function toRecordText({ amount, utr, bankReferenceNumber, status, mid, initiatedAt, createdAt }: Settlement): string {
   return `{"amount":"${amount}","UTR":"${utr}","bankReferenceNumber":"${bankReferenceNumber}","status":"${status}","merchant_id":"${mid}","initiationDate":"${initiatedAt}","created_at":"${createdAt}"}`

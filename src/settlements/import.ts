@@ -10,8 +10,8 @@ import { lockSettlements, nextImportId, storeImport } from './imports.ts'
 import type { SettlementStatus } from './settlements.ts'
 
 /**
- * The number of the import, by which it can be undone, and numbers of rows: new ones, ones that were there already, and ones
- * whose status moved on or of which the file says more than earlier ones did.
+ * The number of the import, by which it can be undone, and counts of rows: `inserted` are new, `unchanged` were stored
+ * already, `updated` have a new status, or a fee, tax or payment UTR that earlier files did not have.
  */
 export type ImportResult = { import: number; inserted: number; unchanged: number; updated: number }
 
@@ -24,10 +24,10 @@ export type Importing = {
 }
 
 /**
- * Stores the settlements of a CSV file, all of them or none, and streams it: the size of the file does not matter.
- * A repeated import changes nothing. Rows that repeat one another, in the file or from an earlier one, are taken in
- * the order of the file. `client` is in a transaction, which must not be committed when this throws, and limits the time of
- * no query.
+ * Stores the settlements of a CSV file, all of them or none. The file is streamed, so its size does not matter. A
+ * repeated import changes nothing. Rows that repeat one another, in the file or from an earlier one, are taken in the
+ * order of the file. `client` must be in a transaction that is not committed when this throws, and must not limit the
+ * time of a query.
  *
  * Throws a CsvFileError when a line is wrong.
  */
@@ -79,7 +79,7 @@ async function prepare(client: Queryable): Promise<void> {
     ) on commit drop`)
 }
 
-/** `bases` are the earlier imports whose settlements this one repeats or changes, as far as they were met. */
+/** The state of an import. `bases` are the earlier imports whose settlements it has repeated or changed so far. */
 type Running = { importId: number; now: Date; bases: Set<number> }
 type Stored = { inserted: number; updated: number; faults: LineFault[] }
 
@@ -99,13 +99,15 @@ async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running)
 }
 
 /**
- * Stores every row whose (mid, utr) is new; of those that repeat one another, the first. Returns how many it stored.
- * In the order of the key, because neighbours then share a page: a million rows in no order cost PostgreSQL 26 s of
- * processor time, in the order of the file 31 s. By the bytes of mid, since a locale's order is slow to compare.
+ * Stores every row whose (mid, utr) is new; of rows that repeat one another, the first. Returns how many it stored.
+ * Rows are stored in the order of the key, because neighbours then share a page: a million rows in random order cost
+ * PostgreSQL 26 s of processor time, and 31 s in the order of the file. mid is sorted by its bytes, because the order
+ * of a locale is slow to compare.
  */
 async function insertNew(client: Queryable, { importId, now }: Running): Promise<number> {
   const { rows } = await client.query<{ inserted: number }>(
-    // Counted here: Citus tells a wrong number of rows where some of them are in the way of others.
+    // The statement counts its rows itself, because Citus returns a wrong row count when some rows conflict with
+    // others.
     `with inserted as (
        insert into settlements
          (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, fee, tax, payment_utr, import_id)
@@ -123,7 +125,7 @@ async function insertNew(client: Queryable, { importId, now }: Running): Promise
   return rows[0]?.inserted ?? 0
 }
 
-/** Nothing can be stored for a merchant that is not there. */
+/** Returns a fault for each line whose merchant does not exist. */
 async function findUnknown(client: Queryable): Promise<LineFault[]> {
   const { rows } = await client.query<{ line: number }>(
     `select i.line::float8 as line from incoming i where not exists (select from merchants m where m.mid = i.mid)`,
@@ -131,28 +133,32 @@ async function findUnknown(client: Queryable): Promise<LineFault[]> {
   return rows.map(({ line }) => ({ line, text: 'mid is not a known merchant' }))
 }
 
-/** What a later file may change. Amounts are decimal text with two decimals; null where no file has said it yet. */
+/**
+ * The fields that a later file may change. Amounts are decimal text with two decimals; null where no file has given one
+ * yet.
+ */
 type Changeable = { status: SettlementStatus; fee: string | null; tax: string | null; payment_utr: string | null }
 
-/** What a file may leave open, and a later one may add. */
+/** Columns that a file may leave empty, and a later file may fill. */
 const ADDED = ['fee', 'tax', 'payment_utr'] as const
 
 type Difference = {
   line: number
   mid: string
   utr: string
-  /** Null in a field of which the file says nothing. */
+  /** The fields in the file's row; null where the file says nothing. */
   said: Changeable
   stored: Changeable
-  /** The import that stored it or changed it last; null for those of earlier versions. */
+  /** The import that stored the settlement or changed it last; null if an earlier version did. */
   storedBy: number | null
-  /** The columns in which they contradict each other and that no file may change. */
+  /** The columns in which the file contradicts the table and that no file may change. */
   others: string[]
 }
 
 /**
- * Rows that differ from the stored one, rows whose stored one an earlier row may have changed, and rows of imports that are
- * not among the bases yet, in the order of the file.
+ * Returns three kinds of rows, in the order of the file: rows that differ from the stored settlement; rows whose
+ * settlement is PENDING, so that an earlier row of the batch may change it; and rows whose settlement comes from an
+ * import that is not among the bases yet.
  */
 async function findDifferences(client: Queryable, { importId, bases }: Running): Promise<Difference[]> {
   // Each settlement is one look-up in the index: a scan for every batch would read a table of millions a hundred times.
@@ -184,8 +190,8 @@ async function findDifferences(client: Queryable, { importId, bases }: Running):
 type Changed = Changeable & { mid: string; utr: string }
 
 /**
- * Separates the lines that change a settlement, of which `updated` is the number, from the faults of lines that contradict
- * what is stored. `changed` has each settlement once, as the last of its lines leaves it.
+ * Separates lines that change a settlement from lines that contradict what is stored: those become `faults`. `updated`
+ * counts the lines that change one. `changed` holds each settlement once, as its last line leaves it.
  */
 function separateChanges(differences: Difference[]): { changed: Changed[]; updated: number; faults: LineFault[] } {
   const changed = new Map<string, Changed>()

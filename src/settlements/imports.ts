@@ -8,9 +8,9 @@ export type StoredImport = {
   importId: number
   at: Date
   person: string
-  /** Its name without its folder, or `-`. */
+  /** The file's name without its folder, or `-`. */
   file: string
-  /** Of its bytes, in hex. */
+  /** SHA-256 of the file's bytes, in hex. */
   sha256: string
   inserted: number
   unchanged: number
@@ -26,13 +26,14 @@ export type NotUndone =
   | { refused: 'built on'; builtOn: number[] }
 
 /**
- * Waits until no other import or undoing runs. Two that hold the same rows in another order would otherwise wait for each other
- * for ever. The lock ends with the transaction. Whoever reads the list is not held up, and sees the change when all of it is
+ * Locks the settlements until the transaction ends, and first waits for any other import or undoing: two with the same
+ * rows in a different order would deadlock. Readers of lists do not wait, and see the change only when all of it is
  * there.
  */
 export async function lockSettlements(client: Queryable): Promise<void> {
-  // Compiling a batch's statement takes longer than running it. An import may wait for another one, and for its file,
-  // longer than the operator lets others wait; not for ever, since it holds a lock.
+  // jit is off, because compiling a batch's statement takes longer than running it. An import may wait for another
+  // import, and for its file, longer than the operator lets others wait; only the wait for the file has a limit, since
+  // the import holds a lock.
   await setLocally(client, [
     'jit = off',
     'statement_timeout = 0',
@@ -42,7 +43,7 @@ export async function lockSettlements(client: Queryable): Promise<void> {
   await client.query('lock table settlements in share row exclusive mode')
 }
 
-/** The number of the next import. The settlements are locked. */
+/** Returns the number of the next import. The settlements must be locked. */
 export async function nextImportId(client: Queryable): Promise<number> {
   const { rows } = await client.query<{ importId: number }>(
     'select coalesce(max(import_id), 0) + 1 as "importId" from settlement_imports',
@@ -50,7 +51,7 @@ export async function nextImportId(client: Queryable): Promise<number> {
   return (rows[0] as { importId: number }).importId
 }
 
-/** Writes down an import after its last row, and on which earlier ones it is built. */
+/** Stores the record of an import, after its last row, with the earlier imports on which it is built. */
 export async function storeImport(
   client: Queryable,
   { importId, now, person, file, sha256, inserted, unchanged, updated, bases }: NewImport,
@@ -93,7 +94,7 @@ export async function undoImport(
   await lockSettlements(client)
   const why = await findObstacle(client, importId)
   if (why) return why
-  // First, since it gives back to the settlements of earlier imports their numbers.
+  // Restoring comes before removing, because it gives changed settlements the number of their earlier import back.
   const restored = await client.query(
     `update settlements s
         set status = u.status, fee = u.fee, tax = u.tax, payment_utr = u.payment_utr, import_id = u.stored_import_id

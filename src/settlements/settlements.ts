@@ -19,9 +19,11 @@ export type Settlement = {
 
 export type Settlements = ReturnType<typeof createSettlements>
 
-/** What the bank has paid out, from the replica where there is one. The operator's import writes it; see import.ts. */
+/** Reads the bank's payouts, from the replica if there is one. The operator's import writes them; see import.ts. */
 export function createSettlements({ lists, replica }: Pick<Pools, 'lists' | 'replica'>) {
-  /** A replica that is away, was promoted or fails is replaced by the primary. */
+  /**
+   * Reads from the replica; from the primary when there is none, or when the replica is away, was promoted or fails.
+   */
   const onEither = async <T>(read: (db: Database) => T | Promise<T>): Promise<T> =>
     replica === undefined
       ? read(lists)
@@ -31,9 +33,9 @@ export function createSettlements({ lists, replica }: Pick<Pools, 'lists' | 'rep
 
   return {
     /**
-     * The settlements of `mid` initiated from `from` until before `until`, oldest first, then by UTR in byte order; undefined when
-     * there are more than `most`. By one statement: for 30 rows the seven round trips of `list` took Node.js one and a half times
-     * the processor time.
+     * Returns the settlements of `mid` initiated from `from` until before `until`, oldest first, then by UTR in byte
+     * order; undefined when there are more than `most`. It takes one statement: for 30 rows the seven round trips of
+     * `list` took Node.js one and a half times the processor time.
      */
     async short(mid: string, from: Date, until: Date, most: number): Promise<Settlement[] | undefined> {
       const statement = `${select(FIELDS, mid, from, until)} limit ${most + 1}`
@@ -47,8 +49,8 @@ export function createSettlements({ lists, replica }: Pick<Pools, 'lists' | 'rep
     },
 
     /**
-     * The same settlements, however many they are. They come in batches as the reader takes them, from one snapshot and in constant
-     * memory. `signal` ends it at once. An error of the database ends the loop with it.
+     * Yields the same settlements, however many there are, in batches as the reader takes them, from one snapshot and
+     * in constant memory. Aborting `signal` ends the list at once. An error of the database is thrown to the reader.
      */
     async *list(mid: string, from: Date, until: Date, signal: AbortSignal): AsyncGenerator<Settlement[]> {
       const statement = `copy (${select(COPIED, mid, from, until)}) to stdout`
@@ -65,20 +67,26 @@ const FIELDS = `amount, utr, bank_reference_number as "bankReferenceNumber", sta
 /** Moments as text in UTC, in the style that BEGIN names: to_json took PostgreSQL 0.3 µs longer for each. */
 const COPIED = `amount, utr, bank_reference_number, status, mid, initiated_at at time zone 'UTC', created_at at time zone 'UTC'`
 
-/** With literals, because COPY takes no parameters. */
+/** Makes a query with literals, because COPY takes no parameters. */
 const select = (columns: string, mid: string, from: Date, until: Date) => `
   select ${columns}
     from settlements
    where mid = ${escapeLiteral(mid)} and initiated_at >= ${toTimestamp(from)} and initiated_at < ${toTimestamp(until)}
    order by initiated_at, utr`
 
-/** By number, because a list may begin in the year 1, of which ISO 8601 and PostgreSQL have different spellings in UTC. */
+/**
+ * Moments are passed as a number of seconds, because a list may begin in the year 1, whose dates ISO 8601 and
+ * PostgreSQL spell differently in UTC.
+ */
 const toTimestamp = (moment: Date) => `to_timestamp(${moment.getTime() / 1000})`
 
 /** Longest wait for the first word of a replica, so that the primary can still answer in time. */
 const REPLICA_MS = 400
 
-/** Throws where a replica is silent, or has been promoted and knows nothing new: a list would miss what was paid out since. */
+/**
+ * Throws when the replica is silent or was promoted: a promoted one knows nothing new, so a list would lack later
+ * payouts.
+ */
 async function checkThatItFollows(replica: Database): Promise<void> {
   const asked = inTime('select pg_is_in_recovery() as follows', REPLICA_MS)
   const { rows } = await replica.query<{ follows: boolean }>(asked)
@@ -86,23 +94,24 @@ async function checkThatItFollows(replica: Database): Promise<void> {
 }
 
 /**
- * The index (mid, initiated_at, utr) holds the list in its order; any other plan has to sort, and sends nothing before it has
- * sorted. PostgreSQL prefers such a plan where a merchant has about a seventh of a large table, and for any merchant that is
- * younger than the table's statistics: hence no sort at all. No limit of the time, which is the reader's: the service itself
- * cuts off one that is too slow. Each in a message of its own, since Citus would send all of it to its nodes.
+ * Begins the transaction of a list. Sorting is off, so that PostgreSQL uses the index (mid, initiated_at, utr), which
+ * holds the list in its order: a plan that sorts sends nothing before it has sorted. PostgreSQL prefers such a plan for
+ * a merchant with about a seventh of a large table, and for any merchant that is younger than the table's statistics.
+ * Time limits are off, because the reader sets the pace; the service itself cuts off a reader that is too slow. Each
+ * statement is a message of its own, since Citus would send a combined one to all its nodes.
  */
 const BEGIN = [
   'begin read only',
   'set local enable_sort = off',
   `set local datestyle = 'ISO'`,
   'set local statement_timeout = 0',
-  // What the sockets hold is still to be read when PostgreSQL has sent all.
+  // When PostgreSQL has sent everything, the reader may still have to take what the sockets hold.
   'set local idle_in_transaction_session_timeout = 0',
 ]
 
 /**
- * COPY took Node.js 1.8 µs a row where a query's rows took 3.2. Only the end of its connection ends one early: while a slow
- * reader takes nothing, PostgreSQL heeds neither statement_timeout nor pg_cancel_backend.
+ * Reads settlements by COPY, which took Node.js 1.8 µs a row; a query took 3.2 µs. Only closing the connection ends a
+ * COPY early: while a slow reader takes nothing, PostgreSQL heeds neither statement_timeout nor pg_cancel_backend.
  */
 async function* copy(db: Database, statement: string, signal: AbortSignal): AsyncGenerator<Settlement[]> {
   const client = await db.connect()
@@ -111,7 +120,8 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
     if (held) client.release(close)
     held = false
   }
-  // A reader that has left never resumes this loop, so its end cannot be what releases the connection.
+  // The signal must release the connection: when the reader has left, this loop is never resumed and `finally` never
+  // runs.
   const abort = () => release(true)
   signal.addEventListener('abort', abort, { once: true })
   try {
@@ -131,8 +141,9 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
 }
 
 /**
- * Longest wait for what PostgreSQL sends next, which takes milliseconds: after a silent cut of the network it never comes, and
- * the list would keep its connection, and its partner from the next one, until its reader is taken for a slow one.
+ * Longest wait for the next bytes from PostgreSQL, which come within milliseconds. After a silent cut of the network
+ * they never come: without this limit the list would keep its connection, and its partner from the next list, until its
+ * reader counts as too slow.
  */
 const SILENCE_MS = 5_000
 
@@ -142,11 +153,12 @@ const inTime = (text: string, limitMs = SILENCE_MS) => ({ text, ...({ query_time
 const LINES_AT_ONCE = 250
 
 /**
- * A few hundred lines at a time. `onSilence` is called when they do not come in time, and has to close
- * the connection; the time that the reader takes does not count.
+ * Yields at most LINES_AT_ONCE lines at a time. `onSilence` is called when no bytes come for SILENCE_MS, and has to
+ * close the connection. The time that the reader takes does not count.
  */
 async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<string[]> {
-  // If the connection is lost after the last row and before the end of the COPY, this event is the only one.
+  // This event needs a listener: it is the only one when the connection is lost after the last row and before the end
+  // of the COPY.
   rows.on('error', () => undefined)
   let begun = ''
   let silence = setTimeout(onSilence, SILENCE_MS)
@@ -165,8 +177,8 @@ async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<s
 }
 
 /**
- * The text format of COPY escapes only backslashes and control characters; the table's checks let neither in. Not by
- * `line.split`, with which a long list took a quarter more processor time.
+ * Reads one line of COPY. Nothing in it is escaped: the text format escapes only backslashes and control characters,
+ * and the table's checks allow neither. With `line.split` a long list took a quarter more processor time.
  */
 function toSettlement(line: string): Settlement {
   // Where each column begins.

@@ -41,7 +41,7 @@ export async function registerAuthentication(app: FastifyInstance, { findKey, li
         await limits.countFailure(request)
         throw unauthorized()
       }
-      // Only a promise is awaited: most requests wait for nothing.
+      // Without a promise nothing is awaited, because most requests need not wait.
       const paced = limits.paceRequest(publicKey)
       if (paced) await paced
       request.caller = key.caller
@@ -50,7 +50,8 @@ export async function registerAuthentication(app: FastifyInstance, { findKey, li
   })
   app.addHook('onRequest', app.basicAuth)
 
-  // The plugin answers 401 to every error without a status code; a database that is away is not the caller's fault.
+  // Gives an error the status 500, because the plugin answers 401 to every error without a status code, and a database
+  // that is away is not the caller's fault.
   function failedLookUp(error: Error): never {
     throw Object.assign(error, { statusCode: 500 })
   }

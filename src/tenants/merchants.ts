@@ -8,9 +8,9 @@ export type Merchant = {
   /** Merchant category code, 4 digits. */
   mcc: string
   dynamicQr: 'link' | 'image'
-  /** Through whom the money comes: a name of acquirer/acquirers.ts. */
+  /** The acquirer through which the money comes: a name of acquirer/acquirers.ts. */
   acquirer: string
-  /** Its own identifier of the merchant, where it has one. */
+  /** The acquirer's own identifier of the merchant, if it has one. */
   acquirerMerchantId: string | null
   /** How its requests spell amounts and telephone numbers: to the letter of the interface, or as shops do. */
   input: 'strict' | 'shop'
@@ -66,7 +66,7 @@ export function createMerchants(db: Queryable) {
       return rows[0]
     },
 
-    /** Undefined when the mid is unknown. */
+    /** Finds a merchant; undefined when the mid is unknown. */
     async find(mid: string): Promise<Merchant | undefined> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m where m.mid = $1`, [mid])
       return rows[0]

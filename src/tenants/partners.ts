@@ -8,7 +8,7 @@ export type Partner = {
   mids: string[]
 }
 
-/** What came of linking a partner to a merchant: `unchanged` when it was so already. */
+/** The result of linking or unlinking a partner and a merchant; `unchanged` when it was so already. */
 export type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
 
 /** The partners, and which merchants each looks after. */
@@ -27,7 +27,7 @@ export function createPartners(db: Queryable) {
   }
 
   return {
-    /** The stored partner, linked to nobody; undefined when the pid is taken. */
+    /** Stores a partner that is linked to no merchant; undefined when the pid is taken. */
     async add({ pid, name }: { pid: string; name: string }, now: Date): Promise<Partner | undefined> {
       const { rows } = await db.query<Partner>(
         `insert into partners (pid, name, created_at)

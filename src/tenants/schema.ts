@@ -20,7 +20,7 @@ const mcc = z.string(errorText(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
 
 const EXPIRY_RULE = 'must be a whole number of minutes, 1 to 1440, or default'
 
-/** In minutes, at most a day; `default`, for the service's own setting, becomes null. */
+/** A merchant's time to pay: 1 to 1,440 minutes. `default` stands for the service's own setting and becomes null. */
 const expiryMinutes = z
   .string(errorText(EXPIRY_RULE))
   .regex(/^(?:default|[1-9]\d{0,3})$/, EXPIRY_RULE)

@@ -1,6 +1,6 @@
 import { UNCLASSIFIED_MCC } from './schema.ts'
 
-/** What is allowed in a merchant's payee, and yet makes wallets take it for a private person. */
+/** A fault of a merchant's payee that is allowed, yet makes wallets take the merchant for a private person. */
 export type MerchantWarning = 'no category' | 'private address'
 
 /**
@@ -19,7 +19,10 @@ const PRIVATE_HANDLES = new Set([
 /** How PhonePe and Paytm begin the addresses of shops, under the same handles. */
 const SHOP_UNDER_PRIVATE_HANDLE = /^(?:q\d+@ybl|paytmqr\w+@|paytm[.-])/
 
-/** A mobile number of India, as wallets make it an address: with a country code or a number at its end, too. */
+/**
+ * A UPI address that is an Indian mobile number, also with the country code before it or a suffix such as `-2` after
+ * it.
+ */
 const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 
 export function merchantWarnings({
@@ -32,7 +35,8 @@ export function merchantWarnings({
   acquirer: string
 }): MerchantWarning[] {
   const warnings: MerchantWarning[] = []
-  // Only our own links carry it: every other acquirer writes the one that it knows into its links.
+  // The category matters for `direct` only, whose links we make: every other acquirer writes the category that it knows
+  // into its links.
   if (acquirer === 'direct' && mcc === UNCLASSIFIED_MCC) warnings.push('no category')
   if (looksPrivate(vpa.toLowerCase())) warnings.push('private address')
   return warnings

@@ -24,9 +24,12 @@ type Dependencies = {
   limits: Limits['webhooks']
 }
 
-/** Webhooks and return calls. Endpoints that fail are a group of their own: each of their calls may take 15 s. */
+/**
+ * The delivery of webhooks and return calls. Failing endpoints are a group of their own, because each call of one may
+ * take 15 s.
+ */
 export function dueDeliveries({ deliveries, call, sealingKey, log, metrics, now, limits }: Dependencies): Kind {
-  /** Since when, as a time value, the oldest delivery is due, or what is due is unknown. */
+  /** Time value since which the oldest delivery is due, or since which it is unknown what is due. */
   let behindSince = Number.POSITIVE_INFINITY
   /** Endpoints that were logged because this instance cannot sign for them: it looks at them each second. */
   const logged = new LRUCache<string, true>({ max: limits.lookedAt, ttl: limits.visibilityMs })
@@ -81,12 +84,15 @@ export function dueDeliveries({ deliveries, call, sealingKey, log, metrics, now,
     }
   }
 
-  /** Returns whether what came of it is stored. What cannot be stored is delivered again, and so would the next ones be. */
+  /**
+   * Delivers once and resolves to true when the outcome is stored. A delivery whose outcome cannot be stored is made
+   * again, and so would the next ones be: false keeps them from being taken at once.
+   */
   async function deliver(delivery: Delivery, signal: AbortSignal): Promise<boolean> {
     const secrets = secretsOf(delivery)
     if (!secrets) return false
     const made = await attempt(delivery, secrets, signal)
-    // Whether a call that was given up has arrived is unknown: it is made again.
+    // A cancelled call is made again, because it is unknown whether it has arrived.
     if (signal.aborted) return false
     const reason = await deliveries.settle(made)
     if (reason) {

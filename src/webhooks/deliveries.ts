@@ -16,21 +16,24 @@ export type Delivery = Endpoint &
     url: string
     /** The attempts that have failed. */
     attempts: number
-    /** When it is due again unless it is settled: to the microsecond, as PostgreSQL spells it. A Date would cut it. */
+    /**
+     * Time at which the delivery is due again unless it is settled: PostgreSQL's text, because a Date would cut the
+     * microseconds.
+     */
     dueAgainAt: string
   }
 
 /** What came of an attempt. */
 export type Attempt = {
   delivery: Delivery
-  /** It was answered as it should be. A return call is not over by that. */
+  /** True when the answer was a success. This ends a webhook's delivery, but not a return call. */
   delivered: boolean
   /** The HTTP status, or why there was none. */
   outcome: string
-  /** The beginning of what was answered. */
+  /** The beginning of the answer's body, or why there was no answer. */
   answer: string
   at: Date
-  /** When it is attempted again; undefined when a webhook was delivered, or it is given up. */
+  /** Time of the next attempt; undefined when a webhook was delivered or this was the last attempt. */
   next: Date | undefined
 }
 
@@ -40,8 +43,8 @@ export type SwitchedOff = 'answered 410' | 'failed for 5 days'
 export function createDeliveries(db: Database) {
   return {
     /**
-     * Endpoints with something due: those that fail come after the others. In any order else: a long queue, which is due the
-     * longest, would come before all others each time.
+     * Returns endpoints with due deliveries, failing ones last, otherwise in random order: by due time, an endpoint
+     * with a long queue would come before all others each time.
      */
     async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
       const { rows } = await db.query<DueEndpoint>(
@@ -93,8 +96,8 @@ export function createDeliveries(db: Database) {
     },
 
     /**
-     * Stores what came of an attempt, unless its delivery was sent again or settled meanwhile. A webhook that has answered 410,
-     * or has failed for days, is switched off: returns why.
+     * Stores the outcome of an attempt, unless its delivery was sent again or settled meanwhile. A webhook that has
+     * answered 410, or has failed for FAILING_DAYS, is switched off: then the reason is returned, else null.
      */
     async settle({ delivery, delivered, outcome, answer, at, next }: Attempt): Promise<SwitchedOff | null> {
       const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
@@ -127,7 +130,7 @@ export type Deliveries = ReturnType<typeof createDeliveries>
 export const secretsAt = (moment: string) =>
   `array_remove(array[secret, case when earlier_secret_until > ${moment} then earlier_secret end], null)`
 
-/** Of an endpoint `e`, at the parameter that replaces $now. */
+/** SQL columns of an endpoint `e`. `$now` must be replaced by the parameter that holds the time. */
 const ENDPOINT = `e.mid, e.endpoint_id as "endpointId", e.kind, ${secretsAt('$now')} as secrets`
 
 /**

@@ -45,7 +45,7 @@ export function createEndpoints(db: Queryable) {
       return rows[0]?.count ?? 0
     },
 
-    /** False when the mid is unknown. */
+    /** Adds a webhook. Returns false when the mid is unknown. */
     async add(
       { mid, endpointId, url, label, secret }: Named & { url: string; label?: string | undefined; secret: Buffer },
       now: Date,
@@ -76,7 +76,7 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /** Tells the endpoint nothing more until it is enabled. A repeat keeps the first moment. */
+    /** Switches a webhook off until it is enabled. A repeat keeps the first moment. */
     async disable(endpointId: string, now: Date): Promise<void> {
       await db.query(
         `update webhook_endpoints
@@ -86,7 +86,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** What waited for it is delivered from now on. */
+    /** Switches a webhook on. The deliveries that waited for it are made from now on. */
     async enable(endpointId: string): Promise<void> {
       await db.query(
         `update webhook_endpoints set disabled_at = null, disabled_reason = null, failing_since = null
@@ -148,13 +148,16 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /** Delivers one again, from the beginning of the schedule. False when there is none of this name, or its endpoint is off. */
+    /**
+     * Makes a delivery again, from the beginning of the schedule. Returns false when there is no such delivery, or its
+     * endpoint is off.
+     */
     async resend({ endpointId, orderId, sequence }: DeliveryName, now: Date): Promise<boolean> {
       const { rows } = await db.query(
         `update webhook_deliveries d
             set attempts = 0, due_at = $4, delivered_at = null
            from webhook_endpoints e
-          -- The return calls of all merchants have one name.
+          -- The mid comes from the order, because the return calls of all merchants have the same endpoint_id.
           where d.mid = (select mid from payment_intents where order_id = $2)
             and d.endpoint_id = $1 and d.order_id = $2 and d.sequence = $3
             and e.mid = d.mid and e.endpoint_id = d.endpoint_id and e.disabled_at is null
@@ -165,8 +168,8 @@ export function createEndpoints(db: Queryable) {
     },
 
     /**
-     * Delivers again, by endpoints that are on, all webhooks of events from `since` until before `until`, and the return calls
-     * whose order checkPaymentStatus has not told as paid. Returns how many.
+     * Makes deliveries of events from `since` until before `until` again: all webhooks, and the return calls whose
+     * merchant checkPaymentStatus has not told. Endpoints that are off get nothing. Returns the number of deliveries.
      */
     async resendAll(mid: string, since: Date, until: Date, now: Date): Promise<number> {
       const { rows } = await db.query<{ resent: number }>(

@@ -10,19 +10,25 @@ import {
   type Status,
 } from '../payments/outcome.ts'
 
-/** How long after an order was made its answer becomes final unpaid: the shortest expiry is a minute. */
+/**
+ * Minutes from the creation of an order until its answer is final if it stays unpaid: its expiry, 1 minute to a day,
+ * and the grace.
+ */
 const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES }
-/** Orders made within this time are written down by one statement. Those of a day, when an instance starts, take 97. */
+/**
+ * Minutes of created orders that one statement writes down. When an instance starts, the orders of a day take 97
+ * statements.
+ */
 const STATEMENT_MINUTES = { atLeast: 1, atMost: 15 }
 
 /**
- * Writes payment.expired when the answer of checkPaymentStatus becomes final for an unpaid order of a merchant with a webhook.
- * Such orders are found by their orderIds, which begin with their time: the table of intents needs no index for it, and
- * creating an intent costs no more. When they are 9 to 10 minutes old most orders are paid, and only the others are written
- * down, with the time at which they are final.
+ * Writes payment.expired for an unpaid order of a merchant with a webhook, when the answer of checkPaymentStatus
+ * becomes final. Orders are found by their orderIds, which begin with their time: the table of intents needs no index
+ * for it, and creating an intent costs no more. Orders are looked at when they are 9 to 10 minutes old. Most are paid
+ * by then; only the others are written down, with the time at which they are final.
  *
- * Until when that was done each instance remembers by itself. One that starts looks at all orders that may still be open: so
- * no order is missed after a kill, or after a time in which no instance ran.
+ * Each instance remembers the time until which it has done this. An instance that starts looks at all orders that may
+ * still be open, so that no order is missed after a kill, or after a time in which no instance ran.
  */
 export function dueExpiries({
   db,
@@ -48,7 +54,7 @@ export function dueExpiries({
 
   return {
     name: 'expired orders',
-    // What bounds them is the number of connections.
+    // The number of connections is the real limit of the group.
     atOnce: { ofOwner: 1, ofGroup: lookedAt },
     async find() {
       await writeDownNewOnes()
@@ -60,7 +66,7 @@ export function dueExpiries({
       return rows.map(({ mid }) => ({
         key: `${mid} expired orders`,
         group: 'expired orders',
-        // A transaction takes and tells them: nothing is left half done by a kill.
+        // One transaction both takes the orders and tells of them, so that a kill leaves nothing half done.
         take: async () => [async () => (await tell(db, mid, lookedAt, now())) === lookedAt],
       }))
     },
@@ -68,13 +74,14 @@ export function dueExpiries({
 }
 
 /**
- * Writes the events of up to `limit` orders of a merchant that are final by now, each once, and returns how many it has looked
- * at. An order that somebody else holds is told later: the others do not wait for it.
+ * Writes the events of up to `limit` orders of a merchant that are final by now, each once, and returns how many orders
+ * it has looked at. Orders that another transaction has locked are left for a later call, so that the others do not
+ * wait.
  */
 function tell(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {
     const { rows: held } = await client.query<{ orderId: string; finalAt: Date }>(
-      // First the orders, so that their intents are looked up one by one, whatever the planner expects.
+      // The orders are selected first, so that their intents are looked up one by one, whatever the planner expects.
       `with due as materialized (
          select order_id, final_at
            from webhook_expiries
@@ -91,7 +98,7 @@ function tell(db: Database, mid: string, limit: number, now: Date): Promise<numb
       [mid, now, limit],
     )
     const finalAt = new Map(held.map((row) => [row.orderId, row.finalAt]))
-    // In a second statement, which sees what another instance has told until it let go of the order.
+    // The update is a second statement, so that it sees what another instance has told until it released the order.
     const { rows: expired } = await client.query<{ orderId: string; sequence: number; status: Status }>(
       `with looked as (
          delete from webhook_expiries where mid = $1 and order_id = any ($2)
@@ -111,15 +118,15 @@ function tell(db: Database, mid: string, limit: number, now: Date): Promise<numb
   })
 }
 
-/** Writes down the orders of `mid` that are open now: it has a webhook from now on. */
+/** Writes down the open orders of a merchant that gets its webhook now. */
 export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
   const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
   return writeDown(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
 }
 
 /**
- * Writes down the orders that were made from `from` until before `to`, of merchants with a webhook that is older than their end;
- * `only` one merchant's, if it is given. A repeat changes nothing.
+ * Writes down the open orders made from `from` until before `to`, of merchants with a webhook that is older than the
+ * order's end; with `only`, those of one merchant. A repeat changes nothing.
  */
 async function writeDown(
   db: Queryable,
@@ -127,7 +134,8 @@ async function writeDown(
 ): Promise<void> {
   await db.query(
     `with open as materialized (
-       -- By the index of orderIds, which lie in it by time: each order is read once, whatever the planner expects.
+       -- The orders are read by the index of orderIds, which is in the order of time: each order is read once, whatever
+       -- the planner expects.
        select mid, order_id, expires_at
          from payment_intents i
         where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}

@@ -20,12 +20,13 @@ export type PaymentEvent = {
   occurredAt: Date
 }
 
-/** What a webhook is told. A receiver knows a repeat by its `id`. */
+/** The message of a webhook. A receiver recognises a repeat by its `id`. */
 type Message = { id: string; body: string }
 
 /**
- * What is sent, the same bytes in every attempt: a receiver may compare them. Nothing of the customer. The amount is text
- * as in the answer of createPaymentIntent, because JSON readers turn numbers into floats.
+ * Makes the message of an event: the same bytes in every attempt, because a receiver may compare them. It contains no
+ * customer's data. The amount is text as in the answer of createPaymentIntent, because JSON readers turn numbers into
+ * floats.
  */
 export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, merchantOrderId, txnStatus, amount, utr, sequence } = event
@@ -45,7 +46,7 @@ export function toCall(
   return { kind: 'webhook', url, headers, body }
 }
 
-/** Whether a webhook's receiver has said by this HTTP status that it has the message. */
+/** True for 200 to 299: by these HTTP statuses a receiver says that it has the message. */
 export function isTaken(status: number): boolean {
   return status >= 200 && status < 300
 }

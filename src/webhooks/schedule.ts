@@ -1,7 +1,7 @@
 /** Seconds from a failed attempt to the next one, 5 s to a day: ten attempts within three days. */
 const PAUSES_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 
-/** After this time without one success an endpoint is switched off. */
+/** Days without a single success after which an endpoint is switched off. */
 export const FAILING_DAYS = 5
 
 /** Each pause is up to a tenth shorter or longer, so that an endpoint that was away does not get all repeats at one moment. */

@@ -1,11 +1,17 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto'
 
 const ALGORITHM = 'aes-256-gcm'
-/** GCM's own length. Drawn at random it may serve one key 2^32 times before a repeat is likely enough to matter. */
+/**
+ * The standard nonce length of GCM. Random nonces may be drawn 2^32 times for one key before a repeat is likely enough
+ * to matter.
+ */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** The sealed bytes do not open. Says nothing of what they hold, nor which of the reasons it is: GCM cannot tell. */
+/**
+ * Thrown when sealed bytes do not open. Its message reveals nothing of the secret, and cannot say which cause it is,
+ * because GCM cannot tell.
+ */
 export class SealBroken extends Error {
   override name = 'SealBroken'
   constructor() {
@@ -14,8 +20,8 @@ export class SealBroken extends Error {
 }
 
 /**
- * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the row that it belongs to, such as
- * `M1/endpoint`, and has to be given again to open it: moved to another row, it does not sign for that one.
+ * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the secret's row, such as
+ * `M1/endpoint`, and is needed again to open it: a secret that is moved to another row does not open there.
  */
 export function seal(key: KeyObject, secret: string, owner: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)

@@ -11,8 +11,8 @@ export function newSigningSecret(): string {
 }
 
 /**
- * What a receiver verifies a webhook by (Standard Webhooks 1.0.0). While a secret is changed both sign, and the receiver
- * accepts the webhook if one of the signatures is good.
+ * Makes the headers by which a receiver verifies a webhook (Standard Webhooks 1.0.0). While a secret is being changed,
+ * the old and the new one both sign; the receiver accepts the webhook if one signature is good.
  */
 export function signatureHeaders(webhook: { id: string; sentAt: Date; body: string; secrets: readonly string[] }) {
   const timestamp = Math.floor(webhook.sentAt.getTime() / 1000).toString()

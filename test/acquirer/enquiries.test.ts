@@ -46,8 +46,8 @@ const findDue = (now: Date) => enquiries.findDue(SETU, 10, now)
 const take = async (now: Date, limit = 10) =>
   (await enquiries.takeDue(SETU, mid, limit, now)).map(({ orderId, enquiries }) => [orderId, enquiries])
 
-describe('an acquirer is asked about an order of whose end nothing was heard', () => {
-  it('90 seconds, 8 minutes and 2 hours after its expiry, and never again', async () => {
+describe('enquiries to an acquirer about an unpaid order', () => {
+  it('are made 90 seconds, 8 minutes and 2 hours after its expiry, and never again', async () => {
     const orderId = await newIssued()
     for (const [number, seconds] of [90, 480, 7_200].entries()) {
       expect(await findDue(afterExpiry(seconds - 1))).toEqual([])
@@ -60,7 +60,7 @@ describe('an acquirer is asked about an order of whose end nothing was heard', (
     expect(await enquiries.take(orderId)).toBeUndefined()
   })
 
-  it('a minute apart, when nobody was there to ask in time', async () => {
+  it('are made a minute apart once they are overdue', async () => {
     const orderId = await newIssued()
     expect(await take(afterExpiry(10_000))).toEqual([[orderId, 1]])
     expect(await take(afterExpiry(10_059))).toEqual([])
@@ -68,7 +68,7 @@ describe('an acquirer is asked about an order of whose end nothing was heard', (
     expect(await take(afterExpiry(10_120))).toEqual([[orderId, 3]])
   })
 
-  it('not when it is paid by then, and still when its last attempt failed', async () => {
+  it('end when the order is paid, and go on after a failed attempt', async () => {
     const [paid, failed] = [await newIssued(), await newIssued()]
     service.clock.set('2026-04-01T00:10:00Z')
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = $2 where order_id = $1", [paid, paid])
@@ -77,13 +77,13 @@ describe('an acquirer is asked about an order of whose end nothing was heard', (
     expect(await take(afterExpiry(1_000_000))).toEqual([[failed, 2]])
   })
 
-  it('not through an acquirer that is not set up', async () => {
+  it('are not made through an acquirer that is not set up', async () => {
     await newIssued()
     expect(await enquiries.findDue(['other'], 10, afterExpiry(90))).toEqual([])
     expect(await enquiries.takeDue(['other'], mid, 10, afterExpiry(90))).toEqual([])
   })
 
-  it('counted with what the operator asks, who may ask at any time', async () => {
+  it('are three in all, including the operator’s, who may ask at any time', async () => {
     const orderId = await newIssued()
     expect(await enquiries.take(orderId)).toMatchObject({ orderId, enquiries: 1 })
     expect(await take(afterExpiry(90))).toEqual([[orderId, 2]])
@@ -93,7 +93,7 @@ describe('an acquirer is asked about an order of whose end nothing was heard', (
   })
 })
 
-it(`any number of instances together take each question once: ${MANY} questions, 8 instances`, async () => {
+it(`8 instances together make each of ${MANY} enquiries exactly once`, async () => {
   const orderIds = await Promise.all(Array.from({ length: MANY }, (_, number) => newIssued(number)))
   const asked: unknown[] = []
   const instance = async () => {
@@ -117,7 +117,7 @@ it('a notification of another acquirer pays no order with a link of setu', async
   expect(rows).toEqual([{ status: 'PENDING' }])
 })
 
-it('what one question tells and cannot be stored keeps no other from being asked, and is said in the log', async () => {
+it('an enquiry whose result cannot be stored does not stop the others, and is logged', async () => {
   const [first, second] = [await newIssued(1), await newIssued(2)]
   service.clock.set('2026-04-01T00:16:30Z')
   const asked: string[] = []
@@ -148,7 +148,7 @@ it('what one question tells and cannot be stored keeps no other from being asked
   expect(warnings).toMatchObject([{ work: 'questions to acquirers', error: 'the database is away' }])
 })
 
-it('a question is asked, and not lost, while as many calls are under way as may be', async () => {
+it('an enquiry is made even when the limit of calls under way is reached', async () => {
   const hangs = () => new Promise<never>(() => undefined)
   const calls = { prepare: hangs, close: hangs, playCustomer: hangs, enquire: async () => undefined }
   const log = { warn: () => undefined, error: () => undefined }

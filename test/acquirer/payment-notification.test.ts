@@ -82,7 +82,7 @@ describe('200', () => {
       [`failure after success: ${later}`],
     ]),
     [
-      'keeps a reversal also where an earlier attempt of the same UTR had failed, a repeat of which changes nothing',
+      'keeps a reversal even after a failed attempt with the same UTR, whose repeats change nothing',
       ['FAIL A1 23:50', 'SUCCESS A1', 'FAIL A1 23:58', 'FAIL A1 23:58', 'FAIL A1 23:50'],
       ['FAIL A1', 'SUCCESS A1'],
       ['failure after success: FAIL A1'],
@@ -101,7 +101,7 @@ describe('200', () => {
     ],
     ['counts money that comes after expiry', ['SUCCESS A1'], ['SUCCESS A1'], [], OVER_SECONDS - 16],
     [
-      'keeps money that comes after the shop was told the end as a late payment, once, though it counts',
+      'counts money that comes after the shop was told the end, and keeps it once as a late payment',
       ['SUCCESS A1', 'SUCCESS A1'],
       ['SUCCESS A1'],
       ['late payment: SUCCESS A1'],
@@ -131,7 +131,7 @@ describe('200', () => {
     expect(await stored(orderId)).toMatchObject({ end: 'SUCCESS BOTH1', exceptions: ['late payment: SUCCESS BOTH1'] })
   })
 
-  it('counts for a merchant that is disabled', async () => {
+  it('records a payment of a disabled merchant too', async () => {
     const other = await newMerchant(service.db)
     const orderId = await newOrder(other)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [other.mid])
@@ -139,18 +139,18 @@ describe('200', () => {
   })
 })
 
-describe('at once', () => {
+describe('simultaneous notifications', () => {
   const oneOfMany = (i: number) => ({ status: i === 10 ? 'SUCCESS' : i % 2 ? 'FAIL' : 'REJECT' })
   it.each([
-    ['one success of the same one, told twice', 50, [{ UTR: 'A1' }, { UTR: 'A1' }], 1],
+    ['one success of the same notification sent twice', 50, [{ UTR: 'A1' }, { UTR: 'A1' }], 1],
     ['one success and one double payment of two UTRs', 20, [{ UTR: 'A1' }, { UTR: 'A2' }], 2],
     [
-      'one success of it and twenty failed attempts, and loses none',
+      'one success and all twenty failed attempts of one order',
       1,
       Array.from({ length: 21 }, (_, i) => oneOfMany(i)),
       21,
     ],
-  ] as const)('makes %s, %i times over', async (_name, times, told, kept) => {
+  ] as const)('make %s, %i times over', async (_name, times, told, kept) => {
     for (let i = 0; i < times; i++) {
       const orderId = await newOrder(await newMerchant(service.db))
       const answers = await Promise.all(told.map((changes) => notify(service, notification(orderId, changes))))
@@ -161,7 +161,7 @@ describe('at once', () => {
     }
   })
 
-  it('counts one UTR for exactly one of two open and two paid orders, 20 times over', async () => {
+  it('with one UTR for four orders count for exactly one of them, 20 times over', async () => {
     for (let i = 0; i < 20; i++) {
       const orderIds = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
       for (const orderId of orderIds.slice(2)) await notify(service, notification(orderId))
@@ -178,7 +178,7 @@ describe('at once', () => {
     }
   })
 
-  it('leaves connections for payments, also where each waits for the one before it', async () => {
+  it('leave connections for new intents, even when they all wait for the same order', async () => {
     const orderId = await newOrder()
     const holder = await service.db.connect()
     await holder.query('begin')
@@ -193,7 +193,7 @@ describe('at once', () => {
   })
 })
 
-describe('what contradicts', () => {
+describe('a notification that contradicts its order', () => {
   const DIFFERS = refusal(409, 'The amount differs from the amount of the order')
   it.each([
     ...['200', '200.0', '"200"', '"200.0"', '"200.00"'].map((amount) => [amount, RECORDED, 'SUCCESS A1', []] as const),
@@ -204,14 +204,14 @@ describe('what contradicts', () => {
     ...['199.99999999999999999', '200.0000000000000001', '2000000000000000000001e-19'].map(
       (amount) => [amount, refusal(400, 'amount must be rupees with at most two decimals'), 'PENDING', []] as const,
     ),
-  ])('judges the amount %s by its digits', async (amount, answer, end, exceptions) => {
+  ])('has its amount judged by its digits: %s', async (amount, answer, end, exceptions) => {
     const orderId = await newOrder(await newMerchant(service.db))
     const body = notification(orderId, { UTR: 'A1' }).replace('"amount":200', `"amount":${amount}`)
     expect((await notify(service, body)).body).toEqual(answer)
     expect(await stored(orderId)).toMatchObject({ end, exceptions })
   })
 
-  it('keeps a failure and a success of one UTR as two facts, with the time of the money', async () => {
+  it('is kept twice when one UTR fails and succeeds, the success with its payment time', async () => {
     const orderId = await newOrder()
     const wrong = { UTR: 'FACT1', amount: 150 }
     await notify(service, notification(orderId, { ...wrong, status: 'FAIL', paidAt: undefined }))
@@ -230,7 +230,7 @@ describe('what contradicts', () => {
   it.each([
     ['that paid another order of the merchant, in any case', ['abcX1'], ['ABCX1', 'AbCx1']],
     ['of a double payment, which is to be refunded', ['A1', 'B1'], ['B1']],
-  ])('409 for a UTR %s, kept for the operator; another merchant may have it', async (_name, UTRs, again) => {
+  ])('is 409 and kept for a UTR %s; another merchant may use that UTR', async (_name, UTRs, again) => {
     const merchant = await newMerchant(service.db)
     const [first, second] = [await newOrder(merchant), await newOrder(merchant)]
     for (const UTR of UTRs) await notify(service, notification(first, { UTR }))
@@ -242,7 +242,7 @@ describe('what contradicts', () => {
     expect((await notify(service, notification(elsewhere, { UTR: again[0] }))).status).toBe(200)
   })
 
-  it('404 for an unknown order, kept for the operator once', async () => {
+  it('is 404 for an unknown order, and kept for the operator once', async () => {
     const orderId = '0'.repeat(32)
     const body = notification(orderId)
     for (let i = 0; i < 2; i++) expect((await notify(service, body)).body).toEqual(refusal(404, 'Order not found'))
@@ -251,7 +251,7 @@ describe('what contradicts', () => {
   })
 })
 
-describe('401: the signature', () => {
+describe('a signature', () => {
   const send = (body: string | Buffer | undefined, signature: string | undefined, type = 'application/json') =>
     post(service.app, NOTIFY, body, undefined, {
       'content-type': type,
@@ -296,12 +296,12 @@ describe('401: the signature', () => {
     ['', 'application/json'],
     ['x', 'text/plain'],
     [undefined, 'application/json'],
-  ])('comes before the form: the unsigned body %j as %s is 401', async (body, type) => {
+  ])('is checked before the body: an unsigned %j as %s is 401', async (body, type) => {
     expect((await send(body, undefined, type)).status).toBe(401)
   })
 })
 
-describe('400 and the rest', () => {
+describe('400 for a notification that cannot be read', () => {
   it.each([
     [
       { orderId: undefined, status: 'MAYBE', UTR: 'x y', amount: '1e3', paidAt: 'yesterday' },
@@ -327,19 +327,19 @@ describe('400 and the rest', () => {
     ['16 kB of letters', 'x'.repeat(16_000), 'x'.repeat(2_048)],
     ['16 kB of bytes that are not UTF-8', Buffer.alloc(16_000, 0xff), '\ufffd'.repeat(682)],
     ['16 kB of characters of four bytes after one of one', `x${'😀'.repeat(3_999)}`, `x${'😀'.repeat(511)}`],
-  ])('keeps the first 2 KiB of what was signed and could not be read, as text, once: %s', async (_name, body, text) => {
+  ])('keeps the first 2 KiB of a signed one as text, once: %s', async (_name, body, text) => {
     const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }
     for (let i = 0; i < 2; i++) expect((await post(service.app, NOTIFY, body, undefined, headers)).status).toBe(400)
     expect((await unreadable()).filter((kept) => kept === text)).toHaveLength(1)
     expect(service.log.join()).not.toContain('kept')
   })
 
-  it('keeps nothing that was not signed', async () => {
+  it('keeps nothing of an unsigned one', async () => {
     await post(service.app, NOTIFY, '{"unsigned":1}', undefined, { 'x-signature': 't=1,v1=00' })
     expect((await unreadable()).join()).not.toContain('unsigned')
   })
 
-  it('has no such route without ACQUIRER_SECRETS', async () => {
+  it('is 404 instead where ACQUIRER_SECRETS is not set', async () => {
     const bare = await startService({ acquirerSecrets: [] })
     expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
       refusal(404, 'There is nothing at this address'),
@@ -375,7 +375,7 @@ describe('the metric of exceptions', () => {
     expect(await metricOf(counted)).toEqual(once)
   })
 
-  it('goes on where 1,000 unreadable ones are kept, and no more are', async () => {
+  it('goes on counting after 1,000 unreadable notifications, the most that are kept', async () => {
     const full = await startService()
     await full.db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount, digest, body, received_at)

@@ -120,7 +120,7 @@ describe('a link of Setu', () => {
     ['order_id', {}, [200, 409, 409, 409, 409]],
     ['order_id and Idempotency-Key', { 'idempotency-key': unique('key') }, [200, 200, 200, 200, 200]],
   ])(
-    'is stored once for creates at once with one %s, and those that nobody will see are closed',
+    'is stored once for simultaneous creates with one %s, and the unused links are closed',
     async (_name, headers, statuses) => {
       const order_id = unique('order')
       const known = bank.qrs.size
@@ -168,7 +168,7 @@ describe('a link of Setu', () => {
 })
 
 describe('a fault of Setu', () => {
-  it.each([400, 404])('is none when a QR that is to be closed is over already, and Setu says %d', async (status) => {
+  it.each([400, 404])('is not logged when Setu answers %d to the close of a QR that is over', async (status) => {
     const orderId = await newOrder()
     bank.nextFaults.expireDqr = [{ status }]
     const before = bank.countOf('expireDqr')
@@ -221,7 +221,7 @@ describe('a fault of Setu', () => {
   const cases = (outcome: string, faults: CallFault[]) => faults.map((fault) => ({ outcome, fault }))
 
   it.each([...cases('unavailable', UNAVAILABLE), ...cases('bad answer', NOT_BELIEVED), ...cases('refused', REFUSED)])(
-    'is 503, stores nothing, and leaves the order_id free: $fault is $outcome',
+    'makes a create 503, stores nothing and leaves the order_id free: $fault counts as $outcome',
     async ({ fault, outcome }) => {
       const order_id = unique('order')
       const stored = await count('payment_intents', impatient)
@@ -248,7 +248,7 @@ describe('a fault of Setu', () => {
     'no fields',
     'half a body',
     'no answer',
-  ])('is 503 when the log-in meets %j, and over with the next log-in', async (fault) => {
+  ])('makes a create 503 when the log-in meets %j, and the next create succeeds', async (fault) => {
     faulty.forgetTokens()
     faulty.nextFaults.logIn = [fault]
     const order_id = unique('order')
@@ -291,7 +291,7 @@ describe('the log-in', () => {
     expect(bank.countOf('logIn') - before).toBe(1)
   })
 
-  it('is done anew in the 4th minute, and nobody waits for it', async () => {
+  it('is renewed after 4 minutes, while calls go on with the old token', async () => {
     await newOrder()
     const before = bank.countOf('logIn')
     service.clock.advance(241)
@@ -346,13 +346,13 @@ describe('a notification of Setu', () => {
     expect(rows).toEqual([{ reason: 'notification', paid_at: new Date(payment.txnTs) }])
   })
 
-  it.each([[undefined], [null], ['']])('of a failed attempt may lack rrn and txnTs, also as %j', async (absent) => {
+  it.each([[undefined], [null], ['']])('of a failed attempt may have %j for rrn and txnTs', async (absent) => {
     const orderId = await newOrder()
     expect(await bank.sendEvent(event(orderId, 'payment.failed', { rrn: absent, txnTs: absent }))).toBe(200)
     expect(await recorded(orderId)).toMatchObject({ intent: ['FAIL', null], attempts: [[null]], exceptions: [] })
   })
 
-  it('is taken with each of the secrets, and refused with any other and with what is no signature', async () => {
+  it('is accepted with each of the secrets, and 401 with any other signature or none', async () => {
     const orderId = await newOrder()
     const body = JSON.stringify(event(orderId, 'payment.success'))
     const signed = (secret: string, of = body) => createHmac('sha256', secret).update(of).digest('base64')
@@ -366,7 +366,7 @@ describe('a notification of Setu', () => {
     expect((await statusOf(orderId)).txnStatus).toBe('SUCCESS')
   })
 
-  it('about an order of another QR, of another acquirer or of nobody is 404 and changes nothing', async () => {
+  it('is 404 and changes nothing for an order of another QR, of another acquirer or of nobody', async () => {
     const [one, other] = [await newOrder(), await newOrder()]
     const direct = await newMerchant(service.db)
     const ofDirect = await newOrder({ of: direct })
@@ -426,7 +426,7 @@ describe('a notification of Setu', () => {
     expect(service.log.filter((line) => line.includes('made.up') || line.includes('SAVINGS'))).toEqual([])
   })
 
-  it('that comes before the order is stored is refused, and counts when Setu sends it again', async () => {
+  it('is refused before its order is stored, and counts when Setu sends it again', async () => {
     const stored = gate()
     bank.nextFaults.createDqr = [{ until: stored.opens }]
     const known = bank.qrs.size
@@ -449,7 +449,7 @@ describe('a notification of Setu', () => {
   })
 })
 
-describe('a question about a payment', () => {
+describe('an enquiry to Setu', () => {
   const ask = async (orderId: string) => {
     const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
@@ -459,7 +459,7 @@ describe('a question about a payment', () => {
   }
   const quietly = { faults: { lost: 1 } }
 
-  it('is answered by nothing while nobody has tried to pay, or the payment has not ended', async () => {
+  it('finds nothing while nobody has tried to pay, or the payment has not ended', async () => {
     const orderId = await newOrder()
     expect(await ask(orderId)).toBeUndefined()
     for (const outcome of ['initiated', 'pending'] as const) {
@@ -468,7 +468,7 @@ describe('a question about a payment', () => {
     }
   })
 
-  it('is answered by the last payment, whose time zone may have no colon', async () => {
+  it('finds the last payment, even if its time zone has no colon', async () => {
     const orderId = await newOrder()
     const { payment: failed } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     const paidAt = new Date(failed.txnTs)
@@ -479,7 +479,7 @@ describe('a question about a payment', () => {
     expect(await ask(orderId)).toEqual({ status: 'SUCCESS', utr: payment.rrn, amount: '200.00', ...at })
   })
 
-  it.each([[undefined], [null], ['']])('is answered by a failed payment that has %j instead of an rrn', async (rrn) => {
+  it.each([[undefined], [null], ['']])('finds a failed payment that has %j instead of an rrn', async (rrn) => {
     const orderId = await newOrder()
     const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     Object.assign(payment, { rrn, txnTs: rrn })
@@ -487,7 +487,7 @@ describe('a question about a payment', () => {
   })
 
   it.each([{ rrn: '' }, { rrn: 'x y' }, { amount: '20000' }, { amount: 0.5 }, { status: 'refunded' }])(
-    'is not answered by a success that says %j',
+    'fails as a bad answer for a success that says %j',
     async (changes) => {
       const orderId = await newOrder()
       const { payment } = await bank.pay(orderId, quietly)
@@ -497,7 +497,7 @@ describe('a question about a payment', () => {
   )
 })
 
-describe("the control of a sandbox's pay page", () => {
+describe('the sandbox control on the pay page', () => {
   let sandbox: TestService
   let of: NewMerchant
   beforeAll(async () => {
@@ -516,7 +516,7 @@ describe("the control of a sandbox's pay page", () => {
     ['LATE', 'SUCCESS', ['late payment']],
     ['OTHER_AMOUNT', 'PENDING', ['amount differs']],
     ['EXPIRE', 'PENDING', []],
-  ])('%s plays the customer at Setu, whose notification makes the order %s', async (pressed, end, exceptions) => {
+  ])('plays the customer at Setu: %s makes the order %s by Setu’s notification', async (pressed, end, exceptions) => {
     const orderId = await newOrder({ of, at: sandbox })
     expect((await press(orderId, pressed)).status).toBe(303)
     const kinds = async () => (await recorded(orderId, sandbox)).exceptions.map(([kind]) => kind)

@@ -15,6 +15,6 @@ it('every package can be installed on the Node.js that runs this: npm ci finds n
   await expect(promisify(execFile)('npm', args, { cwd: folder })).resolves.toBeDefined()
 })
 
-it('the lock file says what to install and not from where: whoever has a registry of their own installs from that', () => {
+it('the lock file names no registry: an install uses the one that is configured', () => {
   expect(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).not.toContain('"resolved"')
 })

@@ -98,11 +98,11 @@ function faultsOf(file: string, text = textOf(file)): string[] {
 }
 
 describe('who may import whom', () => {
-  it.each(files)('%s keeps to its room', (file) => {
+  it.each(files)('%s keeps the rules of its folder', (file) => {
     expect(faultsOf(file)).toEqual([])
   })
 
-  it('no file leads back to itself by its imports, types included', () => {
+  it('no file imports itself through others, types included', () => {
     const targets = new Map(files.map((file) => [file, importsOf(file).map(({ target }) => target)]))
     const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
       (targets.get(from) ?? []).some((next) => {
@@ -132,7 +132,7 @@ describe('who may import whom', () => {
     expect(files.filter((file) => textOf(file).includes('URL.canParse'))).toEqual([])
   })
 
-  it('nothing but the roots and dev imports app.ts and server.ts, types included', () => {
+  it('only server.ts and dev import app.ts and server.ts, types included', () => {
     const importers = files.flatMap((file) => importsOf(file)).filter(({ target }) => /^(app|server)\.ts$/.test(target))
     expect(importers.filter(({ from }) => !/^(server\.ts|dev\/)/.test(from))).toEqual([])
   })
@@ -144,12 +144,12 @@ describe('who may import whom', () => {
     expect(outside(filesWith(/process\.exit\(/))).toEqual(['server.ts'])
   })
 
-  it('what the operator’s commands print passes output.ts, which lets nothing through that a terminal obeys', () => {
+  it('the operator’s commands print only through output.ts, which lets no terminal control through', () => {
     const writers = files.filter((file) => file.startsWith('cli/') && /\.write\(|console\./.test(textOf(file)))
     expect(writers).toEqual(['cli/output.ts'])
   })
 
-  it('time is an argument: no clock is read outside the roots', () => {
+  it('only server.ts, dev and cli read a clock: elsewhere time is an argument', () => {
     const readers = files.filter((file) => /new Date\(\)|Date\.now\(\)/.test(textOf(file)))
     expect(readers.filter((file) => !/^(server\.ts|dev\/|cli\/)/.test(file))).toEqual([])
   })

@@ -29,7 +29,7 @@ function wordsOf(statement: string): string {
   return words.replace(/\s+/g, ' ').trim()
 }
 
-describe(`migrations from ${FIRST_HELD} on can be taken by a database that is spread`, () => {
+describe(`migrations from ${FIRST_HELD} on run on a spread database`, () => {
   const files = readdirSync(FOLDER)
     .filter((file) => file >= FIRST_HELD)
     .sort()
@@ -49,7 +49,7 @@ describe(`migrations from ${FIRST_HELD} on can be taken by a database that is sp
     ['alter table t add x int constraint positive check (x > 0)', ['a constraint inside']],
     ['ALTER TABLE t ADD COLUMN x int REFERENCES u (y)', ['a constraint inside']],
     ['alter table t add column x int unique', ['a constraint inside']],
-  ])('would show what it refuses: %s', (statement, why) => {
+  ])('the check of this test finds what a spread database refuses: %s', (statement, why) => {
     expect(refusals(statement)).toEqual(why.map((beginning) => expect.stringContaining(beginning)))
   })
 })

@@ -26,7 +26,7 @@ describe('a run of all attacks', () => {
     ])
   })
 
-  it('is judged by 99 % alone when only some attacks ran', () => {
+  it('is judged by its share of 200 answers alone, not by its p99, when only some attacks ran', () => {
     expect(brokenPromises([attack('one', creates(250, { slow: 100 }))], undefined)).toEqual([])
     expect(brokenPromises([attack('one', creates(250, { refused: 3 }))], undefined)).toHaveLength(2)
   })
@@ -38,7 +38,7 @@ describe('a run of all attacks', () => {
     ])
   })
 
-  it('breaks its promise when an attack says so', () => {
+  it('breaks its promise when one of its attacks reports a broken promise', () => {
     expect(brokenPromises([attack('one', creates(200), ['the service lives on'])], quiet)).toEqual([
       { name: 'one', broken: ['the service lives on'] },
     ])

@@ -25,7 +25,7 @@ describe('bank days', () => {
     expect(nextBankDay(day)).toBe(due)
   })
 
-  it('are found on, before and between other days', () => {
+  it('are found from any day on and before it, and days between two are counted', () => {
     expect([bankDayFrom('2026-11-16'), bankDayFrom('2026-11-14')]).toEqual(['2026-11-16', '2026-11-16'])
     expect([previousBankDay('2026-11-16'), previousBankDay('2026-11-13')]).toEqual(['2026-11-13', '2026-11-12'])
     expect([countDays('2026-11-01', '2026-11-30'), addDays('2028-03-01', -1)]).toEqual([30, '2028-02-29'])

@@ -41,8 +41,8 @@ const totalOf = (says: Expected[]) => ({
   openExceptions: says.flatMap(({ exceptions }) => exceptions).length,
 })
 
-describe('a month of three merchants', () => {
-  it('has each planted difference named with its cause, and no other; its sums are those of the generator', async () => {
+describe('the report of a month of three merchants', () => {
+  it('names every planted difference with its cause and no other, and has the generator’s sums', async () => {
     const startedAt = performance.now()
     const { code, stdout, stderr } = await ops('--json')
     if (isSlow()) console.log(`${PAYMENTS} payments were reconciled in ${Math.round(performance.now() - startedAt)} ms`)
@@ -71,7 +71,7 @@ describe('a month of three merchants', () => {
     }
   }, 120_000)
 
-  it('of one merchant is what the whole says of it, also as a table and for a spreadsheet', async () => {
+  it('says the same of one merchant alone, also as a table and as CSV', async () => {
     const { differences, exceptions, days } = expected.get('M_SUMS') as Expected
     const text = (await ops('--mid', 'M_SUMS')).stdout.split('\n')
     expect(text[0]).toBe('M_SUMS, settled by sums')
@@ -93,7 +93,7 @@ describe('a month of three merchants', () => {
 })
 
 it.runIf(isSlow())(
-  'the report of a month in which nothing was settled fits a heap that could not hold it',
+  'the report of a month without settlements is made in a heap that could not hold it',
   {
     timeout: 240_000,
   },

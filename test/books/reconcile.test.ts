@@ -89,7 +89,7 @@ async function differencesOf(...asked: Parameters<typeof find>) {
 const endOf = (findings: Finding[]) => findings.at(-1) as Extract<Finding, { type: 'end' }>
 
 describe('a payment', () => {
-  it('that is not due yet is open and no difference; on the day after it was due it is one', async () => {
+  it('is open until it is due, and a difference from the day after', async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     await pay('P0', at('2026-11-12'))
     const orderId = await pay('P1', at('2026-11-13'))
@@ -112,7 +112,7 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-15', '2026-11-15', '2026-11-17')).toMatchObject([{ utr: 'P2' }])
   })
 
-  it('that was settled twice is found by the second settlement, also when the first was before these days', async () => {
+  it('settled twice is a difference on the day of the second settlement, however old the first is', async () => {
     const orderId = await pay('P1', at('2026-10-01'))
     await settle('N1', at('2026-10-02'), { paymentUtr: 'P1' })
     await settle('N2', at('2026-11-10'), { paymentUtr: 'P1' })
@@ -125,7 +125,7 @@ describe('a payment', () => {
     ])
   })
 
-  it('is not settled by what is dated more than a day before its order, whatever days are asked for', async () => {
+  it('is not settled by a settlement dated more than a day before its order, whatever days are asked for', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-11'))
@@ -144,7 +144,7 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-11', '2026-11-30')).toEqual([])
   })
 
-  it('that the bank took back has that exception as its cause, and is accounted for once that is resolved', async () => {
+  it('taken back by the bank has that exception as its cause, and balances once it is resolved', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-09'))
@@ -204,7 +204,7 @@ describe('a settlement of no known payment', () => {
     expect(stdout).toContain(': double payment, of order gone; resolved: refunded, RRN 1\n')
   })
 
-  it('that names no known order is excused at the merchant who got it first, and at no other', async () => {
+  it('is excused by an unknown-order exception at the merchant who got it first, and at no other', async () => {
     await resolve(await except('unknown order', 'ZZ1', 'gone', at('2026-11-09'), ''), '')
     await resolve(await except('unknown order', 'ZZ2', 'gone', at('2026-11-09'), ''), '')
     const found = []
@@ -223,7 +223,7 @@ describe('a settlement of no known payment', () => {
     expect(Object.fromEntries(await resolutionsOf(found[1] as string))).toEqual({ ZZ1: null, ZZ2: 'refunded, RRN 1' })
   })
 
-  it("may be of another merchant's payment, of an order that nobody knows, or of nothing that we were told of", async () => {
+  it('names an unknown order’s exception as its cause, but never another merchant’s payment', async () => {
     await pay('TW1', at('2026-11-09'))
     ;({ mid } = await newMerchant(db))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'TW1' })
@@ -244,7 +244,7 @@ describe('a settlement of no known payment', () => {
   })
 })
 
-describe('a file of sums', () => {
+describe('a settlement file of sums', () => {
   it('is compared payout by payout with the payments since the bank day before', async () => {
     // Thursday for Friday; Friday to Sunday for Monday, of which the bank pays a part on Sunday.
     for (const day of ['2026-11-12', '2026-11-13', '2026-11-14', '2026-11-15'])
@@ -267,7 +267,7 @@ describe('a file of sums', () => {
     })
   })
 
-  it('leaves open the payments whose payout lies after these days, which is judged there', async () => {
+  it('leaves payments open whose payout comes after the days asked for, and judges them with that payout', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
     await settle('OUT1', at('2026-11-30'))
@@ -277,7 +277,7 @@ describe('a file of sums', () => {
     expect(await differencesOf('2026-12-01', '2026-12-10')).toMatchObject([{ day: '2026-12-01', paid: 200_00n }])
   })
 
-  it('is added up however much it says', async () => {
+  it('is added up without overflow: 31,000 payouts of a trillion rupees', async () => {
     await db.query(
       `insert into settlements (mid, utr, amount, fee, tax, bank_reference_number, status, initiated_at, created_at)
        select $1, 'B' || i, 999999999999.99, 999999999999.99, 999999999999.99, 'BRN', 'SUCCESS', $2, $2
@@ -291,11 +291,11 @@ describe('a file of sums', () => {
   })
 })
 
-describe('a file names payments', () => {
+describe('settlements are compared payment by payment', () => {
   const fileOf = async (...asked: Parameters<typeof find>) =>
     (await find(...asked)).flatMap((one) => (one.type === 'merchant' ? [one.file] : []))
 
-  it('where its newest settlements do, though around these days there is none', async () => {
+  it('when the newest of them name payments, even if there are none around these days', async () => {
     await pay('P1', at('2026-11-09'))
     await pay('P2', at('2026-11-12'))
     await settle('P1', at('2026-11-27'))
@@ -303,7 +303,7 @@ describe('a file names payments', () => {
     expect(await differencesOf('2026-11-09', '2026-11-13')).toMatchObject([{ kind: 'not settled', utr: 'P2' }])
   })
 
-  it('not because a settlement that failed names one', async () => {
+  it('but not because a failed settlement names a payment', async () => {
     for (const utr of ['S1', 'S2', 'S3']) await pay(utr, at('2026-11-09'))
     await settle('OUT1', at('2026-11-10'), { amount: '600' })
     await settle('OUT2', at('2026-11-17'), { amount: '1', paymentUtr: 'ZZ', status: 'FAILED' })
@@ -315,7 +315,7 @@ describe('a file names payments', () => {
   })
 })
 
-it('all that is found is of one moment, whatever is imported, undone or resolved meanwhile', async () => {
+it('a report shows one moment, whatever is imported, undone or resolved meanwhile', async () => {
   await pay('P1', at('2026-11-09'))
   await settle('P1', at('2026-11-10'), { amount: '1' })
   const exceptionId = await except('double payment', 'P2', 'gone', at('2026-11-09'))
@@ -328,7 +328,7 @@ it('all that is found is of one moment, whatever is imported, undone or resolved
   expect(endOf(rest)).toMatchObject({ sums: { settledCount: 1, gross: 1_00n, differences: 1, openExceptions: 1 } })
 })
 
-describe('the command', () => {
+describe('ops reconcile', () => {
   const ops = (...args: string[]) => runOps(url, ['reconcile', ...args])
 
   it('takes days as people write them, and says in its last line whether it balances', async () => {
@@ -349,13 +349,13 @@ describe('the command', () => {
     [['--from', '2026-01-01', '--to', '2027-01-02'], 'at most 366 days at once'],
     [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be a day of India.*; --to must be a day of India/],
     [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give --json or --csv, not both'],
-  ])('is refused as %j', async (args, message) => {
+  ])('refuses %j', async (args, message) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
   })
 
-  it('spells what a stranger wrote so that no script, spreadsheet or terminal stumbles over it', async () => {
+  it('escapes what strangers wrote for scripts, spreadsheets and terminals', async () => {
     const orderId = '=1+1,"x"\u202e'
     const exceptionId = await except('unknown order', 'UX', orderId, at('2026-08-01'), '')
     await db.query(

@@ -129,7 +129,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
       wallets: true,
     },
     { device: 'tablet', options: { ...PHONE, viewport: { width: 820, height: 1180 } }, qr: true, wallets: true },
-  ])('fits a $device', async ({ options, qr, wallets }) => {
+  ])('shows a $device the QR or the wallet links, whichever it can use', async ({ options, qr, wallets }) => {
     const tab = await checkout.openTab(options)
     await tab.goto((await checkout.newOrder()).payment_url)
     expect(await tab.locator('.on-desktop img').isVisible()).toBe(qr)
@@ -137,7 +137,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
   })
 
   it.each(['light', 'dark'] as const)(
-    'leaves axe nothing to say without a connection either, when the system is %s',
+    'has no axe violation without a connection, when the system is %s',
     async (colorScheme) => {
       const tab = await checkout.openTab({ ...PHONE, colorScheme })
       await tab.route('**/events', () => undefined)
@@ -197,7 +197,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     90_000,
   )
 
-  it('is walked by keyboard in the order that is seen, with a focus that is seen', async () => {
+  it('is walked by keyboard in its visible order, with a visible focus', async () => {
     const tab = await checkout.openTab({ viewport: { width: 400, height: 900 } })
     await tab.goto((await checkout.newOrder()).payment_url)
     const stops = []
@@ -218,7 +218,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
   })
 
-  it('is told to a screen reader by names and roles, and so is the payment', async () => {
+  it('gives a screen reader names and roles, and moves its focus to the payment', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await tab.goto(order.payment_url)
@@ -263,7 +263,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
   })
 })
 
-describe.runIf(browserPath)('the pay page against what is not ours', () => {
+describe.runIf(browserPath)('the pay page with hostile, long or injected content', () => {
   const checkout = useCheckout()
 
   it.each(LOCALES)(

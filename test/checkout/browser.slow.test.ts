@@ -26,7 +26,7 @@ const forgiveConnections = (tab: OpenPage) => {
   tab.faults.length = 0
 }
 
-describe.runIf(browserPath)('a customer pays, in a real browser', () => {
+describe.runIf(browserPath)('a customer in a real browser', () => {
   const checkout = useCheckout()
 
   it('opens payment_url, scans the QR, is told of the payment without a reload and lands on the exact redirect_url', async () => {
@@ -61,7 +61,7 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
   })
 
   it.each(['told by an event', 'found out by asking'])(
-    'reads the UTR, and that it is paid for 3 seconds, before it is sent back: %s',
+    'sees “Paid” and the UTR for 3 seconds before going back to the shop: %s',
     async (way) => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?read` })
       const tab = await checkout.openTab()
@@ -106,7 +106,7 @@ describe.runIf(browserPath)('a customer pays, in a real browser', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?second-try`, SOON)
   })
 
-  it('may leave without paying, and is led back when the end is final, without a promise', async () => {
+  it('may leave unpaid while the order is open, and has the button back only once the end is final', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?failed` })
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -186,10 +186,10 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
   )
 })
 
-describe.runIf(browserPath)('a page whose connection is lost', () => {
+describe.runIf(browserPath)('an open pay page', () => {
   const checkout = useCheckout()
 
-  it('comes back by itself, and learns what happened meanwhile', async () => {
+  it('reconnects after a lost connection, and learns what happened meanwhile', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -201,7 +201,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
-  it('says so while nothing reaches it, and no longer', async () => {
+  it('says “No connection” after more than 4 seconds without one, until it is back', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await stopTime(tab)
@@ -226,7 +226,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
-  it('listens anew after a minute in which nothing came over a connection that still seems open', async () => {
+  it('reconnects after a minute of silence on a connection that still seems open', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?silent` })
     const tab = await checkout.openTab()
     await stopTime(tab)
@@ -243,7 +243,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     await expect.poll(isBackAtShop, SOON).toBe(`${checkout.shopUrl}/thanks?silent`)
   })
 
-  it('says at once that the device is offline, and listens at once when it no longer is', async () => {
+  it('says at once that the device is offline, and reconnects at once when it is online', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -257,7 +257,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
-  it('outlasts a proxy that answers for a service that is away, rather than show its error page', async () => {
+  it('stays as it is while a proxy answers for a service that is away, and reconnects', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await tab.route('**/events', (route) => route.fulfill({ status: 502 }), { times: 1 })
@@ -269,7 +269,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
-  it('asks for its state by itself within 5 seconds while events are refused, and goes on to redirect_url', async () => {
+  it('asks for its state within 5 seconds while events are refused, and goes on to redirect_url', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?refused` })
     const tab = await checkout.openTab()
     await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
@@ -295,7 +295,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
-  it('asks at once when its customer comes back from the wallet app', async () => {
+  it('asks for its state at once when its customer comes back from the wallet app', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     // Stands for a connection that is dead without the browser knowing.
@@ -306,7 +306,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
   })
 
-  it('is loaded again where it was made without what there is to show now', async () => {
+  it('reloads when it lacks the section for the new state', async () => {
     const order = await checkout.newOrder()
     checkout.service.clock.advance(15 * 60)
     const tab = await checkout.openTab()
@@ -319,7 +319,7 @@ describe.runIf(browserPath)('a page whose connection is lost', () => {
     forgiveConnections(tab)
   })
 
-  it('says why when the merchant was disabled meanwhile', async () => {
+  it('says that the payment is no longer open when its merchant is disabled', async () => {
     const order = await checkout.newOrder({}, { name: 'Closing Shop' })
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -342,7 +342,7 @@ describe.runIf(browserPath)('the sandbox', () => {
     await tab.getByRole('button', { name: 'Simulate payment' }).click()
     await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
   })
-  it('ends the time to pay on demand, which another page of the same order is told of', async () => {
+  it('ends the time to pay on demand, also on another open page of the order', async () => {
     const order = await checkout.newOrder()
     const [tab, other] = [await checkout.openTab(), await checkout.openTab()]
     for (const page of [tab, other]) await open(page, order.payment_url)

@@ -87,7 +87,7 @@ describe('the pay page as it is sent', () => {
     expect(text).toContain('<meta name="robots" content="noindex, nofollow">')
   })
 
-  it('names nothing of the customer, nor of the merchant but name, UPI address and order, in no state', async () => {
+  it('names nothing of the customer, and of the merchant only name, UPI address and order', async () => {
     const customer = { customer_name: 'Zubeida Q', customer_email: 'zq@private.example', customer_mobile: '9876501234' }
     const { page, mid, orderId } = await newOrder({ ...customer, order_id: 'SHOP-77231' })
     const open = await get(page)
@@ -106,7 +106,7 @@ describe('the pay page as it is sent', () => {
     expect(number((await get(page)).text)).toBe(orderId)
   })
 
-  it('has addresses of its own relative to itself, so that it works under any path of PUBLIC_URL', async () => {
+  it('links to its own files relatively, so that it works under any path of PUBLIC_URL', async () => {
     const { page, orderId } = await newOrder()
     const { text } = await get(page)
     const own = [...text.matchAll(/ (?:src|href|action|data-events)="([^"]*)"/g)].map(([, address = '']) => address)
@@ -129,7 +129,7 @@ describe('the pay page as it is sent', () => {
     expect(text.match(/<script/g)).toHaveLength(1)
   })
 
-  it('tells when to pay without JavaScript, with the day where that is another one in India', async () => {
+  it('says without JavaScript until when to pay, with the date when that is another day in India', async () => {
     service.clock.set('2026-03-31T18:10:00.000Z')
     expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> Indian time')
     service.clock.set('2026-03-31T18:20:00.000Z')
@@ -180,7 +180,7 @@ describe('the language of a page', () => {
     }
   })
 
-  it('is that of a refusal too', async () => {
+  it('is the browser’s in refusals too', async () => {
     const { status, headers, text } = await inHindi('/pay/x')
     expect([status, headers['content-language']]).toEqual([404, 'hi'])
     expect(text).toContain('<h1 class="message">इस पते पर कोई भुगतान नहीं है</h1>')
@@ -198,10 +198,10 @@ describe('the language of a page', () => {
   })
 })
 
-describe('every state is drawn by the service', () => {
+describe('the page that the service sends', () => {
   const refresh = (html: string) => /<noscript><meta http-equiv="refresh" content="([^"]*)">/.exec(html)?.[1]
 
-  it('open: ways to pay, and without JavaScript it looks again', async () => {
+  it('of an open order has ways to pay, and reloads without JavaScript', async () => {
     const { text } = await get((await newOrder()).page)
     expect([shown(text), refresh(text)]).toEqual([
       { visible: ['open'], back: PLAIN_LINK, attempt: false, utr: undefined },
@@ -210,7 +210,7 @@ describe('every state is drawn by the service', () => {
     expect(text).toContain('<title>Pay · Chai Point</title>')
   })
 
-  it('paid: the UTR, no way to pay again, the QR is gone, and without JavaScript it leaves by itself after 3 s', async () => {
+  it('of a paid order has the UTR, no QR and no way to pay, and leaves after 3 s without JavaScript', async () => {
     const { page, orderId } = await newOrder({ redirect_url: 'https://shop.example.in/thanks?a=1&b=2' })
     await notify(service, notification(orderId, { UTR: '523504870405' }))
     const { text } = await get(page)
@@ -224,7 +224,7 @@ describe('every state is drawn by the service', () => {
   })
 
   it.each(['FAIL', 'REJECT'])(
-    'after an attempt that ended in %s: open all the same, and it says so',
+    'after an attempt that ended in %s has ways to pay, and says that the attempt failed',
     async (status) => {
       const { page, orderId } = await newOrder()
       await notify(service, notification(orderId, { status, UTR: undefined }))
@@ -243,7 +243,7 @@ describe('every state is drawn by the service', () => {
     ['nobody tried', undefined, 'expired'],
     ['an attempt failed', 'FAIL', 'failed'],
     ['an attempt was rejected', 'REJECT', 'failed'],
-  ])('when the time is up and %s: final only when the bank has had its time', async (_what, status, end) => {
+  ])('is final only 10 minutes after the time is up when %s', async (_what, status, end) => {
     const { page, orderId } = await newOrder()
     if (status) await notify(service, notification(orderId, { status, UTR: undefined }))
     service.clock.advance(15 * 60 - 1)
@@ -266,7 +266,7 @@ describe('every state is drawn by the service', () => {
     ])
   })
 
-  it('tells what to do when money is missing, in the ends without a payment', async () => {
+  it('of an order that ended unpaid says what to do when money is missing', async () => {
     const { text } = await get((await newOrder()).page)
     const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
     expect(sections.flatMap(([html, of]) => (html.includes('keep the reference number (UTR)') ? [of] : []))).toEqual([
@@ -276,7 +276,7 @@ describe('every state is drawn by the service', () => {
     ])
   })
 
-  it('is told to a HEAD, which the page sends while it gets no events', async () => {
+  it('tells its state to a HEAD request, which it sends itself while it gets no events', async () => {
     const { page, orderId } = await newOrder()
     const ask = async () => {
       const { headers } = await service.app.inject({ method: 'HEAD', url: page })
@@ -292,7 +292,7 @@ describe('every state is drawn by the service', () => {
 
 describe('addresses without a payment', () => {
   it.each(['0'.repeat(32), 'x', `${'0'.repeat(31)}%00`])(
-    '404 for %s, in words for people, for programs an envelope',
+    '404 for %s, in words for people and in an envelope for programs',
     async (orderId) => {
       const page = await get(`/pay/${orderId}`)
       expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8'])
@@ -316,7 +316,7 @@ describe('addresses without a payment', () => {
     }
   })
 
-  it('a HEAD opens no page that nothing would ever close', async () => {
+  it('405 for a HEAD of the events, which nothing would ever close', async () => {
     const { page } = await newOrder()
     const answer = await service.app.inject({ method: 'HEAD', url: `${page}/events` })
     expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET'])
@@ -346,7 +346,7 @@ describe('simulated payments', () => {
     expect([status, shown((await get(page)).text).visible]).toEqual([404, ['open']])
   })
 
-  it('are kept as what they are, and lead back to the page', async () => {
+  it('are stored with the reason sandbox, and lead back to the page', async () => {
     const sandbox = await startService({ sandbox: true })
     const { page, orderId } = await newOrder({}, 'Chai Point', sandbox)
     expect((await get(page, sandbox)).text).toContain(

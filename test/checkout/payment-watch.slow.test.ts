@@ -103,7 +103,7 @@ describe('the watch over open pages', () => {
     expect(page.told).toEqual(['open', 'attemptFailed', '523504870405', 'paid', 'over', 'end'])
   })
 
-  it('tells of the expiry, and of money that comes after it, until the bank has had its time', async () => {
+  it('tells of the expiry, and of later money until the end is final', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)
     const [late, never, failed] = ['late', 'never', 'failed'].map((orderId) => open(watch, checkoutOf(orderId)))
@@ -117,7 +117,7 @@ describe('the watch over open pages', () => {
     expect(states(failed?.told)).toEqual(['open', 'timeUp', 'failed', 'over', 'end'])
   })
 
-  it('ends at once for a page that opens when all is over', async () => {
+  it('ends at once for a page of an order that has ended', async () => {
     const { watch } = watchOver(new Map())
     const { told } = open(watch, { ...checkoutOf('a'), status: 'SUCCESS', utr: utrOf('SUCCESS') })
     await vi.advanceTimersByTimeAsync(0)
@@ -147,7 +147,7 @@ describe('the watch over open pages', () => {
     watch.close()
   })
 
-  it('refuses a page beyond those of an order, and beyond all, until another one has closed', async () => {
+  it('refuses pages beyond the limit of an order or of all, until another page has closed', async () => {
     const { watch } = watchOver(new Map())
     const { open: all, openOfOrder: ofOrder } = LIMITS.pages
     const pages = Array.from({ length: all - 1 }, (_, i) => open(watch, checkoutOf(`order-${Math.floor(i / ofOrder)}`)))
@@ -161,7 +161,7 @@ describe('the watch over open pages', () => {
     watch.close()
   })
 
-  it('closes: pages are sent to another instance, those that come late too, and nothing is asked any more', async () => {
+  it('ends early and late pages once it is closed, and asks nothing any more', async () => {
     const { watch, asked } = watchOver(new Map())
     const early = open(watch, checkoutOf('a'))
     watch.close()
@@ -197,7 +197,7 @@ describe('open pages on real connections', () => {
   }
   const SOON = { timeout: 10_000 }
 
-  it('are told within seconds by one look-up a second, and leave with the service', async () => {
+  it('learn of a payment within seconds by one look-up a second, and end with the service', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)
@@ -232,7 +232,7 @@ describe('open pages on real connections', () => {
     expect(lookUps()).toBe(atClose)
   })
 
-  it('costs nothing once every page has closed, however it was closed', async () => {
+  it('cause no look-ups once every page has closed, however it was closed', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)
@@ -250,7 +250,7 @@ describe('open pages on real connections', () => {
     expect(lookUps()).toBe(rest)
   })
 
-  it('cost nothing when several were asked for on one connection, which is closed for that', async () => {
+  it('cause no look-ups when several were requested on one connection, which is closed', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)

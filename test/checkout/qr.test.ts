@@ -181,7 +181,7 @@ describe('the memory of QR images', () => {
     expect(decodePng(await drawQr('png', link(1)))).toBe(link(1))
   })
 
-  it('keeps as many as have room, those that were asked for last', async () => {
+  it('keeps the images that were asked for last, up to its limits of count and bytes', async () => {
     const first = await createDrawQr(LIMITS.pages)('png', link(1))
     const drawQr = createDrawQr({ qrImagesBytes: 2.5 * first.length })
     const kept = await drawQr('png', link(1))

@@ -4,7 +4,7 @@ import { TEXTS, textsFor } from '../../src/checkout/texts.ts'
 const places = (text: string) => (text.match(/\{\w*\}/g) ?? []).sort()
 
 describe('the texts of the pay page', () => {
-  it.each(Object.entries(TEXTS))('%s is written in the script of each language, with the same places', (_key, row) => {
+  it.each(Object.entries(TEXTS))('%s is written in each language’s script, with the same placeholders', (_key, row) => {
     const { en, ...translations } = row
     expect(en).toMatch(/^[ -~·₹]+$/)
     expect(translations.hi).toMatch(/\p{Script=Devanagari}/u)

@@ -38,11 +38,11 @@ it.each([
   ],
   ['unknown', 'curl', 'curl/8.14.1'],
   ['unknown', 'nobody', undefined],
-])('%s: %s', (platform, _who, userAgent) => {
+])('the platform is %s for %s', (platform, _who, userAgent) => {
   expect(platformOf(userAgent)).toBe(platform)
 })
 
-describe('the links of a page', () => {
+describe('the wallet links of a page', () => {
   const intentFor = (name: string) => `intent://pay?QUERY#Intent;scheme=upi;package=${name};end`
   it.each([
     [
@@ -76,7 +76,7 @@ describe('the links of a page', () => {
         ['Paytm', 'paytmmp://upi/pay?QUERY'],
       ],
     ],
-  ] as const)('name an app as the system %s finds it, and carry one query to the letter', (platform, expected) => {
+  ] as const)('open each app by the scheme of %s, all with exactly the same query', (platform, expected) => {
     const query = 'pa=a%40b&sign=MEU%2BCg%3D%3D&pn=%E0%A4%9A'
     const links = walletLinks(query, platform).map(({ app, href }) => [app, href])
     expect(links).toEqual(expected.map(([app, href]) => [app, href.replace('QUERY', query)]))

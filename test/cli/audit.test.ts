@@ -107,7 +107,7 @@ function argumentsOf(args: string[]): Record<string, string> {
 const camelCase = (flag: string) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase())
 
 describe('the audit', () => {
-  it('has one row for every changing command: who, what with, and what came of it; no secret', async () => {
+  it('has one row for every changing command: who, with what and its outcome, but no secret', async () => {
     const changes = await everyChange()
     const help = (await runOps(undefined, ['--help'])).stdout
     const names = [...help.matchAll(/^ {2}ops ((?:[a-z][a-z-]* ?){1,2})/gm)].map(([, name]) => name?.trim() as string)
@@ -168,7 +168,7 @@ describe('the audit', () => {
       expect(await json(['audit', '--mid', mid, ...lastYear])).toEqual([])
     })
 
-    it('is found by its merchant, whatever of the merchant it names', async () => {
+    it('finds it by its merchant, even if it names only a key or a webhook of the merchant', async () => {
       const { publicKey } = await json(['keys', 'create', '--mid', mid])
       const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/hook'])
       await json(['webhooks', 'disable', '--endpoint', id])
@@ -202,7 +202,7 @@ describe('the audit', () => {
       ])
     })
 
-    it('keeps the time of the database, whatever the clock of the person says', async () => {
+    it('keeps the time of the database, whatever the clock of the person’s machine says', async () => {
       const settings = { ...SETTINGS, NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(A_MONTH_AGO)}` }
       await runOpsProcess(service.databaseUrl, ['merchants', 'disable', '--mid', mid], '', settings)
       const [entry] = await newEntries(before)
@@ -218,7 +218,7 @@ describe('the audit', () => {
         ['merchants', 'disable', '--mid', 'M1', '--by', ' '],
         '--by must be text of 1 to 64 characters, without control characters',
       ],
-    ])('refuses before it is written down: %j', async (args, message) => {
+    ])('has no row when it is refused as mistyped: %j', async (args, message) => {
       const { code, stderr } = await ops(args)
       expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
       expect(await newEntries(before)).toEqual([])
@@ -231,7 +231,7 @@ describe('the audit', () => {
       expect((await newEntries(before)).map(({ person }) => person)).toEqual(['ravi', 'meera'])
     })
 
-    it('tells of one that was refused, and why', async () => {
+    it('keeps that it was refused, and why', async () => {
       const file = `${settlementFile(mid)}nobody,1.00,U2,BRN2,SUCCESS,2026-01-15T00:00:00Z\n`
       expect((await ops(['settlements', 'import', '-'], file)).code).toBe(1)
       expect((await ops(['keys', 'create', '--mid', 'nobody'])).code).toBe(1)
@@ -266,7 +266,7 @@ describe('the audit', () => {
       expect(await vpaOf()).toBe(vpa)
     })
 
-    it('has the row of a command that was killed half-way, and nothing of its change', async () => {
+    it('has its row even when it was killed half-way, and nothing of its change is stored', async () => {
       const env = { ...process.env, DATABASE_URL: service.databaseUrl }
       const child = start(process.execPath, [...TYPESCRIPT, 'src/cli/ops.ts', 'settlements', 'import', '-'], {
         cwd: ROOT,

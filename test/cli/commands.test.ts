@@ -52,7 +52,7 @@ describe('merchants', () => {
     expect(await json('merchants', 'list')).toContainEqual(added)
   })
 
-  it('has an acquirer that exists, is set up, and takes its UPI address', async () => {
+  it('update refuses an acquirer that is unknown, not set up, or not fit for the UPI address', async () => {
     const mid = await newMerchant()
     const update = (...args: string[]) => ops('merchants', 'update', '--mid', mid, ...args)
     const setUp = fault(
@@ -77,7 +77,7 @@ describe('merchants', () => {
     }
   })
 
-  it('has input and an expiry of its own, and `default` returns to the service’s', async () => {
+  it('add and update set input and expiry, and `default` returns to the service’s', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
     const settings = ['--input', 'shop', '--expiry-minutes', '5']
@@ -102,7 +102,7 @@ describe('merchants', () => {
       [`--expiry-minutes=${minutes}`],
       '--expiry-minutes must be a whole number of minutes, 1 to 1440, or default',
     ]),
-  ])('is not updated with %j: usage, exit 2', async (args, message) => {
+  ])('update refuses %j with usage, exit 2', async (args, message) => {
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
@@ -129,7 +129,7 @@ describe('merchants', () => {
     expect([mended.code, mended.stderr]).toEqual([0, ''])
   })
 
-  it('disable and enable are there and back; a repeated disable keeps the first moment', async () => {
+  it('enable undoes disable; a repeated disable keeps the first time', async () => {
     const mid = await newMerchant()
     const { disabledAt } = await json('merchants', 'disable', '--mid', mid)
     expect(disabledAt).toMatch(/Z$/)
@@ -138,7 +138,7 @@ describe('merchants', () => {
   })
 
   it.each([['update', '--name', 'x'], ['disable'], ['enable']])(
-    '%s of an unknown mid is a fault',
+    '%s refuses a mid that is unknown',
     async (verb, ...rest) => {
       expect(await ops('merchants', verb, '--mid', 'NOBODY', ...rest)).toEqual(fault('mid NOBODY is unknown'))
     },
@@ -164,7 +164,7 @@ describe('partners', () => {
     expect(await json('partners', 'list')).toContainEqual(expect.objectContaining({ pid, mids: [] }))
   })
 
-  it('that are taken or unknown are a fault', async () => {
+  it('are refused when they are taken or unknown', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     await json('partners', 'add', '--pid', pid, '--name', 'Acme')
     expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(fault(`pid ${pid} is taken`))
@@ -221,7 +221,7 @@ describe('settlements import', () => {
     expect(stderr).not.toContain('line 22')
   })
 
-  it('of a file that is not there is a fault', async () => {
+  it('refuses a file that is not there', async () => {
     expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('/nowhere.csv cannot be read: ENOENT'))
   })
 })

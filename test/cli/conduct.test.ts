@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([migrated.drop(), empty.drop()]))
 
-describe('exit 2: typed wrongly, with short help, nothing on stdout', () => {
+describe('a mistyped command exits with 2, short help and nothing on stdout', () => {
   it.each([
     ['no command', [], 'name a command'],
     ['an unknown command', ['merchants', 'delete'], 'there is no such command'],
@@ -40,7 +40,7 @@ describe('exit 2: typed wrongly, with short help, nothing on stdout', () => {
   })
 })
 
-describe('exit 2: a command that is nearly one of ours is named in one line', () => {
+describe('a command that is nearly one of ours exits with 2 and one line that names ours', () => {
   it.each([
     [['merchant', 'list'], 'merchants list'],
     [['merchant', 'add', '--name', 'x'], 'merchants add'],
@@ -59,14 +59,14 @@ it('exit 0: help of one command shows how it is typed', async () => {
   expect(stdout).toMatch(/^usage:\n {2}ops keys revoke --public-key pk_…\n/)
 })
 
-describe('exit 1: one line on stderr, no stack trace', () => {
-  it('without DATABASE_URL names the variable', async () => {
+describe('a failing command exits with 1 and one line on stderr, no stack trace', () => {
+  it('naming DATABASE_URL when it is missing', async () => {
     const { code, stderr } = await runOps(undefined, ['merchants', 'list'])
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'ops: DATABASE_URL is required\n' })
   })
 
   it.each([[['merchants', 'list', '--json']], [['migrate']], [['settlements', 'import', '-']]])(
-    'with the database away: %j',
+    'when the database is away: %j',
     async (args) => {
       const { code, stdout, stderr } = await runOps('postgres://postgres@127.0.0.1:1/away', args)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -75,7 +75,7 @@ describe('exit 1: one line on stderr, no stack trace', () => {
   )
 
   it.each([[['merchants', 'list']], [['settlements', 'import', '-']]])(
-    'before the schema is there says what to run: %j',
+    'saying what to run when the database has no schema: %j',
     async (args) => {
       const { code, stderr } = await runOps(empty.url, args)
       expect({ code, stderr }).toEqual({ code: 1, stderr: 'ops: the database is not migrated: run ops migrate\n' })

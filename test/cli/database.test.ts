@@ -24,7 +24,7 @@ it.skipIf(ON_CITUS)('database spread says that there is no Citus, changes nothin
   ])
 })
 
-it.skipIf(!ON_CITUS)('database spread takes in what a later migration made, and nothing twice', async () => {
+it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, and none twice', async () => {
   const spreadAgain = async () =>
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
@@ -46,7 +46,7 @@ it.skipIf(!ON_CITUS)('database spread takes in what a later migration made, and 
 })
 
 it.skipIf(!ON_CITUS)(
-  'a worker is not migrated and not spread, whether the coordinator was or not, and keeps no table',
+  'migrate and database spread refuse a worker, and leave no table there',
   { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })
@@ -74,7 +74,7 @@ function workerUrl(url: string): string {
 }
 
 it.skipIf(!ON_CITUS)(
-  'a spreading that was killed is finished by the next one, and no row stays where nobody sees it',
+  'database spread finishes what a killed one began, and leaves no copy of a row behind',
   { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })

@@ -31,7 +31,7 @@ const resolve = (exception: string, reason: string, ...more: string[]) => [
 const REASON = 'refunded at the bank, RRN 523504870777'
 
 describe('payments resolve', () => {
-  it('ends an exception, its id in capitals too, with who, when and why; it stays in the list and leaves the open ones', async () => {
+  it('resolves an exception with who, when and why; it stays in the list, but no longer as open', async () => {
     const { mid, orderId, second, id } = await paidTwice()
     expect(id).toMatch(/^[0-9a-f]{12}$/)
     const done = await json(...resolve(id.toUpperCase(), REASON, '--by', 'meera'))
@@ -48,7 +48,7 @@ describe('payments resolve', () => {
   })
 
   it.each(['one after the other', 'at once'])(
-    'by two %s is one row, and the second is told by whom and how',
+    'by two people %s stores one row, and tells the second who did it and how',
     async (when) => {
       const { id } = await paidTwice()
       const by = (person: string) => ops(...resolve(id, `by ${person}`, '--by', person))
@@ -65,7 +65,7 @@ describe('payments resolve', () => {
     },
   )
 
-  it('of an unknown id stores nothing and says where the ids are', async () => {
+  it('refuses an unknown id, stores nothing and says where the ids are', async () => {
     expect(await ops(...resolve('0123456789ab', 'x'))).toEqual({
       code: 1,
       stdout: '',
@@ -78,7 +78,7 @@ describe('payments resolve', () => {
     [resolve('17', 'x'), '--exception must be the id of an exception, 12 hex digits'],
     [['resolve', '--exception', '0123456789ab'], '--reason is required'],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],
-  ])('is usage, exit 2, for %j', async (args, message) => {
+  ])('refuses %j with usage, exit 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })

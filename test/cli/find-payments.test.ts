@@ -19,7 +19,7 @@ async function newOrder(fields: Record<string, string> = {}) {
 const idsOf = ({ payments }: { payments: { orderId: string }[] }) => payments.map(({ orderId }) => orderId)
 
 describe('payments find', () => {
-  it('by the UTR that paid, in any case, tells what happened, step by step, and nothing of the customer', async () => {
+  it('by a UTR in any case tells what happened, step by step, and nothing of the customer', async () => {
     const { mid, orderId } = await newOrder({ order_id: 'A-17' })
     const [failed, utr, again] = [newUtr(), `AXIS${newUtr()}`, newUtr()]
     await notify(service, notification(orderId, { status: 'FAIL', UTR: failed }))
@@ -55,7 +55,7 @@ describe('payments find', () => {
     expect(idsOf(await find('--order-id', orderId))).toEqual([orderId])
   })
 
-  it('by a UTR as people copy it from a page of their bank', async () => {
+  it('accepts a UTR with the blanks and hyphens that people copy from their bank', async () => {
     const { orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: 'HDFCR52026040100001' }))
     for (const copied of [
@@ -71,7 +71,7 @@ describe('payments find', () => {
     }
   })
 
-  it('by the shop’s own order identifier shows every merchant’s, and with --mid, as by --order-id, one', async () => {
+  it('by --merchant-order-id shows the orders of all merchants, and with --mid those of one', async () => {
     const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
     expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())
     expect(idsOf(await find('--merchant-order-id', 'SAME-1', '--mid', one.mid))).toEqual([one.orderId])
@@ -95,7 +95,7 @@ describe('payments find', () => {
     expect(idsOf(await find('--amount', '777.00', '--on', '2026-05-01'))).toEqual([before.orderId])
   })
 
-  it('says when an open order has ended unpaid and the shop was told so, and of a payment that came late', async () => {
+  it('says when an order ended unpaid, when its shop was told, and that a payment came late', async () => {
     service.clock.set('2026-03-01T06:00:00Z')
     const { orderId } = await newOrder()
     const steps = async () =>
@@ -112,7 +112,7 @@ describe('payments find', () => {
     expect(await steps()).toEqual([...ended, ['2026-03-01T07:00:00.000Z', paid], ['2026-03-01T07:00:00.000Z', late]])
   })
 
-  it('of a UTR without an order shows the exception and the settlement that tell of it', async () => {
+  it('by a UTR without an order shows the exception and the settlement that name it', async () => {
     const { mid } = await newOrder()
     const utr = newUtr()
     expect((await notify(service, notification('0'.repeat(32), { UTR: utr }))).status).toBe(404)
@@ -143,7 +143,7 @@ describe('payments find', () => {
       ['--amount', '200', '--on', '2026-02-30'],
       '--on must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
     ],
-  ])('is usage, exit 2, for %j', async (args, message) => {
+  ])('refuses %j with usage, exit 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })

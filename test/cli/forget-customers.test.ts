@@ -62,7 +62,7 @@ async function guessMobile(orderId: string): Promise<string | undefined> {
 }
 
 describe('payments forget-customers', () => {
-  it('empties the customer of every intent that is older, to the minute, and changes nothing else', async () => {
+  it('empties the customer fields of every older intent, to the minute, and changes nothing else', async () => {
     const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
     const older = [
       await create(merchant, 10 * DAY_MS + MINUTE_MS),
@@ -117,7 +117,7 @@ describe('payments forget-customers', () => {
     expect(await guessMobile(orderId)).toBeUndefined()
   })
 
-  it('forgets the rest of those whose fingerprint an earlier version has kept, once', async () => {
+  it('removes, once, the fingerprint that an earlier version has kept of a forgotten customer', async () => {
     const merchant = await newMerchant(service.db)
     const { body } = await create(merchant, 3 * DAY_MS, {}, { 'idempotency-key': 'retry-1003' })
     const { orderId } = body.data
@@ -131,7 +131,7 @@ describe('payments forget-customers', () => {
     expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
-  it('forgets more than one step holds, each once, also when two run at the same time', async () => {
+  it('forgets 12,000 customers in steps, each once, even when two run at the same time', async () => {
     const { mid } = await newMerchant(service.db)
     const count = 12_000
     await service.db.query(
@@ -196,7 +196,7 @@ describe('payments forget-customers', () => {
     [['--older-than-days', '0']],
     [['--older-than-days', '1.5']],
     [['--older-than-days', '-1']],
-  ])('is usage, exit 2, for %j', async (args) => {
+  ])('refuses %j with usage, exit 2', async (args) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(

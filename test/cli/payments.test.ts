@@ -49,7 +49,7 @@ describe('payments confirm', () => {
   it.each([
     ['2026-03-31T18:25:00Z', '2026-03-31T18:25:00.000Z'],
     ['2026-03-31 23:55:00', '2026-03-31T18:25:00.000Z'],
-  ])('keeps who was told what, and when the money moved: %s', async (paidAt, moment) => {
+  ])('keeps the operator’s name and note, and when the money moved: %s', async (paidAt, moment) => {
     const { orderId } = await newOrder()
     const told = { toldBy: 'meera', note: 'Mr Iyer, branch 7, by telephone' }
     await json(...confirm(orderId, 'tel4', '--paid-at', paidAt, '--note', told.note, '--by', told.toldBy))
@@ -59,7 +59,7 @@ describe('payments confirm', () => {
     expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
   })
 
-  it('takes a mistyped UTR of a paid order for no double payment, unless it is told that it is one', async () => {
+  it('refuses another UTR for a paid order, unless --double says that the bank received both', async () => {
     const { orderId } = await newOrder()
     await json(...confirm(orderId, '523504870405'))
     expect(await ops(...confirm(orderId, '523504870450'))).toEqual(
@@ -76,7 +76,7 @@ describe('payments confirm', () => {
     expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])
   })
 
-  it('says of a late payment that its shop had already been told that it is not paid', async () => {
+  it('keeps a payment as late when its shop had already been told that it is not paid', async () => {
     const { orderId } = await newOrder()
     await service.db.query(`update payment_intents set expires_at = now() - interval '10 min' where order_id = $1`, [
       orderId,
@@ -100,7 +100,7 @@ describe('payments confirm', () => {
     expect([status, exceptions]).toEqual(['PENDING', [expect.objectContaining({ kind: 'UTR of another order' })]])
   })
 
-  it('keeps nothing of what was mistyped, an amount or an order, and takes the right one afterwards', async () => {
+  it('keeps nothing of a mistyped amount or order, and accepts the right one afterwards', async () => {
     const { orderId } = await newOrder()
     const differs = 'the amount differs from the amount of the order, see ops payments show; nothing was recorded'
     for (const amount of ['199', '2000', '200.01']) {
@@ -122,7 +122,7 @@ describe('payments confirm', () => {
     ...['999999', '100001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
     [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be a time that exists'],
     [confirm(NOBODY, 'U', '--double=yes'), "--double' does not take"],
-  ] as const)('is usage, exit 2, for %j', async (args, line) => {
+  ] as const)('refuses %j with usage, exit 2', async (args, line) => {
     const { code, stderr } = await ops(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(line)
@@ -134,7 +134,7 @@ it('payments show says that there is no such order', async () => {
 })
 
 describe('payments exceptions', () => {
-  it('lists all that the operator has to look into, oldest first, without what would move the cursor', async () => {
+  it('lists all exceptions, oldest first, without anything that would move the cursor', async () => {
     const { orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: 'EXC1', amount: 1 }))
     service.clock.advance(25 * 60)

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => migrated.drop())
 
-it('today --watch shows it again every few seconds, until Ctrl-C', async () => {
+it('ops today --watch prints the day again every few seconds, until Ctrl-C', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
   const args = ['--import', 'tsx', 'src/cli/ops.ts', 'today', '--watch', '--json']
   const child = start(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
@@ -31,7 +31,7 @@ it('today --watch shows it again every few seconds, until Ctrl-C', async () => {
   expect(JSON.parse(second).at > JSON.parse(first).at).toBe(true)
 })
 
-it('a reader that goes away causes no error', async () => {
+it('ops ends without an error when the reader of its output goes away', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/ops.ts', 'merchants', 'list'], { cwd: ROOT, env })
   child.stdout.destroy()
@@ -51,7 +51,7 @@ describe('the database that a command works on', () => {
   it.each([
     ['that succeeds', () => migrated.url, ['merchants', 'list', '--json'], 0],
     ['that fails', () => withPassword('postgres://upi@127.0.0.1:1/away'), ['merchants', 'list', '--json'], 1],
-  ])('is named on stderr before all else, without its password, by one %s', async (_name, url, args, expected) => {
+  ])('is named first on stderr, without its password, by a command %s', async (_name, url, args, expected) => {
     const env = { ...environment, DATABASE_URL: url() }
     const { code, stdout, stderr } = await runProgram('src/cli/ops.ts', args, { env })
     expect([code, stderr.split('\n')[0]]).toEqual([expected, namingLine(url()).trimEnd()])
@@ -87,7 +87,7 @@ describe('the database that a command works on', () => {
         true,
         'ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/\n',
       ],
-    ])('is unknown, %s: the command is refused', async (_name, variables, built, hint) => {
+    ])('is not guessed %s: the command is refused', async (_name, variables, built, hint) => {
       if (built) mkdirSync(join(server, 'dist'))
       const env = { ...environment, ...variables }
       const refused = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })

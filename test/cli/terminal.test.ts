@@ -44,15 +44,15 @@ const csvPath = (name: string, text: string) => {
   return path
 }
 
-describe('what somebody else wrote is no command to the operator’s terminal', () => {
-  it('of a bank’s file with a fault', async () => {
+describe('text from strangers never controls the operator’s terminal', () => {
+  it('when it stands in a bank’s faulty file', async () => {
     const { code, stderr } = await ops(['settlements', 'import', '-'], `mid,amount,${HOSTILE}\n`)
     expect([code, stderr]).toEqual([1, expect.stringContaining('is unknown')])
     expect(stderr).not.toMatch(OBEYED)
     expect(stderr).toContain('fdp.')
   })
 
-  it('of a file’s name, which the audit keeps', async () => {
+  it('when it is the name of a file, which the audit keeps', async () => {
     const file = csvPath(`${HOSTILE}.csv`, 'nonsense\n')
     for (const [command, path] of [
       ['settlements', file],
@@ -68,13 +68,13 @@ describe('what somebody else wrote is no command to the operator’s terminal', 
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ arguments: { file } }))
   })
 
-  it('of a command that was typed wrongly', async () => {
+  it('when it is part of a mistyped command', async () => {
     const { code, stderr } = await ops(['merchants', 'list', `--${HOSTILE}`])
     expect([code, stderr]).toEqual([2, expect.stringContaining('fdp.')])
     expect(stderr).not.toMatch(OBEYED)
   })
 
-  it('of a fault that repeats what is stored, in one line', async () => {
+  it('when a refusal repeats it from the database, in one line', async () => {
     const { code, stderr } = await ops(['payments', 'resolve', '--exception', exceptionId, '--reason', unique('again')])
     expect([code, stderr.trimEnd().split('\n').length]).toEqual([1, 1])
     expect(stderr).toContain('fdp.')
@@ -87,7 +87,7 @@ describe('what somebody else wrote is no command to the operator’s terminal', 
     [['today'], NAME],
     [['audit'], HOSTILE],
     [['reconcile', '--from', '2026-03-31', '--to', '2026-03-31'], undefined],
-  ])('of what is stored: %j, and as JSON of the same value', async (args, kept) => {
+  ])('when %j prints it, and as JSON it keeps its value', async (args, kept) => {
     const text = await ops(args)
     expect(text).toMatchObject({ code: 0, stderr: '' })
     expect(text.stdout).not.toMatch(OBEYED)
@@ -98,7 +98,7 @@ describe('what somebody else wrote is no command to the operator’s terminal', 
     if (kept !== undefined) expect(value).toContain(kept)
   })
 
-  it('and what is harmless stays: of a name its joiners, of a fact its line', async () => {
+  it('but harmless characters stay: the joiners of a Hindi name, the lines of a table', async () => {
     const { stdout } = await ops(['merchants', 'list'])
     expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
     expect((await ops(['today'])).stdout).toMatch(/^settlements .*क्\u200cष was imported .*\nschema .*\n$/mu)

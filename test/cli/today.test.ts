@@ -40,7 +40,7 @@ async function today(...args: string[]) {
 const NOTHING = { orders: 0, paid: 0, failed: 0, expired: 0, cancelled: 0, waiting: 0, amount: 0, paidAmount: 0 }
 
 describe('ops today', () => {
-  it('before the first order says that there is nothing, and no number that is none', async () => {
+  it('prints zeros before the first order, and never NaN or undefined', async () => {
     expect(await today('--json', '--by-merchant')).toEqual({
       day: '2026-03-31',
       at: '2026-03-31T18:29:59.000Z',
@@ -127,7 +127,7 @@ describe('ops today', () => {
     ])
   })
 
-  it('tells of what needs a person, and of what the service knows of itself', async () => {
+  it('shows what needs a person, and the state of webhooks, imports and schema', async () => {
     const { db, clock } = service
     const exception = (orderId: string, receivedAt: string) =>
       db.query(

@@ -76,7 +76,7 @@ describe('webhooks add', () => {
   })
 
   it.each(['shop.example/hook', 'ftp://shop.example', 'https://user:word@shop.example/'])(
-    'takes no %s',
+    'refuses the URL %s',
     async (url) => {
       expect(await ops('add', '--mid', mid, '--url', url)).toMatchObject({
         code: 2,
@@ -98,7 +98,7 @@ describe('an operator whose merchant hears nothing', () => {
     })
   })
 
-  it('finds what has not arrived, and sends one or all of it again', async () => {
+  it('finds the webhooks that have not arrived, and sends one or all of them again', async () => {
     const { id } = await add()
     receiver.answers.set(path, (response, count) => {
       response.writeHead(count <= 2 ? 503 : 200, { 'retry-after': '3600' }).end('later')
@@ -121,7 +121,7 @@ describe('an operator whose merchant hears nothing', () => {
     expect((await ops('deliveries', '--mid', mid)).stdout).toContain(id)
   }, 120_000)
 
-  it('makes return calls again too, but for orders that checkPaymentStatus has told', async () => {
+  it('repeats return calls too, except for orders that checkPaymentStatus has told', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     receiver.answers.set(path, (response) => response.writeHead(302, { location: '/' }).end())
     const orders = [await paidOrder({ redirect_url: url() }), await paidOrder({ redirect_url: url() })]

@@ -35,12 +35,12 @@ describe('migrations of an empty database', () => {
     expect(rows.map(({ name }) => name)).toEqual(ALL)
   })
 
-  test('are none pending afterwards, and another run applies nothing', async () => {
+  test('leave none pending, and another run applies nothing', async () => {
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
 
-  test('unknown to this code do not disturb it: an older instance runs on beside a newer schema', async () => {
+  test('are ignored when this code does not know them, so that an older instance runs on', async () => {
     await pool.query("insert into schema_migrations (name, run_on) values ('9999_from_the_future', now())")
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])

@@ -49,7 +49,7 @@ const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date\n'
 const line = (utr: number) => `${mid},1.00,LIMIT${utr},BRN,SUCCESS,2026-01-15T00:00:00Z\n`
 
 describe('limits that the operator has set by the role or the database', () => {
-  it('hold for what takes no longer by right', async () => {
+  it('end an ordinary query that takes too long', async () => {
     await expect(db.query('select pg_sleep(10)')).rejects.toMatchObject({ code: '57014' })
   })
 

@@ -4,7 +4,7 @@ import { createPool, inTransaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
-it('a commit of which Citus says by a warning that it lost a node is an outage, and not a success', async () => {
+it('a commit that lost a node, as Citus says in a warning, is an outage and not a success', async () => {
   const database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
   try {
@@ -66,7 +66,7 @@ it('a transaction that waits for a lock for too long ends as an outage, and the 
   }
 })
 
-it('a transaction whose process was stopped for longer than PostgreSQL lets it hold its rows is an outage', async () => {
+it('a transaction is an outage when its process stands still until PostgreSQL ends it', async () => {
   const database = await createTestDatabase()
   const url = `${database.url}?options=-cidle_in_transaction_session_timeout=100ms`
   const pool = createPool({ url, size: 1, log: { warn: () => undefined } })

@@ -88,13 +88,13 @@ async function rightsIn(url: string): Promise<Record<string, string[]>> {
 }
 
 describe('the role of the service', () => {
-  it('has the rights to each table that somebody has decided on, and no other', async () => {
+  it('has exactly the rights to each table that this file lists', async () => {
     expect(await rightsIn(service.databaseUrl)).toEqual(RIGHTS)
   })
 
   it.each([
     ['lift what guards history', 'alter table payment_changes disable trigger all'],
-    ['lift it for its session', 'set session_replication_role = replica'],
+    ['lift what guards history for its session', 'set session_replication_role = replica'],
     ['hold up imports', 'do $$ begin lock table settlements in share mode; end $$'],
     ['make a table', 'create table loot (id integer)'],
     ['make a schema', 'create schema loot'],
@@ -138,7 +138,7 @@ describe('the role of the service', () => {
     })
   })
 
-  it('learns of a deadlock before it gives up the query, so that the second try can be stored', async () => {
+  it('learns of a deadlock before its lock timeout, so that the second try is stored', async () => {
     const { rows } = await asService(
       `select current_setting('deadlock_timeout') as deadlock, current_setting('lock_timeout') as lock,
               current_setting('client_connection_check_interval') as gone`,
@@ -146,7 +146,7 @@ describe('the role of the service', () => {
     expect(rows).toEqual([{ deadlock: '200ms', lock: '800ms', gone: '1s' }])
   })
 
-  it('without rights, as before the first ops migrate: /readyz says what to run', async () => {
+  it('makes /readyz say what to run while it has no rights, as before the first ops migrate', async () => {
     await service.db.query('revoke all on all tables in schema public from upi_service')
     const unready = answerOf(await service.app.inject('/readyz'))
     expect([unready.status, unready.body.msg]).toEqual([
@@ -157,7 +157,7 @@ describe('the role of the service', () => {
     expect((await service.app.inject('/readyz')).statusCode).toBe(200)
   })
 
-  it('is told at the command line who may do what it may not', async () => {
+  it('is refused by ops, which names the role and the variable to use instead', async () => {
     const url = asRole(service.databaseUrl, 'upi_service')
     const refused = await runOps(url, [
       'merchants',
@@ -181,7 +181,7 @@ describe('the role of the service', () => {
   })
 })
 
-it('in compose the container of the service knows this role alone, and no word that would make it another', () => {
+it('compose gives the service’s container this role alone, and nothing to become another one', () => {
   const compose = readFileSync(join(import.meta.dirname, '../../docker-compose.yml'), 'utf8')
   const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
   expect(api.match(/postgres:\/\/\w+/g)).toEqual(['postgres://upi_service'])
@@ -192,7 +192,7 @@ it('in compose the container of the service knows this role alone, and no word t
 })
 
 describe('ops migrate', () => {
-  it('gives the service its rights again, all at once, however many run at the same time', async () => {
+  it('restores the service’s rights in one step, however many run at the same time', async () => {
     const owner = asRole(service.databaseUrl, 'upi_owner')
     await service.db.query('grant delete on payment_intents to upi_service')
     await service.db.query('revoke select on merchants from upi_service')
@@ -210,7 +210,7 @@ describe('ops migrate', () => {
     expect(new Set(statuses)).toEqual(new Set([200]))
   })
 
-  it('by the command line, as the owner, is all that a new database needs after roles.sql', async () => {
+  it('by the owner is all that a new database needs after roles.sql', async () => {
     const database = await createTestDatabase({ empty: true })
     await run(database.url, ROLES)
     const { code } = await runOps(asRole(database.url, 'upi_owner'), ['migrate'])
@@ -220,7 +220,7 @@ describe('ops migrate', () => {
 })
 
 describe('roles.sql', () => {
-  it('gives what an older installation’s superuser has made to the owner; a repeat changes nothing', async () => {
+  it('makes upi_owner the owner of all that an older installation has; a repeat changes nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     await run(database.url, `insert into merchants values ('M1', 'x', 'x@bank', '5814', 'link', now())`)
@@ -254,7 +254,7 @@ describe('roles.sql', () => {
     await database.drop()
   })
 
-  it('keeps the service out of the server’s other databases, whoever connects there already keeps to it', async () => {
+  it('keeps the service out of the server’s other databases, and no other existing role', async () => {
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       const admin = postgres.urlOf('postgres')
@@ -295,7 +295,7 @@ describe('roles.sql', () => {
     }
   })
 
-  it('takes back, with the statements of the guide, what an intruder has set for the role, and ends the intruder', async () => {
+  it('resets, with the guide’s statements, what an intruder has set for the role, and ends the intruder', async () => {
     const guide = readFileSync(join(import.meta.dirname, '../../src/docs/guides/operator.md'), 'utf8')
     const [, statements = ''] = /### After a break-in\n[\s\S]*?```sql\n([\s\S]*?)```/.exec(guide) ?? []
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
@@ -326,7 +326,7 @@ describe('roles.sql', () => {
     }
   })
 
-  it('leaves the service the database that it is run in, be it postgres', async () => {
+  it('lets the service into the database where it is run, even if that is postgres', async () => {
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       await run(postgres.urlOf('postgres'), ROLES)

@@ -26,11 +26,11 @@ describe('the statements of an SQL file', () => {
   })
 
   it.each([`select '/* no comment */';`, `select 'done'';';`, "-- /* e'\nselect 1;", `select type'x';`])(
-    'are not refused for what only looks like it: %s',
+    'are not refused for what only looks like a block comment or an escape text: %s',
     (sql) => expect(splitStatements(sql)).toEqual([sql]),
   )
 
-  it('are all that was written, in order', () => {
+  it('are all returned, in order', () => {
     const piece = fc.constantFrom(`'a;b'`, '$$x;\ny$$', '$f$ $$;$$ $f$', '"n;m"', '1', '-- c;\n', 'from t', `''`, '\n')
     const statement = fc.array(piece, { minLength: 1, maxLength: 8 }).map((pieces) => `select ${pieces.join(' ')}\n;`)
     fc.assert(

@@ -21,7 +21,7 @@ async function startReceiver(line: string) {
   return receiver
 }
 
-it('a newcomer sees the webhook of the first simulated payment, verified, by the line that npm start prints', {
+it('the receiver that npm start tells to run prints the first simulated payment’s webhook, verified', {
   timeout: TIMEOUT_MS,
 }, async () => {
   const demo = await checkout.start()

@@ -28,17 +28,17 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-it('makes the demo once: a second start keeps its keys, and what it finds', async () => {
+it('the demo is made once: a second start keeps its keys and its data', async () => {
   expect(await ensure()).toEqual(demo)
   const { rows } = await service.db.query('select count(*)::int as keys from access_keys')
   expect(rows).toEqual([{ keys: 2 }])
 })
 
-it('keeps its secrets in a file that only its owner may read', () => {
+it('the demo keeps its secrets in a file that only its owner may read', () => {
   expect(statSync(join(folder, 'demo.json')).mode & 0o777).toBe(0o600)
 })
 
-it('switches its webhook on again, with the same secret, until the sealing key is another one', async () => {
+it('the demo switches its webhook on again with the same secret, until the sealing key changes', async () => {
   vi.stubEnv('DATABASE_URL', service.databaseUrl)
   vi.stubEnv('WEBHOOK_SEALING_KEY', randomBytes(32).toString('base64'))
   onTestFinished(() => void vi.unstubAllEnvs())
@@ -54,7 +54,7 @@ it('switches its webhook on again, with the same secret, until the sealing key i
   expect((await ensureDemoWebhook(service.databaseUrl, new Date())).secret).not.toBe(first.secret)
 })
 
-it('imports its settlements once, as an operator does, and ops today says so', async () => {
+it('the demo imports its settlements once, as an operator does, and ops today says so', async () => {
   await ensure()
   const imports = await runOps(service.databaseUrl, ['settlements', 'imports', '--json'])
   expect(JSON.parse(imports.stdout)).toMatchObject([
@@ -64,19 +64,19 @@ it('imports its settlements once, as an operator does, and ops today says so', a
   expect(today.stdout).toMatch(/^settlements +demo-settlements\.csv was imported /m)
 })
 
-it('lets the example of checkPaymentStatus work in the demo, to the letter', async () => {
+it('the documented example of checkPaymentStatus works in the demo, to the letter', async () => {
   const { requestBody, responses } = POSTS[STATUS] ?? {}
   const asked = await post(service.app, STATUS, requestBody?.content[FORM]?.example, demo.merchantKey)
   expect(asked.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
 })
 
-it('prints lines that fit a terminal', () => {
+it('the demo prints lines that fit a terminal', () => {
   const lines = demoCommands({ ...demo, webhook }, new Date()).split('\n')
   expect(lines.filter((line) => line.length > 110)).toEqual([])
 })
 
 it.runIf(has('curl', { mustHave: true }))(
-  'prints commands that, pasted in their order, make an intent, name its page, ask for it and list settlements, a line each',
+  'the demo’s commands, pasted in order, make an intent, name its page, ask for it and list settlements',
   async () => {
     const { PUBLIC_URL } = process.env
     process.env.PUBLIC_URL = url

@@ -75,7 +75,7 @@ describe('.env is read as compose does', () => {
   })
   afterAll(() => database.drop())
 
-  it('by npm start: what is set already wins, and an empty value is the default', async () => {
+  it('by npm start: the environment wins, and an empty value is the default', async () => {
     const lines = [
       '# a comment',
       'PUBLIC_URL="https://pay.example.in/upi"',
@@ -98,7 +98,7 @@ describe('.env is read as compose does', () => {
     expect(await ended).toEqual([0, null])
   })
 
-  it('by npm run ops: it works on the database of the service', async () => {
+  it('by npm run ops, which works on the database of the service', async () => {
     writeFileSync(join(folder, '.env'), `DATABASE_URL=${database.url}\n`)
     const { code, stderr } = await run([NODE, WITH_INSTALL, 'src/dev/ops.ts', 'merchants', 'list'], folder, {
       NODE_ENV: 'production',

@@ -30,7 +30,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
 
   // useCheckout checks of every tab that it sends no request elsewhere and breaks no policy.
   it.each(SCREENS)(
-    'is nowhere wider than $width pixels and can be used by everybody, in the $colorScheme, with each operation open',
+    'fits $width pixels and has no axe violation, in the $colorScheme, with each operation open',
     { timeout: SLOW_MS },
     async (on) => {
       const tab = await checkout.openTab(screen(on))
@@ -93,7 +93,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     page.startsWith('docs') ? `${checkout.publicUrl}/${page}` : `${operatorsUrl}/docs`
 
   it.each(SCREENS)(
-    'are not wider than $width pixels and can be used by everybody, in the $colorScheme',
+    'fit $width pixels and have no axe violation, in the $colorScheme',
     { timeout: SLOW_MS },
     async (on) => {
       const tab = await checkout.openTab(screen(on))
@@ -109,7 +109,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     },
   )
 
-  it.each([390, 1280])('name in their contents, %d pixels wide, no heading without the one above it', async (width) => {
+  it.each([390, 1280])('list at %d pixels no heading in their contents without the heading above it', async (width) => {
     const tab = await checkout.openTab({ viewport: { width, height: 844 } })
     for (const page of PAGES) {
       await tab.goto(addressOf(page))

@@ -46,7 +46,7 @@ async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Re
 }
 
 describe('the document', () => {
-  it('is answered to anybody, at PUBLIC_URL as its server, in few bytes and not twice', async () => {
+  it('is served without credentials, names PUBLIC_URL as its server, and is compressed and cached', async () => {
     const { status, body, headers } = await request('GET', '/openapi.json')
     expect([status, body.openapi, body.servers]).toEqual([200, '3.1.0', [{ url: PUBLIC_URL }]])
     expect(Object.keys(body.paths)).toEqual(Object.keys(DOCUMENT.paths))
@@ -74,7 +74,7 @@ describe('the document', () => {
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
-  it('gives the types that are generated from it names: no answer and no body in JSON is described in place', () => {
+  it('describes every JSON body and answer as a named schema, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
       .filter((operation) => operation.responses !== undefined)
@@ -156,7 +156,7 @@ describe('the pages below /docs', () => {
     ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
-  ])('are answered to anybody, packed, once, and as what they are: %s', async (url, type, maxAge) => {
+  ])('are served without credentials, compressed, cached, and with their type: %s', async (url, type, maxAge) => {
     const plain = await request('GET', url)
     expect([plain.status, plain.headers['content-encoding']]).toEqual([200, undefined])
     const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
@@ -175,7 +175,7 @@ describe('the pages below /docs', () => {
   })
 
   it.each(['/docs', '/docs/merchant', '/docs/shops', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
-    'run no script inline and nothing from elsewhere, send to nobody else, and stand in no frame: %s',
+    'forbid inline scripts, content from elsewhere, sending elsewhere, and framing: %s',
     async (url) => {
       const { headers, text } = await request('GET', url)
       // Styles apart, which the library of the reference sets on its elements.
@@ -188,7 +188,7 @@ describe('the pages below /docs', () => {
   )
 
   it.each(['/docs', '/docs/merchant', '/openapi.json', '/docs/guide.js'])(
-    'refuse as every address does: %s',
+    'refuse other methods and paths as every address does: %s',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
@@ -203,7 +203,7 @@ describe('the pages below /docs', () => {
   it.each([
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],
-  ])('are where the address %s itself leads a browser to, at whatever host that has asked', async (publicUrl, docs) => {
+  ])('are where / redirects a browser with the PUBLIC_URL %s, whatever host it asked', async (publicUrl, docs) => {
     const { app } = await startService({ publicUrl })
     for (const method of ['GET', 'HEAD'] as const) {
       const { statusCode, headers } = await app.inject({ method, url: '/' })
@@ -243,7 +243,7 @@ describe('the guides', () => {
     },
   )
 
-  it('send the customer of a sandbox to a page that says what the shop asks now, and escapes what it was sent', async () => {
+  it('send a sandbox’s customer to a page that shows the shop’s next call, and escape what it was sent', async () => {
     const { app } = await startService({ sandbox: true })
     expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=1001`)
     const { payload, headers } = await app.inject('/docs/thanks?order_id=1001')

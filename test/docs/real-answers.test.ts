@@ -38,13 +38,13 @@ const seen = (status: number, body: unknown, headers: Record<string, string | un
   text: typeof body === 'string' ? body : JSON.stringify(body),
 })
 
-describe('every answer of every test is held against the document', () => {
-  it('those of a service in this process', async () => {
+describe('every answer in the tests is checked against the document', () => {
+  it('when it comes from a service in this process', async () => {
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid), key))).toBe(1)
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid)))).toBe(1)
   })
 
-  it('those that are streamed', async () => {
+  it('when it is streamed', async () => {
     const partner = await newPartner(service.db, mid)
     await service.db.query(
       `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
@@ -57,15 +57,15 @@ describe('every answer of every test is held against the document', () => {
     expect(await heldDuring(work)).toBe(1)
   })
 
-  it('those that come by a connection, of any process', async () => {
+  it('when it comes over a connection, from any process', async () => {
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     // Once where it is sent, once where it arrives.
     expect(await heldDuring(() => fetch(`${address}/livez?x=y`))).toBe(2)
   })
 })
 
-describe('what the document does not know is noticed', () => {
-  it('lets the answer pass that it is about', () => {
+describe('the check of an answer against the document', () => {
+  it('accepts a documented answer', () => {
     expect(strangeness('POST', CREATE, seen(401, refused))).toEqual([])
     expect(strangeness('POST', CREATE, seen(431, { ...refused, statusCode: 431 }))).toEqual([])
   })
@@ -86,11 +86,11 @@ describe('what the document does not know is noticed', () => {
       seen(401, 'no', { ...challenge, 'content-type': 'text/plain' }),
       /text\/plain is not documented/,
     ],
-  ])('%s', (_name, answer, fault) => {
+  ])('reports what is not documented: %s', (_name, answer, fault) => {
     expect(strangeness('POST', CREATE, answer)?.join()).toMatch(fault)
   })
 
-  it('an operation of the interface that it does not have', () => {
+  it('reports an operation that the document does not have', () => {
     expect(strangeness('POST', '/v1/payments/refund', seen(200, {}))).toEqual(['the operation is not documented'])
     expect(strangeness('POST', '/v1/payments/refund', seen(404, {}))).toBeUndefined()
     expect(strangeness('GET', '/metrics', seen(200, ''))).toBeUndefined()

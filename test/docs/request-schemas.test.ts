@@ -152,7 +152,7 @@ function resolved(schema: { $ref?: string }): object {
   return name === undefined ? schema : (DOCUMENT.components.schemas[name] as object)
 }
 
-it('takes an address with letters such as ü however often it was asked', () => {
+it('redirect_url may hold letters such as ü, also after 20,000 requests', () => {
   const body = {
     mid: 'M1',
     amount: '1',
@@ -170,7 +170,7 @@ const withBody = Object.values(OPERATIONS)
   .flat()
   .flatMap(({ path, body }) => (body ? [{ path, body }] : []))
 
-describe('the document takes what the service takes', () => {
+describe('the document’s schema accepts exactly what the service accepts', () => {
   it.each(withBody)('$path', ({ path, body: { name, schema } }) => {
     const { values, optional } = BODIES[name] ?? { values: {}, optional: [] }
     expect(Object.keys(values), `BODIES of this file has ${name}`).not.toEqual([])

@@ -37,7 +37,7 @@ function ownerOf(work: Work, { key = 'owner', group = 'group' } = {}) {
 
 const hangs: Work = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(false)))
 
-it('takes the next piece when one ends, and never has more under way than an owner may have', async () => {
+it('the clock begins the next piece when one ends, and never has more under way than an owner may have', async () => {
   const { owner, seen } = ownerOf(() => sleep(2, true))
   const { stop, looks } = startOver([owner])
   await until('many were done', () => seen.begun > 100)
@@ -46,7 +46,7 @@ it('takes the next piece when one ends, and never has more under way than an own
   expect(seen.most).toBe(AT_ONCE.ofOwner)
 })
 
-it('a group that is full leaves another group what it may have', async () => {
+it('the clock keeps places for another group when one group is full', async () => {
   const slow = ['a', 'b', 'c'].map((key) => ownerOf(hangs, { key, group: 'slow' }))
   const quick = ownerOf(() => sleep(1, true), { key: 'd', group: 'quick' })
   const { stop } = startOver([...slow, quick].map(({ owner }) => owner))
@@ -55,7 +55,7 @@ it('a group that is full leaves another group what it may have', async () => {
   await stop()
 })
 
-it('begins no more of an owner by itself once a piece is not stored as done: all of them would be done again', async () => {
+it('the clock begins no more pieces of an owner once one is not stored as done', async () => {
   const { owner, seen } = ownerOf(async () => {
     throw new Error('the database is away')
   })
@@ -71,7 +71,7 @@ it('begins no more of an owner by itself once a piece is not stored as done: all
   expect(new Set(warnings)).toEqual(new Set(['what is due was not done, or not stored as done']))
 })
 
-it('begins nothing beside what is under way while nothing can be taken, and goes on looking', async () => {
+it('the clock begins nothing new while nothing can be taken, and goes on looking', async () => {
   const { owner, seen } = ownerOf(hangs)
   let takes = 0
   const take: Owner['take'] = async (most) => {
@@ -84,7 +84,7 @@ it('begins nothing beside what is under way while nothing can be taken, and goes
   await stop()
 })
 
-it('looks again after a look that failed', async () => {
+it('the clock looks again after a look that failed', async () => {
   const { stop, looks, warnings } = startOver([], async () => {
     throw new Error('the database is away')
   })
@@ -93,7 +93,7 @@ it('looks again after a look that failed', async () => {
   expect(warnings).toContain('what is due was not looked up')
 })
 
-it('a kind of work waits for no other one’s look', async () => {
+it('the clock does one kind of work while the look of another kind hangs', async () => {
   const { owner, seen } = ownerOf(() => sleep(1, true))
   const log = { warn: () => undefined }
   let isOver: (owners: Owner[]) => void = () => undefined
@@ -106,7 +106,7 @@ it('a kind of work waits for no other one’s look', async () => {
   await stopping
 })
 
-it('whoever stops waits for what is under way, gives it up after a while, and begins nothing more', async () => {
+it('the clock, when stopped, waits a while for what is under way, and begins nothing more', async () => {
   const long = ownerOf(hangs, { key: 'long' })
   const short = ownerOf(() => sleep(20, true), { key: 'short' })
   const { stop } = startOver([long.owner, short.owner])

@@ -78,7 +78,7 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
 
   const shown = blocks.filter(({ language, text }) => language === 'json' && text.includes('"statusCode"'))
 
-  it('are those of every call and outcome that its commands have', () => {
+  it('cover every call and outcome of the guides’ commands, and no other', () => {
     expect(
       shown
         .map(({ text }) => JSON.parse(text))

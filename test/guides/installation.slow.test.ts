@@ -94,7 +94,7 @@ describe('an installation without Docker, by the guide', () => {
     expect({ code, said: stdout + stderr }).toEqual({ code: 0, said: '' })
   })
 
-  it('has a template for one instance a port, which differs from the unit by its ports alone', () => {
+  it('has a template unit for several instances, which differs from the single unit by its ports alone', () => {
     const ports = 'Environment=PORT=%i OPS_PORT=1%i\n'
     expect(TEMPLATE).toContain(ports)
     expect(TEMPLATE.replace(ports, '')).toBe(UNIT)
@@ -119,7 +119,7 @@ describe('an installation without Docker, by the guide', () => {
   })
 
   it.runIf(postgres)(
-    'is made, backed up and restored by the superuser of its own PostgreSQL, line by line',
+    'is made, backed up and restored by the guide’s lines, on a PostgreSQL of its own',
     { timeout: TIMEOUT_MS },
     async () => {
       const directory = mkdtempSync(join(tmpdir(), 'upi-payments-installation-'))
@@ -182,7 +182,7 @@ describe('an installation without Docker, by the guide', () => {
   )
 
   it.runIf(has('caddy', { mustHave: false }))(
-    'behind the proxy knows its callers, and loses no request while it restarts',
+    'knows its callers behind the proxy, and loses no request while it restarts',
     { timeout: TIMEOUT_MS },
     async () => {
       const [port, securePort] = [await freePort(), await freePort()]

@@ -16,7 +16,7 @@ const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const proseOf = (markdown: string) => markdown.replaceAll(/^```[\s\S]*?^```$/gm, '')
 const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!https?:)([^)\s]+)\)/g))
 
-describe.each(GUIDES)('what the guide of the %s names is there', (guide) => {
+describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
   const text = guideText(guide)
   const anchorsOf = (markdown: string) => ['', ...unique(renderGuide(markdown).matchAll(/ id="([^"]+)"/g))]
   const document = openApiDocument({ publicUrl: 'https://pay.example', operations: Object.values(OPERATIONS).flat() })
@@ -36,7 +36,7 @@ describe.each(GUIDES)('what the guide of the %s names is there', (guide) => {
     return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
   })
 
-  it('no file of the repository, which its reader does not have, those of an installation apart', () => {
+  it('and no file of the repository, except those of an installation', () => {
     const files = unique(text.matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g))
     const installed = [
       'dist/server.js',
@@ -53,20 +53,20 @@ describe.each(GUIDES)('what the guide of the %s names is there', (guide) => {
   })
 })
 
-describe("what the operator's guide names is there", () => {
+describe('the operator’s guide names only what exists', () => {
   const text = guideText('operator')
 
-  it('the limits that a role of PostgreSQL gets, as .env.example says them', () => {
+  it('limits of a role that .env.example has too', () => {
     for (const line of text.match(/^alter role .*$/gm) ?? []) expect(fileText('.env.example')).toContain(line)
   })
 
-  it('every service of the compose file that it speaks of', () => {
+  it('services of the compose file', () => {
     const services = unique(text.matchAll(/docker compose (?:exec|run|stop|start)(?: -e \S+="[^"]*"| -\S+)* (\w+)/g))
     expect(services.length).toBeGreaterThan(2)
     for (const name of services) expect(fileText('docker-compose.yml')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
   })
 
-  it('every metric', async () => {
+  it('metrics', async () => {
     const named = unique(proseOf(text).matchAll(METRIC))
     const metrics = await createMetrics({}, async () => ({})).registry.metrics()
     expect(named.length).toBeGreaterThan(5)
@@ -83,7 +83,7 @@ const READMES = [
   ...['attacks', 'bench', 'deployment', 'faults'].map((name) => `test/${name}/README.md`),
 ]
 
-describe.each(READMES)('what %s names is there', (file) => {
+describe.each(READMES)('%s names only what exists', (file) => {
   const readme = fileText(file)
 
   it.each(linksOf(readme))('link %s', (target) => {
@@ -105,7 +105,7 @@ describe.each(READMES)('what %s names is there', (file) => {
   })
 
   const measured = [...readme.matchAll(/^\|.*\]\((test\/\w+\/README\.md)\) \| (.+) \|$/gm)]
-  it.each(measured.map(([, path = '', said = '']) => [said, path]))('figure %s in %s', (said, path) => {
+  it.each(measured.map(([, path = '', said = '']) => [said, path]))('measured figures: %s in %s', (said, path) => {
     const figures = said.match(/\d[\d,.]*(?: [×%])?/g) ?? []
     expect(figures).not.toEqual([])
     for (const figure of figures) expect(fileText(path)).toContain(figure)

@@ -61,7 +61,7 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     },
   )
 
-  it.runIf(sample.there)('that failed is not shipped', async ({ expect }) => {
+  it.runIf(sample.there)('is not shipped when it failed', async ({ expect }) => {
     const demo = await startDemoService({ customer: ['FAIL', 'leaves'] })
     const { code, stdout } = await start(demo)
     expect(code).toBe(0)
@@ -69,7 +69,7 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     expect(stdout).not.toMatch(SHIPS)
   })
 
-  it.runIf(sample.there)('that is refused is told, and not asked for again', async ({ expect }) => {
+  it.runIf(sample.there)('is reported and not repeated when it is refused', async ({ expect }) => {
     const demo = await startDemoService()
     const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
     expect(code).toBe(1)
@@ -92,7 +92,7 @@ async function startWithSettlements() {
 
 describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
   it.runIf(has('python3', { mustHave: true }))(
-    'of the demo is reconciled in Python to the very lines that the guide shows, although the list broke off once',
+    'is reconciled in Python to the lines that the guide shows, even if the list breaks off once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
       const files = {
@@ -123,7 +123,7 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
   )
 
   it.runIf(has('curl', { mustHave: true }))(
-    'is fetched whole by curl, although the list broke off once',
+    'is fetched whole by curl, even if the list breaks off once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
       const files = { 'month.sh': `${blockWith('partner', 'sh', 'october.json')}cat october.json` }
@@ -167,7 +167,7 @@ const NOTIFIERS: Sample[] = [
 describe.concurrent.each(NOTIFIERS)("the acquirer's notification in $name", { timeout: TIMEOUT_MS }, (sample) => {
   const { file, text, command } = sample
 
-  it.runIf(sample.there)('makes the order paid, and a wrong secret is told', async ({ expect }) => {
+  it.runIf(sample.there)('makes the order paid, and is told when its secret is wrong', async ({ expect }) => {
     const demo = await startDemoService({ signedNow: true })
     const { service, url: baseUrl, merchantKey: key } = demo
     const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })

@@ -172,7 +172,7 @@ describe.each([NODE_SHOP, PYTHON, PHP, JAVA, OF_NPM_START])('the receiver in $na
     expect(said()).not.toContain('Ship')
   })
 
-  it.runIf(it_.there)('takes nothing as long as its secret is not a real one', async ({ expect }) => {
+  it.runIf(it_.there)('accepts nothing while its secret is unset, a placeholder or cut short', async ({ expect }) => {
     const body = JSON.stringify({
       type: 'payment.succeeded',
       timestamp: new Date().toISOString(),
@@ -274,7 +274,7 @@ describe('a shop of the guide, of a real npm start', () => {
     await ops('webhooks', 'disable', '--endpoint', id)
   })
 
-  it('listens where the demo tells, as every receiver of the guide does, and takes the place of the demo’s', {
+  it('listens on the port that the demo names, and can take the place of the demo’s receiver', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const [, secret = '', port = ''] = /^WEBHOOK_SECRET=(\S+) PORT=(\d+) /m.exec(demo.said()) ?? []

@@ -68,7 +68,7 @@ describe('a header', () => {
     )
   })
 
-  it('x-request-id comes back when it is sane, and never otherwise', async () => {
+  it('X-Request-Id comes back if it has 1 to 64 safe characters; else a new one does', async () => {
     const almostSane = fc
       .tuple(fc.stringMatching(/^[A-Za-z0-9._-]{1,65}$/), fc.string({ maxLength: 1 }))
       .map(([text, other]) => Buffer.from(text.slice(0, 5) + other + text.slice(5)))
@@ -107,7 +107,7 @@ describe('a header', () => {
     expect((await send([])).status).toBe(200)
   })
 
-  it('is never left out in silence: more than 100 of them are refused, however many', async () => {
+  it('is never dropped silently: more than 100 headers are refused', async () => {
     const necessary = 5
     const fill = (count: number) => Array.from({ length: count - necessary }, (_, i) => `h${i}:`)
     expect((await send([...fill(99), `Idempotency-Key: ${unique('k')}`])).status).toBe(200)
@@ -134,7 +134,7 @@ describe('a body in a coding', () => {
     },
   )
 
-  it('named identity is none, and any is judged after the credentials', async () => {
+  it('is accepted when it is named identity; any other is judged after the credentials', async () => {
     expect((await send(['Content-Encoding: Identity'])).status).toBe(200)
     expect((await send(['Content-Encoding: gzip'], goodBody(), 'Basic nobody')).status).toBe(401)
   })

@@ -54,7 +54,7 @@ const deep = fc.constantFrom(
 )
 
 describe('a JSON body', () => {
-  it('of any value or bytes, or good but for one value, is answered by an envelope, never by a fault of ours', async () => {
+  it('of any value or bytes, or almost right, gets an envelope and never a 500', async () => {
     const dictionary = fc
       .dictionary(fc.oneof(fc.constantFrom(...FIELDS, '__proto__'), fc.string()), fc.jsonValue())
       .map((value) => JSON.stringify(value))
@@ -70,7 +70,7 @@ describe('a JSON body', () => {
     )
   })
 
-  it('has its amount judged by the digits that were sent, however they are written, not by the float next to them', async () => {
+  it('has its amount judged by the digits that were sent, not by the nearest float', async () => {
     const byValue = fc
       .oneof(
         fc.double().map((value) => (Number.isFinite(value) ? String(value) : '1e400')),
@@ -123,7 +123,7 @@ describe('a JSON field that is sent twice', () => {
     expect([status, JSON.parse(text)]).toEqual([400, refusal(400, 'amount must be sent once')])
   })
 
-  it('is not assumed when the same name stands inside a value, or in the text of one', async () => {
+  it('is not seen where the same name stands inside a value or its text', async () => {
     const inner = fc.json().map((json) => `{"a":[{"amount":${json}},{"amount":1,"amount":2}]}`)
     const text = fc.string().map((part) => JSON.stringify(`","amount":"1\\${part}`))
     await fc.assert(
@@ -136,7 +136,7 @@ describe('a JSON field that is sent twice', () => {
 })
 
 describe('a signed notification', () => {
-  it('of any value and any bytes is answered by an envelope, never by a fault of ours', async () => {
+  it('of any value or bytes gets an envelope and never a 500', async () => {
     const orderId = '0'.repeat(32)
     const good = fc
       .tuple(fc.constantFrom(...NOTIFICATION_FIELDS), anyJson)

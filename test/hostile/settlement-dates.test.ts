@@ -23,7 +23,7 @@ const INDIA = new Intl.DateTimeFormat('en-GB', {
 })
 
 describe('s_date and e_date', () => {
-  it('takes every day of the calendar, from midnight to midnight in India, and no other two digits, two digits and a year', () => {
+  it('accept every date dd-mm-yyyy that exists, from midnight to midnight in India, and no other', () => {
     const wrong: string[] = []
     for (const year of YEARS) {
       for (let month = 0; month <= 99; month++) {

@@ -44,7 +44,7 @@ async function expectStillServing(): Promise<void> {
 }
 
 describe('bytes on a socket', () => {
-  it('of any kind, or good but for one, get an envelope or a closed connection, and the next client is served', async () => {
+  it('of any kind, or almost right, get an envelope or a closed connection, and the next client is served', async () => {
     const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
     const methods = fc.constantFrom('GET', 'POST', 'PUT', 'QUERY', 'TRACE', 'CONNECT', 'get', 'GET ', '\r\nGET', '')
     const address = fc.oneof(
@@ -112,7 +112,7 @@ describe('bytes on a socket', () => {
   })
 })
 
-describe('requests one after the other, in pieces, of which any may break in its body', () => {
+describe('pipelined requests, sent in pieces, of which any may break off', () => {
   type Sent = { text: string; statuses: number[] }
   const starts: [string, number][] = [
     ['POST /nowhere', 404],
@@ -143,7 +143,7 @@ describe('requests one after the other, in pieces, of which any may break in its
     })
   const exchange = fc.tuple(fc.array(request, { minLength: 1, maxLength: 4 }), someCuts)
 
-  it('never bring more answers than requests, each in its turn', async () => {
+  it('never get more answers than requests, and get them in order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(exchange, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
         await Promise.all(
@@ -163,7 +163,7 @@ describe('requests one after the other, in pieces, of which any may break in its
 
   const chunked = (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n`
 
-  it('keep their connection when they are whole and were read, and lose it when chunks may still break', async () => {
+  it('keep their connection when they were read whole, and lose it when chunks are still to come', async () => {
     const body = () => form(intentFields(target.mid, { order_id: unique('o') }))
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const requests = [

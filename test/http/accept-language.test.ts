@@ -22,11 +22,11 @@ it.each([
   [undefined, 'en'],
   ['__proto__, hi;q=0.3', 'hi'],
   [';;;,,,q=1', 'en'],
-])('%s: %s', (header, language) => {
+])('Accept-Language %s prefers %s', (header, language) => {
   expect(preferredLanguage(header, ['en', 'hi'])).toBe(language)
 })
 
-it('reads the first 20 ranges of a header only', () => {
+it('only the first 20 ranges of Accept-Language are read', () => {
   expect(preferredLanguage(`${'fr,'.repeat(19)}hi`, ['en', 'hi'])).toBe('hi')
   expect(preferredLanguage(`${'fr,'.repeat(20)}hi`, ['en', 'hi'])).toBe('en')
 })

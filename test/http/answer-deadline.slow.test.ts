@@ -63,7 +63,7 @@ function silence(part: string) {
   }
 }
 
-describe('503 in time when no answer comes', () => {
+describe('503 before the deadline while the database is silent', () => {
   const list = () =>
     post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key)
   const body = () => notification(orderId)
@@ -84,14 +84,14 @@ describe('503 in time when no answer comes', () => {
       'join merchants',
       async () => answerOf(await service.app.inject(`/pay/${orderId}/events`)),
     ],
-  ])('to %s', async (_name, part, send) => {
+  ])('for %s', async (_name, part, send) => {
     const silent = silence(part)
     const answer = await send()
     silent.release()
     expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
   })
 
-  it('to a pay page, as a page', async () => {
+  it('for a pay page, as a page', async () => {
     const silent = silence('join merchants')
     const answer = answerOf(await service.app.inject(`/pay/${orderId}`))
     silent.release()
@@ -100,10 +100,10 @@ describe('503 in time when no answer comes', () => {
   })
 })
 
-describe('503 after its patience to checkPaymentStatus when no answer comes', () => {
+describe('503 for checkPaymentStatus at the end of its patience, while the database is silent', () => {
   it.each([
-    ['to its own query', 'merchant_order_id = $2'],
-    ['to the look-up of its key', 'access_keys'],
+    ['in its own query', 'merchant_order_id = $2'],
+    ['in the look-up of its key', 'access_keys'],
   ])('%s', async (_name, part) => {
     const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
     const silent = silence(part)

@@ -10,7 +10,7 @@ import { type Balancer, hasHaproxy, startHaproxy } from '../support/haproxy.ts'
 import { type Answer, createHttpClient } from '../support/http-client.ts'
 import { CREATE, refusal } from '../support/service.ts'
 
-describe.skipIf(!hasHaproxy())('what HAProxy refuses itself is an envelope', () => {
+describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
   let balancer: Balancer
   /** An instance that is ready, and dies of every POST. */
   let instance: Server
@@ -41,7 +41,7 @@ describe.skipIf(!hasHaproxy())('what HAProxy refuses itself is an envelope', () 
   const headersOf = ({ headers }: Answer) =>
     (['content-type', 'cache-control', 'retry-after'] as const).map((name) => headers[name])
 
-  it('502 of a request whose instance died, which nobody may take for one that was not done', async () => {
+  it('502 when the instance died, saying that the request may have been done', async () => {
     const answer = await create()
     const msg = 'The answer was lost; send the same request again, or look up whether it was done'
     expect([answer.status, JSON.parse(answer.text)]).toEqual([502, refusal(502, msg)])

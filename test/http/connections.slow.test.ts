@@ -29,7 +29,7 @@ function open(port: number): { socket: Socket; text: () => string } {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 
-it('closes a connection beyond those that the service may have, until another one ends', async () => {
+it('the service closes connections beyond its limit, until another one ends', async () => {
   const connections = 20
   const crowded = await startService({ limits: { connections: { connections } } })
   const port = await listen(crowded)
@@ -42,25 +42,25 @@ it('closes a connection beyond those that the service may have, until another on
     .toBe(200)
 })
 
-it('closes a connection on which a request is sent before the answer to the one before it', async () => {
+it('the service closes a connection that sends a request before the last one is answered', async () => {
   const { socket, text } = open(port)
   socket.write(get('/readyz').repeat(1_000))
   await once(socket, 'close')
   expect(text()).toBe('')
 })
 
-it('closes a connection that is silent from the start without a word', async () => {
+it('the service closes, without a word, a connection that is silent from the start', async () => {
   const { socket, text } = open(port)
   await once(socket, 'close')
   expect(text()).toBe('')
 })
 
-it('lets a connection be kept for 75 s between two requests', async () => {
+it('the service keeps a connection for 75 s between two requests', async () => {
   const answer = await fetch(`http://127.0.0.1:${port}/livez`)
   expect(answer.headers.get('keep-alive')).toBe('timeout=75')
 })
 
-it('closes a connection whose reader takes nothing, and lets go of the list that it has asked for', async () => {
+it('the service closes the connection of a reader that takes nothing, and frees its list', async () => {
   const { mid } = await newMerchant(service.db)
   const { pid, key } = await newPartner(service.db, mid)
   // More than the sockets in between hold.

@@ -118,7 +118,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
   })
 })
 
-describe('what never becomes a request of Fastify', () => {
+describe('input that never becomes a request of Fastify', () => {
   const start = (method: string, url: string) => `${method} ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
   const create = () => `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: ${FORM}\r\n`
   const NOT_HTTP = 'What arrived is not HTTP/1.1'
@@ -213,7 +213,7 @@ describe('what never becomes a request of Fastify', () => {
     expect((await raw('GET /readyz HTTP/1.0\r\n\r\n')).head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('a body that is not as long as it says is not carried out', async () => {
+  it('does not carry out a request whose body is shorter than it says', async () => {
     const order_id = 'cut-short'
     const fields = form(intentFields(mid, { order_id }))
     const socket = connect(port, '127.0.0.1')

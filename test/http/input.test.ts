@@ -48,7 +48,7 @@ describe('a body', () => {
   })
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'udf1', 'amount[]', ''])(
-    'may have the unknown field %j, which gives it no others',
+    'may have the unknown field %j, which sets no other field',
     async (name) => {
       expect((await send(`${form(intentFields(mid))}&${encodeURIComponent(name)}=x`)).status).toBe(200)
       const json = JSON.stringify(intentFields(mid)).replace('{', `{${JSON.stringify(name)}:{"mid":"evil"},`)

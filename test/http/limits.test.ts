@@ -61,7 +61,7 @@ describe('429 for too many requests', () => {
     expect((await create(quiet.mid, { ...quiet.key, secretKey: 'sk_typo' })).status).toBe(401)
   })
 
-  it('counts failures by address: whoever guesses does not hide from the owner elsewhere that the secret is wrong', async () => {
+  it('counts failures by address: guesses from one address do not hide from the owner that a secret is wrong', async () => {
     const { mid, key } = await newMerchant(service.db)
     const wrong = { ...key, secretKey: 'sk_guess' }
     await statuses(FAILURES_PER_MINUTE + 1, () => create(mid, wrong))

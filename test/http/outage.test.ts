@@ -68,7 +68,7 @@ describe('503 with Retry-After while the database is away', () => {
     expect(text).not.toMatch(/10\.0\.0\.7|ECONN|terminating/)
   })
 
-  it('and 500, not 401, for another fault of the look-up of credentials', async () => {
+  it('but 500, and not 401, when the look-up of credentials fails for another reason', async () => {
     const fault = Object.assign(new Error('syntax error'), { code: '42601', severity: 'ERROR' })
     // A key that no request has used yet: those are remembered for a second.
     const unseen = await newKey(service.db, { mid })

@@ -35,8 +35,8 @@ function expectUnavailable({ status, body, headers }: Answer) {
   expect(headers['retry-after']).toBe('1')
 }
 
-describe('more than can be served', () => {
-  it('gets 503 with Retry-After while the database stores nothing; what only reads is served, and it recovers', async () => {
+describe('an overloaded service', () => {
+  it('answers 503 with Retry-After while the database stores nothing, still serves reads, and recovers', async () => {
     const { orderId } = (await create()).body.data
     const locker = new pg.Client({ connectionString: service.databaseUrl })
     await locker.connect()
@@ -53,7 +53,7 @@ describe('more than can be served', () => {
     await expect.poll(async () => (await create()).status, { timeout: RECOVERED_LIMIT_MS }).toBe(200)
   })
 
-  it('gets 503 with Retry-After while the process is too late for everything, and it recovers', async () => {
+  it('answers 503 with Retry-After while the process is late, and recovers', async () => {
     let busy = true
     const keepBusy = async () => {
       while (busy) {

@@ -18,7 +18,7 @@ async function samplesOf(name: string): Promise<Record<string, number>> {
   )
 }
 
-it('counts each payment once, by its status and who told of it, and adds rupees up to the paisa', async () => {
+it('the metrics count each payment once, by its status and source, and add rupees up to the paisa', async () => {
   expect(await samplesOf('payments_total')).toEqual({
     '{status="SUCCESS",reason="notification"}': 0,
     '{status="FAIL",reason="notification"}': 0,
@@ -42,7 +42,7 @@ it('counts each payment once, by its status and who told of it, and adds rupees 
   expect(await samplesOf('payments_rupees_total')).toEqual({ '': 101 })
 })
 
-it('counts no payment that contradicts its order', async () => {
+it('the metrics count no payment that contradicts its order', async () => {
   const before = [await samplesOf('payments_total'), await samplesOf('payments_rupees_total')]
   const orderId = await newOrder('10.10')
   expect((await notify(service, notification(orderId, { amount: 10, UTR: newUtr() }))).status).toBe(409)

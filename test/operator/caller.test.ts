@@ -10,7 +10,7 @@ const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toStrin
 describe('without a password', () => {
   const isOperator = createCallerCheck(readersOf({}))
 
-  it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])('this machine reads as %s', (host) => {
+  it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])('only this machine may ask %s', (host) => {
     for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) expect(isOperator({ host }, address)).toBe(true)
     for (const address of ['172.18.0.1', '::ffff:10.0.0.7', '203.0.113.9', 'fd00::1', undefined]) {
       expect(isOperator({ host }, address)).toBe(false)
@@ -28,7 +28,7 @@ describe('without a password', () => {
     'localhost:80:80',
     'localhost.',
     '::1',
-  ])('nobody reads as %s', (host) => {
+  ])('nobody may ask %s', (host) => {
     expect(isOperator({ host, authorization: basic('ops:') }, '127.0.0.1')).toBe(false)
   })
 })
@@ -36,11 +36,11 @@ describe('without a password', () => {
 describe('hosts of OPS_ALLOWED_HOSTS', () => {
   const isOperator = createCallerCheck(readersOf({ OPS_ALLOWED_HOSTS: 'Api, [fd00::7],fd12::/16,172.16.0.0/12' }))
 
-  it.each(['api:3001', '172.18.0.5:3001', '[fd00::7]:3001', '[fd12:34::1]'])('are read as %s from anywhere', (host) => {
+  it.each(['api:3001', '172.18.0.5:3001', '[fd00::7]:3001', '[fd12:34::1]'])('include %s for any caller', (host) => {
     expect(isOperator({ host }, '172.18.0.9')).toBe(true)
   })
 
-  it.each(['172.32.0.1', '[fd00::8]', 'api.evil.example', '172.18.0.5.evil.example', 'xapi'])('are not %s', (host) => {
+  it.each(['172.32.0.1', '[fd00::8]', 'api.evil.example', '172.18.0.5.evil.example', 'xapi'])('exclude %s', (host) => {
     expect(isOperator({ host }, '127.0.0.1')).toBe(false)
   })
 })
@@ -64,7 +64,7 @@ describe('a password', () => {
     basic(`ops:${PASSWORD} `),
     basic(`ops:${PASSWORD}`.toUpperCase()),
     basic('ops:'),
-  ])('is asked of this machine and of allowed hosts too: %s', (authorization) => {
+  ])('is required of this machine and of allowed hosts too, and not met by %s', (authorization) => {
     for (const host of ['localhost', 'api']) expect(isOperator({ host, authorization }, '127.0.0.1')).toBe(false)
   })
 })

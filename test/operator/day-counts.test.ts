@@ -58,7 +58,7 @@ describe('the orders of the last days', () => {
     expect(asked.slice(ALL.length)).toEqual([0, 1])
   })
 
-  it('are shown while they are counted anew, also when that fails, which is said', async () => {
+  it('stay readable while they are counted anew, and say when that failed', async () => {
     let isAway = false
     const { read } = stage({ limits: { refreshSeconds: 0.04 }, fails: () => isAway })
     await read()

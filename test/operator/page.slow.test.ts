@@ -34,7 +34,7 @@ describe('the port for operators of a running service', () => {
 
   const PATHS = ['/', '/metrics', '/docs', '/docs/setu', '/docs/guide.css', '/nothing-is-here']
 
-  it('refuses whoever asks by a name that may be of another website, whatever for', async () => {
+  it('refuses every path when asked by a name that may be of another website', async () => {
     for (const path of PATHS) {
       const { status, text } = await ask(server, path, { host: 'rebind.evil.example:3001' })
       expect([path, status, text.includes('<h1>Not from here</h1>')]).toEqual([path, 403, true])
@@ -42,7 +42,7 @@ describe('the port for operators of a running service', () => {
     }
   })
 
-  it('with a password asks for it, whatever for', async () => {
+  it('asks for the password on every path where one is set', async () => {
     const OPS_PASSWORD = 'correct-horse-battery'
     const locked = await startServerProcess(databaseUrl, { OPS_PASSWORD })
     for (const path of PATHS) {
@@ -105,7 +105,7 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
   afterAll(() => operators.close())
 
   it.each(SCREENS)(
-    'is not wider than $width pixels and can be used by everybody, in the $colorScheme',
+    'fits $width pixels and has no axe violation, in the $colorScheme',
     { timeout: SLOW_MS },
     async ({ width, colorScheme }) => {
       const tab = await checkout.openTab({ viewport: { width, height: 844 }, colorScheme })
@@ -120,7 +120,7 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
     },
   )
 
-  it('works without JavaScript, of which it has none', { timeout: SLOW_MS }, async () => {
+  it('works without JavaScript', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab({ javaScriptEnabled: false })
     await tab.goto(url)
     const days = tab.locator('figure', { hasText: 'not paid' }).last()

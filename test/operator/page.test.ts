@@ -55,7 +55,7 @@ describe('the operator’s page', () => {
     expect(body.toLowerCase()).not.toContain('canary')
   })
 
-  it('has no script and no style of its own, takes nothing from elsewhere, and is not kept', async () => {
+  it('has no inline script or style, loads nothing from elsewhere, and is not cached', async () => {
     const { headers, body } = await operators.inject('/')
     expect(headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
@@ -69,7 +69,7 @@ describe('the operator’s page', () => {
     expect(body).not.toMatch(/<script|<style| style=| on\w+=|<form|<iframe|http-equiv/)
   })
 
-  it('asks again by itself, unless its reader stops that', async () => {
+  it('reloads by itself every 30 s, unless its reader stops that', async () => {
     expect((await operators.inject('/')).headers.refresh).toBe('30')
     const still = await operators.inject('/?refresh=off')
     expect([still.statusCode, still.headers.refresh]).toEqual([200, undefined])
@@ -90,7 +90,7 @@ describe('the operator’s page', () => {
     }
   })
 
-  it('does not wait for what is not counted yet: it says so, asks again sooner, and leaves gaps and not zeros', async () => {
+  it('shows gaps and not zeros where days are not counted yet, and reloads sooner', async () => {
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 0 }
     const impatient = await startPage(service, { ...FORGETFUL, operatorPage })
     const first = await impatient.inject('/')
@@ -124,7 +124,7 @@ describe('the operator’s page', () => {
     await blocked.close()
   })
 
-  it('is read once for all who ask within a second, however many', async () => {
+  it('is made once for all who ask within a second', async () => {
     const popular = await startPage(service, LIMITS)
     const read = async () => popular.inject('/')
     const all = await Promise.all(Array.from({ length: 100 }, read))
@@ -144,7 +144,7 @@ describe('the operator’s page', () => {
     await late.close()
   })
 
-  it('says that the database does not answer, or is not migrated, and repeats nothing of it', async () => {
+  it('says that the database does not answer or is not migrated, without the database’s own words', async () => {
     const waiting = await startPage({ ...service, databaseUrl: 'postgres://nobody@127.0.0.1:1/nowhere' })
     const away = await waiting.inject('/')
     await waiting.close()
@@ -160,7 +160,7 @@ describe('the operator’s page', () => {
     expect((await operators.inject('/')).statusCode).toBe(200)
   })
 
-  it('shows what the database holds as text, whatever it is', async () => {
+  it('shows markup from the database as text', async () => {
     await service.db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
        values (1, $1, 'x', '<script>alert(1)</script>.csv', '', 1, 0, 0)`,

@@ -120,7 +120,7 @@ describe('a call', () => {
     expect(await answering(answer)).toEqual({ status: 503, retryAfterSeconds: seconds, text: '' })
   })
 
-  it('takes an answer whose end is that of its connection, and chunks', async () => {
+  it('reads an answer that ends with its connection, and one in chunks', async () => {
     expect(await answering(`${HEADERS}\r\nto the end`)).toMatchObject({ status: 200, text: 'to the end' })
     const chunks = `${CHUNKED}3\r\nyes\r\n0\r\n\r\n`
     expect(await answering(chunks)).toMatchObject({ status: 200, text: 'yes' })
@@ -131,7 +131,7 @@ describe('a call', () => {
     expect(await answering(`${hints}HTTP/1.1 202 x\r\ncontent-length: 0\r\n\r\n`)).toMatchObject({ status: 202 })
   })
 
-  it('shows 200 printable characters, in one line, of whatever was answered', async () => {
+  it('returns at most 200 printable characters of an answer, in one line', async () => {
     const shown = async (body: string | Buffer) => {
       const receiver = await listen((socket) => {
         socket.write(`${HEADERS}content-length: ${Buffer.byteLength(body)}\r\n\r\n`)
@@ -191,7 +191,7 @@ describe('a call ends, and in bounded memory, when the other end', () => {
     await untilClosed(receiver)
   })
 
-  it('sends a bomb of gzip, which is shown as the bytes that it is', async () => {
+  it('sends a gzip bomb, which stays packed', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000, 'x'))
     const receiver = await listen((socket) => {
       socket.write(`${HEADERS}content-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`)
@@ -256,7 +256,7 @@ describe.each(['webhook', 'acquirer'] as const)(
       ['holds the connection', (_socket: Socket) => {}],
       ['goes on writing', (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536))],
       ['ends the connection', (socket: Socket) => void socket.end()],
-    ])('and leaves no connection open, when it answers 101 and %s', async (_what, then) => {
+    ])('when it answers 101 and %s, and leaves no connection open', async (_what, then) => {
       const receiver = await listen((socket) => {
         socket.write(UPGRADE)
         then(socket)
@@ -287,7 +287,7 @@ describe.each(['webhook', 'acquirer'] as const)(
   },
 )
 
-describe('a name', () => {
+describe('a host name', () => {
   const limits = { ...LIMITS.outside, merchantMs: IMPATIENT_MS }
   const call: Call = { kind: 'return call', url: 'http://shop.example/' }
 
@@ -303,7 +303,7 @@ describe('a name', () => {
     expect(await send(call)).toEqual({ failure: 'connection failed', text })
   })
 
-  it('whose servers do not answer takes no longer than any answer, and the look-up is given up', async () => {
+  it('whose servers are silent times out as any answer does, and its look-up is cancelled', async () => {
     const resolve = (_name: string, signal: AbortSignal) =>
       new Promise<string[]>((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(Object.assign(new Error(), { code: 'ECANCELLED' })))

@@ -163,7 +163,7 @@ describe('no connection is made to', () => {
     expect([answers.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
   })
 
-  it.each([301, 302, 303, 307, 308])('where a redirect with %i leads', async (status) => {
+  it.each([301, 302, 303, 307, 308])('the target of a redirect with %i', async (status) => {
     const inside = await listen(answerOk)
     const outside = await listen(
       (socket) =>
@@ -176,7 +176,7 @@ describe('no connection is made to', () => {
   })
 })
 
-describe('the same listeners are reached', () => {
+describe('a call reaches a listener in an allowed network', () => {
   it.each([
     ['http://127.0.0.1:PORT/', '127.0.0.0/8'],
     ['http://[::1]:PORT/', '::1/128'],
@@ -199,7 +199,7 @@ describe('the same listeners are reached', () => {
     }
   })
 
-  it('by a name, which the receiver is told', async () => {
+  it('by a name, which stays in the Host header', async () => {
     const inside = await listen(answerOk)
     const options = { allowedNetworks: ['127.0.0.1/32'], resolve: resolvesTo('127.0.0.1') }
     expect(await callUrl('http://shop.example:PORT/a?b=c', inside.port, options)).toMatchObject({ status: 200 })
@@ -209,7 +209,7 @@ describe('the same listeners are reached', () => {
 })
 
 describe('http', () => {
-  it('is refused for a public address, unless the call takes it', async () => {
+  it('is refused for a webhook to a public address', async () => {
     const count = countAttempts()
     const resolve = resolvesTo('93.184.216.34', '10.0.0.1')
     const outcome = await callUrl('http://shop.example/', 0, {
@@ -246,7 +246,7 @@ describe('an address', () => {
     expect(createAddressJudge([])(address)).toBe('public')
   })
 
-  it('is one of the operator’s even where it is public', () => {
+  it('is allowed where it lies in a network of the operator’s, even a public one', () => {
     const judge = createAddressJudge(['93.184.216.0/24', '2606:4700::/32', '10.0.0.0/8'])
     expect(['93.184.216.34', '2606:4700::1', '10.1.2.3', '64:ff9b::a01:203'].map(judge)).toEqual(
       Array(4).fill('allowed'),
@@ -256,14 +256,14 @@ describe('an address', () => {
   })
 })
 
-it('what is wrong with a URL by itself can be said before it is called', () => {
+it('a URL’s own fault is known before it is called', () => {
   expect(['https://shop.example/hook?a=b#c', 'http://10.0.0.1/', 'https://shop.example:8443'].map(faultOfUrl)).toEqual(
     Array(3).fill(undefined),
   )
   expect(faultOfUrl('shop.example')).toBe('must be a URL, such as https://shop.example/webhooks')
 })
 
-it('a URL with a letter such as ü stays one, however many were read before', () => {
+it('a URL with a letter such as ü is accepted, also after 20,000 others', () => {
   const faults = Array.from({ length: 20_000 }, () => faultOfUrl('https://bücher.example/?order=1'))
   expect(new Set(faults)).toEqual(new Set([undefined]))
 })

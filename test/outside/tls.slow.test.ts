@@ -80,7 +80,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     expect(requests).toEqual([])
   })
 
-  it('is called by its name when the certificate is for that name, and not when it is for another', async () => {
+  it('is called only when its certificate is for its name', async () => {
     const trusting = { NODE_EXTRA_CA_CERTS: CERTIFICATE }
     expect(await callAll(trusting, 'shop.example', '127.0.0.1', 'other.example')).toEqual([
       { status: 200, text: 'ok' },
@@ -98,7 +98,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     expect(requests).toEqual(['shop.example'])
   })
 
-  it('that answers 101 and resets the connection does not end the process that called it', async () => {
+  it('does not end the process of its caller when it answers 101 and resets the connection', async () => {
     expect(await callUrls({ NODE_EXTRA_CA_CERTS: CERTIFICATE }, [`https://shop.example:${port}/101`])).toEqual([
       { failure: 'connection failed', text: 'The connection failed or broke off (bad upgrade)' },
     ])

@@ -45,7 +45,7 @@ const ended = (order_id: string, txnStatus: string, msg: string, UTR = '') => ({
 })
 
 describe('200', () => {
-  it('closes an open order for good, named by either id, however often it is called, and none whose time was over', async () => {
+  it('closes an open order for good, by either id and only once, and leaves an expired one expired', async () => {
     for (const name of ['order_id', 'ours'] as const) {
       const [order, over] = [await newOrder(), await newOrder()]
       const id = order[name]
@@ -86,7 +86,7 @@ describe('200', () => {
     expect(await exceptionsOf(ours)).toEqual([])
   })
 
-  it('a payment that still comes counts, and is a late payment for the operator; then it is 409', async () => {
+  it('counts a payment that still comes, as a late payment for the operator; a further cancel is 409', async () => {
     const { order_id, ours } = await newOrder()
     await cancel(order_id)
     const UTR = newUtr()
@@ -110,7 +110,7 @@ describe('refusals', () => {
   })
 })
 
-it('of an order that is closed already does not wait for who holds its row', async () => {
+it('a repeated cancel does not wait for the lock on the order’s row', async () => {
   const { order_id } = await newOrder()
   await cancel(order_id)
   const holder = await service.db.connect()

@@ -155,7 +155,7 @@ describe('a day file', () => {
     expect(second.recorded).toBe(0)
   })
 
-  it('is imported by a command that counts what is new and what contradicts, which is kept for the operator', async () => {
+  it('is imported by a command that counts its lines, and keeps contradictions for the operator', async () => {
     const [notified = '', lost = '', late = '', failed = ''] = await newOrders(4)
     await service.db.query(`update payment_intents set expires_at = $2 where order_id = $1`, [late, '2026-03-01'])
     await notify(service, notification(notified, { UTR: 'DAY1' }))
@@ -188,7 +188,7 @@ describe('a day file', () => {
     expect(stdout).toMatch(/unknown order +- +nobody +SUCCESS +DAY4/)
   })
 
-  it('that tells what was notified already changes nothing, whatever the spelling', async () => {
+  it('changes nothing where it tells what was notified, whatever the spelling', async () => {
     const [paid = '', failed = ''] = await newOrders(2)
     await notify(service, notification(paid, { UTR: 'SPELL1', amount: 200, paidAt: '2026-03-31T18:25:00.250Z' }))
     await notify(service, notification(failed, { status: 'FAIL', UTR: undefined, paidAt: '2026-03-31T18:25:00.250Z' }))
@@ -201,7 +201,7 @@ describe('a day file', () => {
     expect(await stored([paid, failed])).toEqual(before)
   })
 
-  it('larger than a batch is recorded in its order, and tells how far it is', { timeout: 60_000 }, async () => {
+  it('larger than a batch is recorded in its order, and its progress is reported', { timeout: 60_000 }, async () => {
     const orderIds = await newOrders(2_500)
     const utrs = orderIds.map(newUtr)
     const lines = orderIds.map((orderId, index) => line({ orderId, utr: utrs[index] ?? '' }))
@@ -237,7 +237,7 @@ describe('a day file', () => {
   })
 })
 
-it('a line with the reference of an acquirer is about its order_id, else the intent of that link or of our own orderId', async () => {
+it('a line is about its order_id, else about the intent whose link or orderId its reference names', async () => {
   const [named = '', referred = '', own = '', one = '', other = ''] = await newOrders(5)
   // It does not say which of the last two is paid.
   const references = { SETU1: named, SETU2: referred, TWICE1: one, TWICE2: other }
@@ -306,11 +306,11 @@ describe('a bad file', () => {
   it.each([
     ['status,utr,amount,paid_at', 'column order_id or acquirer_reference is missing'],
     ['order_id,status,utr,fee', 'column amount is missing, column paid_at is missing, column "fee" is unknown'],
-  ])('whose first line is %s is told: %s', async (header, text) => {
+  ])('with the first line %s is refused: %s', async (header, text) => {
     expect((await faultsOf([], header)).faults).toEqual([{ line: 1, text }])
   })
 
-  it('that breaks off while it is read stores nothing', async () => {
+  it('stores nothing when it breaks off while it is read', async () => {
     const orderId = await newOrder()
     async function* breakingOff() {
       yield `${HEADER}\n${line({ orderId })}\n`

@@ -36,7 +36,7 @@ describe('the order guard', () => {
     expect((await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)).body).toEqual(TAKEN)
   })
 
-  it('lets our orderId of an intent without order_id not be reused as an order_id', async () => {
+  it('refuses our orderId of an earlier intent as an order_id', async () => {
     const { mid, key } = await newMerchant(service.db)
     const { data } = (await post(service.app, CREATE, intentFields(mid), key)).body
     const reuse = await post(service.app, CREATE, intentFields(mid, { order_id: data.orderId }), key)

@@ -98,7 +98,7 @@ describe('checkPaymentStatus', () => {
     })
   })
 
-  it('answers what is not final with status false, until 10 minutes after expiry, then FAIL', async () => {
+  it('answers an unpaid order as PENDING until 10 minutes after expiry, then as FAIL', async () => {
     const pending = { status: false, statusCode: 200, txnStatus: 'PENDING', msg: 'Payment pending' }
     const { orderId } = (await create()).body.data
     expect((await check(orderId)).body).toEqual(pending)
@@ -114,7 +114,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'SUCCESS' })
   })
 
-  it('ends with the word of the last attempt, in which repeats of earlier ones do not count', async () => {
+  it('finally answers the status of the last attempt, and ignores repeats of earlier ones', async () => {
     const { orderId } = (await create()).body.data
     const first = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: undefined })
     const second = notification(orderId, { status: 'REJECT' })
@@ -123,7 +123,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'REJECT' })
   })
 
-  it('answers for our orderId what became of that order: no other order can take its name', async () => {
+  it('answers our orderId with its own order, as no other order can take it for its order_id', async () => {
     const { orderId } = (await create({ order_id: 'first' })).body.data
     const shadow = await create({ order_id: orderId, amount: '7' })
     expect([shadow.status, shadow.body]).toEqual([409, refusal(409, 'Order ID already exists')])
@@ -147,7 +147,7 @@ describe('checkPaymentStatus', () => {
     }
   })
 
-  it('names what is missing', async () => {
+  it('names every missing field', async () => {
     expect((await post(service.app, STATUS, {}, key)).body).toEqual(
       refusal(400, 'mid is required; order_id is required'),
     )
@@ -194,7 +194,7 @@ describe('Idempotency-Key', () => {
     )
   })
 
-  it('is judged after whose mid it is', async () => {
+  it('is checked after the owner of the mid', async () => {
     const other = await newMerchant(service.db)
     expect((await create({ mid: other.mid }, { 'idempotency-key': '' })).status).toBe(403)
   })

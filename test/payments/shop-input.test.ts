@@ -111,7 +111,7 @@ describe('a shop merchant', () => {
     expect((await create({ amount: '588.81', customer_mobile: '9876543210' }, shop, headers)).status).toBe(422)
   })
 
-  it('is whoever owns the key, not the mid that is sent: the rule first, then 403', async () => {
+  it('is known by its key, not by the mid that is sent: its rules apply before the 403', async () => {
     const asOther = (amount: string, caller: NewMerchant, mid: string) =>
       post(service.app, CREATE, intentFields(mid, { amount }), caller.key)
     expect((await asOther('588.82', shop, strict.mid)).status).toBe(403)
@@ -119,7 +119,7 @@ describe('a shop merchant', () => {
   })
 })
 
-it('a strict merchant may repeat a request of another version of the service: its fingerprint is of the fields in rupees', async () => {
+it('a strict merchant’s retry matches across versions: its fingerprint has the amount in rupees', async () => {
   const { body } = await create({ order_id: 'kept' }, strict, { 'idempotency-key': 'kept' })
   const { idempotency_fingerprint } = await rowOf(body.data.orderId)
   const { mid, amount: _, ...rest } = intentFields(strict.mid)
@@ -181,7 +181,7 @@ ${listed.orderId},SUCCESS,PAISE2,588.82,2026-03-31 23:55:00
     })
   })
 
-  it('is asked of an acquirer, whose link has to be for the same paise', async () => {
+  it('is requested from an acquirer, whose link must be for the same paise', async () => {
     const { service: withBank, bank } = await startServiceWithBank()
     const { mid, key } = await newSetuMerchant(withBank, { input: 'shop' })
     const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '588.82' }), key)

@@ -156,7 +156,7 @@ it('a key that is revoked while its call waits, and a wrong secret, are 401 once
   for (const { status } of await answers) expect(status).toBe(401)
 })
 
-it('a service that ends does not wait for the database: what waits is 503, and it ends with 0', async () => {
+it('a service that ends answers what waits with 503 at once, and ends with 0', async () => {
   proxy.cut('refused')
   const answer = ask(unseenKey())
   await sleep(500)

@@ -158,7 +158,7 @@ async function outputOf(service: ServerProcess): Promise<string> {
   return [...service.log, ...service.errors].join('\n')
 }
 
-describe('what was sent in confidence', () => {
+describe('confidential input', () => {
   it('is in no log, no metric and no refusal, whatever is asked and whatever goes wrong', async () => {
     const service = await startTalkative(url)
     const expectStatus = async (status: number, call: Call) => {
@@ -284,7 +284,7 @@ describe('what was sent in confidence', () => {
     expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
   })
 
-  it('is in no word of a service whose log-in is refused', async () => {
+  it('is in no output of a service whose database refuses the log-in', async () => {
     const wrong = new URL(url)
     wrong.password = `${SECRETS.databasePassword}-old`
     const service = await startTalkative(wrong.href)
@@ -299,13 +299,13 @@ describe('what was sent in confidence', () => {
     'mysql://user:canarypassword@host/db',
     'postgres://user:canarypassword@host:port/db',
     'postgres://user:canary%password@host/db',
-  ])('is in no word of a command line that cannot use %s', async (databaseUrl) => {
+  ])('is in no output of a command that cannot use the database URL %s', async (databaseUrl) => {
     const { code, stdout, stderr } = await runOps(databaseUrl, ['merchants', 'list'])
     expect(code).toBe(1)
     expect(leaks(stdout + stderr)).toEqual([])
   })
 
-  it('is in no word of an import that is refused', async () => {
+  it('is in no output of an import that is refused', async () => {
     const header = 'mid,amount,utr,bank_reference_number,status,initiation_date'
     const lines = ['canarymid,1,canaryutr,canarybrn,SUCCESS,2026-01-01T00:00:00Z', 'canary,canary,!,,canary,canary']
     const { code, stdout, stderr } = await runOps(

@@ -133,7 +133,7 @@ async function outcomesOf(endpointId: string): Promise<(string | null)[]> {
   return rows.map(({ outcome }) => outcome)
 }
 
-describe('what signs webhooks', () => {
+describe('the secret that signs webhooks', () => {
   it('is shown once, and is in no log, metric, list, dump or error, whatever goes wrong', async () => {
     const taking = await startReceiver((response) => void response.end('ok'))
     const broken = await startReceiver((response, { headers }) => {

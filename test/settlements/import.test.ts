@@ -73,7 +73,7 @@ async function faultsOf(csv: string): Promise<CsvFileError> {
 const known = (what: string) => `this mid and utr are known with another ${what}`
 const OF_ITS_OWN = ': each row needs a utr of its own'
 
-describe('a line about a settlement that is known', () => {
+describe('a line about a known settlement', () => {
   it.each<[Partial<Said>, Partial<Said>, 'unchanged' | 'updated' | { fault: string }]>([
     [{}, { amount: '10', initiation_date: '2026-01-01T03:30:00.000Z' }, 'unchanged'],
     [{}, { created_at: '2026-01-20T00:00:00Z' }, 'unchanged'],
@@ -106,7 +106,7 @@ describe('a line about a settlement that is known', () => {
     ],
     // The bank names its payout once for each payment of it.
     [{ payment_utr: 'P1' }, { payment_utr: 'P2' }, { fault: known('payment_utr') + OF_ITS_OWN }],
-  ])('with %j and says %j: %j, by an earlier file and by an earlier line', async (first, second, outcome) => {
+  ])('first told as %j and now as %j is %j, in one file and in two', async (first, second, outcome) => {
     for (const earlier of [1, 0]) {
       const mid = await newMid()
       if (earlier) await load(file(line(mid, 'U1', first)))
@@ -135,7 +135,7 @@ describe('a line about a settlement that is known', () => {
 })
 
 describe('a bad file', () => {
-  it('is refused whole, and is told its first 20 bad lines by number, whatever is wrong with each, and how many there are', async () => {
+  it('is refused whole, with its first 20 bad lines by number and how many there are', async () => {
     const mid = await newMid()
     const bad = Array.from({ length: 30 }, (_, index) =>
       index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-1' }),
@@ -172,7 +172,7 @@ describe('a bad file', () => {
       /^initiation_date must/,
     ],
     ['a quote around the rest of it', file(`M1,1,"${'M1,1\n'.repeat(100_000)}`), 820, /a quote is never closed/],
-  ])('with %s names the line', async (_, csv, lineNumber, text) => {
+  ])('with %s is refused with the number of the line', async (_, csv, lineNumber, text) => {
     const { faults } = await faultsOf(csv)
     expect(faults.at(-1)).toEqual({
       line: lineNumber,
@@ -210,7 +210,7 @@ describe('a bad file', () => {
     ['fee', RUPEES, NO_RUPEES],
     ['tax', RUPEES, NO_RUPEES],
     ['payment_utr', UTR, NO_UTR],
-  ])('says of each wrong %s that it %s, and repeats nothing of it', async (column, rule, wrong) => {
+  ])('is told of each wrong %s that it %s, and nothing of it is repeated', async (column, rule, wrong) => {
     const lines = wrong.map((text) => {
       const { mid = 'M1', utr = 'U1', ...said }: Record<string, string> = { [column]: `"${text}"` }
       return line(mid, utr, said)
@@ -219,7 +219,7 @@ describe('a bad file', () => {
     expect(await faultsOf(file(...lines))).toMatchObject({ count: wrong.length, faults })
   })
 
-  it('that breaks off while it is read leaves nothing behind, and the connection usable', async () => {
+  it('leaves nothing behind when it breaks off while it is read, and the connection usable', async () => {
     const mid = await newMid()
     async function* breakingOff() {
       yield file(...manyLines(mid, 15_000))
@@ -232,7 +232,7 @@ describe('a bad file', () => {
 })
 
 describe('files larger than a batch', () => {
-  it('of the same rows in opposite order at once: each row is stored once, nobody deadlocks', async () => {
+  it('with the same rows in opposite order, imported at once, store each row once without a deadlock', async () => {
     const mid = await newMid()
     const rows = manyLines(mid, 21_000)
     const results = await Promise.all([load(file(...rows)), load(file(...rows.toReversed())), load(file(...rows))])
@@ -240,7 +240,7 @@ describe('files larger than a batch', () => {
     expect(results.map(({ unchanged }) => unchanged).sort()).toEqual([0, 21_000, 21_000])
   })
 
-  it('tell how far they are, and no reader sees half of one', async () => {
+  it('report their progress, and no reader sees half of one', async () => {
     const mid = await newMid()
     const count = async () => {
       const { rows } = await db.query<{ count: number }>('select count(*)::int from settlements where mid = $1', [mid])

@@ -63,8 +63,8 @@ async function stored() {
   return rows
 }
 
-describe('the commands', () => {
-  it('list every import with its file, also of what was not new; one that was refused is not there', async () => {
+describe('ops settlements imports and undo', () => {
+  it('list every import with its file, even one that brought nothing new, but no refused one', async () => {
     expect(await ops('imports')).toMatchObject({ stdout: 'nothing was imported yet\n' })
     const name = `settlements-of-${mid}.csv`
     const csv = file(line('U1'))
@@ -105,7 +105,7 @@ describe('the commands', () => {
     })
   })
 
-  it('refuse to undo what a later import repeats or changes, and say which, until that is undone', async () => {
+  it('refuse to undo an import that a later one repeats or changes, and name the later one', async () => {
     await load(file(line('U1', { status: 'PENDING' }), line('U2')))
     await load(file(line('U2'), line('U3')))
     await load(file(line('U1')))
@@ -166,7 +166,7 @@ describe('undoing an import', () => {
     expect(refusals).toEqual(Array(3).fill({ refused: 'undone', at: LATER, by: undoneBy }))
   })
 
-  it('at the same time as an import that repeats it: one of the two comes first, and the other sees its whole change', async () => {
+  it('happens wholly before or wholly after a simultaneous import of the same rows', async () => {
     const rows = Array.from({ length: 11_000 }, (_, index) => line(`U${index}`))
     await load(file(...rows))
     const [undone, again] = await Promise.all([undo(1), load(file(...rows))])

@@ -213,7 +213,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('when the network to the database swallows it', async () => {
+  it('when the network to the database goes silent', async () => {
     const url = new URL(service.databaseUrl)
     const proxy = await startTcpProxy(Number(url.port))
     url.port = String(proxy.port)
@@ -247,7 +247,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('when it has lasted for as long as one may', async () => {
+  it('when it lasts longer than one may', async () => {
     const hasty = await startService({ limits: { lists: { longestMs: 300 } } })
     await hasty.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid } = await newMerchant(hasty.db)
@@ -260,7 +260,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('but not while its reader takes as much as the slowest may on average, with pauses', async () => {
+  it('but not while its reader keeps the slowest allowed pace on average, with pauses', async () => {
     stopLooks()
     const response = await ask(await newPartner(service.db, mid), LONG_LIST)
     let bytes = 0

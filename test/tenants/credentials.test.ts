@@ -59,7 +59,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     expect(answer.headers['www-authenticate']).toBe('Basic realm="UPI payments", charset="UTF-8"')
   })
 
-  it('is said of a revoked key, and its owner’s other key goes on', async () => {
+  it('for a revoked key, while its owner’s other key goes on', async () => {
     const second = await newKey(service.db, { mid })
     expect((await post(service.app, CREATE, intentFields(mid), second)).status).toBe(200)
     await createAccessKeys(service.db).revoke(second.publicKey, new Date())
@@ -69,7 +69,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
   })
 
-  it('takes a secret that contains colons, split at the first', async () => {
+  it('but not for a secret that contains colons: only the first one splits', async () => {
     const { hashSecret } = await import('../../src/tenants/credentials.ts')
     const withColons = { publicKey: 'pk_colons', secretKey: 'a:b::c' }
     await createAccessKeys(service.db).add({
@@ -131,7 +131,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect((await post(service.app, LIST, { pid: partner.pid, mid, ...range }, partner.key)).status).toBe(200)
   })
 
-  it('is said within 5 seconds of a merchant that the operator has unlinked', async () => {
+  it('within 5 seconds after the operator has unlinked the merchant', async () => {
     const partner = await newPartner(service.db, mid)
     const fields = { pid: partner.pid, mid, s_date: '01-04-2026', e_date: '30-04-2026' }
     const list = async () => (await post(service.app, LIST, fields, partner.key)).status
@@ -140,7 +140,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     await expect.poll(list, { timeout: 5_000 }).toBe(403)
   })
 
-  it('is said within 5 seconds of a merchant that was disabled, and 200 again when it is enabled', async () => {
+  it('within 5 seconds after the merchant is disabled, and 200 again once it is enabled', async () => {
     const merchant = await newMerchant(service.db)
     const create = async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status
     expect(await create()).toBe(200)
@@ -150,7 +150,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     await expect.poll(create, { timeout: 5_000 }).toBe(200)
   })
 
-  it('is not said to the partners of a disabled merchant: they still read its settlements', async () => {
+  it('but not for the partners of a disabled merchant: they still read its settlements', async () => {
     const merchant = await newMerchant(service.db)
     const partner = await newPartner(service.db, merchant.mid)
     await createMerchants(service.db).disable(merchant.mid, new Date())

@@ -3,7 +3,7 @@ import { merchantWarnings } from '../../src/tenants/warnings.ts'
 
 const DIRECT = { acquirer: 'direct' }
 
-describe('a merchant is warned of', () => {
+describe('the operator is warned of a merchant', () => {
   it('without a category', () => {
     expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: 'chaipoint@examplebank' })).toEqual(['no category'])
   })
@@ -52,11 +52,11 @@ it.each([
   '1234567890@examplebank',
   '98765432101@examplebank',
   '50100123456789@hdfc0000001.ifsc.npci',
-])('a merchant is not warned of with a category and %s', (vpa) => {
+])('the operator is not warned of a merchant with a category and %s', (vpa) => {
   expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual([])
 })
 
-it('the category of a merchant whose acquirer makes the links is the acquirer’s own', () => {
+it('the operator is not warned of a missing category where the acquirer makes the links', () => {
   const setu = { acquirer: 'setu', mcc: '0000' }
   expect(merchantWarnings({ ...setu, vpa: 'chaipoint@examplebank' })).toEqual([])
   expect(merchantWarnings({ ...setu, vpa: '9876543210@upi' })).toEqual(['private address'])

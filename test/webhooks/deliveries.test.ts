@@ -70,7 +70,7 @@ async function stateOf(endpointId: string) {
 }
 
 describe('a webhook', () => {
-  it('is what the library of the field verifies, with all that a shop needs and nothing of its customer', async () => {
+  it('is verified by the Standard Webhooks library, with all that a shop needs and nothing of its customer', async () => {
     const { secret } = await addWebhook()
     const orderId = await newOrder({ order_id: 'ORDER-1', amount: '200', customer_email: 'asha@example.in' })
     await pay(orderId, { UTR: '523504870405' })
@@ -128,7 +128,7 @@ describe('a webhook', () => {
     ['503 that asks for a week, which is a day', 503, { 'retry-after': '604800' }, DAY_SECONDS],
     ['503 that asks for a second', 503, { 'retry-after': '1' }, 5],
     ['another status that asks for a day', 404, { 'retry-after': '86400' }, 5],
-  ])('is not delivered by %s', async (_, status, headers, seconds) => {
+  ])('is sent again after %s', async (_, status, headers, seconds) => {
     await addWebhook()
     receiver.answers.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())
     const orderId = await newOrder()
@@ -142,7 +142,7 @@ describe('a webhook', () => {
     expect(receiver.to('/')).toEqual([])
   })
 
-  it('that is answered 410 is switched off, and what waited comes when it is enabled again', async () => {
+  it('is switched off when it is answered 410, and what waited comes once it is enabled again', async () => {
     const { endpointId } = await addWebhook()
     receiver.answers.set(path, (response, count) => response.writeHead(count === 1 ? 410 : 200).end())
     const orderId = await newOrder()
@@ -159,7 +159,7 @@ describe('a webhook', () => {
     expect(await service.metrics()).toContain('webhook_endpoints_switched_off_total{reason="answered 410"} 1')
   })
 
-  it('that has failed for 5 days is switched off, unless one delivery succeeded meanwhile', async () => {
+  it('is switched off after 5 days of failures, unless one delivery succeeded meanwhile', async () => {
     const { endpointId } = await addWebhook()
     let broken = true
     receiver.answers.set(path, (response) => response.writeHead(broken ? 500 : 200).end())
@@ -181,7 +181,7 @@ describe('a webhook', () => {
     await expect.poll(async () => (await stateOf(endpointId))?.disabledReason).toBe('failed for 5 days')
   })
 
-  it('of a slow endpoint delays no other one, and never has more than 4 calls under way', async () => {
+  it('to a slow endpoint delays no other one, and never has more than 4 calls under way', async () => {
     await addWebhook()
     const quick = await newMerchant(service.db)
     await addWebhook(quick.mid, `${path}-quick`)
@@ -279,7 +279,7 @@ describe('a return call', () => {
     [302, { location: '/thanks' }],
     [500, {}],
   ])(
-    'that is answered %i is made again, until checkPaymentStatus has told that the order is paid',
+    'answered with %i is repeated until checkPaymentStatus has told that the order is paid',
     async (status, headers) => {
       await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
       receiver.answers.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
@@ -301,7 +301,7 @@ describe('a return call', () => {
     },
   )
 
-  it('is not made when the shop has asked before, because the customer’s browser came first', async () => {
+  it('is not made when checkPaymentStatus has told the shop before', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop(), order_id: 'ORDER-7' })
     expect(await ask('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
@@ -314,7 +314,7 @@ describe('a return call', () => {
     expect(receiver.to(path)).toEqual([])
   })
 
-  it('is made although checkPaymentStatus was asked, when the caller had left before the answer', async () => {
+  it('is made although checkPaymentStatus was asked, when the caller left before the answer', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId)
@@ -340,7 +340,7 @@ describe('a return call', () => {
     expect((await deliveryOf(orderId)).delivered_at).toBeNull()
   })
 
-  it('leads to no address of WEBHOOK_ALLOWED_NETWORKS, since a customer’s order chooses it', async () => {
+  it('does not reach WEBHOOK_ALLOWED_NETWORKS, since each order chooses its own address', async () => {
     const inward = await startService({
       webhooks: { sealingKey: SEALING_KEY, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
       limits: { webhooks: { lookIntervalMs: 20 } },
@@ -366,7 +366,7 @@ describe('a return call', () => {
   })
 })
 
-it('what an instance took before it was killed comes from another one after a while', async () => {
+it('a delivery that a killed instance had taken is made by another instance after a while', async () => {
   await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
   const orderId = await newOrder({ redirect_url: `${receiver.url}${path}` })
   await pay(orderId)

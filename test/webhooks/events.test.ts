@@ -71,8 +71,8 @@ const isTold = (orderId: string, changes = {}) => reportPayment(service, orderId
 /** An instance that has just started, and looks once. */
 const look = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
-describe('an event is written with the change that it tells', () => {
-  it('of a payment: once, however often the bank repeats itself', async () => {
+describe('an event is written together with its change', () => {
+  it('once for a payment, however often the bank repeats itself', async () => {
     const orderId = await newOrder()
     const utr = newUtr()
     await Promise.all(Array.from({ length: 10 }, () => isTold(orderId, { UTR: utr })))
@@ -87,7 +87,7 @@ describe('an event is written with the change that it tells', () => {
     ])
   })
 
-  it('of each failed attempt, and of the payment after them, in their true order', async () => {
+  it('for each failed attempt and for the payment after them, in their true order', async () => {
     const orderId = await newOrder()
     for (const status of ['FAIL', 'REJECT']) await isTold(orderId, { status, UTR: newUtr() })
     await isTold(orderId)
@@ -98,7 +98,7 @@ describe('an event is written with the change that it tells', () => {
     ])
   })
 
-  it('of a cancellation, and of the payment that still came', async () => {
+  it('for a cancellation, and for a payment that still comes', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 2; i++) {
       expect((await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)).status).toBe(200)
@@ -110,7 +110,7 @@ describe('an event is written with the change that it tells', () => {
     ])
   })
 
-  it('and not without one: of a wrong amount, a second payment and a failure after the payment', async () => {
+  it('but not for a wrong amount, a second payment or a failure after the payment', async () => {
     const orderId = await newOrder()
     expect((await notify(service, notification(orderId, { amount: 1 }))).status).toBe(409)
     expect(await eventsOf(orderId)).toEqual([])
@@ -120,7 +120,7 @@ describe('an event is written with the change that it tells', () => {
     expect(await eventsOf(orderId)).toHaveLength(1)
   })
 
-  it('for each webhook of the merchant, and for nobody else’s', async () => {
+  it('for each webhook of the merchant, and for no other merchant’s', async () => {
     const two = await newMerchant(service.db)
     const endpoints = [await addWebhook(two.mid), await addWebhook(two.mid)]
     const none = await newMerchant(service.db)
@@ -132,7 +132,7 @@ describe('an event is written with the change that it tells', () => {
     expect(await eventsOf(ofNone)).toEqual([])
   })
 
-  it('unless the webhook is switched off', async () => {
+  it('but not for a webhook that is switched off', async () => {
     const off = await newMerchant(service.db)
     const endpointId = await addWebhook(off.mid)
     const orderId = await newOrder(off)
@@ -174,7 +174,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(orderId)).toHaveLength(2)
   })
 
-  it('names the last attempt, and counts after it', async () => {
+  it('carries the status of the last attempt, and the next number', async () => {
     const orderId = await newOrder()
     await isTold(orderId, { status: 'REJECT', UTR: newUtr() })
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -219,7 +219,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(before)).toEqual([])
   })
 
-  it('comes for each of the orders of an hour in which no instance ran', async () => {
+  it('is written for each order that expired while no instance ran', async () => {
     const orders = []
     for (let i = 0; i < 4; i++) {
       orders.push(await newOrder())
@@ -245,7 +245,7 @@ describe('an order whose attempts fail again and again', () => {
     return orderId
   }
 
-  it('has the first of them stored and told, and the others only counted', async () => {
+  it('has its first attempts stored and told, up to a limit, and the others only counted', async () => {
     const counted = async () =>
       Number(/^payment_attempts_surplus_total (\d+)$/m.exec(await service.metrics())?.[1] ?? Number.NaN)
     const before = await counted()
@@ -272,7 +272,7 @@ describe('an order whose attempts fail again and again', () => {
     expect(await typesOf(expired)).toEqual([...FAILED, `expired ${ATTEMPTS + 1}`])
   })
 
-  it('is paid, cancelled and over where an earlier version has given it the last number, and holds up no other', async () => {
+  it('may be paid, cancelled or expire after an earlier version used the last number, and delays no other', async () => {
     const [paid, cancelled, expired, other] = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
     for (const orderId of [paid, cancelled, expired]) await tellToTheLast(orderId)
     await isTold(paid)

@@ -68,7 +68,7 @@ it('endpoints that never answer leave half of the calls to the others, once they
   )
 })
 
-it('what is sent again while a call is under way is sent again', async () => {
+it('a webhook that is resent during its own call is sent again after that', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/resent')
   const ends: (() => void)[] = []
@@ -81,7 +81,7 @@ it('what is sent again while a call is under way is sent again', async () => {
   ends[1]?.()
 })
 
-it('a failure that is told after another instance has delivered does not undo it', async () => {
+it('a late failure does not undo what another instance has stored of the same delivery', async () => {
   const merchant = await newMerchant(service.db)
   await createEndpoints(service.db).setReturnCall(merchant.mid, true, service.clock.now())
   const orderId = await paidOrder(merchant)
@@ -97,7 +97,7 @@ it('a failure that is told after another instance has delivered does not undo it
   expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: 'not allowed' })
 })
 
-it('is delivered once, also when its time is finer than a Date, such as one that was set by hand', async () => {
+it('a webhook is delivered once, even if its due time is finer than a Date, as when set by hand', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/fine')
   let hold = true
@@ -113,7 +113,7 @@ it('is delivered once, also when its time is finer than a Date, such as one that
   expect(receiver.to('/fine')).toHaveLength(2)
 })
 
-it('a return call is sent again by its name, of whichever merchant', async () => {
+it('a return call can be resent by its name, whichever merchant it is of', async () => {
   const orders: string[] = []
   for (let i = 0; i < 2; i++) {
     const merchant = await newMerchant(service.db)
@@ -127,7 +127,7 @@ it('a return call is sent again by its name, of whichever merchant', async () =>
   }
 })
 
-it('an endpoint that is disabled gets nothing more but what is under way', async () => {
+it('a disabled endpoint gets nothing more but the calls under way', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
   receiver.answers.set('/off', (response) => void setTimeout(() => response.end(), 300))
@@ -139,7 +139,7 @@ it('an endpoint that is disabled gets nothing more but what is under way', async
   expect(receiver.to('/off').length - before).toBeLessThanOrEqual(8)
 })
 
-it('an order that somebody holds keeps no other one from expiring', async () => {
+it('a locked order does not keep other orders from expiring', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/expired')
   const [held, free] = [await newOrder(merchant), await newOrder(merchant)]

@@ -53,7 +53,7 @@ describe('a sealed secret', () => {
     for (const sealed of sealings) expect(sealed.includes(Buffer.from(SECRET).subarray(0, 8))).toBe(false)
   })
 
-  it('that does not open reveals nothing: one text for every reason, without secret, key, owner or bytes', () => {
+  it('reveals nothing when it does not open: one text, without secret, key, owner or bytes', () => {
     const sealed = seal(key, SECRET, OWNER)
     const faults = [
       faultOf(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)),

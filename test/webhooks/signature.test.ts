@@ -15,7 +15,7 @@ describe('the signature of a webhook', () => {
     }
   })
 
-  it('is the example of the specification', () => {
+  it('equals the example of the specification', () => {
     const secrets = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']
     const example = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', sentAt: new Date(1_614_265_330_000), secrets }
     expect(signatureHeaders({ ...example, body: '{"test": 2432232314}' })).toEqual({

@@ -20,7 +20,7 @@ const utr = document.querySelector('.utr')
 const left = document.querySelector('.left')
 const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
 const { title } = document
-// As the service writes a title: what there is to do or to know, and the payee.
+// The last part of every title, ` · payee`.
 const ofPayee = title.slice(title.indexOf(' · '))
 const isFinal = (section) => 'final' in section.dataset
 let shown = state
@@ -95,7 +95,8 @@ function countDown() {
   if (shown !== 'open' && shown !== 'attemptFailed') return
   const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
   if (seconds === 0) {
-    // The service decides: if it still says open, because the customer has changed the clock, there is no time to show.
+    // The service decides when the time is over. If it still says open, because the customer has changed the clock, no
+    // time is shown.
     left.textContent = ''
     return show('timeUp')
   }
@@ -134,7 +135,8 @@ function listen() {
 // While events are refused, which may be for long, the page asks for its state by itself.
 async function askAgain() {
   const answer = await fetch(location.href, { method: 'HEAD' }).catch(() => undefined)
-  // Loaded again, the page says why the payment is gone. Not at other statuses: a proxy's error would replace this page.
+  // On 404 and 410 a reload says why the payment is gone. Other statuses do not reload: a proxy's error would replace
+  // the page.
   if (answer?.status === 404 || answer?.status === 410) return location.reload()
   const next = answer?.headers.get('x-payment-state')
   if (next) {

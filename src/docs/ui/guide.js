@@ -1,4 +1,4 @@
-// A button that copies, on every block of code. Where the browser gives a page no clipboard (plain http), there is none.
+// Adds a copy button to every block of code, except on plain http, where browsers give a page no clipboard.
 if (navigator.clipboard) {
   for (const block of document.querySelectorAll('.code')) {
     const code = block.querySelector('code')
@@ -17,7 +17,7 @@ if (navigator.clipboard) {
   }
 }
 
-/** Of a terminal's text only the commands, without what they printed. */
+/** Returns the text to copy: the whole block, but of a terminal session only the commands, without their output. */
 function textOf(code) {
   if (!code.classList.contains('language-console')) return code.textContent
   const commands = code.textContent.split('\n').filter((line) => line.startsWith('$ '))
