@@ -161,7 +161,7 @@ function readRecords(csv: Readable): AsyncIterable<string[]> {
     relax_quotes: true,
     max_record_size: MAX_RECORD_BYTES,
   })
-  // Not csv.pipe: a file that cannot be read must end the loop, and a loop that ends must close the file.
+  // pipeline, not csv.pipe: it ends the reader's loop when the file cannot be read, and closes the file when the loop ends.
   startPipeline(csv, parser, () => undefined)
   return parser
 }

@@ -70,7 +70,7 @@ export const orderIdExists = () => new Failure('conflict', 'Order ID already exi
 export const idempotencyKeyReused = () =>
   new Failure('unprocessable', 'This Idempotency-Key was used for another request; send a new key with new fields')
 
-/** 404: the merchant has no such order; for an acquirer, no merchant has one. */
+/** 404: the merchant has no order with this id. To an acquirer it says that no merchant has. */
 export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
 /** 409: what is paid cannot be cancelled, only refunded. */

@@ -95,8 +95,8 @@ export const LIMITS = {
    */
   pools: {
     /**
-     * New intents. One connection is best: a batch holds all intents that came while the one before was stored, and
-     * with a second connection each create cost a seventh more.
+     * Connections that insert new intents. One is best: while a batch is stored, the next one gathers all that arrive.
+     * With two, batches were smaller and each create cost a seventh more.
      */
     creates: 1,
     /** Look-ups of keys and of partners' links, so that they wait behind no other request. */

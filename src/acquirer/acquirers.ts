@@ -48,7 +48,7 @@ export function createAcquirers(settings: AcquirerSettings, call: Caller, option
       throw unavailable()
     },
 
-    /** Warnings for the operator: one for each of `names`, the acquirers of merchants, that is not set up. */
+    /** One warning for each acquirer that is not set up. `names` are the acquirers that merchants have. */
     warningsOf: (names: readonly string[]) => names.filter(isMissing).map(notSetUp),
   }
 

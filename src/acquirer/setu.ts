@@ -95,7 +95,7 @@ export function setuCalls(
     throw notBelieved(answer, 'Setu answered a log-in without a token')
   }
 
-  /** The answer to a call, which has one of the statuses `expected`. */
+  /** Makes a call and returns its answer. Throws unless its status is one of `expected`. */
   async function call(
     { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: object },
     merchantId: string,

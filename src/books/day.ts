@@ -69,7 +69,8 @@ export function createOrderCounts(db: Queryable) {
 const HOUR_MS = 60 * 60_000
 
 /**
- * Values of both queries: the first orderId of each hour, the first of the hour after it, and the moment of COUNTS' $3.
+ * The parameters of both queries: $1 the first orderId of each hour, $2 the first of the next hour, $3 the time at which
+ * orders count as expired.
  */
 function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Date] {
   const bounds = Array.from({ length: hours + 1 }, (_, hour) =>

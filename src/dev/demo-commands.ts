@@ -2,8 +2,8 @@ import { type Demo, SETTLED_MONTH } from './demo.ts'
 import type { DemoWebhook } from './demo-webhook.ts'
 
 /**
- * What `npm start` prints: commands to paste into a second terminal, in lines that fit it. `now` names the order, so that
- * each start prints a new one.
+ * What `npm start` prints: commands to paste into a second terminal, wrapped to its width. The order_id is made of
+ * `now`, so that each start prints a new one.
  */
 export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): string {
   const base = (process.env.PUBLIC_URL || `http://localhost:${process.env.PORT || 3000}`).replace(/\/+$/, '')

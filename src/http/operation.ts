@@ -14,7 +14,7 @@ export type Answer<Result> = {
   example?: unknown
   /** The schema and parts of it, by name. Code generated from the document uses these names for its types. */
   named?: Record<string, z.ZodType>
-  /** Headers beside those of every answer. */
+  /** Response headers of this operation, in addition to those of every answer. */
   headers?: readonly string[]
   /** The answer has an ETag: a caller with a current copy gets 304. */
   mayBeHeld?: true

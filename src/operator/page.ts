@@ -11,7 +11,7 @@ export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
 export type PageOfToday = {
   now: Date
-  /** The hours of today so far, and the last days with today; both oldest first. */
+  /** Counts of each hour of today so far, and of each of the last days, today included; both oldest first. */
   hours: readonly Counted[]
   days: readonly Counted[]
   /** Counting failed, and is tried again only after a pause. */

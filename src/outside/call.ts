@@ -101,7 +101,8 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       const addresses = await addressesOf(url, end.signal)
       refuseUnlessAllowed(addresses, url, call.kind)
       const judged = addresses.map((address) => ({ address, family: isIP(address) }))
-      // undici calls `lookup` only for names. An IP address written in the URL was judged above too.
+      // undici calls `lookup` for host names only, and gets the addresses that were judged above. An IP address in the URL
+      // was judged there too.
       const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
       ownConnection = new Client(url.origin, { ...connectionOptions(ms, lookup), pipelining: 0 })
       return await exchange(ownConnection, call, url, end)

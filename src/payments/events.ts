@@ -16,8 +16,9 @@ type Event = {
 }
 
 /**
- * SQL for the number of an order's next change, at most 32,767. `of` is the order's alias with its dot, such as `i.`.
- * An earlier version may have stored so many failed attempts that 32,767 is taken; all further changes then share it.
+ * SQL for the number of an order's next change, at most 32,767, the largest smallint. `of` is the order's alias with its
+ * dot, such as `i.`. An order on which an earlier version of the service stored that many failed attempts is at the limit
+ * already: all its further changes get 32,767.
  */
 export const nextSequence = (of = '') => `least(${of}event_sequence + 1, 32767)`
 

@@ -17,7 +17,7 @@ import type { NewPayment } from './new-payment.ts'
 /** The account that is paid, as UPI names it: address (pa), name (pn) and category code (mc). */
 export type Payee = { vpa: string; name: string; mcc: string }
 
-/** A request to be paid once. */
+/** A merchant's request for one payment, which can be paid once. */
 export type Intent = {
   mid: string
   /** Our identifier: unguessable, time-ordered, 32 hex digits. In our links it is the UPI parameter `tr`. */

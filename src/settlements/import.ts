@@ -149,7 +149,7 @@ type Difference = {
   /** The fields in the file's row; null where the file says nothing. */
   said: Changeable
   stored: Changeable
-  /** The import that stored the settlement or changed it last; null if an earlier version did. */
+  /** The import that stored or last changed the settlement; null if that was an earlier version of the service. */
   storedBy: number | null
   /** The columns in which the file contradicts the table and that no file may change. */
   others: string[]

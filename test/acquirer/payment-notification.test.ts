@@ -117,7 +117,7 @@ describe('200', () => {
     expect(await stored(orderId)).toEqual({ end: history.at(-1), history, exceptions })
   })
 
-  it('stores no late success whose exception could not be stored: both or nothing', async () => {
+  it('stores a late success and its exception together or not at all', async () => {
     const orderId = await newOrder()
     service.clock.advance(OVER_SECONDS)
     await service.db.query(

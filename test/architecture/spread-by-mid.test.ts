@@ -185,7 +185,7 @@ async function accessesOfAll(): Promise<Map<string, Access[]>> {
   }
 }
 
-it('every statement on a tenant’s table carries mid, or our unguessable orderId where its caller has nothing else', async () => {
+it('every statement on a tenant’s table names mid, or our unguessable orderId where mid is not known', async () => {
   const accesses = await accessesOfAll()
   const withBody = Object.values(OPERATIONS)
     .flat()

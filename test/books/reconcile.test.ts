@@ -267,7 +267,7 @@ describe('a settlement file of sums', () => {
     })
   })
 
-  it('leaves payments open whose payout comes after the days asked for, and judges them with that payout', async () => {
+  it('counts payments as open, not as a difference, while their payout falls after the days asked for', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
     await settle('OUT1', at('2026-11-30'))

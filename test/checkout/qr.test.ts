@@ -119,7 +119,7 @@ describe('dynamicQR', () => {
     expect(inflateSync(bytes.subarray(41, 41 + length)).length).toBe(width * (1 + Math.ceil(width / 8)))
   })
 
-  it('may be cached for half a minute, no longer than it is open, with an ETag that answers 304', async () => {
+  it('may be cached for 30 seconds but not beyond the order’s expiry, and its ETag gives 304', async () => {
     const { orderId } = await newIntent()
     const first = await get(`/pay/${orderId}/qr.png`)
     expect(first.headers['cache-control']).toBe('public, max-age=30')

@@ -129,7 +129,7 @@ describe('merchants', () => {
     expect([mended.code, mended.stderr]).toEqual([0, ''])
   })
 
-  it('enable undoes disable; a repeated disable keeps the first time', async () => {
+  it('enable undoes disable; a repeated disable keeps the time of the first', async () => {
     const mid = await newMerchant()
     const { disabledAt } = await json('merchants', 'disable', '--mid', mid)
     expect(disabledAt).toMatch(/Z$/)

@@ -84,7 +84,7 @@ it('the clock begins nothing new while nothing can be taken, and goes on looking
   await stop()
 })
 
-it('the clock looks again after a look that failed', async () => {
+it('the clock looks for due work again after a look that failed', async () => {
   const { stop, looks, warnings } = startOver([], async () => {
     throw new Error('the database is away')
   })

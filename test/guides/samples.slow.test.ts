@@ -69,7 +69,7 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     expect(stdout).not.toMatch(SHIPS)
   })
 
-  it.runIf(sample.there)('is reported and not repeated when it is refused', async ({ expect }) => {
+  it.runIf(sample.there)('reports a refused request and does not repeat it', async ({ expect }) => {
     const demo = await startDemoService()
     const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
     expect(code).toBe(1)

@@ -105,7 +105,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
   })
 
-  it('500 with a fixed text for a fault of ours, its cause in the log only and never the row', async () => {
+  it('500 has a fixed text: the cause is in the log only, and the row of the database nowhere', async () => {
     const { mid, key } = await newMerchant(service.db)
     await service.db.query(`alter table payment_intents add constraint trap check (note <> 'trap-row-text')`)
     const { status, body, text } = await post(service.app, CREATE, intentFields(mid, { note: 'trap-row-text' }), key)

@@ -6,7 +6,7 @@ import { ROOT, runToEnd } from '../support/processes.ts'
 describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
   const promtool = (...args: string[]) => runToEnd('promtool', args, { cwd: ROOT })
 
-  it('are rules that Prometheus takes, in a configuration that it takes', async () => {
+  it('accepts the alert rules, and the configuration of Prometheus that loads them', async () => {
     const rules = await promtool('check', 'rules', 'src/monitoring/alerts.yml')
     const config = await promtool('check', 'config', 'src/monitoring/prometheus.yml')
     expect([rules.code, config.code], rules.stderr + config.stderr).toEqual([0, 0])

@@ -103,7 +103,7 @@ describe('the operator’s page', () => {
     await impatient.close()
   })
 
-  it('leaves no statement in a database that is blocked, asks it less often, and says that the counts are missing', async () => {
+  it('leaves no query running in a blocked database, asks it less often, and says that counts are missing', async () => {
     const operatorDatabase = { ...LIMITS.operatorDatabase, statementTimeoutMs: 50 }
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 30_000 }
     const blocked = await startPage(service, { ...FORGETFUL, operatorDatabase, operatorPage })

@@ -106,7 +106,7 @@ describe('the Android client', () => {
   const send = (url: string, fields: Record<string, string>) =>
     post(service.app, url, bodyOf({ mid: app.mid, ...fields }), app.key, FORM_OF_VOLLEY)
 
-  it('gets the QR as a picture, cred and merchantName, within the 5 minutes that it waits', async () => {
+  it('gets the QR image, `cred` and `merchantName` that it reads', async () => {
     const order_id = uniqid()
     const { body } = await send(CREATE, {
       amount: '588',

@@ -136,7 +136,7 @@ it('a short list is answered while slow readers of long ones hold all that may b
 })
 
 describe('a partner that asks for four long lists and takes nothing of them', () => {
-  it('gets one, and 429 with Retry-After for the others; its short lists and another partner’s long one go on', async () => {
+  it('is served one and refused the others by 429; its short lists and another partner’s long one go on', async () => {
     stopLooks()
     const [partner, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     expect((await ask(partner, LONG_LIST)).statusCode).toBe(200)

@@ -158,7 +158,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect((await post(service.app, LIST, fields, partner.key)).status).toBe(200)
   })
 
-  it('costs no look-up that depends on the other merchant: the handler decides from the caller alone', async () => {
+  it('is decided from the caller alone, without a query for the other merchant', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)
     const { requests, creates } = service.pools

@@ -98,7 +98,7 @@ describe('an event is written together with its change', () => {
     ])
   })
 
-  it('for a cancellation, and for a payment that still comes', async () => {
+  it('for a cancellation, and for a payment that arrives after it', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 2; i++) {
       expect((await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)).status).toBe(200)
