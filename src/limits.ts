@@ -245,14 +245,6 @@ export const LIMITS = {
     refreshSeconds: 30,
   },
 
-  /** Limits of the listener of OPS_PORT that differ from `connections`. */
-  ops: {
-    /** Time without a byte read or written after which a connection is closed, as `connections.stalledMs`. */
-    stalledMs: 10_000,
-    /** Connections of scrapers and operators, in addition to those of customers. */
-    connections: 64,
-  },
-
   shutdown: {
     /**
      * Longest wait for requests under way: a client may read a long list slowly. With the drain of 5 s it stays below

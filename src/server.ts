@@ -53,9 +53,8 @@ const app = await buildApp({
   now,
   isDraining: shutdown.isDraining,
 })
-const opsConnections = { ...LIMITS.connections, ...LIMITS.ops }
-const opsApp = fastify({ ...connectionOptions(opsConnections), schemaController: NO_JSON_SCHEMA })
-limitConnections(opsApp.server, opsConnections)
+const opsApp = fastify({ ...connectionOptions(LIMITS.connections), schemaController: NO_JSON_SCHEMA })
+limitConnections(opsApp.server, LIMITS.connections)
 operatorsOnly(opsApp, config.opsReaders)
 metricsRoutes(opsApp, metrics)
 const latenessMs = measureLateness(opsApp)
