@@ -1,7 +1,7 @@
-import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import type { Config } from '../config.ts'
+import { hashSecret, secretMatches } from '../tenants/credentials.ts'
 
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const LOOPBACK = networksOf(['127.0.0.0/8', '::1/128'])
@@ -12,9 +12,10 @@ const LOOPBACK = networksOf(['127.0.0.0/8', '::1/128'])
  * here believe that our address is the website's (DNS rebinding).
  */
 export function createCallerCheck({ password, allowedHosts }: Config['opsReaders']) {
+  const passwordHash = password === undefined ? undefined : hashSecret(password)
   const networks = networksOf(allowedHosts)
   return (headers: IncomingHttpHeaders, remoteAddress: string | undefined): boolean => {
-    if (password !== undefined) return timingSafeEqual(digest(sentPassword(headers)), digest(password))
+    if (passwordHash !== undefined) return secretMatches(sentPassword(headers), passwordHash)
     const host = (headers.host ?? '').toLowerCase().replace(/:\d+$/, '')
     if (allowedHosts.includes(host) || isIn(networks, host.replace(/^\[(.*)\]$/, '$1'))) return true
     return LOCAL_HOSTS.includes(host) && isIn(LOOPBACK, remoteAddress ?? '')
@@ -28,9 +29,6 @@ function sentPassword({ authorization = '' }: IncomingHttpHeaders): string {
     .toString()
     .replace(/^[^:]*:/, '')
 }
-
-/** Makes texts equally long, as timingSafeEqual requires. */
-const digest = (text: string) => hash('sha256', text, 'buffer')
 
 function networksOf(list: readonly string[]): BlockList {
   const networks = new BlockList()

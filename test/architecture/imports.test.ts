@@ -16,7 +16,7 @@ const FOLDERS: Record<string, RegExp> = {
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
   tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields)\.ts$|^(db|tenants)\//,
-  operator: /^npm:(ipaddr\.js|lru-cache)$|^(html|ist|money)\.ts$|^(books|db|operator)\//,
+  operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(books|db|operator)\//,
   payments:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments)\//,
   settlements:
