@@ -106,24 +106,20 @@ async function startSample({ command }: Sample, folder: string, port: number, en
   return { child, said }
 }
 
+/** The body of the webhook that tells of a payment. */
+const successOf = (order_id: string, amount: string) =>
+  JSON.stringify({
+    type: 'payment.succeeded',
+    timestamp: new Date().toISOString(),
+    data: { mid: 'M1', orderId: '0', order_id, txnStatus: 'SUCCESS', amount, UTR: '1', sequence: 1 },
+  })
+
 describe.each([NODE_SHOP, PYTHON, PHP, JAVA, OF_NPM_START])('the receiver in $name', { timeout: TIMEOUT_MS }, (it_) => {
   it.runIf(it_.there)('takes a webhook that is genuine, and no other', async ({ expect }) => {
     const secret = newSigningSecret()
     const port = await freePort()
     const { said } = await startSample(it_, saved(it_), port, { WEBHOOK_SECRET: secret })
-    const body = JSON.stringify({
-      type: 'payment.succeeded',
-      timestamp: new Date().toISOString(),
-      data: {
-        mid: 'M1',
-        orderId: '0',
-        order_id: 'चाय ☕',
-        txnStatus: 'SUCCESS',
-        amount: '588.82',
-        UTR: '1',
-        sequence: 1,
-      },
-    })
+    const body = successOf('चाय ☕', '588.82')
     const headersOf = (signedBy: string, at = new Date(), signed = body): Record<string, string> => ({
       'webhook-id': 'msg_1',
       'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
@@ -173,19 +169,7 @@ describe.each([NODE_SHOP, PYTHON, PHP, JAVA, OF_NPM_START])('the receiver in $na
   })
 
   it.runIf(it_.there)('accepts nothing while its secret is unset, a placeholder or cut short', async ({ expect }) => {
-    const body = JSON.stringify({
-      type: 'payment.succeeded',
-      timestamp: new Date().toISOString(),
-      data: {
-        mid: 'M1',
-        orderId: '0',
-        order_id: 'forged',
-        txnStatus: 'SUCCESS',
-        amount: '200',
-        UTR: '1',
-        sequence: 1,
-      },
-    })
+    const body = successOf('forged', '200')
     // The order waits in the shop's books.
     const waits = { sequence: 0, shipped: false }
     const files = { ...it_.files, 'orders.json': JSON.stringify({ forged: waits }) }
