@@ -5,13 +5,14 @@ revoke all on all tables in schema public from upi_service;
 
 grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
 -- Shown on the operator's page. The audit is not: who breaks into the service learns nothing of the operators.
-grant select on payment_resolutions, settlement_imports to upi_service;
+grant select on payment_resolutions, settlement_imports, settlement_versions, bank_holidays, difference_resolutions
+  to upi_service;
 -- Rows that instances of the version before write about themselves.
 grant select, insert, update, delete on service_instances to upi_service;
 -- Updates of an order's outcome and of its number of events; of neither its amount nor its payee. expires_at is for the
 -- sandbox, which can end the time to pay: whoever may set the status gains nothing by it. The right to update a column
 -- is also needed for `for no key update`.
-grant select, insert, update (status, utr, expires_at, event_sequence) on payment_intents to upi_service;
+grant select, insert, update (status, utr, expires_at, event_sequence, fail_told_at) on payment_intents to upi_service;
 -- Updates of the enquiries; the link and its owner stay as the acquirer gave them.
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.

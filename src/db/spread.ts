@@ -17,6 +17,8 @@ export const REFERENCE_TABLES: readonly string[] = [
   'audit_commands',
   'audit_outcomes',
   'service_instances',
+  'bank_holidays',
+  'closed_months',
 ]
 
 /**
