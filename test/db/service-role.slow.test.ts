@@ -128,7 +128,7 @@ describe('the role of the service', () => {
     )
     expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns.join(' ')]))).toEqual({
       acquirer_intents: 'enquire_at enquiries',
-      payment_intents: 'event_sequence expires_at status utr',
+      payment_intents: 'event_sequence expires_at fail_told_at status utr',
       webhook_deliveries: 'answer attempted_at attempts delivered_at due_at outcome',
       webhook_endpoints: 'disabled_at disabled_reason failing_since',
     })
