@@ -102,7 +102,7 @@ create table difference_resolutions (
   order_id text,
   utr text,
   settlement_utr text,
-  -- What the bank owes the merchant becomes less by this.
+  -- What it adds to what the bank owes the merchant; negative where it takes away.
   amount_paise bigint not null,
   reason text not null,
   resolved_by text not null,
@@ -114,6 +114,10 @@ create index difference_resolutions_mid_day_idx on difference_resolutions (mid, 
 create trigger difference_resolutions_append_only before update or delete or truncate on difference_resolutions
   for each statement execute function refuse_to_rewrite();
 
+-- Finds what was stored since a moment, without reading a merchant's whole history: rows lie in the order of these times.
+create index settlements_known_at_idx on settlements using brin (known_at);
+create index payments_heard_at_idx on payments using brin (heard_at);
+
 -- What was reported when a month was closed. Append-only.
 create table closed_months (
   -- `YYYY-MM`
@@ -122,7 +126,7 @@ create table closed_months (
   closed_by text not null,
   -- SHA-256 of the printed report, in hex.
   sha256 text not null,
-  -- Totals by merchant, as `ops reconcile --json` prints them; those of all merchants are under an empty name.
+  -- Totals by merchant, as `ops reconcile --json` prints them; those of all merchants are under `*`.
   figures json not null,
   constraint closed_months_pkey primary key (month)
 );

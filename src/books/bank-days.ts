@@ -1,31 +1,29 @@
 /**
- * The days on which Indian banks work: all but Sundays and the second and fourth Saturday of a month. Public holidays differ by
- * state and year, and are not known here. A day is `YYYY-MM-DD`.
+ * The days on which Indian banks work: all but Sundays, the second and fourth Saturday of a month, and `holidays`, which
+ * differ by state and year. A day is `YYYY-MM-DD`.
  */
+export function createBankDays(holidays: ReadonlySet<string>) {
+  const isBankDay = (day: string): boolean => {
+    const weekday = atUtc(day).getUTCDay()
+    const saturdayOfMonth = Math.ceil(Number(day.slice(8)) / 7)
+    const isFreeSaturday = weekday === 6 && (saturdayOfMonth === 2 || saturdayOfMonth === 4)
+    return weekday !== 0 && !isFreeSaturday && !holidays.has(day)
+  }
+  /** The first bank day that is not before `day`. */
+  const bankDayFrom = (day: string): string => (isBankDay(day) ? day : bankDayFrom(addDays(day, 1)))
+  /** The last bank day before `day`. */
+  const previousBankDay = (day: string): string => {
+    const before = addDays(day, -1)
+    return isBankDay(before) ? before : previousBankDay(before)
+  }
+  /** The first bank day after `day`, on which the bank pays out the payments of `day` (T+1). */
+  const nextBankDay = (day: string) => bankDayFrom(addDays(day, 1))
+  return { isBankDay, bankDayFrom, previousBankDay, nextBankDay }
+}
+
+export type BankDays = ReturnType<typeof createBankDays>
 
 const DAY_MS = 24 * 60 * 60_000
-
-export function isBankDay(day: string): boolean {
-  const weekday = atUtc(day).getUTCDay()
-  const saturdayOfMonth = Math.ceil(Number(day.slice(8)) / 7)
-  return weekday !== 0 && !(weekday === 6 && (saturdayOfMonth === 2 || saturdayOfMonth === 4))
-}
-
-/** The first bank day after `day`, on which the bank pays out the payments of `day` (T+1). */
-export function nextBankDay(day: string): string {
-  return bankDayFrom(addDays(day, 1))
-}
-
-/** The first bank day that is not before `day`. */
-export function bankDayFrom(day: string): string {
-  return isBankDay(day) ? day : bankDayFrom(addDays(day, 1))
-}
-
-/** The last bank day before `day`. */
-export function previousBankDay(day: string): string {
-  const before = addDays(day, -1)
-  return isBankDay(before) ? before : previousBankDay(before)
-}
 
 /** `days` may be negative. */
 export function addDays(day: string, days: number): string {

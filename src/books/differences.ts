@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { toSumText } from '../money.ts'
-import { addDays, bankDayFrom, nextBankDay, previousBankDay } from './bank-days.ts'
+import type { BankDays } from './bank-days.ts'
 
 export type DifferenceKind =
   | 'not settled'
@@ -8,12 +9,15 @@ export type DifferenceKind =
   | 'amount differs'
   | 'no known payment'
   | 'sums differ'
+  | 'taken back'
 
 /**
  * A difference between payments and settlements: money that came in and was not paid out, or the reverse. Amounts are
  * in paise.
  */
 export type Difference = {
+  /** See differenceId. */
+  id: string
   mid: string
   /**
    * Day (`YYYY-MM-DD`, IST) of the payment that is not settled; of the payout, when sums are compared; else of the
@@ -30,16 +34,23 @@ export type Difference = {
   paid: bigint | null
   /** Settled amount, with fee and tax. */
   settled: bigint | null
+  /** What the bank owes the merchant by this; negative where it has paid too much. */
+  owed: bigint
   /** In plain words. */
   cause: string
   /** The exception that explains a settlement of no known payment. */
   exceptionId: string | null
-  /** Resolution of that exception: with one, the difference is accounted for. */
+  /** How a person ended it, or that exception: with one, the difference is accounted for. */
   resolution: string | null
+  /** How often a person has ended it. */
+  entries: number
 }
 
+/** A difference before a person's word on it is known. */
+export type Unnamed = Omit<Difference, 'id' | 'owed' | 'entries'>
+
 /** A difference as the database finds it; its cause follows from it. */
-export type FoundDifference = Omit<Difference, 'cause'> & {
+export type FoundDifference = Omit<Unnamed, 'cause'> & {
   fee: bigint | null
   tax: bigint | null
   /** Another settlement of the same payment: the first one, or one that did not succeed. */
@@ -49,16 +60,48 @@ export type FoundDifference = Omit<Difference, 'cause'> & {
   exceptionKind: string | null
   /** When the settlement was initiated, to the microsecond, as PostgreSQL spells it. */
   initiatedAt: string | null
+  /** What carries the UTR at other merchants, in plain words. */
+  elsewhere: string | null
 }
 
+/**
+ * Names a difference by 16 hex digits: its day as yymmdd, and ten of a hash of what it is about. The same difference has the
+ * same name in every report.
+ */
+export function differenceId({ mid, day, kind, utr, settlementUtr }: Omit<Unnamed, 'cause'>): string {
+  const about = JSON.stringify([mid, day, kind, utr, settlementUtr])
+  const hash = createHash('sha256').update(about).digest('hex').slice(0, 10)
+  return `${day.replaceAll('-', '').slice(2)}${hash}`
+}
+
+/** The day of a difference by its name; undefined for a name that no difference has. */
+export function dayOfDifference(id: string): string | undefined {
+  const [, year, month, day] = /^(\d\d)(\d\d)(\d\d)[0-9a-f]{10}$/.exec(id) ?? []
+  return year && `20${year}-${month}-${day}`
+}
+
+/** A second settlement of a payment is too much as a whole. */
+export const owedBy = ({ kind, paid, settled }: Pick<Difference, 'kind' | 'paid' | 'settled'>): bigint =>
+  (kind === 'settled twice' ? 0n : (paid ?? 0n)) - (settled ?? 0n)
+
 /** The cause of a difference, in words for a person who looks at the bank's file. */
-export function causeOf(found: FoundDifference): string {
+export function causeOf(found: FoundDifference, { nextBankDay }: BankDays): string {
+  const cause = ownCause(found, nextBankDay)
+  return found.elsewhere === null ? cause : `${cause}; ${found.elsewhere}`
+}
+
+function ownCause(found: FoundDifference, nextBankDay: BankDays['nextBankDay']): string {
   const { kind, day, orderId, fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, exceptionId } = found
   switch (kind) {
     case 'not settled':
       if (exceptionKind) return `exception ${exceptionId}: ${exceptionKind}`
       if (otherUtr) return `settlement ${otherUtr} of ${otherDay} is ${otherStatus}`
       return `no settlement carries it; it was due on ${nextBankDay(day)}`
+    case 'taken back':
+      if (otherUtr) return `settlement ${otherUtr} of ${otherDay} was SUCCESS and is FAILED`
+      return orderId === null
+        ? 'the bank has deducted it, and no order of this merchant carries its UTR'
+        : 'the bank has deducted it from a payout: a refund or a chargeback'
     case 'settled twice':
       return `settlement ${otherUtr} of ${otherDay} has paid it before`
     case 'fee differs':
@@ -73,62 +116,3 @@ export function causeOf(found: FoundDifference): string {
       throw new Error('a difference of sums has its cause already')
   }
 }
-
-/**
- * The first days that count for the payouts from the bank day `from` on. A payout is for the payments since the bank
- * day before it. A settlement on a day when banks are closed counts for the next bank day.
- */
-export function daysOfPayouts(from: string): { firstPaid: string; firstSettled: string } {
-  const before = previousBankDay(bankDayFrom(from))
-  return { firstPaid: before, firstSettled: addDays(before, 1) }
-}
-
-/**
- * The payouts from `from` to `to` whose sum differs from the payments they are for. Payouts of `today` and later are
- * not judged, since the bank may still pay.
- */
-export function comparePayouts(
-  mid: string,
-  paid: readonly { day: string; paid: bigint }[],
-  settled: readonly { day: string; gross: bigint }[],
-  { from, to, today }: { from: string; to: string; today: string },
-): Difference[] {
-  const payouts = new Map<string, { paid: bigint; settled: bigint }>()
-  const at = (day: string) => {
-    const payout = payouts.get(day) ?? { paid: 0n, settled: 0n }
-    payouts.set(day, payout)
-    return payout
-  }
-  for (const { day, paid: sum } of paid) at(nextBankDay(day)).paid += sum
-  for (const { day, gross } of settled) at(bankDayFrom(day)).settled += gross
-  return [...payouts]
-    .filter(([day, sums]) => day >= from && day <= to && day < today && sums.paid !== sums.settled)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([day, sums]) => ({
-      mid,
-      day,
-      kind: 'sums differ',
-      orderId: null,
-      utr: null,
-      settlementUtr: null,
-      ...sums,
-      cause: causeOfSums(day, sums),
-      exceptionId: null,
-      resolution: null,
-    }))
-}
-
-function causeOfSums(day: string, { paid, settled }: { paid: bigint; settled: bigint }): string {
-  const first = previousBankDay(day)
-  const last = addDays(day, -1)
-  const days = first === last ? first : `${first} to ${last}`
-  if (settled === 0n) return `nothing was settled of the payments of ${days}`
-  const difference = settled > paid ? `${toSumText(settled - paid)} more` : `${toSumText(paid - settled)} less`
-  return `${difference} than the payments of ${days}`
-}
-
-/** Whether the payments of `day` may still be settled in time. */
-export const isNotYetDue = (day: string, today: string): boolean => nextBankDay(day) >= today
-
-/** The last day whose payments are overdue `today`. */
-export const lastOverdueDay = (today: string): string => addDays(previousBankDay(today), -1)

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import type { FoundDifference } from './differences.ts'
-import { paiseOf, type Texts, withPaise } from './paid-and-settled.ts'
+import { CARRIED_UTR, PAID_OUT, paiseOf, type Texts, withPaise } from './paid-and-settled.ts'
 
 /** Condition for exceptions `e` of money that reached the payee, so that a settlement may carry it. */
 export const TELLS_OF_MONEY = `e.utr <> '' and e.status in ('SUCCESS', '') and e.kind <> 'late payment'`
@@ -18,11 +18,12 @@ type NoOrder = Pick<FoundDifference, 'orderId' | 'exceptionId' | 'exceptionKind'
 export async function explainByNoOrder(
   client: PoolClient,
   mid: string,
+  known: Date,
   found: FoundDifference[],
 ): Promise<FoundDifference[]> {
-  const isUnexplained = ({ settlementUtr, orderId, exceptionId }: FoundDifference) =>
-    settlementUtr !== null && orderId === null && exceptionId === null
-  const exceptions = await findOfNoOrder(client, found.filter(isUnexplained))
+  const isUnexplained = ({ kind, orderId, exceptionId }: FoundDifference) =>
+    (kind === 'no known payment' || kind === 'settled twice') && orderId === null && exceptionId === null
+  const exceptions = await findOfNoOrder(client, known, found.filter(isUnexplained))
   const exceptionOf = (one: FoundDifference) => (isUnexplained(one) ? exceptions.get(one.utr) : undefined)
   const settledBefore = await findSettledBefore(
     client,
@@ -41,16 +42,21 @@ export async function explainByNoOrder(
 }
 
 /** Exceptions of no known order, by UTR. Of several with one UTR an open one is taken, else the oldest. */
-async function findOfNoOrder(client: PoolClient, settlements: FoundDifference[]): Promise<Map<string | null, NoOrder>> {
+async function findOfNoOrder(
+  client: PoolClient,
+  known: Date,
+  settlements: FoundDifference[],
+): Promise<Map<string | null, NoOrder>> {
   if (settlements.length === 0) return new Map()
   const { rows } = await client.query<Texts<NoOrder>>(
     `select distinct on (upper(e.utr)) upper(e.utr) as utr, e.exception_id as "exceptionId", e.kind as "exceptionKind",
             nullif(e.order_id, '') as "orderId", ${paiseOf('e.amount')} as amount, r.reason as resolution
        from payment_exceptions e
-       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-      where e.mid = '' and ${TELLS_OF_MONEY} and upper(e.utr) collate "C" = any ($1::text[])
+       left join payment_resolutions r
+         on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
+      where e.mid = '' and e.received_at <= $2 and ${TELLS_OF_MONEY} and upper(e.utr) collate "C" = any ($1::text[])
       order by upper(e.utr), r.reason is not null, e.received_at, e.exception_id`,
-    [settlements.map(({ utr }) => utr)],
+    [settlements.map(({ utr }) => utr), known],
   )
   return new Map(rows.map((row) => [row.utr, withPaise<NoOrder>(row, 'amount')]))
 }
@@ -58,16 +64,14 @@ async function findOfNoOrder(client: PoolClient, settlements: FoundDifference[])
 /** UTRs of `settlements` whose payment is also carried by an earlier settlement of another merchant. */
 async function findSettledBefore(client: PoolClient, mid: string, settlements: FoundDifference[]) {
   if (settlements.length === 0) return new Set<string | null>()
-  // Two queries, so that each uses an index.
-  const carriedBy = (condition: string) => `
-    select a.utr
-      from unnest($2::text[], $3::text[], $4::timestamptz[]) as a (utr, key, initiated_at)
-     cross join merchants o
-      join settlements s on s.mid = o.mid and ${condition}
-     where o.mid <> $1 and s.status = 'SUCCESS' and (s.initiated_at, o.mid) < (a.initiated_at, $1)`
   const { rows } = await client.query<{ utr: string }>(
-    `${carriedBy('s.utr in (a.utr, a.key, lower(a.key)) and s.payment_utr is null')}
-     union all ${carriedBy('s.payment_utr = a.key')}`,
+    `select a.utr
+       from unnest($2::text[], $3::text[], $4::timestamptz[]) as a (utr, key, initiated_at)
+      cross join lateral (
+            select from settlements
+             where ${CARRIED_UTR} = a.key and mid <> $1 and ${PAID_OUT}
+               and (initiated_at, mid) < (a.initiated_at, $1)
+             limit 1) earlier`,
     [
       mid,
       settlements.map(({ settlementUtr }) => settlementUtr),

@@ -1,17 +1,20 @@
-import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
-import { causeOf, type Difference, type FoundDifference } from './differences.ts'
+import type { BankDays } from './bank-days.ts'
+import { causeOf, type FoundDifference, type Unnamed } from './differences.ts'
+import { findElsewhere } from './elsewhere.ts'
 import { explainByNoOrder, TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
+import { type MerchantBooks, WAS_PAID_OUT } from './merchant-books.ts'
 import {
   boundsOf,
+  CARRIED_UTR,
   type Days,
   dayOf,
   IN_DAYS,
   PAID_AND_SETTLED,
+  PAID_OUT,
   paiseOf,
   SETTLED_BEFORE,
-  SETTLED_SINCE,
-  SETTLEMENT,
+  settlementsKnown,
   type Texts,
   textOf,
   valuesOfPaid,
@@ -20,69 +23,74 @@ import {
 } from './paid-and-settled.ts'
 
 /**
- * All differences. The parameters are those of PAID_AND_SETTLED, then $6, the last day whose payments are overdue, and
- * $7 and $8, the begin and the end of the days.
+ * All differences. The parameters are those of PAID_AND_SETTLED, then $7 and $8, the begin and the end of the days, $9, the
+ * days whose payments are overdue one by one, $10, those whose settlements are compared one by one, and $11, the UTRs of
+ * exceptions of no known order.
  */
 const DIFFERENCES = `
   ${PAID_AND_SETTLED}, failed as (
-    select distinct on (key) key, utr, status, initiated_at
-      from (${SETTLED_SINCE}) s
-     where status <> 'SUCCESS'
+    select distinct on (key) key, utr, status, initiated_at, status = 'FAILED' and ${WAS_PAID_OUT} as taken_back
+      from (${settlementsKnown(`status <> 'SUCCESS' and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from paid)`)}) s
      order by key, initiated_at desc, utr
   ), unsettled as (
-    select p.*, f.utr as failed_utr, f.status as failed_status, f.initiated_at as failed_at
+    select p.*, f.utr as failed_utr, f.status as failed_status, f.initiated_at as failed_at, f.taken_back
       from ${WITH_SETTLED}
       left join failed f on f.key = p.utr
-     where ${IN_DAYS} and day <= $6::date and s.key is null
-  ), matched as materialized (
+     where ${IN_DAYS} and day = any ($9::date[]) and s.key is null
+  ), row_of_days as materialized (
     select s.*, i.order_id, i.created_at, (i.amount * 100 + i.paise) as paid
-      from (${SETTLEMENT} and initiated_at >= $7 and initiated_at < $8) s
-      left join payment_intents i on i.mid = $1 and i.utr = s.key collate "default"
-                                  and s.initiated_at >= i.created_at - ${SETTLED_BEFORE}
-     where s.status = 'SUCCESS'
+      from (${settlementsKnown(`status = 'SUCCESS' and initiated_at >= $7 and initiated_at < $8`)}) s
+      left join (payment_intents i join payment_changes c
+                   on c.mid = $1 and c.order_id = i.order_id and c.status = 'SUCCESS' and c.changed_at <= $2)
+        on i.mid = $1 and i.utr = s.key collate "default" and s.initiated_at >= i.created_at - ${SETTLED_BEFORE}
+  ), matched as materialized (
+    -- A row that names nothing, on a day that is compared by sums, is left to that.
+    select *
+      from row_of_days
+     where amount >= 0
+       and (order_id is not null or payment_utr is not null or ${dayOf('initiated_at')} = any ($10::date[])
+            or key = any ($11::text[])
+            or exists (select from payment_exceptions e
+                        where e.mid = $1 and e.received_at <= $2 and upper(e.utr) = key and ${TELLS_OF_MONEY}))
   ), first as (
     -- The first settlement of an order's payment: the earliest that can belong to the order.
     (select distinct on (s.key) s.key, m.order_id, s.utr, s.initiated_at
-       from (${SETTLEMENT}
+       from (${settlementsKnown(`${PAID_OUT}
                and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from matched)
-               and initiated_at < $8) s
+               and initiated_at < $8`)}) s
        join matched m on m.key = s.key and s.initiated_at >= m.created_at - ${SETTLED_BEFORE}
-      where s.status = 'SUCCESS'
       order by s.key, s.initiated_at, s.utr)
      union all
-    -- The first settlement of an unknown payment, of all times; two queries, so that each uses an index.
+    -- The first settlement of an unknown payment, of all times.
     (select distinct on (m.key) m.key, null, s.utr, s.initiated_at
        from matched m
-      cross join lateral (
-            select utr, initiated_at
-              from settlements
-             where mid = $1 and utr in (m.utr, m.key, lower(m.key)) and payment_utr is null and status = 'SUCCESS'
-             union all
-            select utr, initiated_at
-              from settlements
-             where mid = $1 and payment_utr = m.key and status = 'SUCCESS') s
+      cross join lateral (${settlementsKnown(`${CARRIED_UTR} = m.key and ${PAID_OUT}`)}) s
       where m.order_id is null
       order by m.key, s.initiated_at, s.utr)
   ), told as (
     select distinct on (upper(e.utr)) upper(e.utr) collate "C" as utr, e.kind, e.order_id, e.exception_id, e.amount,
            r.reason
       from payment_exceptions e
-      left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-     where e.mid = $1 and ${TELLS_OF_MONEY} and upper(e.utr) collate "C" in (select key from matched where order_id is null)
+      left join payment_resolutions r
+        on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
+     where e.mid = $1 and e.received_at <= $2 and ${TELLS_OF_MONEY}
+       and upper(e.utr) collate "C" in (select key from matched where order_id is null)
      order by upper(e.utr), r.reason is not null, e.received_at, e.exception_id
-  ), taken_back as (
+  ), reversed as (
     select distinct on (e.order_id) e.order_id, e.exception_id, e.kind, r.reason
       from payment_exceptions e
-      left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-     where e.mid = $1 and e.kind = 'failure after success'
+      left join payment_resolutions r
+        on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
+     where e.mid = $1 and e.received_at <= $2 and e.kind = 'failure after success'
      order by e.order_id, r.reason is not null, e.received_at, e.exception_id
   ), difference as (
-    select day, 'not settled' as kind, order_id, utr, null as settlement_utr, paid, null::numeric as settled,
+    select day, case when taken_back then 'taken back' else 'not settled' end as kind, order_id, utr,
+           null as settlement_utr, paid, null::numeric as settled,
            null::numeric as fee, null::numeric as tax, failed_utr as other_utr, failed_status as other_status,
            ${dayOf('failed_at')} as other_day, b.exception_id, b.kind as exception_kind, b.reason as resolution,
            null::timestamptz as initiated_at
       from unsettled
-      left join taken_back b using (order_id)
+      left join reversed b using (order_id)
      union all
     select ${dayOf('m.initiated_at')},
            case when f.utr <> m.utr then 'settled twice'
@@ -98,6 +106,11 @@ const DIFFERENCES = `
       left join first f on f.key = m.key and f.order_id is not distinct from m.order_id
       left join told t on m.order_id is null and t.utr = m.key
      where m.order_id is null or f.utr <> m.utr or m.gross * 100 <> m.paid
+     union all
+    select ${dayOf('initiated_at')}, 'taken back', order_id, key, utr, null, ${paiseOf('gross')}, ${paiseOf('fee')},
+           ${paiseOf('tax')}, null, null, null, null, null, null, initiated_at
+      from row_of_days
+     where amount < 0
   )
   select $1 as mid, ${textOf('day')} as day, kind, order_id as "orderId", utr, settlement_utr as "settlementUtr", paid,
          settled, fee, tax, other_utr as "otherUtr", other_status as "otherStatus",
@@ -106,24 +119,30 @@ const DIFFERENCES = `
     from difference
    order by difference.day, kind, order_id, settlement_utr`
 
+/** Which days of the asked ones are compared payment by payment. */
+export type ByPayment = { overdueDays: readonly string[]; settledDays: readonly string[] }
+
 /**
- * Compares payments with settlements one by one. Yields payments of the days, at the latest of `lastOverdue`, that no
- * settlement carries; and settlements of the days that carry no payment, one that was settled before, or another
- * amount. Sorted by day.
+ * Compares payments with settlements one by one. Yields payments of the overdue days that no settlement carries; and
+ * settlements of `days` that carry another amount than their payment, one that was settled before, no payment though
+ * they name one or are compared one by one, or that take money back. Sorted by day.
  */
 export async function* findDifferences(
-  client: PoolClient,
-  mid: string,
+  { client, mid, known, utrsOfNoOrder }: MerchantBooks,
   days: Days,
-  lastOverdue: string,
-): AsyncGenerator<Difference> {
+  { overdueDays, settledDays }: ByPayment,
+  bankDays: BankDays,
+): AsyncGenerator<Unnamed> {
   const { begin, end } = boundsOf(days)
-  const values = [...valuesOfPaid(mid, days), lastOverdue, begin, end]
-  for await (const rows of batchesOf<Texts<FoundDifference>>(client, DIFFERENCES, values)) {
-    const found = rows.map((row) => withPaise<FoundDifference>(row, 'paid', 'settled', 'fee', 'tax'))
-    for (const one of await explainByNoOrder(client, mid, found)) {
-      const { fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, initiatedAt, ...difference } = one
-      yield { ...difference, cause: causeOf(one) }
+  const values = [...valuesOfPaid(mid, known, days), begin, end, overdueDays, settledDays, utrsOfNoOrder]
+  for await (const rows of batchesOf<Texts<Omit<FoundDifference, 'elsewhere'>>>(client, DIFFERENCES, values)) {
+    const paise = rows.map((row) =>
+      withPaise<FoundDifference>({ ...row, elsewhere: null }, 'paid', 'settled', 'fee', 'tax'),
+    )
+    const found = await findElsewhere(client, mid, known, paise)
+    for (const one of await explainByNoOrder(client, mid, known, found)) {
+      const { fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, initiatedAt, elsewhere, ...difference } = one
+      yield { ...difference, cause: causeOf(one, bankDays) }
     }
   }
 }

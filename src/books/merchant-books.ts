@@ -1,16 +1,17 @@
 import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
-import { addDays } from './bank-days.ts'
-import { findDifferences } from './find-differences.ts'
+import type { DifferenceKind } from './differences.ts'
+import { TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
 import {
   boundsOf,
   type Days,
   dayOf,
   IN_DAYS,
   PAID_AND_SETTLED,
+  PAID_OUT,
   paiseOf,
-  SETTLEMENT,
+  settlementsKnown,
   type Texts,
   textOf,
   valuesOfPaid,
@@ -18,11 +19,46 @@ import {
   withPaise,
 } from './paid-and-settled.ts'
 
-/** What was paid on one day, in paise; `open` is what no settlement carries. */
-export type PaidDay = { day: string; paidCount: number; paid: bigint; fromDayFile: number; open: bigint }
+/**
+ * Payments of one day, in paise, whose last settlement is of `settledDay`; null where no settlement carries them.
+ */
+export type PaidOn = { day: string; settledDay: string | null; count: number; paid: bigint; fromDayFile: number }
 
-/** What was settled on one day, in paise. `gross` is with fee and tax. */
-export type SettledDay = { day: string; settledCount: number; gross: bigint; fee: bigint; tax: bigint }
+/**
+ * Settlements of one day, in paise. `gross` is with fee and tax, `net` without. Of the rows that pay something out `named`
+ * state the UTR of their payment.
+ */
+export type SettledOn = {
+  day: string
+  settledCount: number
+  gross: bigint
+  fee: bigint
+  tax: bigint
+  net: bigint
+  paidOut: number
+  named: number
+}
+
+/** Settlements of one day that carry no known payment, and no exception of the merchant explains. */
+export type UnnamedOn = { day: string; rows: number; gross: bigint }
+
+/** A settlement of no known payment that was SUCCESS and is FAILED. */
+export type TakenBackRow = { day: string; utr: string; gross: bigint }
+
+/** An exception of money on its day; `paise` is negative where the bank took the money back. */
+export type ExceptionOfMoney = { id: string; kind: string; day: string; paise: bigint; resolved: boolean }
+
+/** What a person has entered to end a difference; `amount` is what it adds to what the bank owes, in paise. */
+export type Entry = {
+  differenceId: string
+  day: string
+  kind: DifferenceKind
+  orderId: string | null
+  utr: string | null
+  settlementUtr: string | null
+  amount: bigint
+  reason: string
+}
 
 /**
  * A report that waits for a person. `mid` is empty where no order is known. `amount` is in paise, and null for an
@@ -41,102 +77,146 @@ export type OpenException = {
 export type MerchantBooks = ReturnType<typeof createMerchantBooks>
 
 /**
- * Days before and after the asked ones whose settlements show whether the bank's file names payments. Banks are never
- * closed for so long.
+ * Condition for settlements `s` that name no payment: neither one of the merchant, nor one of his exceptions, nor one of no
+ * known order. The UTRs of the last are a parameter, because in a Citus cluster they lie on another node.
  */
-const LOOKED_AROUND_DAYS = 7
-/** Newest settlements that decide it instead, for a merchant with none around the days. */
-const NEWEST_ROWS = 100
+const namesNothing = (utrsOfNoOrder: string) => `s.payment_utr is null and s.key <> all (${utrsOfNoOrder}::text[])
+  and not exists (select from payment_intents i where i.mid = $1 and i.utr = s.key collate "default")
+  and not exists (select from payment_exceptions e where e.mid = $1 and upper(e.utr) = s.key and ${TELLS_OF_MONEY})`
 
-/** Queries of one merchant's payments and payouts. `client` is in a transaction, so all of them see one snapshot. */
-export function createMerchantBooks(client: PoolClient, mid: string) {
-  const ofSettlements = (days: Days) => {
+/** What the books of all merchants share: one snapshot, as it was known at `known`. */
+export type Snapshot = {
+  client: PoolClient
+  known: Date
+  /** UTRs of exceptions of no known order, in upper case. */
+  utrsOfNoOrder: readonly string[]
+}
+
+/** Queries of one merchant's payments and payouts. */
+export function createMerchantBooks({ client, known, utrsOfNoOrder }: Snapshot, mid: string) {
+  const inDays = (days: Days) => {
     const { begin, end } = boundsOf(days)
-    return [mid, begin, end]
+    return [mid, known, begin, end]
   }
-  const around = ({ from, to }: Days) => ({
-    from: addDays(from, -LOOKED_AROUND_DAYS),
-    to: addDays(to, LOOKED_AROUND_DAYS),
-  })
 
   return {
     mid,
+    known,
+    client,
+    utrsOfNoOrder,
 
-    /**
-     * True when the merchant may have something to report. One statement, because most merchants have nothing on a day.
-     */
-    async isActive(days: Days): Promise<boolean> {
-      const { begin, end, firstOrderId, endOrderId } = boundsOf(around(days))
-      const { rows } = await client.query<{ active: boolean }>(
-        `select exists (select from settlements where mid = $1 and initiated_at >= $2 and initiated_at < $3)
-             or exists (select from payment_exceptions where mid = $1)
-             or exists (
-                  select from payment_intents
-                   where mid = $1 and order_id >= $4 and order_id < $5 and status = 'SUCCESS') as active`,
-        [mid, begin, end, firstOrderId, endOrderId],
+    /** The first day on which the merchant may have something in the books; undefined when there is none. */
+    async firstDay(): Promise<string | undefined> {
+      const { rows } = await client.query<{ day: string | null }>(
+        `select ${textOf(dayOf('least(ordered, settled, reported)'))} as day
+           from (select (select created_at from payment_intents where mid = $1 order by order_id limit 1) as ordered,
+                        (select min(initiated_at) from settlements where mid = $1) as settled,
+                        (select min(received_at) from payment_exceptions where mid = $1) as reported) first`,
+        [mid],
       )
-      return rows[0]?.active ?? false
+      return rows[0]?.day ?? undefined
     },
 
-    /**
-     * True when the bank's file names payments: at least one settlement around the days names its payment, or carries a
-     * payment's UTR. A merchant without settlements around the days is judged by the newest ones.
-     */
-    async isByPayment(days: Days): Promise<boolean> {
-      const { rows } = await client.query<{ named: boolean }>(
-        `with around as not materialized (
-           select utr, payment_utr, status
-             from settlements
-            where mid = $1 and initiated_at >= $2 and initiated_at < $3
-         ), looked_at as not materialized (
-           select utr, payment_utr, status from around
-            union all
-           (select utr, payment_utr, status
-              from settlements
-             where mid = $1 and status = 'SUCCESS' and not exists (select from around)
-             order by initiated_at desc
-             limit ${NEWEST_ROWS})
-         )
-         select exists (select from looked_at where payment_utr is not null and status = 'SUCCESS')
-             or exists (
-                  select
-                    from looked_at s
-                    join payment_intents i on i.mid = $1 and i.utr = upper(s.utr) collate "default") as named`,
-        ofSettlements(around(days)),
-      )
-      return rows[0]?.named ?? false
-    },
-
-    async paidDays(days: Days): Promise<PaidDay[]> {
-      const { rows } = await client.query<Texts<PaidDay>>(
+    async paidDays(days: Days): Promise<PaidOn[]> {
+      const { rows } = await client.query<Texts<PaidOn>>(
         `${PAID_AND_SETTLED}
-         select ${textOf('day')} as day, count(*)::integer as "paidCount", sum(p.paid) as paid,
-                count(*) filter (where reason = 'day file')::integer as "fromDayFile",
-                coalesce(sum(p.paid) filter (where s.key is null), 0) as open
+         select ${textOf('day')} as day, ${textOf(dayOf('s.settled_at'))} as "settledDay", count(*)::integer as count,
+                sum(p.paid) as paid, count(*) filter (where reason = 'day file')::integer as "fromDayFile"
            from ${WITH_SETTLED}
           where ${IN_DAYS}
-          group by p.day
+          group by p.day, ${dayOf('s.settled_at')}
           order by p.day`,
-        valuesOfPaid(mid, days),
+        valuesOfPaid(mid, known, days),
       )
-      return rows.map((row) => withPaise<PaidDay>(row, 'paid', 'open'))
+      return rows.map((row) => withPaise<PaidOn>(row, 'paid'))
     },
 
-    async settledDays(days: Days): Promise<SettledDay[]> {
-      const { rows } = await client.query<Texts<SettledDay>>(
+    async settledDays(days: Days): Promise<SettledOn[]> {
+      const { rows } = await client.query<Texts<SettledOn>>(
         `select ${textOf('day')} as day, count(*)::integer as "settledCount", ${paiseOf('sum(gross)')} as gross,
-                ${paiseOf('coalesce(sum(fee), 0)')} as fee, ${paiseOf('coalesce(sum(tax), 0)')} as tax
+                ${paiseOf('coalesce(sum(fee), 0)')} as fee, ${paiseOf('coalesce(sum(tax), 0)')} as tax,
+                ${paiseOf('sum(amount)')} as net, count(*) filter (where amount >= 0)::integer as "paidOut",
+                count(*) filter (where amount >= 0 and payment_utr is not null)::integer as named
            from (select s.*, ${dayOf('initiated_at')} as day
-                   from (${SETTLEMENT} and initiated_at >= $2 and initiated_at < $3) s
-                  where status = 'SUCCESS') s
+                   from (${settlementsKnown(`status = 'SUCCESS' and initiated_at >= $3 and initiated_at < $4`)}) s) s
           group by s.day
           order by s.day`,
-        ofSettlements(days),
+        inDays(days),
       )
-      return rows.map((row) => withPaise<SettledDay>(row, 'gross', 'fee', 'tax'))
+      return rows.map((row) => withPaise<SettledOn>(row, 'gross', 'fee', 'tax', 'net'))
     },
 
-    differences: (days: Days, lastOverdue: string) => findDifferences(client, mid, days, lastOverdue),
+    /** Those of the settlements on `days` that name no payment. Days without any are left out. */
+    async unnamedDays(days: readonly string[]): Promise<UnnamedOn[]> {
+      if (days.length === 0) return []
+      const bounds = days.map((day) => boundsOf({ from: day, to: day }))
+      const { rows } = await client.query<Texts<UnnamedOn>>(
+        `select ${textOf(dayOf('s.initiated_at'))} as day, count(*)::integer as rows, ${paiseOf('sum(s.gross)')} as gross
+           from unnest($3::timestamptz[], $4::timestamptz[]) as d (begins, ends)
+          cross join lateral (
+                ${settlementsKnown(`${PAID_OUT} and initiated_at >= d.begins and initiated_at < d.ends`)}) s
+          where ${namesNothing('$5')}
+          group by 1`,
+        [mid, known, bounds.map(({ begin }) => begin), bounds.map(({ end }) => end), utrsOfNoOrder],
+      )
+      return rows.map((row) => withPaise<UnnamedOn>(row, 'gross'))
+    },
+
+    /** Settlements of these days that carry no known payment, and were SUCCESS before they were FAILED. */
+    async takenBackRows(days: Days): Promise<TakenBackRow[]> {
+      const { rows } = await client.query<Texts<TakenBackRow>>(
+        `select ${textOf(dayOf('s.initiated_at'))} as day, s.utr, ${paiseOf('s.gross')} as gross
+           from (${settlementsKnown(`status = 'FAILED' and initiated_at >= $3 and initiated_at < $4`)}) s
+          where ${WAS_PAID_OUT} and ${namesNothing('$5')}
+          order by s.initiated_at, s.utr`,
+        [...inDays(days), utrsOfNoOrder],
+      )
+      return rows.map((row) => withPaise<TakenBackRow>(row, 'gross'))
+    },
+
+    /** The day of the last settlement before `day`, else of the first on or after it. */
+    async nearestSettledDay(day: string): Promise<string | undefined> {
+      const { begin } = boundsOf({ from: day, to: day })
+      const nearest = (condition: string, order: string) =>
+        `(select ${textOf(dayOf('initiated_at'))} as day
+            from (${settlementsKnown(`${PAID_OUT} and initiated_at ${condition} $3`)}) s order by initiated_at ${order} limit 1)`
+      const { rows } = await client.query<{ day: string }>(
+        `${nearest('<', 'desc')} union all ${nearest('>=', 'asc')}`,
+        [mid, known, begin],
+      )
+      return rows[0]?.day
+    },
+
+    /** Exceptions of the merchant's money that came in, or that the bank took back, on these days; at most 10,000. */
+    async exceptionsOfMoney(days: Days): Promise<ExceptionOfMoney[]> {
+      const { rows } = await client.query<Texts<ExceptionOfMoney>>(
+        `select e.exception_id as id, e.kind, ${textOf(dayOf('coalesce(e.paid_at, e.received_at)'))} as day,
+                ${paiseOf(`case when e.kind = 'failure after success' then -e.amount else e.amount end`)} as paise,
+                r.reason is not null as resolved
+           from payment_exceptions e
+           left join payment_resolutions r
+             on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
+          where e.mid = $1 and e.received_at <= $2
+            and coalesce(e.paid_at, e.received_at) >= $3 and coalesce(e.paid_at, e.received_at) < $4
+            and (${TELLS_OF_MONEY} or e.kind = 'failure after success')
+          order by e.received_at, e.exception_id
+          limit 10000`,
+        inDays(days),
+      )
+      return rows.map((row) => withPaise<ExceptionOfMoney>(row, 'paise'))
+    },
+
+    async entries({ from, to }: Days): Promise<Entry[]> {
+      const { rows } = await client.query<Texts<Entry>>(
+        `select difference_id as "differenceId", ${textOf('day')} as day, kind, order_id as "orderId", utr,
+                settlement_utr as "settlementUtr", amount_paise::text as amount, reason
+           from difference_resolutions
+          where mid = $1 and resolved_at <= $2 and day >= $3 and day <= $4
+          order by day, difference_id, entry`,
+        [mid, known, from, to],
+      )
+      return rows.map((row) => withPaise<Entry>(row, 'amount'))
+    },
 
     /** Open exceptions that came on these days, or are of an order that was made on them. */
     async *openExceptions(days: Days): AsyncGenerator<OpenException> {
@@ -146,14 +226,20 @@ export function createMerchantBooks(client: PoolClient, mid: string) {
         `select mid, exception_id as "exceptionId", kind, order_id as "orderId", utr,
                 case when kind <> 'unreadable' then ${paiseOf('amount')} end as amount, received_at as "receivedAt"
            from payment_exceptions e
-          where mid = $1
-            and (received_at >= $2 and received_at < $3 or mid <> '' and order_id >= $4 and order_id < $5)
+          where mid = $1 and received_at <= $2
+            and (received_at >= $3 and received_at < $4 or mid <> '' and order_id >= $5 and order_id < $6)
             and not exists (
-                  select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)
+                  select from payment_resolutions r
+                   where r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2)
           order by received_at, order_id, exception_id`,
-        [mid, begin, end, orderIdsBegin(begin), endOrderId],
+        [mid, known, begin, end, orderIdsBegin(begin), endOrderId],
       )
       for await (const rows of batches) yield* rows.map((row) => withPaise<OpenException>(row, 'amount'))
     },
   }
 }
+
+/** Condition for settlements `s` that were SUCCESS before a later file said otherwise. */
+export const WAS_PAID_OUT = `exists (
+  select from settlement_versions v
+   where v.mid = $1 and v.utr = s.utr and v.status = 'SUCCESS' and not v.undone and v.replaced_at <= $2)`

@@ -20,46 +20,59 @@ export const textOf = (day: string) => `to_char(${day}, 'YYYY-MM-DD')`
 export const paiseOf = (rupees: string) => `(${rupees} * 100)::numeric(40, 0)`
 
 /**
- * The payments of merchant $1 from day $2 to day $3; $4 and $5 limit their orderIds, which begin with the time of the order.
- * A payment counts on the day on which the bank says that it was made, which cannot be before the order or after we were told.
+ * The payments of merchant $1, as they were known at $2, from day $3 to day $4; $5 and $6 limit their orderIds, which
+ * begin with the time of the order. A payment counts on the day on which the bank says that it was made, which cannot
+ * be before the order or after we were told.
  */
 export const PAID = `
   with paid as (
     select o.order_id, upper(i.utr) collate "C" as utr, i.amount * 100 + i.paise as paid, i.created_at, c.reason,
+           c.changed_at,
            ${dayOf('greatest(i.created_at, least(coalesce(c.paid_at, c.changed_at), c.changed_at))')} as day
       from (select order_id
               from payment_intents
-             where mid = $1 and order_id >= $4 and order_id < $5 and status = 'SUCCESS'
+             where mid = $1 and order_id >= $5 and order_id < $6 and status = 'SUCCESS'
              union all
             select distinct order_id
               from payment_exceptions
-             where mid = $1 and order_id < $4 and kind = 'late payment') o
+             where mid = $1 and order_id < $5 and kind = 'late payment') o
       join payment_intents i on i.mid = $1 and i.order_id = o.order_id
-      join payment_changes c on c.mid = $1 and c.order_id = o.order_id and c.status = 'SUCCESS'
+      join payment_changes c
+        on c.mid = $1 and c.order_id = o.order_id and c.status = 'SUCCESS' and c.changed_at <= $2
   )`
 
-/** The settlements of merchant $1, with the UTR of the payment that each one carries. */
-export const SETTLEMENT = `
-  select utr, amount, fee, tax, status, initiated_at, upper(coalesce(payment_utr, utr)) as key,
-         amount + coalesce(fee, 0) + coalesce(tax, 0) as gross
-    from settlements
-   where mid = $1`
+/** The UTR of the payment that a settlement carries. It has an index. */
+export const CARRIED_UTR = 'upper(coalesce(payment_utr, utr))'
 
-/** The settlements that may carry one of the payments `paid`. */
-export const SETTLED_SINCE = `
-  ${SETTLEMENT} and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from paid)`
+/**
+ * The settlements of merchant $1 that meet `condition`, as they were known at $2, with the UTR of the payment that each one
+ * carries.
+ */
+export const settlementsKnown = (condition: string) => {
+  const from = (table: string) => `
+    select utr, amount, fee, tax, status, initiated_at, payment_utr, import_id, ${CARRIED_UTR} as key,
+           amount + coalesce(fee, 0) + coalesce(tax, 0) as gross
+      from ${table}
+     where mid = $1 and (known_at is null or known_at <= $2) and ${condition}`
+  return `${from('settlements')} union all ${from('settlement_versions')} and replaced_at > $2`
+}
+
+/** Condition for settlements that pay something out. A negative one takes money back. */
+export const PAID_OUT = `status = 'SUCCESS' and amount >= 0`
 
 /**
  * PAID, and for each payment the time of its last settlement. WITH_SETTLED joins the two and keeps payments without
  * one.
  */
 export const PAID_AND_SETTLED = `${PAID}, settled as (
-    select key, max(initiated_at) as settled_at from (${SETTLED_SINCE}) s where status = 'SUCCESS' group by key
+    select key, max(initiated_at) as settled_at
+      from (${settlementsKnown(`${PAID_OUT} and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from paid)`)}) s
+     group by key
   )`
 export const WITH_SETTLED = `
   paid p left join settled s on s.key = p.utr and s.settled_at >= p.created_at - ${SETTLED_BEFORE}`
 
-export const IN_DAYS = `day >= $2::date and day <= $3::date`
+export const IN_DAYS = `day >= $3::date and day <= $4::date`
 
 /** Begin and end of `days`, and the range of orderIds whose payments may be made on them. */
 export const boundsOf = ({ from, to }: Days) => ({
@@ -70,9 +83,9 @@ export const boundsOf = ({ from, to }: Days) => ({
 })
 
 /** The values of PAID. */
-export function valuesOfPaid(mid: string, days: Days) {
+export function valuesOfPaid(mid: string, known: Date, days: Days) {
   const { firstOrderId, endOrderId } = boundsOf(days)
-  return [mid, days.from, days.to, firstOrderId, endOrderId]
+  return [mid, known, days.from, days.to, firstOrderId, endOrderId]
 }
 
 /** A row as the driver returns it: columns with more digits than a number holds are text. */

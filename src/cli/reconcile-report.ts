@@ -1,8 +1,10 @@
 import { pipeline } from 'node:stream'
 import { stringify } from 'csv-stringify'
+import type { MonthChange } from '../books/closed-months.ts'
 import type { Difference } from '../books/differences.ts'
 import type { OpenException } from '../books/merchant-books.ts'
-import type { Finding, Sums } from '../books/reconcile.ts'
+import type { Finding } from '../books/reconcile.ts'
+import { type Balance, type Sums, spellSums, type Totals } from '../books/sums.ts'
 import { toIstText } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import { printable, table } from './output.ts'
@@ -14,7 +16,7 @@ type Findings = AsyncIterable<Finding>
 
 /** The report for people: each merchant's differences, then its days; the last line says whether all of it balances. */
 export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<string> {
-  const total = ({ sums }: { sums: Sums }) => ({ day: 'total', ...cells(sums) })
+  const total = ({ sums }: { sums: Totals }) => ({ day: 'total', ...cells(sums) })
   let days: ReturnType<typeof total>[] = []
   let merchants = 0
   for await (const finding of findings) {
@@ -30,6 +32,9 @@ export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<
       case 'exception':
         yield `  ${printable(spellException(finding))}\n`
         break
+      case 'changed':
+        yield `  ${printable(spellChange(finding))}\n`
+        break
       case 'day':
         days.push({ ...cells(finding), day: finding.day })
         break
@@ -43,12 +48,18 @@ export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<
   }
 }
 
-const COLUMNS = 'day, payments, paid, by day file, settlements, settled, fee, tax, open, differences'
+/** From `brought forward` to `carried forward` each line adds up: brought + paid - settled - refunded + resolved. */
+const COLUMNS =
+  'day, brought forward, paid, settled, refunded, resolved, carried forward, fee, tax, net, payments, by day file, settlements, open, differences'
 
-const cells = (sums: Sums) => ({ ...wire(sums), 'by day file': sums.fromDayFile })
+const cells = (sums: Sums & Balance) => {
+  const { broughtForward, carriedForward, fromDayFile, openExceptions: _, ...rest } = spellSums(sums)
+  return { ...rest, 'brought forward': broughtForward, 'carried forward': carriedForward, 'by day file': fromDayFile }
+}
 
-/** `2026-11-03 settled twice: order 019a…, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
-function spellDifference({ day, kind, orderId, utr, settlementUtr, paid, settled, ...why }: Difference): string {
+/** `2026-11-03 settled twice 261103…: order 019a…, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
+function spellDifference(difference: Difference): string {
+  const { id, day, kind, orderId, utr, settlementUtr, paid, settled } = difference
   const facts = {
     order: orderId,
     UTR: utr,
@@ -57,21 +68,28 @@ function spellDifference({ day, kind, orderId, utr, settlementUtr, paid, settled
     settled: orNull(settled),
   }
   const told = Object.entries(facts).flatMap(([name, fact]) => (fact === null ? [] : `${name} ${fact}`))
-  return `${day} ${kind}: ${told.join(', ')}: ${spellCause(why)}`
+  return `${day} ${kind} ${id}: ${told.join(', ')}: ${spellCause(difference)}`
 }
 
 const spellCause = ({ cause, resolution }: Pick<Difference, 'cause' | 'resolution'>) =>
   resolution === null ? cause : `${cause}; resolved: ${resolution}`
 
-/** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03T04:00:00.000Z` */
+/** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03 09:30:00 IST` */
 function spellException({ exceptionId, kind, orderId, utr, amount, receivedAt }: OpenException): string {
   const facts = [kind, orderId && `order ${orderId}`, utr && `UTR ${utr}`, orNull(amount)].filter(Boolean)
-  return `open exception ${exceptionId}: ${facts.join(', ')}, received ${receivedAt.toISOString()}`
+  return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstText(receivedAt)} IST`
+}
+
+/** `closed by asha at 2026-11-02 10:00:00 IST; since then: settled 100.00 → 200.00; by import 14 (2)` */
+function spellChange({ closedAt, closedBy, figures, by }: MonthChange): string {
+  const changed =
+    figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'every figure is as it was'
+  return `closed by ${closedBy} at ${toIstText(closedAt)} IST; since then: ${changed}; by ${by.join(', ') || 'nobody'}`
 }
 
 function spellEnd({ sums, balances, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Asked): string {
   const imported = newestImport
-    ? `newest settlement file: import ${newestImport.import} of ${newestImport.at.toISOString()}`
+    ? `newest settlement file: import ${newestImport.import} of ${toIstText(newestImport.at)} IST`
     : 'no settlement file was imported yet'
   const days = from === to ? from : `${from} to ${to}`
   if (balances) return `${imported}\n${days} balances`
@@ -84,24 +102,25 @@ const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} 
 
 /**
  * The report for scripts: one JSON document `{from, to, merchants, total, balances, newestImport}`, where a merchant
- * has `{mid, file, differences, exceptions, days, total}`. Amounts are decimal text in rupees. Differences are written
- * one by one, because they may be too many to hold: where no file came there is one for each payment.
+ * has `{mid, file, differences, exceptions, days, changed, total}`; `changed` is null unless the days are a closed month.
+ * Amounts are decimal text in rupees. Differences are written one by one, because they may be too many to hold: where no
+ * file came there is one for each payment.
  */
 export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGenerator<string> {
   let [merchants, differences] = [0, 0]
   let exceptions: unknown[] = []
   let days: unknown[] = []
+  let changed: MonthChange | null = null
   yield `{"from":"${from}","to":"${to}","merchants":[`
   for await (const finding of findings) {
     switch (finding.type) {
       case 'merchant':
         yield `${merchants++ === 0 ? '' : ','}{"mid":"${finding.mid}","file":"${finding.file}","differences":[`
-        ;[differences, exceptions, days] = [0, [], []]
+        ;[differences, exceptions, days, changed] = [0, [], [], null]
         break
       case 'difference': {
-        const { type, mid, paid, settled, ...difference } = finding
-        const wired = { ...difference, paid: orNull(paid), settled: orNull(settled) }
-        yield `${differences++ === 0 ? '' : ','}${JSON.stringify(wired)}`
+        const { type, mid, ...difference } = finding
+        yield `${differences++ === 0 ? '' : ','}${JSON.stringify(wireDifference(difference))}`
         break
       }
       case 'exception': {
@@ -109,14 +128,19 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
         exceptions.push({ ...exception, amount: orNull(amount) })
         break
       }
+      case 'changed': {
+        const { type, mid, ...change } = finding
+        changed = change
+        break
+      }
       case 'day':
-        days.push({ day: finding.day, ...wire(finding) })
+        days.push({ day: finding.day, ...spellSums(finding) })
         break
       case 'total':
-        yield endOfList({ exceptions, days, total: wire(finding.sums) })
+        yield endOfList({ exceptions, days, changed, total: spellSums(finding.sums) })
         break
       case 'end':
-        yield `${endOfList({ total: wire(finding.sums), balances: finding.balances, newestImport: finding.newestImport })}\n`
+        yield `${endOfList({ total: spellSums(finding.sums), balances: finding.balances, newestImport: finding.newestImport })}\n`
     }
   }
 }
@@ -126,18 +150,11 @@ const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
 
 const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
 
-/** Sums as JSON; only totals have `openExceptions`. */
-const wire = ({ paidCount, fromDayFile, settledCount, ...sums }: Sums & { openExceptions?: number }) => ({
-  payments: paidCount,
-  paid: toSumText(sums.paid),
-  fromDayFile,
-  settlements: settledCount,
-  settled: toSumText(sums.gross),
-  fee: toSumText(sums.fee),
-  tax: toSumText(sums.tax),
-  open: toSumText(sums.open),
-  differences: sums.differences,
-  openExceptions: sums.openExceptions,
+export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | 'owed'>>(difference: T) => ({
+  ...difference,
+  paid: orNull(difference.paid),
+  settled: orNull(difference.settled),
+  owed: toSumText(difference.owed),
 })
 
 /**
@@ -147,45 +164,57 @@ const wire = ({ paidCount, fromDayFile, settledCount, ...sums }: Sums & { openEx
 export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<string> {
   const csv = stringify({
     header: true,
+    // Excel takes a file without it for another encoding than UTF-8.
+    bom: true,
     columns: CSV_COLUMNS.map((key) => ({
       key,
       header: key.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`),
     })),
     // What somebody else wrote, such as a resolution, must not be a formula for a spreadsheet.
     escape_formulas: true,
-    cast: { bigint: toSumText },
+    cast: { bigint: toSumText, string: keepDigits },
   })
   // A failure of the pipeline is not handled here: it ends the loop of the reader of `csv`.
   pipeline(csvRows(findings, `${from} to ${to}`), csv, () => undefined)
   return csv.setEncoding('utf8')
 }
 
+/** Excel would show 523504870405 as 5.23505E+11; it shows what a formula says as it stands there. */
+const keepDigits = (field: string, { column }: { column?: PropertyKey }) =>
+  (column === 'utr' || column === 'settlementUtr') && /^[0-9]+$/.test(field)
+    ? { value: `="${field}"`, escape_formulas: false }
+    : field
+
 const CSV_COLUMNS = (
-  'type, mid, day, kind, orderId, utr, settlementUtr, exceptionId, payments, paid, fromDayFile, settlements, settled, ' +
-  'fee, tax, open, differences, openExceptions, cause'
+  'type, mid, day, kind, differenceId, orderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +
+  'fromDayFile, settlements, settled, fee, tax, net, refunded, resolved, carriedForward, open, differences, ' +
+  'openExceptions, owed, cause'
 ).split(', ')
 
 async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record<string, unknown>> {
   for await (const finding of findings) {
     switch (finding.type) {
       case 'difference':
-        yield { ...finding, cause: spellCause(finding) }
+        yield { ...finding, differenceId: finding.id, cause: spellCause(finding) }
         break
       case 'exception':
         yield { ...finding, day: toIstText(finding.receivedAt).slice(0, 10), paid: finding.amount }
         break
+      case 'changed':
+        yield { type: finding.type, mid: finding.mid, day: days, cause: spellChange(finding) }
+        break
       case 'day':
-        yield { ...finding, ...wire(finding) }
+        yield { ...finding, ...spellSums(finding) }
         break
       case 'total':
-        yield { ...finding, day: days, ...wire(finding.sums) }
+        yield { ...finding, day: days, ...spellSums(finding.sums) }
         break
       case 'end':
         yield {
           type: 'end',
           day: days,
           kind: finding.balances ? 'balances' : 'does not balance',
-          ...wire(finding.sums),
+          ...spellSums(finding.sums),
         }
     }
   }

@@ -1,31 +1,161 @@
 import * as z from 'zod'
 import { countDays } from '../books/bank-days.ts'
-import { reconcile } from '../books/reconcile.ts'
-import { identifier } from '../fields.ts'
-import { dayText } from '../ist.ts'
+import { ALL, type ClosedMonth, closeMonth, daysOfMonth, type Figures, figuresOf } from '../books/closed-months.ts'
+import { findPayout, type Payout, type PayoutRow } from '../books/payout.ts'
+import { type Asked, findDifference, reconcile } from '../books/reconcile.ts'
+import { enterResolution } from '../books/resolutions.ts'
+import type { Database } from '../db/pool.ts'
+import { errorText, identifier, text } from '../fields.ts'
+import { dayText, nextDay, startOfDay, toIstText } from '../ist.ts'
+import { toSumText } from '../money.ts'
 import { createMerchants } from '../tenants/merchants.ts'
-import { command } from './command.ts'
+import { createPartners } from '../tenants/partners.ts'
+import { changingCommand, command } from './command.ts'
 import { CommandFault, UsageError } from './faults.ts'
-import { toCsv, toJson, toText } from './reconcile-report.ts'
+import { type Output, table } from './output.ts'
+import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
 
 /** Days that one run compares at most: those of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
 
+const MONTH_RULE = 'must be a month that is over: YYYY-MM'
+const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
+
+const Report = z
+  .object({
+    from: dayText.optional(),
+    to: dayText.optional(),
+    asOf: dayText.optional(),
+    payout: text(64).optional(),
+    mid: identifier.optional(),
+    pid: identifier.optional(),
+    csv: z.literal(true).optional(),
+  })
+  .refine(
+    ({ from, to, payout }) => (from && to && !payout) || (payout && !from && !to),
+    'give --from and --to, or --payout',
+  )
+  .refine(({ mid, pid }) => !(mid && pid), 'give --mid or --pid, not both')
+  .refine(({ payout, csv, asOf }) => !(payout && (csv || asOf)), '--payout takes neither --csv nor --as-of')
+  .refine(({ from = '', to = from }) => from <= to, '--from must not be after --to')
+  .refine(({ from, to }) => !from || !to || countDays(from, to) <= LONGEST_DAYS, `at most ${LONGEST_DAYS} days at once`)
+
 export const reconcileCommands = [
+  changingCommand({
+    name: 'reconcile resolve',
+    usage: '--difference ID --reason "paid out by hand, UTR 523504870777"',
+    schema: z.object({
+      difference: z.string(errorText(DIFFERENCE_RULE)).regex(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
+      reason: text(255),
+    }),
+    async run({ difference: id, reason }, { db, change, now, person }) {
+      const found = await findDifference(db, id, now)
+      if (!found) throw new CommandFault(`there is no difference ${id}: see ops reconcile of its day`)
+      if (found.resolution !== null) throw new CommandFault(`${id} was resolved already: ${found.resolution}`)
+      return change(async (client) => {
+        if (!(await enterResolution(client, found, { reason, by: person, now }))) {
+          throw new CommandFault(`somebody else has just resolved ${id}: see ops reconcile of its day`)
+        }
+        return {
+          json: { ...wireDifference(found), resolution: reason, resolvedBy: person, resolvedAt: now },
+          text: `${id}, ${found.kind} of ${toSumText(found.owed)}, is resolved`,
+        }
+      })
+    },
+  }),
+
+  changingCommand({
+    name: 'reconcile close',
+    usage: '--month YYYY-MM',
+    schema: z.object({ month: z.string(errorText(MONTH_RULE)).regex(/^20\d\d-(0[1-9]|1[0-2])$/, MONTH_RULE) }),
+    async run({ month }, { db, change, now, person }) {
+      const days = daysOfMonth(month)
+      if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)
+      const figures = await readFigures(db, { ...days, now })
+      return change(async (client) => {
+        const kept = await closeMonth(client, { month, closedAt: now, closedBy: person, figures })
+        return { json: kept, text: spellClosed(kept, now), made: { sha256: kept.sha256 } }
+      })
+    },
+  }),
+
   command({
     name: 'reconcile',
-    usage: '--from D --to D [--mid M1] [--csv]   (days of India, both included)',
-    schema: z
-      .object({ from: dayText, to: dayText, mid: identifier.optional(), csv: z.literal(true).optional() })
-      .refine(({ from, to }) => from <= to, '--from must not be after --to')
-      .refine(({ from, to }) => countDays(from, to) <= LONGEST_DAYS, `at most ${LONGEST_DAYS} days at once`),
-    async run({ csv, ...asked }, { db, now, asJson }) {
+    usage:
+      '(--from D --to D [--as-of D] [--csv] | --payout UTR|REFERENCE) [--mid M1 | --pid P1]   (days of India, both included)',
+    schema: Report,
+    async run({ csv, from, to, asOf, payout, ...merchants }, { db, now, asJson }) {
       if (csv && asJson) throw new UsageError('give --json or --csv, not both')
-      if (asked.mid !== undefined && !(await createMerchants(db).find(asked.mid))) {
-        throw new CommandFault(`mid ${asked.mid} is unknown: see ops merchants list`)
+      const { mid, pid } = merchants
+      if (mid !== undefined && !(await createMerchants(db).find(mid))) {
+        throw new CommandFault(`mid ${mid} is unknown: see ops merchants list`)
       }
+      if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
+        throw new CommandFault(`pid ${pid} is unknown: see ops partners list`)
+      }
+      if (payout !== undefined) return showPayout(await findPayout(db, { payout, ...merchants, now }), payout)
+      const days = { from: from as string, to: to as string }
       const write = csv ? toCsv : asJson ? toJson : toText
-      return { chunks: write(reconcile(db, { ...asked, now }), asked) }
+      return { chunks: write(reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) }), days) }
     },
   }),
 ]
+
+/** The last moment of the day, in which nothing is known that came later. */
+function knownAt(asOf: string | undefined, now: Date): Date {
+  const end = asOf === undefined ? now : new Date(nextDay(startOfDay(asOf)).getTime() - 1)
+  return end < now ? end : now
+}
+
+/** The figures of every merchant of the days, and of all. */
+async function readFigures(db: Database, days: Asked): Promise<Record<string, Figures>> {
+  const figures: Record<string, Figures> = {}
+  for await (const finding of reconcile(db, days)) {
+    if (finding.type === 'total') figures[finding.mid] = figuresOf(finding.sums)
+    if (finding.type === 'end') figures[ALL] = figuresOf(finding.sums)
+  }
+  return figures
+}
+
+function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth, now: Date): string {
+  const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => ({
+    ...{ ...sums, openExceptions, merchant: mid === ALL ? 'all' : mid },
+  }))
+  const columns =
+    'merchant, broughtForward, paid, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
+  const closed = `${month} ${closedAt < now ? 'was' : 'is'} closed by ${closedBy} at ${toIstText(closedAt)} IST`
+  return `${table(columns, rows, '')}\n\nsha256 of these figures: ${sha256}\n${closed}`
+}
+
+function showPayout({ rows, payments }: Payout, payout: string): Output {
+  const total = { mid: 'total', ...NO_ROW, ...sumOf(rows) }
+  const carried = rows.map((row) => ({ ...row, ...inRupees(row) }))
+  const ofSums = payments.map((one) => ({ ...one, paid: toSumText(one.paid) }))
+  const due = payments.reduce((sum, { paid }) => sum + paid, 0n)
+  const text = [table(PAYOUT_COLUMNS, [...carried, total], '')]
+  if (payments.length > 0) {
+    text.push(`rows that name no payment are for these ${payments.length}, together ${toSumText(due)}:`)
+    text.push(table('mid, day, orderId, utr, paid', ofSums, ''))
+  }
+  if (rows.length === 0) text.splice(0, 1, `no settlement has the UTR or the bank reference ${payout}`)
+  return {
+    json: { payout, settlements: carried, payments: ofSums, total: sumOf(rows) },
+    text: text.join('\n\n'),
+  }
+}
+
+const PAYOUT_COLUMNS = 'mid, day, orderId, utr, settlementUtr, status, paid, gross, fee, tax, net'
+const NO_ROW = { day: '', orderId: '', utr: '', settlementUtr: '', status: '' }
+const AMOUNTS = ['paid', 'gross', 'fee', 'tax', 'net'] as const
+
+const inRupees = (row: PayoutRow) =>
+  Object.fromEntries(AMOUNTS.map((name) => [name, row[name] === null ? null : toSumText(row[name])])) as Amounts
+
+/** Sums of those that were paid out. */
+const sumOf = (rows: readonly PayoutRow[]) => {
+  const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
+  const sum = (name: (typeof AMOUNTS)[number]) => paidOut.reduce((sum, row) => sum + (row[name] ?? 0n), 0n)
+  return Object.fromEntries(AMOUNTS.map((name) => [name, toSumText(sum(name))])) as Amounts
+}
+
+type Amounts = Record<(typeof AMOUNTS)[number], string | null>

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { addDays, bankDayFrom, countDays, isBankDay, nextBankDay, previousBankDay } from '../../src/books/bank-days.ts'
+import { addDays, countDays, createBankDays } from '../../src/books/bank-days.ts'
+
+const { bankDayFrom, isBankDay, nextBankDay, previousBankDay } = createBankDays(new Set())
 
 // November 2026 begins on a Sunday.
 describe('bank days', () => {

@@ -1,7 +1,9 @@
-import { nextBankDay } from '../../src/books/bank-days.ts'
+import { createBankDays } from '../../src/books/bank-days.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { toDecimalText } from '../../src/money.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
+
+const { nextBankDay } = createBankDays(new Set())
 
 /** Payments on each of its first 30 days; the bank pays those of the last one on the 31st. */
 export const MONTH = { from: '2026-01-01', to: '2026-01-31' }

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import type { Queryable } from '../db/pool.ts'
+import { startOfDay } from '../ist.ts'
+import { addDays } from './bank-days.ts'
+import type { MerchantBooks, Snapshot } from './merchant-books.ts'
+import type { Days } from './paid-and-settled.ts'
+import { spellSums, type Totals, totalsFrom } from './sums.ts'
+
+export type Figures = Readonly<Omit<ReturnType<typeof spellSums>, 'open'>>
+
+/** Figures of all merchants together, beside those of each mid. */
+export const ALL = '*'
+
+/** `figures` are of each merchant, and of ALL. `month` is `YYYY-MM`. */
+export type ClosedMonth = {
+  month: string
+  closedAt: Date
+  closedBy: string
+  /** SHA-256 of the figures' JSON, in hex. */
+  sha256: string
+  figures: Readonly<Record<string, Figures>>
+}
+
+/** What has changed in a month since it was closed: each figure that differs, and who has changed the books since. */
+export type MonthChange = {
+  closedAt: Date
+  closedBy: string
+  figures: { figure: string; was: string | number; is: string | number }[]
+  by: string[]
+}
+
+/** The days of the month `YYYY-MM`. */
+export function daysOfMonth(month: string): Days {
+  const next = addDays(`${month}-28`, 4).slice(0, 7)
+  return { from: `${month}-01`, to: addDays(`${next}-01`, -1) }
+}
+
+/** The figures of a month that are kept. What is open on its days changes with every later payout, and is left out. */
+export function figuresOf(totals: Totals): Figures {
+  const { open: _, ...figures } = spellSums(totals)
+  return figures
+}
+
+const COLUMNS = 'month, closed_at as "closedAt", closed_by as "closedBy", sha256, figures'
+
+/** The months that were closed until `known`, newest first. */
+export async function readClosedMonths({ client, known }: Pick<Snapshot, 'client' | 'known'>): Promise<ClosedMonth[]> {
+  const { rows } = await client.query<ClosedMonth>(
+    `select ${COLUMNS} from closed_months where closed_at <= $1 order by month desc`,
+    [known],
+  )
+  return rows
+}
+
+/** Keeps a month's figures. Returns what is kept, which is of the first closing. */
+export async function closeMonth(
+  db: Queryable,
+  { month, closedAt, closedBy, figures }: Omit<ClosedMonth, 'sha256'>,
+): Promise<ClosedMonth> {
+  const text = JSON.stringify(figures)
+  await db.query(
+    `insert into closed_months (month, closed_at, closed_by, sha256, figures) values ($1, $2, $3, $4, $5)
+     on conflict do nothing`,
+    [month, closedAt, closedBy, createHash('sha256').update(text).digest('hex'), text],
+  )
+  const { rows } = await db.query<ClosedMonth>(`select ${COLUMNS} from closed_months where month = $1`, [month])
+  return rows[0] as ClosedMonth
+}
+
+/** What the books of a closed month say otherwise now; undefined where the days are no closed month, or nothing differs. */
+export async function compareWithClosed(
+  books: MerchantBooks,
+  { from, to }: Days,
+  closed: readonly ClosedMonth[],
+  totals: Totals,
+): Promise<MonthChange | undefined> {
+  const month = closed.find((one) => one.month === from.slice(0, 7))
+  if (month === undefined || from !== daysOfMonth(month.month).from || to !== daysOfMonth(month.month).to) return
+  const kept = month.figures[books.mid] ?? figuresOf(totalsFrom(0n))
+  const figures = Object.entries(figuresOf(totals))
+    .map(([figure, is = 0]) => ({ figure, was: kept[figure as keyof Figures] ?? 0, is }))
+    .filter(({ was, is }) => was !== is)
+  const by = await changesSince(books, month.closedAt, to)
+  if (figures.length === 0 && by.length === 0) return undefined
+  return { closedAt: month.closedAt, closedBy: month.closedBy, figures, by }
+}
+
+/** Names who has changed the merchant's books of the days until `to` after `since`: imports, undos, reports, resolutions. */
+export async function changesSince({ client, mid, known }: MerchantBooks, since: Date, to: string): Promise<string[]> {
+  const { rows } = await client.query<{ by: string; rows: number }>(CHANGES, [
+    mid,
+    known,
+    since,
+    startOfDay(addDays(to, 1)),
+    to,
+  ])
+  return rows.map(({ by, rows }) => (rows > 1 ? `${by} (${rows})` : by))
+}
+
+const CHANGES = `
+  select by, count(*)::integer as rows
+    from (
+      select 'import ' || i.import_id as by
+        from settlements s
+        join settlement_imports i on i.import_id = s.import_id and i.imported_at > $3
+       where s.mid = $1 and s.known_at > $3 and s.known_at <= $2 and s.initiated_at < $4
+       union all
+      select case when undone then 'undo of import ' else 'import ' end || replaced_by
+        from settlement_versions
+       where mid = $1 and replaced_at > $3 and replaced_at <= $2 and initiated_at < $4
+       union all
+      select 'report by ' || coalesce(c.reason, 'an earlier version') || ' of order ' || p.order_id
+        from payments p
+        left join payment_changes c on c.mid = $1 and c.order_id = p.order_id and c.status = 'SUCCESS'
+       where p.mid = $1 and p.heard_at > $3 and p.heard_at <= $2 and coalesce(p.paid_at, p.heard_at) < $4
+       union all
+      select 'resolution of difference ' || difference_id
+        from difference_resolutions
+       where mid = $1 and resolved_at > $3 and resolved_at <= $2 and day <= $5
+       union all
+      select 'resolution of exception ' || e.exception_id
+        from payment_resolutions r
+        join payment_exceptions e on e.mid = $1 and e.exception_id = r.exception_id
+       where r.mid = $1 and r.resolved_at > $3 and r.resolved_at <= $2 and e.received_at < $4) changed
+   group by by
+   order by by`

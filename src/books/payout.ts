@@ -1,0 +1,92 @@
+import type { Database } from '../db/pool.ts'
+import { addDays, type BankDays } from './bank-days.ts'
+import { createMerchantBooks, type Snapshot } from './merchant-books.ts'
+import {
+  CARRIED_UTR,
+  dayOf,
+  IN_DAYS,
+  PAID_AND_SETTLED,
+  paiseOf,
+  type Texts,
+  textOf,
+  valuesOfPaid,
+  WITH_SETTLED,
+  withPaise,
+} from './paid-and-settled.ts'
+import { inSnapshot } from './reconcile.ts'
+
+/** One settlement of a payout and the payment that it carries. Amounts are in paise; `gross` is with fee and tax. */
+export type PayoutRow = {
+  mid: string
+  day: string
+  /** Null where it carries no known payment: a sum, perhaps. */
+  orderId: string | null
+  /** UTR of the payment. */
+  utr: string
+  settlementUtr: string
+  status: string
+  paid: bigint | null
+  gross: bigint
+  fee: bigint
+  tax: bigint
+  /** What stands in the bank statement. */
+  net: bigint
+}
+
+/** A payment that a payout by sums is for, since no settlement carries it by name. */
+export type PaymentOfSum = { mid: string; day: string; orderId: string; utr: string; paid: bigint }
+
+export type Payout = { rows: PayoutRow[]; payments: PaymentOfSum[] }
+
+type Sought = { payout: string; mid?: string | undefined; pid?: string | undefined; now: Date }
+
+/**
+ * The settlements whose UTR or bank reference is `payout`, with their payments; for those that carry none, the payments that
+ * were due on their day. All merchants' unless `mid` or `pid` is given.
+ */
+export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
+  const read = inSnapshot(db, asked.now, (snapshot, bankDays) => readPayout(snapshot, bankDays, asked))
+  const { value } = await read.next()
+  await read.return(undefined)
+  return value as Payout
+}
+
+async function* readPayout(
+  snapshot: Snapshot,
+  { bankDayFrom, previousBankDay }: BankDays,
+  { payout, mid, pid, now }: Sought,
+): AsyncGenerator<Payout> {
+  const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [payout, mid, pid])
+  const rows = found.rows.map((row) => withPaise<PayoutRow>(row, 'paid', 'gross', 'fee', 'tax', 'net'))
+  const payments: PaymentOfSum[] = []
+  const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')
+  for (const { mid, day } of new Map(sums.map((row) => [`${row.mid} ${bankDayFrom(row.day)}`, row])).values()) {
+    if ((await createMerchantBooks(snapshot, mid).unnamedDays([day])).length === 0) continue
+    const due = bankDayFrom(day)
+    const days = { from: previousBankDay(due), to: addDays(due, -1) }
+    const unsettled = await snapshot.client.query<Texts<PaymentOfSum>>(UNSETTLED, valuesOfPaid(mid, now, days))
+    payments.push(...unsettled.rows.map((row) => withPaise<PaymentOfSum>({ ...row, mid }, 'paid')))
+  }
+  yield { rows, payments }
+}
+
+const ROWS = `
+  select s.mid, ${textOf(dayOf('s.initiated_at'))} as day, i.order_id as "orderId", s.key as utr, s.utr as "settlementUtr",
+         s.status, i.amount * 100 + i.paise as paid, ${paiseOf('s.amount + s.fee + s.tax')} as gross,
+         ${paiseOf('s.fee')} as fee, ${paiseOf('s.tax')} as tax, ${paiseOf('s.amount')} as net
+    from (select mid, utr, ${CARRIED_UTR} as key, status, initiated_at, amount, coalesce(fee, 0) as fee,
+                 coalesce(tax, 0) as tax
+            from settlements
+           where (bank_reference_number = $1 or utr in ($1, upper($1), lower($1)))
+             and ($2::text is null or mid = $2)
+             and ($3::text is null or mid in (select mid from partner_merchants where pid = $3))) s
+    left join payment_intents i on i.mid = s.mid and i.utr = s.key collate "default"
+   order by s.mid, s.initiated_at, s.utr`
+
+/** Payments of the days that no settlement carries. */
+const UNSETTLED = `
+  ${PAID_AND_SETTLED}
+  select ${textOf('day')} as day, order_id as "orderId", utr, paid
+    from ${WITH_SETTLED}
+   where ${IN_DAYS} and s.key is null
+   order by p.day, order_id`
