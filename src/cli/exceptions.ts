@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { createExceptions, type PaymentException } from '../books/exceptions.ts'
 import { errorText, text } from '../fields.ts'
+import { toIstTime } from '../ist.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { table } from './output.ts'
@@ -33,7 +34,8 @@ export const exceptionCommands = [
         if (!found) throw new CommandFault(`there is no exception ${id}: see ops payments exceptions`)
         if (!(await exceptions.resolve(found, { reason, by: person, now }))) {
           const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
-          throw new CommandFault(`${id} was resolved by ${resolvedBy} at ${resolvedAt?.toISOString()}: ${resolution}`)
+          const when = toIstTime(resolvedAt as Date)
+          throw new CommandFault(`${id} was resolved by ${resolvedBy} at ${when}: ${resolution}`)
         }
         const { mid, orderId, kind } = found
         return {

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { toIstTime } from '../ist.ts'
 
 type Cell = string | number | boolean | Date | null | readonly string[]
 
@@ -99,7 +100,7 @@ export const shown = (fields: Readonly<Record<string, Cell>>) => ({ json: fields
 
 function show(cell: Cell): string {
   if (cell === null || cell === '') return '-'
-  if (cell instanceof Date) return cell.toISOString()
+  if (cell instanceof Date) return toIstTime(cell)
   if (typeof cell === 'object') return cell.length === 0 ? '-' : printable(cell.join(' '))
   return printable(String(cell))
 }

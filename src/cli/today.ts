@@ -5,7 +5,7 @@ import { countOpen, createOverview } from '../books/overview.ts'
 import { agesText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
-import { istDayOf, toIstText } from '../ist.ts'
+import { istDayOf, toIstText, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianText, toJsonNumber } from '../money.ts'
 import { command } from './command.ts'
 import { clearScreen, note, printable, type Terminal, table } from './output.ts'
@@ -114,7 +114,7 @@ function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boo
     schema: overview.migration ?? 'none',
   }
   return [
-    `${toIstText(now)} in India: orders made today`,
+    `${toIstTime(now)}: orders made today`,
     '',
     ...ordersText(all),
     '',

@@ -2,7 +2,7 @@ import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { countOpen, type Overview } from '../books/overview.ts'
 import { agesText, ageText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { type Html, html } from '../html.ts'
-import { toIstText } from '../ist.ts'
+import { toIstText, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianText } from '../money.ts'
 import { type Bar, plot } from './plot.ts'
 
@@ -31,7 +31,7 @@ export function pageOfToday({ now, hours, days, failed, overview, publicUrl, ref
   const missing = [...hours, ...days].some(({ counts }) => counts === undefined)
   const page = document(html`<main class="guide overview" id="text">
 <h1>Today</h1>
-<p>${toIstText(now)} in India. ${refreshLine(refreshSeconds)}</p>
+<p>${toIstTime(now)}. ${refreshLine(refreshSeconds)}</p>
 ${missing ? html`<p role="status" class="note">${failed ? NOT_COUNTED : COUNTING}</p>` : undefined}
 <section aria-labelledby="orders">
 <h2 id="orders">Orders made today</h2>

@@ -59,7 +59,7 @@ describe('payments resolve', () => {
       if (when !== 'at once') expect(row).toEqual({ reason: 'by meera', resolved_by: 'meera' })
       const losers = runs.filter(({ code }) => code !== 0)
       const stderr = expect.stringMatching(
-        `^ops: ${id} was resolved by ${row.resolved_by} at 20[^ ]*Z: ${row.reason}\n$`,
+        `^ops: ${id} was resolved by ${row.resolved_by} at 20[^ ]* [^ ]* IST: ${row.reason}\n$`,
       )
       expect(losers).toEqual([{ code: 1, stdout: '', stderr }])
     },

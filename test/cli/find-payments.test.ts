@@ -38,8 +38,8 @@ describe('payments find', () => {
     ])
     expect(payments[0].steps.map(({ what, by }: { what: string; by: string }) => [what, by])).toEqual([
       ['order of ₹200 made', 'merchant'],
-      [`an attempt failed: FAIL, UTR ${failed}, at the bank 2026-03-31T18:25:00.000Z`, 'notification'],
-      [`paid, UTR ${utr}, at the bank 2026-03-31T18:25:00.000Z`, 'notification'],
+      [`an attempt failed: FAIL, UTR ${failed}, at the bank 2026-03-31 23:55:00 IST`, 'notification'],
+      [`paid, UTR ${utr}, at the bank 2026-03-31 23:55:00 IST`, 'notification'],
       [
         expect.stringMatching(`^exception [0-9a-f]{12}: double payment, SUCCESS, UTR ${again}, ₹200.00; still open$`),
         null,
@@ -49,7 +49,7 @@ describe('payments find', () => {
     const { stdout } = await ops('--utr', utr)
     expect(stdout + JSON.stringify(payments)).not.toMatch(/Asha|asha@|0123456789/)
     expect(stdout).toMatch(/merchantOrderId +A-17\n/)
-    expect(stdout).toMatch(new RegExp(`paid, UTR ${utr}`))
+    expect(stdout).toMatch(new RegExp(`^2026-04-01 00:00:00 IST +notification +paid, UTR ${utr}`, 'm'))
     // The same payment by what else the customer or the bank may tell.
     for (const one of [failed, again]) expect(idsOf(await find('--utr', one))).toEqual([orderId])
     expect(idsOf(await find('--order-id', orderId))).toEqual([orderId])

@@ -113,7 +113,7 @@ describe('ops today', () => {
     ])
     const text: string = await today()
     expect(text.split('\n').slice(0, 11)).toEqual([
-      '2026-04-01 10:00:00 in India: orders made today',
+      '2026-04-01 10:00:00 IST: orders made today',
       '',
       'orders               8  ████████████████████  ₹383.30',
       'paid                 2  █████                 ₹20.30',

@@ -28,7 +28,7 @@ describe('the operator’s page', () => {
     const { statusCode, body } = await operators.inject('/')
     const text = textOf(body)
     expect(statusCode).toBe(200)
-    expect(text).toContain('2026-03-31 10:30:00 in India.')
+    expect(text).toContain('2026-03-31 10:30:00 IST.')
     expect(text).toContain(
       'Orders 4 ₹797 Paid 2 ₹750 Conversion 66.6 % of those not waiting Waiting 1 Failed 1 Expired 0 Cancelled 0',
     )
