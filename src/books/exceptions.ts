@@ -47,8 +47,15 @@ export function createExceptions(db: Queryable) {
 
     ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
 
-    /** Exceptions with this UTR and no known order. */
-    ofNoOrder: (utr: string) => select(`e.mid = '' and e.utr = $1`, [utr]),
+    /** Exceptions without a known order that tell of this UTR, or of this amount in paise on a day. */
+    ofNoOrder: (told: { utr: string } | { amount: number; from: Date; until: Date }) =>
+      'utr' in told
+        ? select(`e.mid = '' and e.utr = $1`, [told.utr])
+        : select(
+            `e.mid = '' and e.amount * 100 = $1 and coalesce(e.paid_at, e.received_at) >= $2
+               and coalesce(e.paid_at, e.received_at) < $3`,
+            [told.amount, told.from, told.until],
+          ),
 
     /** The exception of this id; undefined when there is none. */
     async find(id: string): Promise<PaymentException | undefined> {
