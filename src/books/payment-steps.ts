@@ -1,5 +1,5 @@
 import { toIstTime } from '../ist.ts'
-import { toIndianText } from '../money.ts'
+import { toIndianRupees, toIndianText } from '../money.ts'
 import { EXPIRY_GRACE_MINUTES, isGivenUp } from '../payments/outcome.ts'
 import type { PaymentException } from './exceptions.ts'
 import type { PaymentChange, PaymentHistory, SettledPayment, ToldMerchant } from './payment-history.ts'
@@ -36,7 +36,7 @@ function ofChange({ status, utr, paidAt, reason, toldBy, note, changedAt }: Paym
 
 function ofException(exception: PaymentException): Step[] {
   const { id, kind, status, utr, amount, receivedAt, toldBy, note, resolution, resolvedBy, resolvedAt } = exception
-  const facts = [status, utr && `UTR ${utr}`, amount && `₹${amount}`, note].filter((fact) => fact)
+  const facts = [status, utr && `UTR ${utr}`, amount && toIndianRupees(amount), note].filter((fact) => fact)
   const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: toldBy }
   if (resolvedAt === null) return [{ ...kept, what: `${kept.what}; still open` }]
   return [kept, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]

@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { toIstTime } from '../ist.ts'
@@ -15,7 +16,7 @@ export type Output = (
 ) & { warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
 
 /** Streams of a command: those of the process, or a test's. */
-export type Terminal = { stdin: Readable; stdout: Screen; stderr: Screen }
+export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 
@@ -60,6 +61,13 @@ export function say(stream: NodeJS.WritableStream, text: string): void {
  */
 export function note({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
   say(stderr, `ops: ${[message, ...details].map(printable).join(stderr.isTTY ? '\n  ' : '; ')}`)
+}
+
+/** Asks on the terminal; true when the answer is y. */
+export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<boolean> {
+  stderr.write(`${printable(question)} (y/N) `)
+  for await (const answer of createInterface({ input: stdin })) return /^\s*y(es)?\s*$/i.test(answer)
+  return false
 }
 
 /** Ignores that the reader of a pipe left before the end of a long answer. Throws every other error. */
