@@ -14,6 +14,11 @@ export function toIstText(moment: Date): string {
   return inIst(moment).replace('T', ' ')
 }
 
+/** For people: `YYYY-MM-DD HH:MM:SS IST`. */
+export function toIstTime(moment: Date): string {
+  return `${toIstText(moment)} IST`
+}
+
 /** ISO 8601 with its offset: `YYYY-MM-DDTHH:MM:SS+05:30`. */
 export function toIstIso(moment: Date): string {
   return `${inIst(moment)}${OFFSET}`

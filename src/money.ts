@@ -104,9 +104,15 @@ export function toJsonNumber(paise: number): number {
 let indian: Intl.NumberFormat | undefined
 
 /** `12,34,567`. The format is made when it is first needed: the first use of Intl takes a start 6 ms. */
-export function toIndianDigits(count: number): string {
+export function toIndianDigits(count: number | bigint): string {
   indian ??= new Intl.NumberFormat('en-IN')
   return indian.format(count)
+}
+
+/** For people, of decimal text that is not negative: `1234567.00` is `₹12,34,567.00`. */
+export function toIndianRupees(rupees: string): string {
+  const [whole = '', decimals] = rupees.split('.')
+  return `₹${toIndianDigits(BigInt(whole))}.${decimals}`
 }
 
 /** For people, in the groups that India reads: 10000000 paise are `₹1,00,000`, 58882 are `₹588.82`. */

@@ -1,6 +1,16 @@
 import type { Queryable } from '../db/pool.ts'
 import type { ExceptionKind, FinalStatus } from '../payments/outcome.ts'
 
+export const EXCEPTION_KINDS = Object.keys({
+  'unknown order': 0,
+  'amount differs': 0,
+  'UTR of another order': 0,
+  'double payment': 0,
+  'late payment': 0,
+  'failure after success': 0,
+  unreadable: 0,
+} satisfies Record<ExceptionKind, 0>) as ExceptionKind[]
+
 /** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */
 export type PaymentException = {
   /** 12 hex digits. */
@@ -24,6 +34,15 @@ export type PaymentException = {
   resolvedAt: Date | null
 }
 
+/** Limits of a list, each of which may be left out. Exceptions are received from `from` until before `until`. */
+type Wanted = {
+  open: boolean
+  kind?: ExceptionKind | undefined
+  mid?: string | undefined
+  from?: Date | undefined
+  until?: Date | undefined
+}
+
 /** What the operator has to look into, and how each ended. Nothing of it is ever changed or deleted. */
 export function createExceptions(db: Queryable) {
   async function select(condition: string, values: unknown[]): Promise<PaymentException[]> {
@@ -42,13 +61,28 @@ export function createExceptions(db: Queryable) {
   }
 
   return {
-    /** Every exception, or those that are open, oldest first. */
-    list: (only: { open: boolean }) => select('not $1::boolean or r.mid is null', [only.open]),
+    /** Exceptions, or those of them that are open, oldest first. */
+    list: ({ open, kind, mid, from, until }: Wanted) =>
+      select(
+        `(not $1::boolean or r.mid is null)
+           and ($2::text is null or e.kind = $2)
+           and ($3::text is null or e.mid = $3)
+           and ($4::timestamptz is null or e.received_at >= $4)
+           and ($5::timestamptz is null or e.received_at < $5)`,
+        [open, kind, mid, from, until],
+      ),
 
     ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
 
-    /** Exceptions with this UTR and no known order. */
-    ofNoOrder: (utr: string) => select(`e.mid = '' and e.utr = $1`, [utr]),
+    /** Exceptions without a known order that tell of this UTR, or of this amount in paise on a day. */
+    ofNoOrder: (told: { utr: string } | { amount: number; from: Date; until: Date }) =>
+      'utr' in told
+        ? select(`e.mid = '' and e.utr = $1`, [told.utr])
+        : select(
+            `e.mid = '' and e.amount * 100 = $1 and coalesce(e.paid_at, e.received_at) >= $2
+               and coalesce(e.paid_at, e.received_at) < $3`,
+            [told.amount, told.from, told.until],
+          ),
 
     /** The exception of this id; undefined when there is none. */
     async find(id: string): Promise<PaymentException | undefined> {
@@ -56,19 +90,21 @@ export function createExceptions(db: Queryable) {
       return found
     },
 
-    /** Ends an exception. False when somebody has ended it before. */
+    /** Ends exceptions, and returns them without those that somebody has ended before. */
     async resolve(
-      { mid, id }: Pick<PaymentException, 'mid' | 'id'>,
+      exceptions: readonly PaymentException[],
       { reason, by, now }: { reason: string; by: string; now: Date },
-    ): Promise<boolean> {
-      const { rows } = await db.query(
+    ): Promise<PaymentException[]> {
+      const { rows } = await db.query<{ id: string }>(
         `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
-         values ($1, $2, $3, $4, $5)
+         select mid, id, $3, $4, $5
+           from unnest($1::text[], $2::text[]) as e (mid, id)
          on conflict do nothing
-         returning 1`,
-        [mid, id, reason, by, now],
+         returning exception_id as id`,
+        [exceptions.map(({ mid }) => mid), exceptions.map(({ id }) => id), reason, by, now],
       )
-      return rows.length === 1
+      const ended = new Set(rows.map(({ id }) => id))
+      return exceptions.filter(({ id }) => ended.has(id))
     },
   }
 }

@@ -11,7 +11,15 @@ export type Age = (typeof AGES)[number]
 export const countOpen = (open: Readonly<Record<Age, number>>): number => AGES.reduce((sum, age) => sum + open[age], 0)
 
 /** An exception that nobody has resolved. `mid` and `orderId` are empty where no order is known. */
-export type OpenException = { id: string; kind: ExceptionKind; mid: string; orderId: string; receivedAt: Date }
+export type OpenException = {
+  id: string
+  kind: ExceptionKind
+  mid: string
+  orderId: string
+  /** Decimal text; null where nothing could be read. */
+  amount: string | null
+  receivedAt: Date
+}
 
 /** A webhook that fails, is late or was switched off. */
 export type WebhookBehind = {
@@ -30,7 +38,8 @@ export type ReturnCallGivenUp = { mid: string; orderId: string; givenUpAt: Date 
 
 /** What needs a person, and what was imported and migrated last. Nothing of a customer. */
 export type Overview = {
-  exceptions: { open: Record<Age, number>; oldest: OpenException[] }
+  /** `amount` is that of all open ones, in decimal text. */
+  exceptions: { open: Record<Age, number>; amount: string; oldest: OpenException[] }
   webhooks: { behind: number; longest: WebhookBehind[] }
   /** Of the last 7 days; the newest come first. */
   returnCalls: { givenUp: number; newest: ReturnCallGivenUp[] }
@@ -49,8 +58,9 @@ const LISTED = 20
 /** What the operator reads beside the orders. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
-    const { rows } = await db.query<OpenException & { first: number; second: number; all: number }>(
-      `select exception_id as id, kind, mid, order_id as "orderId", received_at as "receivedAt",
+    const { rows } = await db.query<OpenException & { first: number; second: number; all: number; sum: string }>(
+      `select exception_id as id, kind, mid, order_id as "orderId", case when kind <> 'unreadable' then amount end as amount,
+              received_at as "receivedAt", sum(amount) over () as sum,
               (count(*) filter (where received_at > $1) over ())::integer as first,
               (count(*) filter (where received_at > $2) over ())::integer as second,
               (count(*) over ())::integer as all
@@ -60,10 +70,11 @@ export function createOverview(db: Queryable) {
         limit $3`,
       [hoursBefore(now, 24), hoursBefore(now, 48), LISTED],
     )
-    const { first, second, all } = rows[0] ?? { first: 0, second: 0, all: 0 }
+    const { first, second, all, sum } = rows[0] ?? { first: 0, second: 0, all: 0, sum: '0.00' }
     return {
       open: { 'under 1 day': first, '1 to 2 days': second - first, 'over 2 days': all - second },
-      oldest: rows.map(({ first, second, all, ...exception }) => exception),
+      amount: sum,
+      oldest: rows.map(({ first, second, all, sum, ...exception }) => exception),
     }
   }
 

@@ -64,7 +64,7 @@ export type Sought =
   | { utr: string }
   | { orderId: string }
   | { merchantOrderId: string }
-  /** Amount in paise, of an intent made from `from` until before `until`. */
+  /** Amount in paise, of an order made, a payment or an exception from `from` until before `until`. */
   | { amount: number; from: Date; until: Date }
 
 /** Payments that one search shows. */
@@ -110,7 +110,7 @@ export function createPaymentHistory(db: Database) {
         [mid, orderId],
       )
       const utrs = [intent.utr, ...exceptions.map(({ utr }) => utr)].filter((utr) => utr)
-      const settlements = await settlementsOf(mid, utrs as string[])
+      const settlements = await settlementsOf(utrs as string[], mid)
       return { ...intent, changes: changes.rows, exceptions, webhooks: webhooks.rows, settlements }
     },
 
@@ -136,27 +136,22 @@ export function createPaymentHistory(db: Database) {
   }
 
   /** The settlements that carry one of these UTRs; of any merchant where `mid` is undefined. */
-  async function settlementsOf(mid: string | undefined, utrs: readonly string[]): Promise<SettledPayment[]> {
-    if (utrs.length === 0) return []
-    // The condition is left out when there is no `mid`: for an `or` Citus would ask every shard.
-    const ofOne = mid === undefined ? '' : 'and s.mid = $2'
-    const carrying = (column: 'utr' | 'payment_utr') => `
-      select s.mid, s.utr, s.payment_utr as "paymentUtr", s.amount, s.fee, s.tax, s.status, s.initiated_at as "initiatedAt"
-        from merchants m
-        join settlements s on s.mid = m.mid
-       where s.${column} = any ($1) ${ofOne}`
+  async function settlementsOf(utrs: readonly string[], mid?: string): Promise<SettledPayment[]> {
     const { rows } = await db.query<SettledPayment>(
-      // A union of two queries, each by its index: one query with an `or` would read all settlements.
-      `${carrying('utr')} union ${carrying('payment_utr')} order by "initiatedAt", utr`,
-      // The bank's file spells UTRs in upper or lower case, and they are kept so.
-      [utrs.flatMap((utr) => [utr.toUpperCase(), utr.toLowerCase()]), ...(mid === undefined ? [] : [mid])],
+      // The condition is left out when there is no `mid`: for an `or` Citus would ask every shard.
+      `select mid, utr, payment_utr as "paymentUtr", amount, fee, tax, status, initiated_at as "initiatedAt"
+         from settlements
+        where upper(coalesce(payment_utr, utr)) = any ($1) ${mid === undefined ? '' : 'and mid = $2'}
+        order by initiated_at, mid, utr`,
+      [utrs.map((utr) => utr.toUpperCase()), ...(mid === undefined ? [] : [mid])],
     )
     return rows
   }
 }
 
-/** The merchants come first, since the indexes of UTRs and of merchants' order_ids begin with the merchant. */
+/** The merchants come first, since these tables' indexes begin with the merchant. */
 const OF_MERCHANTS = 'select i.mid, i.order_id from merchants m join payment_intents i on i.mid = m.mid where'
+const PAID = 'select p.mid, p.order_id from merchants m join payments p on p.mid = m.mid where p.amount_paise = $4 and'
 
 /** A query of `mid` and `order_id`, and its values from $2 on. */
 function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: string; values: unknown[] } {
@@ -169,10 +164,18 @@ function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: strin
       union select mid, order_id from payment_exceptions where utr = $2 and mid <> ''`
     return { orders, values: [sought.utr] }
   }
+  const { amount, from, until } = sought
   return {
+    // A payment counts on the day of the bank, else on the day on which we heard of it.
     orders: `select mid, order_id
                from payment_intents
-              where order_id >= $2 and order_id < $3 and amount * 100 + paise = $4`,
-    values: [orderIdsBegin(sought.from), orderIdsBegin(sought.until), sought.amount],
+              where order_id >= $2 and order_id < $3 and amount * 100 + paise = $4
+      union ${PAID} p.paid_at >= $5 and p.paid_at < $6
+      union ${PAID} p.paid_at is null and p.heard_at >= $5 and p.heard_at < $6
+      union select mid, order_id
+              from payment_exceptions
+             where mid <> '' and amount * 100 = $4 and coalesce(paid_at, received_at) >= $5
+               and coalesce(paid_at, received_at) < $6`,
+    values: [orderIdsBegin(from), orderIdsBegin(until), amount, from, until],
   }
 }

@@ -1,4 +1,5 @@
-import { toIndianText } from '../money.ts'
+import { toIstTime } from '../ist.ts'
+import { toIndianRupees, toIndianText } from '../money.ts'
 import { EXPIRY_GRACE_MINUTES, isGivenUp } from '../payments/outcome.ts'
 import type { PaymentException } from './exceptions.ts'
 import type { PaymentChange, PaymentHistory, SettledPayment, ToldMerchant } from './payment-history.ts'
@@ -26,7 +27,7 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
 }
 
 function ofChange({ status, utr, paidAt, reason, toldBy, note, changedAt }: PaymentChange): Step {
-  const facts = [utr && `UTR ${utr}`, paidAt && `at the bank ${paidAt.toISOString()}`, note].filter((fact) => fact)
+  const facts = [utr && `UTR ${utr}`, paidAt && `at the bank ${toIstTime(paidAt)}`, note].filter((fact) => fact)
   const by = toldBy ?? reason
   if (status === 'CANCELLED') return { at: changedAt, what: 'cancelled', by }
   const what = status === 'SUCCESS' ? 'paid' : `an attempt failed: ${status}`
@@ -35,7 +36,7 @@ function ofChange({ status, utr, paidAt, reason, toldBy, note, changedAt }: Paym
 
 function ofException(exception: PaymentException): Step[] {
   const { id, kind, status, utr, amount, receivedAt, toldBy, note, resolution, resolvedBy, resolvedAt } = exception
-  const facts = [status, utr && `UTR ${utr}`, amount && `₹${amount}`, note].filter((fact) => fact)
+  const facts = [status, utr && `UTR ${utr}`, amount && toIndianRupees(amount), note].filter((fact) => fact)
   const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: toldBy }
   if (resolvedAt === null) return [{ ...kept, what: `${kept.what}; still open` }]
   return [kept, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
@@ -48,7 +49,7 @@ function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemp
   }
   if (deliveredAt) return { at: deliveredAt, what: `merchant told: ${to}, answered ${outcome}`, by: 'webhook' }
   const tried = attempts > 0 ? `${attempts} attempts, the last: ${outcome}` : 'not tried yet'
-  const next = dueAt ? `next at ${dueAt.toISOString()}` : 'given up'
+  const next = dueAt ? `next at ${toIstTime(dueAt)}` : 'given up'
   return { at: attemptedAt ?? occurredAt, what: `merchant not told: ${to}, ${tried}, ${next}`, by: 'webhook' }
 }
 

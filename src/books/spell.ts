@@ -25,6 +25,12 @@ export function ageText(moment: Date, now: Date): string {
   return `${Math.floor(ms / unitMs)} ${unit}`
 }
 
+/** `2 double payment, 1 late payment`; `none` where all are 0. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const some = Object.entries(counts).filter(([, count]) => count > 0)
+  return some.map(([name, count]) => `${count} ${name}`).join(', ') || 'none'
+}
+
 /** `1 for 1 to 2 days, 2 for over 2 days` */
 export function agesText(open: Readonly<Record<Age, number>>): string {
   return AGES.flatMap((age) => (open[age] > 0 ? `${toIndianDigits(open[age])} for ${age}` : [])).join(', ')

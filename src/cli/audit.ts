@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { createAudit } from '../books/audit.ts'
+import { countsText } from '../books/spell.ts'
 import { identifier } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { command } from './command.ts'
@@ -24,9 +25,12 @@ export const auditCommands = [
   }),
 ]
 
-/** `mid=M1 vpa=chaipoint@examplebank` */
+/** `mid=M1 vpa=chaipoint@examplebank`; of a day file `recorded=2 unchanged=0 exceptions: 1 double payment`. */
 function spell(values: Readonly<Record<string, unknown>>): string {
   return Object.entries(values)
-    .map(([name, value]) => `${name}=${value}`)
+    .map(([name, value]) => (isCounts(value) ? `${name}: ${countsText(value)}` : `${name}=${value}`))
     .join(' ')
 }
+
+const isCounts = (value: unknown): value is Record<string, number> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

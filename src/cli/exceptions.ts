@@ -1,9 +1,11 @@
 import * as z from 'zod'
-import { createExceptions, type PaymentException } from '../books/exceptions.ts'
-import { errorText, text } from '../fields.ts'
-import { changingCommand, command } from './command.ts'
+import { createExceptions, EXCEPTION_KINDS, type PaymentException } from '../books/exceptions.ts'
+import { errorText, identifier, text } from '../fields.ts'
+import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
+import { toIndianDigits, toIndianRupees, toPaise, toSumText } from '../money.ts'
+import { type ChangingContext, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
-import { table } from './output.ts'
+import { confirm, type Output, table } from './output.ts'
 
 const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
 const exceptionId = z
@@ -11,44 +13,113 @@ const exceptionId = z
   .toLowerCase()
   .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
 
+/** What limits a list of exceptions. They count on the day of India on which they were received. */
+const Filters = z.object({
+  kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
+  mid: identifier.optional(),
+  from: dayText.optional(),
+  to: dayText.optional(),
+})
+type Filters = z.output<typeof Filters>
+
+const FILTERS = '[--kind K] [--mid M1] [--from D] [--to D]'
+const ORDER_RULE = '--from must not be after --to'
+const inOrder = ({ from, to }: Filters) => from === undefined || to === undefined || from <= to
+
 export const exceptionCommands = [
   command({
     name: 'payments exceptions',
-    usage: '[--open]',
-    schema: z.object({ open: z.boolean().default(false) }),
-    async run({ open }, { db }) {
-      const exceptions = await createExceptions(db).list({ open })
+    usage: `[--open] ${FILTERS}   (days of India, both included)`,
+    schema: Filters.extend({ open: z.boolean().default(false) }).refine(inOrder, ORDER_RULE),
+    async run({ open, ...filters }, { db }) {
+      const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
       return { json: exceptions, text: exceptionTable(exceptions, open ? 'no open exceptions' : 'no exceptions') }
     },
   }),
 
   changingCommand({
     name: 'payments resolve',
-    usage: '--exception ID --reason "refunded at the bank, RRN 523504870777"',
-    schema: z.object({ exception: exceptionId, reason: text(255) }),
-    run: ({ exception: id, reason }, { change, now, person }) =>
-      change(async (client) => {
-        const exceptions = createExceptions(client)
-        const found = await exceptions.find(id)
-        if (!found) throw new CommandFault(`there is no exception ${id}: see ops payments exceptions`)
-        if (!(await exceptions.resolve(found, { reason, by: person, now }))) {
-          const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
-          throw new CommandFault(`${id} was resolved by ${resolvedBy} at ${resolvedAt?.toISOString()}: ${resolution}`)
-        }
-        const { mid, orderId, kind } = found
-        return {
-          json: { id, mid, orderId, kind, resolution: reason, resolvedBy: person, resolvedAt: now },
-          text: `${id}, ${kind}, is resolved`,
-        }
-      }),
+    usage: `(--exception ID | --all ${FILTERS} [--yes]) --reason "refunded at the bank, RRN 523504870777"`,
+    schema: Filters.extend({
+      exception: exceptionId.optional(),
+      all: z.boolean().default(false),
+      reason: text(255),
+      yes: z.boolean().default(false),
+    })
+      .refine(inOrder, ORDER_RULE)
+      .refine(
+        ({ exception, all, kind, mid, from, to }) =>
+          exception === undefined ? all : !all && [kind, mid, from, to].every((filter) => filter === undefined),
+        'give --exception, or --all and what limits it',
+      ),
+    run: ({ exception, all: _, reason, yes, ...filters }, context) =>
+      exception === undefined ? resolveAll(filters, { reason, yes }, context) : resolveOne(exception, reason, context),
   }),
 ]
+
+const resolveOne = (id: string, reason: string, { change, now, person }: ChangingContext) =>
+  change(async (client) => {
+    const exceptions = createExceptions(client)
+    const found = await exceptions.find(id)
+    if (!found) throw new CommandFault(`there is no exception ${id}: see ops payments exceptions`)
+    const [resolved] = await exceptions.resolve([found], { reason, by: person, now })
+    if (!resolved) {
+      const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
+      const when = toIstTime(resolvedAt as Date)
+      throw new CommandFault(`${id} was resolved by ${resolvedBy} at ${when}: ${resolution}`)
+    }
+    const { mid, orderId, kind } = found
+    return {
+      json: { id, mid, orderId, kind, resolution: reason, resolvedBy: person, resolvedAt: now },
+      text: `${id}, ${kind}, is resolved`,
+    }
+  })
+
+/** Resolves those that the person has seen counted, and no exception that came since. */
+async function resolveAll(
+  filters: Filters,
+  { reason, yes }: { reason: string; yes: boolean },
+  { db, change, now, person, terminal }: ChangingContext,
+): Promise<Output> {
+  const open = await createExceptions(db).list({ open: true, ...toMoments(filters) })
+  if (open.length > 0 && !yes) {
+    if (!terminal.stdin.isTTY) {
+      throw new CommandFault(`would resolve ${sumText(open)}: add --yes, since there is no terminal to ask on`)
+    }
+    if (!(await confirm(terminal, `resolve ${sumText(open)}, with the reason "${reason}"?`))) {
+      throw new CommandFault('nothing was resolved')
+    }
+  }
+  return change(async (client) => {
+    const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })
+    const made = { resolved: resolved.length, amount: amountOf(resolved) }
+    return { json: made, text: `resolved ${sumText(resolved)}`, made }
+  })
+}
+
+const toMoments = ({ from, to, ...filters }: Filters) => ({
+  ...filters,
+  from: from === undefined ? undefined : startOfDay(from),
+  until: to === undefined ? undefined : nextDay(startOfDay(to)),
+})
+
+/** `2 exceptions, ₹400.00` */
+const sumText = (exceptions: PaymentException[]) =>
+  `${toIndianDigits(exceptions.length)} exception${exceptions.length === 1 ? '' : 's'}, ${toIndianRupees(amountOf(exceptions))}`
+
+/** The sum in decimal text. */
+const amountOf = (exceptions: PaymentException[]) =>
+  toSumText(exceptions.reduce((sum, { amount }) => sum + BigInt(toPaise(amount ?? '0')), 0n))
 
 export function exceptionTable(exceptions: PaymentException[], none: string): string {
   const columns =
     'id, receivedAt, kind, mid, orderId, status, utr, amount, paidAt, toldBy, note, resolution, resolvedBy'
-  const noted = exceptions.map((exception) => ({ ...exception, note: exception.note ?? bodyLine(exception.body) }))
-  return table(columns, noted, none)
+  const rows = exceptions.map((exception) => ({
+    ...exception,
+    amount: exception.amount && toIndianRupees(exception.amount),
+    note: exception.note ?? bodyLine(exception.body),
+  }))
+  return table(columns, rows, none)
 }
 
 /** Of an unreadable body a line of the table shows 60 characters; `--json` shows all that is kept. */

@@ -42,18 +42,17 @@ export const findPaymentCommands = [
     schema: Search,
     async run(input, { db, now }) {
       const histories = createPaymentHistory(db)
-      const { orderIds, more } = await histories.search(toSought(input), input.mid)
+      const sought = toSought(input)
+      const { orderIds, more } = await histories.search(sought, input.mid)
       const found: PaymentHistory[] = []
       for (const orderId of orderIds) {
         const history = await histories.find(orderId)
         if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
       }
-      const { utr } = input
       const others = {
-        // Exceptions with this UTR and an order that we do not know.
-        exceptions: utr === undefined ? [] : await createExceptions(db).ofNoOrder(utr),
-        // Settlements of a payment that was found are among its steps.
-        settlements: utr === undefined || found.length > 0 ? [] : await histories.settlementsOf(input.mid, [utr]),
+        exceptions: 'utr' in sought || 'amount' in sought ? await createExceptions(db).ofNoOrder(sought) : [],
+        // Of every merchant, whatever --mid says.
+        settlements: 'utr' in sought ? await histories.settlementsOf([sought.utr]) : [],
       }
       return {
         json: { payments: found.map((history) => toJson(history, now)), more, ...others },
@@ -90,8 +89,8 @@ const toJson = (history: PaymentHistory, now: Date) => ({
 })
 
 /**
- * Describes one payment with all its steps, or several in a line each; then the exceptions and settlements of the UTR
- * that belong to none of them.
+ * Describes one payment with all its steps, or several in a line each; then the exceptions without an order, and the
+ * settlements of the UTR that are not among the steps.
  */
 function describeFound(
   found: PaymentHistory[],
@@ -104,11 +103,19 @@ function describeFound(
   const payments = only && more.length === 0 ? describe(only, now) : table(columns, rows, 'no payment found')
   const parts = [payments]
   if (exceptions.length > 0) parts.push('told of with an order that we do not know:', exceptionTable(exceptions, ''))
-  if (settlements.length > 0) {
-    parts.push('settled:', table('initiatedAt, mid, utr, paymentUtr, amount, fee, tax, status', settlements, ''))
+  const steps = found.length === 1 ? found.flatMap((history) => history.settlements) : []
+  const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
+  const isOfFound = ({ mid }: SettledPayment) => found.length === 0 || found.some((history) => history.mid === mid)
+  for (const [heading, ofHeading] of [
+    ['settled:', others.filter(isOfFound)],
+    ['settled to another merchant:', others.filter((settlement) => !isOfFound(settlement))],
+  ] as const) {
+    if (ofHeading.length > 0) parts.push(heading, table(SETTLEMENT_COLUMNS, ofHeading, ''))
   }
   return parts.join('\n\n')
 }
+
+const SETTLEMENT_COLUMNS = 'initiatedAt, mid, utr, paymentUtr, amount, fee, tax, status'
 
 function describe(history: PaymentHistory, now: Date): string {
   const { changes: _, exceptions: __, webhooks: ___, settlements: ____, ...intent } = history

@@ -1,5 +1,7 @@
+import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { toIstTime } from '../ist.ts'
 
 type Cell = string | number | boolean | Date | null | readonly string[]
 
@@ -14,7 +16,7 @@ export type Output = (
 ) & { warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
 
 /** Streams of a command: those of the process, or a test's. */
-export type Terminal = { stdin: Readable; stdout: Screen; stderr: Screen }
+export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 
@@ -61,6 +63,13 @@ export function note({ stderr }: Terminal, message: string, details: readonly st
   say(stderr, `ops: ${[message, ...details].map(printable).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
 
+/** Asks on the terminal; true when the answer is y. */
+export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<boolean> {
+  stderr.write(`${printable(question)} (y/N) `)
+  for await (const answer of createInterface({ input: stdin })) return /^\s*y(es)?\s*$/i.test(answer)
+  return false
+}
+
 /** Ignores that the reader of a pipe left before the end of a long answer. Throws every other error. */
 function unlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
@@ -99,7 +108,7 @@ export const shown = (fields: Readonly<Record<string, Cell>>) => ({ json: fields
 
 function show(cell: Cell): string {
   if (cell === null || cell === '') return '-'
-  if (cell instanceof Date) return cell.toISOString()
+  if (cell instanceof Date) return toIstTime(cell)
   if (typeof cell === 'object') return cell.length === 0 ? '-' : printable(cell.join(' '))
   return printable(String(cell))
 }

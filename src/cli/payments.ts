@@ -3,6 +3,7 @@ import { AcquirerFault } from '../acquirer/acquirer.ts'
 import { createAcquirers } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
 import { createPaymentHistory } from '../books/payment-history.ts'
+import { countsText } from '../books/spell.ts'
 import { errorText, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
@@ -172,7 +173,5 @@ function toForgotten({ olderThanDays = 0, email, mobile }: ForgetInput, now: Dat
 }
 
 function describeImport({ recorded, unchanged, exceptions }: DayFileResult): string {
-  const kinds = Object.entries(exceptions).filter(([, lines]) => lines > 0)
-  const found = kinds.map(([kind, lines]) => `${lines} ${kind}`).join(', ')
-  return `${recorded} recorded, ${unchanged} unchanged, exceptions: ${found || 'none'}`
+  return `${recorded} recorded, ${unchanged} unchanged, exceptions: ${countsText(exceptions)}`
 }

@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 import * as z from 'zod'
 import { waitForReplica } from '../db/replica.ts'
 import { errorText } from '../fields.ts'
+import { toIstTime } from '../ist.ts'
 import { importSettlements } from '../settlements/import.ts'
 import { listImports, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type Context, changingCommand, command } from './command.ts'
@@ -44,7 +45,7 @@ export const settlementCommands = [
         ...one,
         import: importId,
         rows: inserted + unchanged + updated,
-        undone: undoneAt && `${undoneAt.toISOString()} by ${undoneBy}`,
+        undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
       }))
       return {
         json: imports.map(({ importId, ...one }) => ({ import: importId, ...one })),
@@ -93,7 +94,7 @@ const nameOf = (file: string) => printable(basename(file))
 
 function explain(importId: number, why: NotUndone): string {
   if (why.refused === 'unknown') return `there is no import ${importId}: see ops settlements imports`
-  if (why.refused === 'undone') return `import ${importId} was undone already, at ${why.at.toISOString()} by ${why.by}`
+  if (why.refused === 'undone') return `import ${importId} was undone already, at ${toIstTime(why.at)} by ${why.by}`
   const later = why.builtOn.length === 1 ? `import ${why.builtOn[0]}` : `imports ${why.builtOn.join(', ')}`
   return `${later} repeated or changed settlements of import ${importId}: undo first ${why.builtOn.at(-1)}`
 }

@@ -5,8 +5,8 @@ import { countOpen, createOverview } from '../books/overview.ts'
 import { agesText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
-import { istDayOf, toIstText } from '../ist.ts'
-import { toIndianDigits, toIndianText, toJsonNumber } from '../money.ts'
+import { istDayOf, toIstText, toIstTime } from '../ist.ts'
+import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
 import { command } from './command.ts'
 import { clearScreen, note, printable, type Terminal, table } from './output.ts'
 
@@ -98,13 +98,13 @@ function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T)
 }
 
 function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boolean): string {
-  const { open, oldest } = overview.exceptions
+  const { open, amount, oldest } = overview.exceptions
   const openCount = countOpen(open)
   const { behind, longest } = overview.webhooks
   const [worst] = longest
   const facts = {
     exceptions: openCount
-      ? `${toIndianDigits(openCount)} open: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`
+      ? `${toIndianDigits(openCount)} open, ${toIndianRupees(amount)}: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`
       : 'none open',
     webhooks: worst
       ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
@@ -114,7 +114,7 @@ function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boo
     schema: overview.migration ?? 'none',
   }
   return [
-    `${toIstText(now)} in India: orders made today`,
+    `${toIstTime(now)}: orders made today`,
     '',
     ...ordersText(all),
     '',

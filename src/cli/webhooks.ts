@@ -2,7 +2,7 @@ import { type KeyObject, randomBytes } from 'node:crypto'
 import * as z from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
-import { momentText } from '../ist.ts'
+import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { createCaller, faultOfUrl } from '../outside/call.ts'
 import { isOrderId } from '../payments/intent.ts'
@@ -150,7 +150,7 @@ export const webhookCommands = [
     async run({ mid, failed, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
-      const none = `no ${failed ? 'undelivered events' : 'deliveries'} since ${from.toISOString()}`
+      const none = `no ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}`
       return listed('id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer', deliveries, none)
     },
   }),

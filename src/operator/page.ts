@@ -2,8 +2,8 @@ import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { countOpen, type Overview } from '../books/overview.ts'
 import { agesText, ageText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { type Html, html } from '../html.ts'
-import { toIstText } from '../ist.ts'
-import { toIndianDigits, toIndianText } from '../money.ts'
+import { toIstText, toIstTime } from '../ist.ts'
+import { toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
 import { type Bar, plot } from './plot.ts'
 
 /** A day or an hour of Indian time, by its first moment; undefined while its orders are not counted. */
@@ -31,7 +31,7 @@ export function pageOfToday({ now, hours, days, failed, overview, publicUrl, ref
   const missing = [...hours, ...days].some(({ counts }) => counts === undefined)
   const page = document(html`<main class="guide overview" id="text">
 <h1>Today</h1>
-<p>${toIstText(now)} in India. ${refreshLine(refreshSeconds)}</p>
+<p>${toIstTime(now)}. ${refreshLine(refreshSeconds)}</p>
 ${missing ? html`<p role="status" class="note">${failed ? NOT_COUNTED : COUNTING}</p>` : undefined}
 <section aria-labelledby="orders">
 <h2 id="orders">Orders made today</h2>
@@ -167,20 +167,20 @@ ${rows.map(([of, ...cells]) => html`<tr><th scope="row">${of}</th>${cells.map((c
 
 const code = (text: string) => html`<code>${text}</code>`
 
-function needs({ exceptions: { open, oldest }, webhooks, returnCalls }: Overview, now: Date): Html {
+function needs({ exceptions: { open, amount, oldest }, webhooks, returnCalls }: Overview, now: Date): Html {
   const count = countOpen(open)
   if (count + webhooks.behind + returnCalls.givenUp === 0) {
     return html`<p>Nothing: no exception is open, and no webhook is behind.</p>`
   }
-  const exceptions = oldest.map(({ id, kind, mid, orderId, receivedAt }) => {
-    return [code(id), kind, mid, code(orderId), ageText(receivedAt, now)]
+  const exceptions = oldest.map(({ id, kind, mid, orderId, amount, receivedAt }) => {
+    return [code(id), kind, mid, code(orderId), amount ? toIndianRupees(amount) : '–', ageText(receivedAt, now)]
   })
   const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
   return html`${
     count > 0
-      ? html`<h3>Exceptions: ${toIndianDigits(count)} open</h3>
+      ? html`<h3>Exceptions: ${toIndianDigits(count)} open, ${toIndianRupees(amount)}</h3>
 <p>${agesText(open)}. <a href="docs#exceptions">What to do</a></p>
-${table('The exceptions that are open the longest', ['exception', 'kind', 'merchant', 'order', 'open for'], exceptions)}
+${table('The exceptions that are open the longest', ['exception', 'kind', 'merchant', 'order', 'amount', 'open for'], exceptions)}
 ${count > oldest.length ? html`<p>The oldest ${oldest.length}; <code>ops payments exceptions --open</code> lists all.</p>` : undefined}`
       : undefined
   }

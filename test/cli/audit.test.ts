@@ -168,6 +168,17 @@ describe('the audit', () => {
       expect(await json(['audit', '--mid', mid, ...lastYear])).toEqual([])
     })
 
+    it('says in words how many lines of a day file were kept as exceptions', async () => {
+      const lines = [
+        `${'0'.repeat(32)},SUCCESS,${newUtr()},200,2026-04-01T06:00:00Z`,
+        `${'0'.repeat(32)},SUCCESS,${newUtr()},300,2026-04-01T06:00:00Z`,
+      ]
+      await json(['payments', 'import', '-'], `order_id,status,utr,amount,paid_at\n${lines.join('\n')}\n`)
+      const { stdout } = await ops(['audit'])
+      expect(stdout).toMatch(/^20.* IST .* recorded=0 unchanged=0 exceptions: 2 unknown order$/m)
+      expect(stdout).not.toContain('[object')
+    })
+
     it('finds it by its merchant, even if it names only a key or a webhook of the merchant', async () => {
       const { publicKey } = await json(['keys', 'create', '--mid', mid])
       const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/hook'])

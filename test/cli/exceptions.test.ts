@@ -1,4 +1,7 @@
+import { PassThrough, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { main } from '../../src/cli/run.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
@@ -59,7 +62,7 @@ describe('payments resolve', () => {
       if (when !== 'at once') expect(row).toEqual({ reason: 'by meera', resolved_by: 'meera' })
       const losers = runs.filter(({ code }) => code !== 0)
       const stderr = expect.stringMatching(
-        `^ops: ${id} was resolved by ${row.resolved_by} at 20[^ ]*Z: ${row.reason}\n$`,
+        `^ops: ${id} was resolved by ${row.resolved_by} at 20[^ ]* [^ ]* IST: ${row.reason}\n$`,
       )
       expect(losers).toEqual([{ code: 1, stdout: '', stderr }])
     },
@@ -77,9 +80,128 @@ describe('payments resolve', () => {
   it.each([
     [resolve('17', 'x'), '--exception must be the id of an exception, 12 hex digits'],
     [['resolve', '--exception', '0123456789ab'], '--reason is required'],
+    [['resolve', '--mid', 'M1', '--reason', 'x'], 'give --exception, or --all and what limits it'],
+    [resolve('0123456789ab', 'x', '--all'), 'give --exception, or --all and what limits it'],
+    [resolve('0123456789ab', 'x', '--mid', 'M1'), 'give --exception, or --all and what limits it'],
+    [['exceptions', '--from', '2026-04-02', '--to', '2026-04-01'], '--from must not be after --to'],
+    [
+      ['exceptions', '--kind', 'double'],
+      '--kind must be one of: unknown order, amount differs, UTR of another order, double payment, late payment, ' +
+        'failure after success, unreadable',
+    ],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],
   ])('refuses %j with usage, exit 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
+  })
+})
+
+/** A merchant with exceptions that differ by kind, amount and the moment at which they were received. */
+async function withExceptions(...rows: [kind: string, amount: string, receivedAt: string][]) {
+  const { mid } = await newMerchant(service.db)
+  const ids: string[] = []
+  for (const [kind, amount, receivedAt] of rows) {
+    const { rows: stored } = await service.db.query(
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+       values ($1, $2, $3, $2, $4, 'SUCCESS', $5) returning exception_id as id`,
+      [mid, newUtr(), kind, amount, receivedAt],
+    )
+    ids.push(stored[0].id)
+  }
+  return { mid, ids }
+}
+
+const idsOf = (exceptions: { id: string }[]) => exceptions.map(({ id }) => id)
+
+describe('payments exceptions', () => {
+  it('lists those of a kind, of a merchant and of days of India, both included', async () => {
+    const { mid, ids } = await withExceptions(
+      ['late payment', '1', '2026-05-01T18:29:59.999Z'],
+      ['late payment', '2', '2026-05-01T18:30:00Z'],
+      ['double payment', '3', '2026-05-02T06:00:00Z'],
+      ['late payment', '4', '2026-05-03T18:29:59.999Z'],
+      ['late payment', '5', '2026-05-03T18:30:00Z'],
+    )
+    const [, second = '', third, fourth, fifth] = ids
+    const list = async (...args: string[]) => idsOf(await json('exceptions', '--mid', mid, ...args))
+    expect(await list()).toEqual(ids)
+    const days = ['--from', '2026-05-02', '--to', '03-05-2026']
+    expect(await list(...days)).toEqual([second, third, fourth])
+    expect(await list(...days, '--kind', 'late payment')).toEqual([second, fourth])
+    expect(await list('--from', '2026-05-04')).toEqual([fifth])
+    await json(...resolve(second, REASON))
+    expect(await list(...days, '--kind', 'late payment', '--open')).toEqual([fourth])
+    const { stdout } = await ops('exceptions', '--mid', mid, '--from', '2026-05-04')
+    expect(stdout).toMatch(/ 2026-05-04 00:00:00 IST .* ₹5.00 /)
+  })
+})
+
+describe('payments resolve --all', () => {
+  const MANY: [string, string, string][] = [
+    ['amount differs', '999999999999.99', '2026-06-01T06:00:00Z'],
+    ['amount differs', '0.02', '2026-06-01T06:00:00Z'],
+    ['late payment', '7', '2026-06-01T06:00:00Z'],
+  ]
+  const all = (mid: string, ...more: string[]) => ['resolve', '--all', '--mid', mid, '--reason', REASON, ...more]
+
+  /** Types it where a person sits at the terminal and answers. */
+  async function onTerminal(answer: string, args: string[]) {
+    const stdin = Object.assign(Readable.from([answer]), { isTTY: true })
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+    const env = { ...process.env, DATABASE_URL: service.databaseUrl }
+    const code = await main(['payments', ...args], { stdin, stdout, stderr, env })
+    stdout.end()
+    stderr.end()
+    return { code, stdout: await text(stdout), stderr: (await text(stderr)).replace(/^.*\n/, '') }
+  }
+
+  it('ends those that it counted with one reason, and leaves one row in the audit, which says how many', async () => {
+    const { mid, ids } = await withExceptions(...MANY)
+    const [first = '', second = '', late] = ids
+    const done = await json(...all(mid, '--kind', 'amount differs', '--yes', '--by', 'meera'))
+    expect(done).toEqual({ resolved: 2, amount: '1000000000000.01' })
+    for (const id of [first, second]) expect(await resolutions(id)).toEqual([{ reason: REASON, resolved_by: 'meera' }])
+    expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual([late])
+    const { rows } = await service.db.query(
+      `select person, outcome, detail from audit_commands join audit_outcomes using (audit_id) where arguments ->> 'mid' = $1`,
+      [mid],
+    )
+    expect(rows).toEqual([{ person: 'meera', outcome: 'done', detail: done }])
+    expect(await json(...all(mid, '--kind', 'amount differs'))).toEqual({ resolved: 0, amount: '0.00' })
+  })
+
+  it.each(['y\n', ' YES\n'])('says how many and how many rupees, and does it for the answer %j', async (answer) => {
+    const { mid } = await withExceptions(...MANY)
+    expect(await onTerminal(answer, all(mid))).toEqual({
+      code: 0,
+      stdout: 'resolved 3 exceptions, ₹10,00,00,00,00,007.01\n',
+      stderr: `resolve 3 exceptions, ₹10,00,00,00,00,007.01, with the reason "${REASON}"? (y/N) `,
+    })
+    expect(await json('exceptions', '--open', '--mid', mid)).toEqual([])
+  })
+
+  it.each(['n\n', '\n', 'yesterday\n', ''])('changes nothing for the answer %j', async (answer) => {
+    const { mid, ids } = await withExceptions(...MANY)
+    const { code, stderr } = await onTerminal(answer, all(mid))
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: nothing was resolved\n$/)])
+    expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
+  })
+
+  it('without a terminal refuses, and says to add --yes', async () => {
+    const { mid, ids } = await withExceptions(['late payment', '1234567', '2026-06-01T06:00:00Z'])
+    const { code, stderr } = await ops(...all(mid))
+    const fault = 'would resolve 1 exception, ₹12,34,567.00: add --yes, since there is no terminal to ask on'
+    expect([code, stderr]).toEqual([1, `ops: ${fault}\n`])
+    expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
+  })
+
+  it('by two people at once ends each exception once, and tells each how many they ended', async () => {
+    const { mid } = await withExceptions(...MANY)
+    const by = (person: string) => json(...all(mid, '--yes', '--by', person))
+    const [meera, ravi] = await Promise.all([by('meera'), by('ravi')])
+    const ended: { resolvedBy: string }[] = await json('exceptions', '--mid', mid)
+    const countOf = (person: string) => ended.filter(({ resolvedBy }) => resolvedBy === person).length
+    expect([meera.resolved, ravi.resolved]).toEqual([countOf('meera'), countOf('ravi')])
+    expect(meera.resolved + ravi.resolved).toBe(3)
   })
 })

@@ -38,8 +38,8 @@ describe('payments find', () => {
     ])
     expect(payments[0].steps.map(({ what, by }: { what: string; by: string }) => [what, by])).toEqual([
       ['order of ₹200 made', 'merchant'],
-      [`an attempt failed: FAIL, UTR ${failed}, at the bank 2026-03-31T18:25:00.000Z`, 'notification'],
-      [`paid, UTR ${utr}, at the bank 2026-03-31T18:25:00.000Z`, 'notification'],
+      [`an attempt failed: FAIL, UTR ${failed}, at the bank 2026-03-31 23:55:00 IST`, 'notification'],
+      [`paid, UTR ${utr}, at the bank 2026-03-31 23:55:00 IST`, 'notification'],
       [
         expect.stringMatching(`^exception [0-9a-f]{12}: double payment, SUCCESS, UTR ${again}, ₹200.00; still open$`),
         null,
@@ -49,7 +49,7 @@ describe('payments find', () => {
     const { stdout } = await ops('--utr', utr)
     expect(stdout + JSON.stringify(payments)).not.toMatch(/Asha|asha@|0123456789/)
     expect(stdout).toMatch(/merchantOrderId +A-17\n/)
-    expect(stdout).toMatch(new RegExp(`paid, UTR ${utr}`))
+    expect(stdout).toMatch(new RegExp(`^2026-04-01 00:00:00 IST +notification +paid, UTR ${utr}`, 'm'))
     // The same payment by what else the customer or the bank may tell.
     for (const one of [failed, again]) expect(idsOf(await find('--utr', one))).toEqual([orderId])
     expect(idsOf(await find('--order-id', orderId))).toEqual([orderId])
@@ -93,6 +93,61 @@ describe('payments find', () => {
     await newOrder({ amount: '777' })
     expect(idsOf(await find('--amount', '777', '--on', '2026-05-02'))).toEqual([last.orderId, first.orderId])
     expect(idsOf(await find('--amount', '777.00', '--on', '2026-05-01'))).toEqual([before.orderId])
+  })
+
+  it('by amount and day finds what was paid or told of on that day, whenever its order was made', async () => {
+    const stored = async (sql: string, ...values: unknown[]) => void (await service.db.query(sql, values))
+    const payment = (mid: string, orderId: string, paidAt: string | null, heardAt: string) =>
+      stored(
+        `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+         values ($1, $2, $3, 61150, $4, $5, 'first', 'direct')`,
+        ...[mid, newUtr(), orderId, paidAt, heardAt],
+      )
+    const exception = (mid: string, orderId: string, paidAt: string | null, receivedAt: string) =>
+      stored(
+        `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
+         values ($1, $2, $3, $4, 611.50, 'SUCCESS', $5, $6)`,
+        ...[mid, orderId, mid ? 'amount differs' : 'unknown order', newUtr(), paidAt, receivedAt],
+      )
+    const of = { paid: await newOrder(), heard: await newOrder(), told: await newOrder(), other: await newOrder() }
+    await payment(of.paid.mid, of.paid.orderId, '2026-07-01T18:30:00Z', '2026-07-05T06:00:00Z')
+    await payment(of.heard.mid, of.heard.orderId, null, '2026-07-02T18:29:59.999Z')
+    await payment(of.other.mid, of.other.orderId, '2026-07-02T18:30:00Z', '2026-07-02T06:00:00Z')
+    await exception(of.told.mid, of.told.orderId, null, '2026-07-02T06:00:00Z')
+    await exception(of.other.mid, of.other.orderId, '2026-07-01T18:29:59Z', '2026-07-02T06:00:00Z')
+    await exception('', '0'.repeat(32), null, '2026-07-02T06:00:00Z')
+    const found = await find('--amount', '611.50', '--on', '2026-07-02')
+    expect(idsOf(found).sort()).toEqual([of.paid.orderId, of.heard.orderId, of.told.orderId].sort())
+    expect(found.exceptions).toEqual([expect.objectContaining({ kind: 'unknown order', amount: '611.50' })])
+    const ofOne = await find('--amount', '611.50', '--on', '2026-07-02', '--mid', of.heard.mid)
+    expect(idsOf(ofOne)).toEqual([of.heard.orderId])
+  })
+
+  it('by the UTR of a payment shows its settlement to another merchant too', async () => {
+    const [paid, wrong] = [await newOrder(), await newMerchant(service.db)]
+    const utr = `HDFC${newUtr()}`
+    await notify(service, notification(paid.orderId, { UTR: utr }))
+    await service.db.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, payment_utr)
+       values ($1, $3, 200, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now(), null),
+              ($2, 'ROW1', 200, 'BRN', 'SUCCESS', '2026-04-01T05:00:00Z', now(), $3)`,
+      [paid.mid, wrong.mid, utr.toLowerCase()],
+    )
+    const { payments, settlements } = await find('--utr', utr, '--mid', paid.mid)
+    const of = ({ mid }: { mid: string }) => mid
+    expect([payments[0].settlements.map(of), settlements.map(of)]).toEqual([[paid.mid], [paid.mid, wrong.mid]])
+    const { stdout } = await ops('--utr', utr)
+    expect(stdout).toMatch(new RegExp(`bank +settled: SUCCESS, UTR ${utr.toLowerCase()}, ₹200.00`))
+    const [, others = ''] = stdout.split('\n\nsettled to another merchant:\n\n')
+    expect(others.split('\n').slice(1, -1)).toEqual([
+      expect.stringMatching(new RegExp(`^2026-04-01 10:30:00 IST +${wrong.mid} +ROW1 +${utr.toLowerCase()} `)),
+    ])
+    // One that two merchants' orders were paid by, each with its settlement.
+    const second = (await post(service.app, CREATE, intentFields(wrong.mid), wrong.key)).body.data.orderId
+    await notify(service, notification(second, { UTR: utr }))
+    expect(idsOf(await find('--utr', utr)).sort()).toEqual([paid.orderId, second].sort())
+    const [, both = ''] = (await ops('--utr', utr)).stdout.split('\n\nsettled:\n\n')
+    expect(both.trimEnd().split('\n')).toHaveLength(3)
   })
 
   it('says when an order ended unpaid, when its shop was told, and that a payment came late', async () => {

@@ -48,7 +48,7 @@ describe('ops today', () => {
       conversion: null,
       hours: [],
       merchants: [],
-      exceptions: { open: { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }, oldest: [] },
+      exceptions: { open: { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }, amount: '0.00', oldest: [] },
       webhooks: { behind: 0, longest: [] },
       returnCalls: { givenUp: 0, newest: [] },
       settlementImport: null,
@@ -113,7 +113,7 @@ describe('ops today', () => {
     ])
     const text: string = await today()
     expect(text.split('\n').slice(0, 11)).toEqual([
-      '2026-04-01 10:00:00 in India: orders made today',
+      '2026-04-01 10:00:00 IST: orders made today',
       '',
       'orders               8  ████████████████████  ₹383.30',
       'paid                 2  █████                 ₹20.30',
@@ -129,15 +129,15 @@ describe('ops today', () => {
 
   it('shows what needs a person, and the state of webhooks, imports and schema', async () => {
     const { db, clock } = service
-    const exception = (orderId: string, receivedAt: string) =>
+    const exception = (orderId: string, receivedAt: string, amount = 1) =>
       db.query(
         `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
-         values ('CHAI', $1, 'double payment', 'U', 1, 'SUCCESS', $2)`,
-        [orderId, receivedAt],
+         values ('CHAI', $1, 'double payment', 'U', $3, 'SUCCESS', $2)`,
+        [orderId, receivedAt, amount],
       )
     clock.set('2026-04-05T06:00:00.000Z')
     await exception('a', '2026-04-01T06:00:00Z')
-    await exception('b', '2026-04-03T07:00:00Z')
+    await exception('b', '2026-04-03T07:00:00Z', 1_200_000)
     await exception('c', '2026-04-01T05:00:00Z')
     await db.query(
       `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
@@ -171,10 +171,11 @@ describe('ops today', () => {
       ...NOTHING,
       exceptions: {
         open: { 'under 1 day': 0, '1 to 2 days': 1, 'over 2 days': 2 },
+        amount: '1200201.00',
         oldest: [
           { kind: 'unknown order', mid: '', orderId: '0'.repeat(32), id: expect.stringMatching(/^[0-9a-f]{12}$/) },
-          { kind: 'double payment', mid: 'CHAI', orderId: 'a' },
-          { kind: 'double payment', mid: 'CHAI', orderId: 'b' },
+          { kind: 'double payment', mid: 'CHAI', orderId: 'a', amount: '1.00' },
+          { kind: 'double payment', mid: 'CHAI', orderId: 'b', amount: '1200000.00' },
         ],
       },
       webhooks: {
@@ -195,7 +196,7 @@ describe('ops today', () => {
     })
     const text = await today()
     for (const line of [
-      'exceptions     3 open: 1 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
+      'exceptions     3 open, ₹12,00,201.00: 1 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
       'webhooks       2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
       `return calls   2 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
       'settlements    bank.csv was imported 4 h ago',

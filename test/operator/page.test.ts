@@ -28,7 +28,7 @@ describe('the operator’s page', () => {
     const { statusCode, body } = await operators.inject('/')
     const text = textOf(body)
     expect(statusCode).toBe(200)
-    expect(text).toContain('2026-03-31 10:30:00 in India.')
+    expect(text).toContain('2026-03-31 10:30:00 IST.')
     expect(text).toContain(
       'Orders 4 ₹797 Paid 2 ₹750 Conversion 66.6 % of those not waiting Waiting 1 Failed 1 Expired 0 Cancelled 0',
     )
@@ -44,8 +44,8 @@ describe('the operator’s page', () => {
     expect(rowOf('2026-03-01')).toBeUndefined()
     // Of 30 days and of the 11 hours that have begun.
     expect(body.match(/<g><title>/g)).toHaveLength(30 + 11)
-    expect(text).toContain('Exceptions: 1 open 1 for under 1 day.')
-    expect(text).toContain(`double payment ${made.mid} ${made.paidTwice} 0 s`)
+    expect(text).toContain('Exceptions: 1 open, ₹500.00 1 for under 1 day.')
+    expect(text).toContain(`double payment ${made.mid} ${made.paidTwice} ₹500.00 0 s`)
     expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
   })
 

@@ -96,7 +96,7 @@ describe('ops settlements imports and undo', () => {
       { ...none, import: 3, sha256: createHash('sha256').update(COLUMNS).digest('hex') },
     ])
     expect((await ops('imports')).stdout).toMatch(
-      /^import +at +person +file +rows +undone +sha256\n1 +\S+Z +asha +settlements-of-\w+\.csv +1 +- +[0-9a-f]{64}\n2 +\S+Z +asha +- +1 +\S+Z by ravi +[0-9a-f]{64}\n3 /,
+      /^import +at +person +file +rows +undone +sha256\n1 +\S+ \S+ IST +asha +settlements-of-\w+\.csv +1 +- +[0-9a-f]{64}\n2 +\S+ \S+ IST +asha +- +1 +\S+ \S+ IST by ravi +[0-9a-f]{64}\n3 /,
     )
     const audit = JSON.parse((await runOps(url, ['audit', '--json'])).stdout)
     expect(audit.at(-1)).toMatchObject({
@@ -122,7 +122,7 @@ describe('ops settlements imports and undo', () => {
     expect(await undo(2)).toEqual({ removed: 1, restored: 0 })
     expect(await undo(1)).toEqual({ removed: 2, restored: 0 })
     expect((await stored()).map(({ utr, import: of }) => [utr, of])).toEqual([['U4', 5]])
-    await refused(1, 'import 1 was undone already, at 2026-02-02T00:00:00.000Z by ravi')
+    await refused(1, 'import 1 was undone already, at 2026-02-02 05:30:00 IST by ravi')
     await refused(7, 'there is no import 7: see ops settlements imports')
     const { code, stderr } = await ops('undo', '--import', '1.5')
     expect({ code, stderr: stderr.split('\n')[0] }).toEqual({
