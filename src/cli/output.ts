@@ -13,7 +13,8 @@ type Cell = string | number | boolean | Date | null | readonly string[]
 export type Output = (
   | { json: unknown; text: string; chunks?: never }
   | { chunks: AsyncIterable<string>; json?: never; text?: never }
-) & { warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
+  /** `forSpreadsheets` marks a CSV file as UTF-8, without which Excel takes it for another encoding. */
+) & { forSpreadsheets?: boolean | undefined; warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
 
 /** Streams of a command: those of the process, or a test's. */
 export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
@@ -41,10 +42,11 @@ export function listed<C extends string, R extends Record<Names<C>, Cell>>(
 /** Writes the outcome of a command: the document to stdout, or the text, and its warnings to stderr. */
 export async function print(
   terminal: Terminal,
-  { json, text, chunks, warnings = [] }: Output,
+  { json, text, chunks, forSpreadsheets = false, warnings = [] }: Output,
   asJson: boolean,
 ): Promise<void> {
   const { stdout } = terminal
+  if (forSpreadsheets) stdout.write('\ufeff')
   if (chunks) await pipeline(chunks, asJson ? escapeAll : neutralizeAll, stdout, { end: false }).catch(unlessReaderLeft)
   else if (asJson) stdout.write(`${escapeJson(JSON.stringify(json))}\n`)
   else say(stdout, text)
@@ -115,8 +117,8 @@ function show(cell: Cell): string {
 
 /**
  * Characters in foreign text that a terminal would obey or not show: control characters, marks that turn the writing
- * direction, separators of lines. Exceptions are the joiners, which belong to the spelling of Indian names, and our own
- * line breaks.
+ * direction, separators of lines. Exceptions are the joiners, which belong to the spelling of Indian names, our own line
+ * breaks.
  */
 const OBEYED = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 

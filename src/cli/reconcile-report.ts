@@ -5,7 +5,7 @@ import type { Difference } from '../books/differences.ts'
 import type { OpenException } from '../books/merchant-books.ts'
 import type { Finding } from '../books/reconcile.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../books/sums.ts'
-import { toIstText } from '../ist.ts'
+import { toIstText, toIstTime } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import { printable, table } from './output.ts'
 
@@ -77,19 +77,19 @@ const spellCause = ({ cause, resolution }: Pick<Difference, 'cause' | 'resolutio
 /** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03 09:30:00 IST` */
 function spellException({ exceptionId, kind, orderId, utr, amount, receivedAt }: OpenException): string {
   const facts = [kind, orderId && `order ${orderId}`, utr && `UTR ${utr}`, orNull(amount)].filter(Boolean)
-  return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstText(receivedAt)} IST`
+  return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
 /** `closed by asha at 2026-11-02 10:00:00 IST; since then: settled 100.00 → 200.00; by import 14 (2)` */
 function spellChange({ closedAt, closedBy, figures, by }: MonthChange): string {
   const changed =
     figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'every figure is as it was'
-  return `closed by ${closedBy} at ${toIstText(closedAt)} IST; since then: ${changed}; by ${by.join(', ') || 'nobody'}`
+  return `closed by ${closedBy} at ${toIstTime(closedAt)}; since then: ${changed}; by ${by.join(', ') || 'nobody'}`
 }
 
 function spellEnd({ sums, balances, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Asked): string {
   const imported = newestImport
-    ? `newest settlement file: import ${newestImport.import} of ${toIstText(newestImport.at)} IST`
+    ? `newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
     : 'no settlement file was imported yet'
   const days = from === to ? from : `${from} to ${to}`
   if (balances) return `${imported}\n${days} balances`
@@ -164,8 +164,6 @@ export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | '
 export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<string> {
   const csv = stringify({
     header: true,
-    // Excel takes a file without it for another encoding than UTF-8.
-    bom: true,
     columns: CSV_COLUMNS.map((key) => ({
       key,
       header: key.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`),

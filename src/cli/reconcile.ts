@@ -6,7 +6,7 @@ import { type Asked, findDifference, reconcile } from '../books/reconcile.ts'
 import { enterResolution } from '../books/resolutions.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
-import { dayText, nextDay, startOfDay, toIstText } from '../ist.ts'
+import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
@@ -96,7 +96,8 @@ export const reconcileCommands = [
       if (payout !== undefined) return showPayout(await findPayout(db, { payout, ...merchants, now }), payout)
       const days = { from: from as string, to: to as string }
       const write = csv ? toCsv : asJson ? toJson : toText
-      return { chunks: write(reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) }), days) }
+      const findings = reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) })
+      return { chunks: write(findings, days), forSpreadsheets: csv }
     },
   }),
 ]
@@ -123,7 +124,7 @@ function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth
   }))
   const columns =
     'merchant, broughtForward, paid, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
-  const closed = `${month} ${closedAt < now ? 'was' : 'is'} closed by ${closedBy} at ${toIstText(closedAt)} IST`
+  const closed = `${month} ${closedAt < now ? 'was' : 'is'} closed by ${closedBy} at ${toIstTime(closedAt)}`
   return `${table(columns, rows, '')}\n\nsha256 of these figures: ${sha256}\n${closed}`
 }
 
