@@ -24,8 +24,8 @@ import {
 
 /**
  * All differences. The parameters are those of PAID_AND_SETTLED, then $7 and $8, the begin and the end of the days, $9, the
- * days whose payments are overdue one by one, $10, those whose settlements are compared one by one, and $11, the UTRs of
- * exceptions of no known order.
+ * days whose payments are overdue one by one, $10, those whose settlements are compared one by one, $11, the UTRs of
+ * exceptions of no known order, and $12, whether payments were recorded after $2.
  */
 const DIFFERENCES = `
   ${PAID_AND_SETTLED}, failed as (
@@ -40,9 +40,11 @@ const DIFFERENCES = `
   ), row_of_days as materialized (
     select s.*, i.order_id, i.created_at, (i.amount * 100 + i.paise) as paid
       from (${settlementsKnown(`status = 'SUCCESS' and initiated_at >= $7 and initiated_at < $8`)}) s
-      left join (payment_intents i join payment_changes c
-                   on c.mid = $1 and c.order_id = i.order_id and c.status = 'SUCCESS' and c.changed_at <= $2)
+      left join payment_intents i
         on i.mid = $1 and i.utr = s.key collate "default" and s.initiated_at >= i.created_at - ${SETTLED_BEFORE}
+           and not ($12 and exists (select from payment_changes c
+                                     where c.mid = $1 and c.order_id = i.order_id and c.status = 'SUCCESS'
+                                       and c.changed_at > $2))
   ), matched as materialized (
     -- A row that names nothing, on a day that is compared by sums, is left to that.
     select *
@@ -128,13 +130,13 @@ export type ByPayment = { overdueDays: readonly string[]; settledDays: readonly 
  * they name one or are compared one by one, or that take money back. Sorted by day.
  */
 export async function* findDifferences(
-  { client, mid, known, utrsOfNoOrder }: MerchantBooks,
+  { client, mid, known, utrsOfNoOrder, isPast }: MerchantBooks,
   days: Days,
   { overdueDays, settledDays }: ByPayment,
   bankDays: BankDays,
 ): AsyncGenerator<Unnamed> {
   const { begin, end } = boundsOf(days)
-  const values = [...valuesOfPaid(mid, known, days), begin, end, overdueDays, settledDays, utrsOfNoOrder]
+  const values = [...valuesOfPaid(mid, known, days), begin, end, overdueDays, settledDays, utrsOfNoOrder, isPast]
   for await (const rows of batchesOf<Texts<Omit<FoundDifference, 'elsewhere'>>>(client, DIFFERENCES, values)) {
     const paise = rows.map((row) =>
       withPaise<FoundDifference>({ ...row, elsewhere: null }, 'paid', 'settled', 'fee', 'tax'),

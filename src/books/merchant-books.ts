@@ -88,22 +88,23 @@ const namesNothing = (utrsOfNoOrder: string) => `s.payment_utr is null and s.key
 export type Snapshot = {
   client: PoolClient
   known: Date
+  /** Whether payments were recorded after `known`. */
+  isPast: boolean
   /** UTRs of exceptions of no known order, in upper case. */
   utrsOfNoOrder: readonly string[]
 }
 
 /** Queries of one merchant's payments and payouts. */
-export function createMerchantBooks({ client, known, utrsOfNoOrder }: Snapshot, mid: string) {
+export function createMerchantBooks(snapshot: Snapshot, mid: string) {
+  const { client, known, utrsOfNoOrder } = snapshot
   const inDays = (days: Days) => {
     const { begin, end } = boundsOf(days)
     return [mid, known, begin, end]
   }
 
   return {
+    ...snapshot,
     mid,
-    known,
-    client,
-    utrsOfNoOrder,
 
     /** The first day on which the merchant may have something in the books; undefined when there is none. */
     async firstDay(): Promise<string | undefined> {
@@ -176,13 +177,15 @@ export function createMerchantBooks({ client, known, utrsOfNoOrder }: Snapshot, 
 
     /** The day of the last settlement before `day`, else of the first on or after it. */
     async nearestSettledDay(day: string): Promise<string | undefined> {
-      const { begin } = boundsOf({ from: day, to: day })
-      const nearest = (condition: string, order: string) =>
-        `(select ${textOf(dayOf('initiated_at'))} as day
-            from (${settlementsKnown(`${PAID_OUT} and initiated_at ${condition} $3`)}) s order by initiated_at ${order} limit 1)`
+      const nearest = (condition: string, order: string) => `
+        (select ${textOf(dayOf('initiated_at'))} as day
+           from settlements
+          where mid = $1 and (known_at is null or known_at <= $2) and ${PAID_OUT} and initiated_at ${condition} $3
+          order by initiated_at ${order}, utr ${order}
+          limit 1)`
       const { rows } = await client.query<{ day: string }>(
-        `${nearest('<', 'desc')} union all ${nearest('>=', 'asc')}`,
-        [mid, known, begin],
+        `${nearest('<', 'desc')} union all ${nearest('>=', 'asc')} limit 1`,
+        [mid, known, boundsOf({ from: day, to: day }).begin],
       )
       return rows[0]?.day
     },

@@ -26,19 +26,18 @@ export const paiseOf = (rupees: string) => `(${rupees} * 100)::numeric(40, 0)`
  */
 export const PAID = `
   with paid as (
-    select o.order_id, upper(i.utr) collate "C" as utr, i.amount * 100 + i.paise as paid, i.created_at, c.reason,
-           c.changed_at,
+    select i.order_id, upper(i.utr) collate "C" as utr, i.amount * 100 + i.paise as paid, i.created_at, c.reason,
            ${dayOf('greatest(i.created_at, least(coalesce(c.paid_at, c.changed_at), c.changed_at))')} as day
-      from (select order_id
+      from (select order_id, utr, amount, paise, created_at
               from payment_intents
              where mid = $1 and order_id >= $5 and order_id < $6 and status = 'SUCCESS'
              union all
-            select distinct order_id
-              from payment_exceptions
-             where mid = $1 and order_id < $5 and kind = 'late payment') o
-      join payment_intents i on i.mid = $1 and i.order_id = o.order_id
+            select order_id, utr, amount, paise, created_at
+              from payment_intents
+             where mid = $1 and order_id < $5
+               and order_id in (select order_id from payment_exceptions where mid = $1 and kind = 'late payment')) i
       join payment_changes c
-        on c.mid = $1 and c.order_id = o.order_id and c.status = 'SUCCESS' and c.changed_at <= $2
+        on c.mid = $1 and c.order_id = i.order_id and c.status = 'SUCCESS' and c.changed_at <= $2
   )`
 
 /** The UTR of the payment that a settlement carries. It has an index. */

@@ -36,12 +36,11 @@ export async function judgePayouts(books: MerchantBooks, { from, to }: Days, ban
   const payouts = gather(paid, settled, bankDays)
   const doubtful = [...payouts.values()].filter(({ rows, named, rest }) => rows > 0 && named < Math.max(1, rest))
   await judgeByRows(books, doubtful)
-  const before = await formBefore(books, first)
-  let last = before
+  let last: DayForm | undefined
   for (const [, payout] of [...payouts].sort(byDay)) {
-    last = payout.form ??= payout.rows > 0 ? 'by payment' : last
+    last = payout.form ??= payout.rows > 0 ? 'by payment' : (last ?? (await formBefore(books, first)))
   }
-  const formOf = (day: string) => payouts.get(day)?.form ?? before
+  const formOf = (day: string) => payouts.get(day)?.form ?? 'by sums'
   return { paid, settled, payouts, formOf }
 }
 

@@ -85,7 +85,8 @@ export async function* inSnapshot<T>(
     await client.query('begin isolation level repeatable read, read only')
     await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
     const utrsOfNoOrder = await readUtrsOfNoOrder(client, known)
-    yield* read({ client, known, utrsOfNoOrder }, createBankDays(await holidaysOf(client)))
+    const isPast = await isBefore(client, known)
+    yield* read({ client, known, isPast, utrsOfNoOrder }, createBankDays(await holidaysOf(client)))
   } finally {
     await client.query('rollback').then(
       () => client.release(),
@@ -164,6 +165,14 @@ async function readUtrsOfNoOrder(client: PoolClient, known: Date): Promise<strin
     [known],
   )
   return rows.map(({ utr }) => utr)
+}
+
+async function isBefore(client: PoolClient, known: Date): Promise<boolean> {
+  const { rows } = await client.query<{ past: boolean }>(
+    'select exists (select from payments where heard_at > $1) as past',
+    [known],
+  )
+  return rows[0]?.past ?? false
 }
 
 /** The newest file that still stands; with `mid` the newest that brought or changed one of his settlements. */
