@@ -87,7 +87,7 @@ create table bank_holidays (
   name text not null,
   added_at timestamptz not null,
   constraint bank_holidays_pkey primary key (day),
-  constraint bank_holidays_name_check check (char_length(name) between 1 and 100)
+  constraint bank_holidays_name_check check (char_length(name) between 1 and 255)
 );
 
 -- Entries by which a person ends a difference. Several of one difference when it changed afterwards. Append-only.
