@@ -43,13 +43,9 @@ export const bankHolidayCommands = [
     schema: z.object({ day: dayText }),
     run: ({ day }, { change }) =>
       change(async (client) => {
-        const removed = await createBankHolidays(client).remove(day)
-        if (!removed) throw new CommandFault(`${day} is no bank holiday: see ops bank-holidays list`)
-        return {
-          json: removed,
-          text: `${day}, ${removed.name}, is no bank holiday any more`,
-          made: { name: removed.name },
-        }
+        const name = await createBankHolidays(client).remove(day)
+        if (name === undefined) throw new CommandFault(`${day} is no bank holiday: see ops bank-holidays list`)
+        return { json: { day, name }, text: `${day}, ${name}, is no bank holiday any more`, made: { name } }
       }),
   }),
 
