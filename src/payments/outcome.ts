@@ -46,7 +46,7 @@ export type Contradiction =
   | 'failure after success'
 
 /** What the operator has to look into. */
-export type ExceptionKind = Contradiction | 'late payment' | 'unreadable'
+export type ExceptionKind = Contradiction | 'late payment' | 'UTR of another merchant' | 'unreadable'
 
 /** What follows from a report. */
 export type Verdict =

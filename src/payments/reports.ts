@@ -10,6 +10,7 @@ import {
   type Report,
   type ReportedIntent,
 } from './outcome.ts'
+import { keepUtrsOfOtherMerchants } from './utrs-of-other-merchants.ts'
 
 /** Who told us. */
 export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
@@ -49,7 +50,6 @@ type Listeners = {
 const UNREADABLE_BYTES = 2_048
 
 const nobody = () => undefined
-const NOBODY: Listeners = { onException: nobody, onPayment: nobody, onSurplusAttempt: nobody }
 
 /**
  * Stores the reports of the bank and the operator: a report changes its intent, or is kept as an exception when it
@@ -57,7 +57,7 @@ const NOBODY: Listeners = { onException: nobody, onPayment: nobody, onSurplusAtt
  */
 export function createReports(
   db: Database,
-  { onException, onPayment, onSurplusAttempt } = NOBODY,
+  { onException = nobody, onPayment = nobody, onSurplusAttempt = nobody }: Partial<Listeners> = {},
   { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
 ) {
   /** Stores what follows from a report of an intent that is locked; undefined is an unknown order. */
@@ -101,6 +101,13 @@ export function createReports(
     }
   }
 
+  /** Looks whether the UTR of a payment that was just stored has paid an order of another merchant too. */
+  async function compareMerchants(payment: { mid: string; utr: string }, now: Date): Promise<void> {
+    // A failure is not the report's, which is stored. `ops reconcile` looks again.
+    const kept = await keepUtrsOfOtherMerchants(db, payment, now).catch(() => 0)
+    for (let i = 0; i < kept; i++) onException('UTR of another merchant')
+  }
+
   return {
     /**
      * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
@@ -119,6 +126,9 @@ export function createReports(
       if (isSurplus) onSurplusAttempt()
       if (paise !== undefined) onPayment(report.status, reporting.reason, paise)
       if (kept !== undefined) onException(kept)
+      const { status, utr } = report
+      const isPayment = status === 'SUCCESS' && (paise !== undefined || kept === 'double payment')
+      if (isPayment && mid !== undefined && utr !== undefined) await compareMerchants({ mid, utr }, reporting.now())
       return recorded
     },
 

@@ -67,12 +67,16 @@ const result = ({
     'unknown order': 0,
     'amount differs': 0,
     'UTR of another order': 0,
+    'UTR of another merchant': 0,
     'double payment': 0,
     'failure after success': 0,
     'late payment': 0,
     ...kinds,
   },
 })
+
+/** Not that two merchants share a UTR: the one that is told of it is whoever is the later. */
+const EXCEPTIONS = `(select * from payment_exceptions where kind <> 'UTR of another merchant') e`
 
 /** All that is stored of these orders, under their places in `orderIds`; without who told it and when. */
 async function stored(orderIds: string[]) {
@@ -87,7 +91,7 @@ async function stored(orderIds: string[]) {
     intents: await select('status, utr', 'payment_intents'),
     changes: await select('status, utr, paid_at', 'payment_changes'),
     attempts: await select('status, attempt, utr, paid_at', 'payment_attempts'),
-    exceptions: await select('kind, status, utr, amount, paid_at', 'payment_exceptions'),
+    exceptions: await select('kind, status, utr, amount, paid_at', EXCEPTIONS),
   }
 }
 
