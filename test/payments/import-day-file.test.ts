@@ -134,10 +134,10 @@ describe('a day file', () => {
     const [notified = [], imported = []] = orders
     for (const orderIds of orders) {
       const some = (rest: number) => orderIds.filter((_, index) => index % 5 === rest)
-      await service.db.query('update payment_intents set expires_at = $2 where order_id = any ($1)', [
-        some(1),
-        new Date(service.clock.now().getTime() - 86_400_000),
-      ])
+      await service.db.query(
+        'update payment_intents set expires_at = $2, fail_told_at = $2 where order_id = any ($1)',
+        [some(1), new Date(service.clock.now().getTime() - 86_400_000)],
+      )
       await service.db.query(`update payment_intents set status = 'CANCELLED' where order_id = any ($1)`, [some(2)])
     }
 
@@ -161,7 +161,8 @@ describe('a day file', () => {
 
   it('is imported by a command that counts its lines, and keeps contradictions for the operator', async () => {
     const [notified = '', lost = '', late = '', failed = ''] = await newOrders(4)
-    await service.db.query(`update payment_intents set expires_at = $2 where order_id = $1`, [late, '2026-03-01'])
+    const expired = 'update payment_intents set expires_at = $2, fail_told_at = $2 where order_id = $1'
+    await service.db.query(expired, [late, '2026-03-01'])
     await notify(service, notification(notified, { UTR: 'DAY1' }))
     const paidAt = '2026-03-31 23:55:00'
     const lines = [
