@@ -21,22 +21,23 @@ export function createBankHolidays(db: Queryable) {
 
     /** Adds those whose day is not a holiday yet, and returns their number. A day that is one keeps its name. */
     async add(holidays: readonly BankHoliday[], now: Date): Promise<number> {
-      const { rowCount } = await db.query(
+      // Rows are counted that it returns: by Citus' own count those of a conflict are stored too.
+      const { rows } = await db.query(
         `insert into bank_holidays (day, name, added_at)
          select day, name, $3 from unnest($1::date[], $2::text[]) as h (day, name)
-         on conflict do nothing`,
+         on conflict do nothing
+         returning 1`,
         [holidays.map(({ day }) => day), holidays.map(({ name }) => name), now],
       )
-      return rowCount ?? 0
+      return rows.length
     },
 
-    /** Returns the holiday that it has removed; undefined when the day was none. */
-    async remove(day: string): Promise<BankHoliday | undefined> {
-      const { rows } = await db.query<BankHoliday>(
-        `delete from bank_holidays where day = $1 returning ${DAY} as day, name`,
-        [day],
-      )
-      return rows[0]
+    /** Returns the name of the holiday that it has removed; undefined when the day was none. */
+    async remove(day: string): Promise<string | undefined> {
+      const { rows } = await db.query<{ name: string }>('delete from bank_holidays where day = $1 returning name', [
+        day,
+      ])
+      return rows[0]?.name
     },
   }
 }

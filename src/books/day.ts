@@ -36,7 +36,7 @@ export function conversionOf({ orders, paid, waiting }: OrderCounts): number | u
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
 
-/** Longest time until an order has ended. After it only a late payment changes an order. */
+/** Longest time until an order has ended. After it only a payment that was heard of late changes an order. */
 export const LONGEST_ORDER_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60_000
 
 /** The orders of one merchant in one hour: the hours are numbered from 0. */

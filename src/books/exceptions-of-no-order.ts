@@ -3,7 +3,8 @@ import type { FoundDifference } from './differences.ts'
 import { CARRIED_UTR, PAID_OUT, paiseOf, type Texts, withPaise } from './paid-and-settled.ts'
 
 /** Condition for exceptions `e` of money that reached the payee, so that a settlement may carry it. */
-export const TELLS_OF_MONEY = `e.utr <> '' and e.status in ('SUCCESS', '') and e.kind <> 'late payment'`
+export const TELLS_OF_MONEY = `
+  e.utr <> '' and e.status in ('SUCCESS', '') and e.kind not in ('late payment', 'UTR of another merchant')`
 
 /** An exception of no known order. `amount` is in paise, and null for an unreadable notification. */
 type NoOrder = Pick<FoundDifference, 'orderId' | 'exceptionId' | 'exceptionKind' | 'resolution'> & {

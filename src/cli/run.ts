@@ -5,6 +5,7 @@ import { isForbiddenToRole } from '../db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
 import { createPool } from '../db/pool.ts'
 import { auditCommands } from './audit.ts'
+import { bankHolidayCommands } from './bank-holidays.ts'
 import type { Command, Prepared } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { exceptionCommands } from './exceptions.ts'
@@ -31,6 +32,7 @@ const COMMANDS: readonly Command[] = [
   ...paymentCommands,
   ...exceptionCommands,
   ...webhookCommands,
+  ...bankHolidayCommands,
   ...reconcileCommands,
   ...auditCommands,
 ]

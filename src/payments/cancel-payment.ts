@@ -1,7 +1,7 @@
 import { badRequest, orderNotFound, paymentSuccessful } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
-import { PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
+import { keepTold, PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
 import type { IssuedLink } from './intent.ts'
 import type { Intents } from './intents.ts'
 
@@ -18,19 +18,21 @@ export const cancelPayment = operation({
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   answer: PAYMENT_STATUS,
   handle: ({ intents, now, closeIssued }: Dependencies) => {
-    return async ({ body, caller }) => {
+    return async ({ body, caller }, reply) => {
       const { mid } = authorizeMerchant(caller, body.mid)
       const payment = await intents.cancel(mid, body.order_id, now())
       if (!payment) throw orderNotFound()
       if (payment.toClose) closeIssued(payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
-      return toPaymentStatus(payment, body.order_id, now())
+      const answer = toPaymentStatus(payment, body.order_id, now())
+      keepTold(reply, { intents, now }, mid, payment, answer)
+      return answer
     }
   },
 })
 
 type Dependencies = {
-  intents: Pick<Intents, 'cancel'>
+  intents: Pick<Intents, 'cancel' | 'endReturnCall' | 'keepFailTold'>
   now: () => Date
   /** Tells the acquirer that its link is not to be paid, without waiting for it. */
   closeIssued: (link: IssuedLink) => void

@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import { badRequest, orderNotFound } from '../errors.ts'
 import { text } from '../fields.ts'
@@ -7,7 +8,7 @@ import { toJsonNumber } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Intents, PaymentStatus } from './intents.ts'
 import { mid } from './new-payment.ts'
-import { FINAL_MESSAGES, FINAL_STATUSES, OPEN_MESSAGES, outcome } from './outcome.ts'
+import { FINAL_MESSAGES, FINAL_STATUSES, OPEN_MESSAGES, type Outcome, outcome } from './outcome.ts'
 
 const PaymentFinal = z.strictObject({
   status: z.literal(true).meta({ description: 'It is final, which says nothing of paid: see `txnStatus`.' }),
@@ -92,21 +93,32 @@ export const checkPaymentStatus = operation({
       const { mid } = authorizeMerchant(caller, body.mid)
       const payment = await patiently(request, () => intents.findStatus(mid, body.order_id))
       if (!payment) throw orderNotFound()
-      if (payment.returnCallWaits) {
-        // 'finish' is emitted only when the whole answer was handed to an open connection: a caller that has left was
-        // told nothing.
-        reply.raw.once('finish', () => {
-          // If this cannot be stored, the shop is only called once more, and asks again.
-          intents.endReturnCall(mid, payment.orderId, now()).catch(() => undefined)
-        })
-      }
-      return toPaymentStatus(payment, body.order_id, now())
+      const answer = toPaymentStatus(payment, body.order_id, now())
+      keepTold(reply, { intents, now }, mid, payment, answer)
+      return answer
     }
   },
 })
 
-type Dependencies = {
-  intents: Pick<Intents, 'findStatus' | 'endReturnCall'>
-  patiently: Patiently
-  now: () => Date
+type Keeping = { intents: Pick<Intents, 'endReturnCall' | 'keepFailTold'>; now: () => Date }
+
+type Dependencies = Keeping & { intents: Pick<Intents, 'findStatus'>; patiently: Patiently }
+
+/** Keeps, once `answer` was handed over, that it has told the merchant the end of the order. */
+export function keepTold(
+  reply: FastifyReply,
+  { intents, now }: Keeping,
+  mid: string,
+  { orderId, returnCallWaits, failTold }: PaymentStatus,
+  { txnStatus }: Pick<Outcome, 'txnStatus'>,
+): void {
+  const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
+  if (!returnCallWaits && (!isFailed || failTold)) return
+  // 'finish' is emitted only when the whole answer was handed to an open connection: a caller that has left was told
+  // nothing.
+  reply.raw.once('finish', () => {
+    const kept = isFailed ? intents.keepFailTold(mid, orderId, now()) : intents.endReturnCall(mid, orderId, now())
+    // If this cannot be stored, the shop is only called once more, or a payment of the day file is not kept as late.
+    kept.catch(() => undefined)
+  })
 }

@@ -68,6 +68,30 @@ export async function endReturnCall(db: Queryable, mid: string, orderId: string,
   )
 }
 
+/** Whether an answer has told the merchant that the order `i` has failed for good. In SQL. */
+export const FAIL_TOLD = `(i.status = 'CANCELLED' or i.fail_told_at is not null)`
+
+/** Keeps when an answer first told the merchant that the order has failed for good. */
+export async function keepFailTold(db: Queryable, mid: string, orderId: string, now: Date): Promise<void> {
+  await db.query(
+    'update payment_intents set fail_told_at = $3 where mid = $1 and order_id = $2 and fail_told_at is null',
+    [mid, orderId, now],
+  )
+}
+
+/** Whether a webhook has told the merchant that the order has ended unpaid. */
+export async function isEndDelivered(db: Queryable, mid: string, orderId: string): Promise<boolean> {
+  const { rows } = await db.query(
+    `select
+       from webhook_endpoints e
+       join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = $2
+      where e.mid = $1 and d.type in ('payment.expired', 'payment.cancelled') and d.delivered_at is not null
+      limit 1`,
+    [mid, orderId],
+  )
+  return rows.length > 0
+}
+
 /** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`
 

@@ -1,6 +1,14 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { endReturnCall, nextSequence, RETURN_CALL, writeChange, writeDeliveries } from './events.ts'
+import {
+  endReturnCall,
+  FAIL_TOLD,
+  keepFailTold,
+  nextSequence,
+  RETURN_CALL,
+  writeChange,
+  writeDeliveries,
+} from './events.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOpen, OPEN_STATUSES, type Status } from './outcome.ts'
@@ -22,6 +30,8 @@ export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & {
   orderId: string
   /** True when a paid order has a return call that has not ended: checkPaymentStatus has not yet told its merchant. */
   returnCallWaits: boolean
+  /** Whether an answer has told its merchant before that the order has failed for good. */
+  failTold: boolean
 }
 
 /** The table of intents. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
@@ -57,7 +67,8 @@ export function createIntents(
               status = 'SUCCESS' and exists (
                 select from webhook_deliveries d
                  where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
-                   and d.delivered_at is null) as "returnCallWaits"
+                   and d.delivered_at is null) as "returnCallWaits",
+              ${FAIL_TOLD} as "failTold"
          from payment_intents i
         where mid = $1 and (merchant_order_id = $2 or order_id = $2)
         order by merchant_order_id = $2 desc
@@ -151,6 +162,9 @@ export function createIntents(
     /** Ends the return call of a paid order, whose merchant has been told. `orderId` is ours. */
     endReturnCall: (mid: string, orderId: string, now: Date): Promise<void> =>
       endReturnCall(requests, mid, orderId, now),
+
+    /** Keeps that the merchant was told that an order has failed for good. `orderId` is ours. */
+    keepFailTold: (mid: string, orderId: string, now: Date): Promise<void> => keepFailTold(requests, mid, orderId, now),
   }
 }
 

@@ -31,6 +31,8 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
   utr: string | null
   /** Whether the reported UTR paid another order of the same merchant. */
   utrOfAnother: boolean
+  /** False only when nobody can have told the merchant that this order has failed for good. */
+  failTold: boolean
   /** Whether this very attempt was reported as failed before. */
   attemptKnown: boolean
   /** True when as many failed attempts of this order are stored as any order may have. */
@@ -46,7 +48,7 @@ export type Contradiction =
   | 'failure after success'
 
 /** What the operator has to look into. */
-export type ExceptionKind = Contradiction | 'late payment' | 'unreadable'
+export type ExceptionKind = Contradiction | 'late payment' | 'UTR of another merchant' | 'unreadable'
 
 /** What follows from a report. */
 export type Verdict =
@@ -69,7 +71,7 @@ export function judge(intent: ReportedIntent, report: Report, now: Date): Verdic
   const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
     if (intent.utrOfAnother) return { verdict: 'exception', kind: 'UTR of another order' }
-    if (!isPaid) return { verdict: 'success', late: over }
+    if (!isPaid) return { verdict: 'success', late: over && intent.failTold }
     return report.utr === intent.utr ? { verdict: 'repeat' } : { verdict: 'exception', kind: 'double payment' }
   }
   if (intent.attemptKnown) return { verdict: 'repeat' }

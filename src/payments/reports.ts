@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { nextSequence, writeChange, writeDeliveries } from './events.ts'
+import { FAIL_TOLD, isEndDelivered, nextSequence, writeChange, writeDeliveries } from './events.ts'
 import {
   type Contradiction,
   type ExceptionKind,
@@ -10,6 +10,7 @@ import {
   type Report,
   type ReportedIntent,
 } from './outcome.ts'
+import { keepUtrsOfOtherMerchants } from './utrs-of-other-merchants.ts'
 
 /** Who told us. */
 export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
@@ -49,7 +50,6 @@ type Listeners = {
 const UNREADABLE_BYTES = 2_048
 
 const nobody = () => undefined
-const NOBODY: Listeners = { onException: nobody, onPayment: nobody, onSurplusAttempt: nobody }
 
 /**
  * Stores the reports of the bank and the operator: a report changes its intent, or is kept as an exception when it
@@ -57,7 +57,7 @@ const NOBODY: Listeners = { onException: nobody, onPayment: nobody, onSurplusAtt
  */
 export function createReports(
   db: Database,
-  { onException, onPayment, onSurplusAttempt } = NOBODY,
+  { onException = nobody, onPayment = nobody, onSurplusAttempt = nobody }: Partial<Listeners> = {},
   { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
 ) {
   /** Stores what follows from a report of an intent that is locked; undefined is an unknown order. */
@@ -73,7 +73,7 @@ export function createReports(
       kept: source.keeps?.(kind) !== false && (await keep(kind)) ? kind : undefined,
     })
     if (stored === undefined) return refuse('unknown order')
-    const intent = { ...stored, ...(await findFacts(db, stored, report, attemptsOfOrder)) }
+    const intent = { ...stored, ...(await findFacts(db, stored, report, source, attemptsOfOrder)) }
     const judged = judge(intent, report, source.now)
     switch (judged.verdict) {
       case 'repeat':
@@ -101,6 +101,13 @@ export function createReports(
     }
   }
 
+  /** Looks whether the UTR of a payment that was just stored has paid an order of another merchant too. */
+  async function compareMerchants(payment: { mid: string; utr: string }, now: Date): Promise<void> {
+    // A failure is not the report's, which is stored. `ops reconcile` looks again.
+    const kept = await keepUtrsOfOtherMerchants(db, payment, now).catch(() => 0)
+    for (let i = 0; i < kept; i++) onException('UTR of another merchant')
+  }
+
   return {
     /**
      * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
@@ -119,6 +126,9 @@ export function createReports(
       if (isSurplus) onSurplusAttempt()
       if (paise !== undefined) onPayment(report.status, reporting.reason, paise)
       if (kept !== undefined) onException(kept)
+      const { status, utr } = report
+      const isPayment = status === 'SUCCESS' && (paise !== undefined || kept === 'double payment')
+      if (isPayment && mid !== undefined && utr !== undefined) await compareMerchants({ mid, utr }, reporting.now())
       return recorded
     },
 
@@ -171,7 +181,7 @@ async function lockIntent(
 ): Promise<StoredIntent | undefined> {
   const { rows } = await db.query<StoredIntent>(
     `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, upper(i.utr) as utr,
-            i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer
+            i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold", coalesce(a.acquirer, 'direct') as acquirer
        from payment_intents i
        left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
       where i.mid = $1 and i.order_id = $2
@@ -188,10 +198,11 @@ async function lockIntent(
  */
 async function findFacts(
   db: Queryable,
-  { mid, orderId }: StoredIntent,
+  { mid, orderId, failTold }: StoredIntent,
   report: Report,
+  { reason }: Source,
   attemptsOfOrder: number,
-): Promise<Pick<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'>> {
+): Promise<Pick<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull' | 'failTold'>> {
   const { status, utr } = report
   if (status === 'SUCCESS') {
     const { rows } = await db.query(
@@ -200,7 +211,13 @@ async function findFacts(
        select from payment_intents where mid = $1 and utr = $2 and order_id <> $3`,
       [mid, utr, orderId],
     )
-    return { utrOfAnother: rows.length > 0, attemptKnown: false, attemptsFull: false }
+    return {
+      utrOfAnother: rows.length > 0,
+      attemptKnown: false,
+      attemptsFull: false,
+      // A day file comes after the end of every order: only a shop that was told of a failure has to be asked.
+      failTold: reason !== 'day file' || failTold || (await isEndDelivered(db, mid, orderId)),
+    }
   }
   // payment_changes is searched too, because the first version kept the first attempt of each status there.
   const { rows } = await db.query<{ known: boolean; stored: number }>(
@@ -213,7 +230,7 @@ async function findFacts(
     [mid, orderId, status, nameAttempt(report), utr],
   )
   const { known = false, stored = 0 } = rows[0] ?? {}
-  return { utrOfAnother: false, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder }
+  return { utrOfAnother: false, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder, failTold }
 }
 
 /**

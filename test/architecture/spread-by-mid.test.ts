@@ -206,6 +206,8 @@ it('every statement on a tenant’s table names mid, or our unguessable orderId 
     new Set([
       // The acquirer's file knows an intent by its reference alone.
       'payments import: acquirer_intents',
+      // Whether a payment's UTR has paid another merchant too.
+      ...['pay page', 'paymentNotification', 'payments import'].map((name) => `${name}: payments`),
       // What is due and which orders expire is looked for over all merchants; deliveries are taken merchant by merchant.
       'webhooks: payment_intents',
       'webhooks: webhook_endpoints',

@@ -92,6 +92,13 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     { args: ['webhooks', 'disable', '--endpoint', id] },
     { args: ['webhooks', 'enable', '--endpoint', id] },
     { args: ['webhooks', 'rotate-secret', '--endpoint', id] },
+    { args: ['bank-holidays', 'add', '--day', '2026-01-26', '--name', 'Republic Day'] },
+    { args: ['bank-holidays', 'remove', '--day', '2026-01-26'], detail: { name: 'Republic Day' } },
+    {
+      args: ['bank-holidays', 'import', '-'],
+      input: '2026-01-26,Republic Day',
+      detail: { added: 1, unchanged: 0 },
+    },
     { args: ['webhooks', 'resend', '--mid', mid, '--since', '2026-01-01T00:00:00Z'] },
   ]
 }

@@ -86,7 +86,8 @@ describe('payments resolve', () => {
     [['exceptions', '--from', '2026-04-02', '--to', '2026-04-01'], '--from must not be after --to'],
     [
       ['exceptions', '--kind', 'double'],
-      '--kind must be one of: unknown order, amount differs, UTR of another order, double payment, late payment, ' +
+      '--kind must be one of: unknown order, amount differs, UTR of another order, UTR of another merchant, ' +
+        'double payment, late payment, ' +
         'failure after success, unreadable',
     ],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],

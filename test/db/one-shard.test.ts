@@ -19,13 +19,13 @@ import {
 import { addSettlements } from '../support/settlements.ts'
 
 // What names its merchant goes to the one shard that has the merchant's rows: a statement costs one node's work. So does every write.
-// Only a look-up by our orderId alone asks every shard. Runs where there are shards: TEST_CITUS=1.
+// Only a look-up by our orderId alone asks every shard, and that of a payment's UTR. Runs where there are shards: TEST_CITUS=1.
 
 /** More than a list that is read in one piece. */
 const LONG_LIST_ROWS = 1_500
 
-/** A read that names an order, and no merchant. */
-const LOOK_UP = /^\s*select [^$]*where (i\.)?order_id = (any \()?\$1\)?\s*$/
+/** A read that names an order or a UTR, and no merchant. */
+const LOOK_UP = /^\s*select [^$]*where ((i\.)?order_id|utr) = (any \()?\$1\)?( order by heard_at, mid)?\s*$/
 
 type Sent = { text: string; values: unknown[] }
 
@@ -52,7 +52,7 @@ describe.skipIf(!ON_CITUS)('on a spread database', () => {
   const BY_ORDER_ID = ['payment', 'failed attempt', 'page', 'QR', 'open page', 'ops payments show']
 
   it.each([...NAMING_THEIR_MERCHANT, ...BY_ORDER_ID])(
-    '%s: each statement touches one shard, but for the look-up of an orderId',
+    '%s: each statement touches one shard, but for the look-up of an orderId or a UTR',
     async (name) => {
       const client = new pg.Client({ connectionString: service.databaseUrl })
       await client.connect()

@@ -67,12 +67,16 @@ const result = ({
     'unknown order': 0,
     'amount differs': 0,
     'UTR of another order': 0,
+    'UTR of another merchant': 0,
     'double payment': 0,
     'failure after success': 0,
     'late payment': 0,
     ...kinds,
   },
 })
+
+/** Not that two merchants share a UTR: the one that is told of it is whoever is the later. */
+const EXCEPTIONS = `(select * from payment_exceptions where kind <> 'UTR of another merchant') e`
 
 /** All that is stored of these orders, under their places in `orderIds`; without who told it and when. */
 async function stored(orderIds: string[]) {
@@ -87,7 +91,7 @@ async function stored(orderIds: string[]) {
     intents: await select('status, utr', 'payment_intents'),
     changes: await select('status, utr, paid_at', 'payment_changes'),
     attempts: await select('status, attempt, utr, paid_at', 'payment_attempts'),
-    exceptions: await select('kind, status, utr, amount, paid_at', 'payment_exceptions'),
+    exceptions: await select('kind, status, utr, amount, paid_at', EXCEPTIONS),
   }
 }
 
@@ -130,10 +134,10 @@ describe('a day file', () => {
     const [notified = [], imported = []] = orders
     for (const orderIds of orders) {
       const some = (rest: number) => orderIds.filter((_, index) => index % 5 === rest)
-      await service.db.query('update payment_intents set expires_at = $2 where order_id = any ($1)', [
-        some(1),
-        new Date(service.clock.now().getTime() - 86_400_000),
-      ])
+      await service.db.query(
+        'update payment_intents set expires_at = $2, fail_told_at = $2 where order_id = any ($1)',
+        [some(1), new Date(service.clock.now().getTime() - 86_400_000)],
+      )
       await service.db.query(`update payment_intents set status = 'CANCELLED' where order_id = any ($1)`, [some(2)])
     }
 
@@ -157,7 +161,8 @@ describe('a day file', () => {
 
   it('is imported by a command that counts its lines, and keeps contradictions for the operator', async () => {
     const [notified = '', lost = '', late = '', failed = ''] = await newOrders(4)
-    await service.db.query(`update payment_intents set expires_at = $2 where order_id = $1`, [late, '2026-03-01'])
+    const expired = 'update payment_intents set expires_at = $2, fail_told_at = $2 where order_id = $1'
+    await service.db.query(expired, [late, '2026-03-01'])
     await notify(service, notification(notified, { UTR: 'DAY1' }))
     const paidAt = '2026-03-31 23:55:00'
     const lines = [

@@ -81,7 +81,9 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
       const csv = Readable.from([Buffer.from(`order_id,status,utr,amount,paid_at\n${line}\n`)])
       const { recorded, unchanged, exceptions } = await importDayFile(service.db, csv, { now })
       if (recorded + unchanged > 0) return recorded > 0 ? 'changed' : 'unchanged'
-      return Object.entries(exceptions).find(([, lines]) => lines > 0)?.[0] as Contradiction
+      // The merchants of all runs share UTRs, which contradicts no order.
+      const { 'UTR of another merchant': _, ...contradictions } = exceptions
+      return Object.entries(contradictions).find(([, lines]) => lines > 0)?.[0] as Contradiction
     }
     case 'operator':
     case 'operator of both': {
@@ -187,7 +189,9 @@ function expectConsistent({ intents, payments, exceptions, changes, attempts, de
     const ends = own.filter(({ type }) => type === 'payment.cancelled' || type === 'payment.expired')
     expect(ends.length, 'an order ends unpaid once').toBeLessThanOrEqual(1)
     if (status === 'CANCELLED') expect(where(cancelled, { order })).toHaveLength(1)
-    if (status === 'SUCCESS' && ends.length > 0) {
+    // Nothing is delivered here: of an order that has only expired, the day file need not be late.
+    const isOfDayFile = where(changes, { order, status: 'SUCCESS', reason: 'day file' }).length > 0
+    if (status === 'SUCCESS' && ends.some(({ type }) => type === 'payment.cancelled' || !isOfDayFile)) {
       expect(names(where(paying, { order }), 'kind'), 'a payment after the end is late').toEqual(['late'])
     }
     const failed = where(own, { type: 'payment.attempt_failed' })

@@ -1,7 +1,14 @@
-import { expect, it } from 'vitest'
-import { notification, notify } from '../support/acquirer.ts'
+import { Readable } from 'node:stream'
+import { describe, expect, it, vi } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
+import { importDayFile } from '../../src/payments/import-day-file.ts'
+import { dueExpiries } from '../../src/webhooks/expiries.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { doWhatIsDue } from '../support/due.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
-import { CREATE, intentFields, newMerchant, post, STATUS, startService } from '../support/service.ts'
+import { createOrder } from '../support/orders.ts'
+import { CANCEL, CREATE, intentFields, newMerchant, post, STATUS, startService } from '../support/service.ts'
+import { newWebhook } from '../support/webhooks.ts'
 
 const EXPIRY_MINUTES = 15
 const GRACE_MINUTES = 10
@@ -33,3 +40,150 @@ it.skipIf(ON_CITUS)(
     expect(rows).toEqual([{ kind: 'late payment' }])
   },
 )
+
+describe('a payment that only the day file tells of, after its order was given up', async () => {
+  const service = await startService({
+    expiryMinutes: EXPIRY_MINUTES,
+    // Webhooks are sent by the test.
+    limits: { webhooks: { lookIntervalMs: 3_600_000 } },
+  })
+  const told = dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
+
+  async function givenUp() {
+    const merchant = await newMerchant(service.db)
+    await newWebhook(service.db, { mid: merchant.mid, url: 'https://shop.example/hook' }, service.clock.now())
+    const orderId = await createOrder(service, merchant)
+    return { ...merchant, orderId }
+  }
+  type Order = Awaited<ReturnType<typeof givenUp>>
+
+  const end = () => service.clock.advance((EXPIRY_MINUTES + GRACE_MINUTES) * 60)
+  const ask = async ({ mid, key, orderId }: Order, path = STATUS) =>
+    (await post(service.app, path, { mid, order_id: orderId }, key)).body.txnStatus
+  const failToldAt = async ({ orderId }: Order) =>
+    (await service.db.query('select fail_told_at from payment_intents where order_id = $1', [orderId])).rows[0]
+      .fail_told_at
+  const untilKept = (order: Order) => vi.waitFor(async () => expect(await failToldAt(order)).not.toBeNull())
+  const deliver = ({ mid }: Order) =>
+    service.db.query('update webhook_deliveries set delivered_at = now(), due_at = null where mid = $1', [mid])
+
+  async function load({ orderId }: Order) {
+    const lines = `order_id,status,utr,amount,paid_at\n${orderId},SUCCESS,${newUtr()},200,2026-03-31 23:55:00\n`
+    return importDayFile(service.db, Readable.from([lines]), { now: service.clock.now })
+  }
+
+  async function stored({ orderId }: Order) {
+    const select = async (column: string, table: string) => {
+      const { rows } = await service.db.query(`select ${column} as one from ${table} where order_id = $1 order by 1`, [
+        orderId,
+      ])
+      return rows.map(({ one }) => one)
+    }
+    return {
+      status: await select('status', 'payment_intents'),
+      payments: await select('kind', 'payments'),
+      exceptions: await select('kind', 'payment_exceptions'),
+      events: await select('type', 'webhook_deliveries'),
+    }
+  }
+
+  it.each<[string, (order: Order) => Promise<unknown>, string[]]>([
+    ['nobody told', async () => end(), []],
+    [
+      'which asked while it was open',
+      async (order) => {
+        expect(await ask(order)).toBe('PENDING')
+        end()
+      },
+      [],
+    ],
+    [
+      'whose webhook has not arrived',
+      async () => {
+        end()
+        await doWhatIsDue(told)
+      },
+      ['payment.expired'],
+    ],
+    [
+      'to which only a failed attempt was delivered',
+      async (order) => {
+        await notify(service, notification(order.orderId, { status: 'FAIL', UTR: newUtr() }))
+        await deliver(order)
+        end()
+      },
+      ['payment.attempt_failed'],
+    ],
+  ])('is a plain success for a shop %s', async (_name, happens, events) => {
+    const order = await givenUp()
+    await happens(order)
+    expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 0 } })
+    expect(await stored(order)).toEqual({
+      ...{ status: ['SUCCESS'], payments: ['first'], exceptions: [] },
+      events: [...events, 'payment.succeeded'],
+    })
+    expect(await ask(order)).toBe('SUCCESS')
+  })
+
+  it.each<[string, (order: Order) => Promise<unknown>]>([
+    ...[STATUS, CANCEL].map((path): [string, (order: Order) => Promise<unknown>] => [
+      `was told by ${path}`,
+      async (order) => {
+        end()
+        expect(await ask(order, path)).toBe('FAIL')
+        await untilKept(order)
+      },
+    ]),
+    [
+      'had cancelled it',
+      async (order) => {
+        expect(await ask(order, CANCEL)).toBe('FAIL')
+        end()
+      },
+    ],
+    [
+      'was told by a webhook',
+      async (order) => {
+        end()
+        await doWhatIsDue(told)
+        await deliver(order)
+      },
+    ],
+  ])('is late for a shop that %s', async (_name, happens) => {
+    const order = await givenUp()
+    await happens(order)
+    expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 1 } })
+    expect(await stored(order)).toMatchObject({ status: ['SUCCESS'], payments: ['late'], exceptions: ['late payment'] })
+  })
+
+  it('is late as ever when a notification tells of it', async () => {
+    const order = await givenUp()
+    end()
+    expect((await notify(service, notification(order.orderId))).status).toBe(200)
+    expect(await stored(order)).toMatchObject({ payments: ['late'], exceptions: ['late payment'] })
+  })
+
+  it('finds when the shop was first told, which neither later answers nor those of a payment change', async () => {
+    const order = await givenUp()
+    end()
+    await ask(order)
+    await untilKept(order)
+    const first = service.clock.now()
+    service.clock.advance(60)
+    await ask(order)
+    await load(order)
+    expect(await ask(order)).toBe('SUCCESS')
+    expect(await failToldAt(order)).toEqual(first)
+  })
+
+  it('does not fail an answer where it cannot be stored', async () => {
+    const order = await givenUp()
+    end()
+    await service.db.query('alter table payment_intents add constraint untold check (fail_told_at is null) not valid')
+    try {
+      expect(await ask(order)).toBe('FAIL')
+    } finally {
+      await service.db.query('alter table payment_intents drop constraint untold')
+    }
+  })
+})
