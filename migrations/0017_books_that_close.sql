@@ -21,6 +21,10 @@ on conflict do nothing;
 -- Finds a UTR that has paid orders of two merchants.
 create index payments_utr_idx on payments (utr);
 
+-- When money was paid: as the bank says, else when we heard of it.
+create index payments_paid_idx on payments (mid, (coalesce(paid_at, heard_at)), utr);
+drop index payments_mid_paid_at_utr_idx;
+
 alter table payment_exceptions drop constraint payment_exceptions_kind_check;
 alter table payment_exceptions
   add constraint payment_exceptions_kind_check check (kind in (

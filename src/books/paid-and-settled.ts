@@ -19,6 +19,14 @@ export const dayOf = (moment: string) => `(${moment} at time zone ${IST})::date`
 export const textOf = (day: string) => `to_char(${day}, 'YYYY-MM-DD')`
 export const paiseOf = (rupees: string) => `(${rupees} * 100)::numeric(40, 0)`
 
+/** Orders that were made long before they were paid. */
+const PAID_LATE = `
+  select order_id
+    from payments
+   where mid = $1 and order_id < $5 and kind <> 'second'
+     and coalesce(paid_at, heard_at) >= $3::date::timestamp at time zone ${IST}
+     and coalesce(paid_at, heard_at) < ($4::date + 1)::timestamp at time zone ${IST}`
+
 /**
  * The payments of merchant $1, as they were known at $2, from day $3 to day $4; $5 and $6 limit their orderIds, which
  * begin with the time of the order. A payment counts on the day on which the bank says that it was made, which cannot
@@ -34,8 +42,7 @@ export const PAID = `
              union all
             select order_id, utr, amount, paise, created_at
               from payment_intents
-             where mid = $1 and order_id < $5
-               and order_id in (select order_id from payment_exceptions where mid = $1 and kind = 'late payment')) i
+             where mid = $1 and order_id in (${PAID_LATE})) i
       join payment_changes c
         on c.mid = $1 and c.order_id = i.order_id and c.status = 'SUCCESS' and c.changed_at <= $2
   )`

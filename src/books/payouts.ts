@@ -26,7 +26,8 @@ export type Payouts = Awaited<ReturnType<typeof judgePayouts>>
  * Judges the payouts of the bank days from `from` to `to`, each by its own rows, and reads what was paid and settled around
  * them. A payout is for the payments since the bank day before it; a settlement on a day when banks are closed counts for
  * the next bank day. A payout is by payment when all its rows name payments, or at least as many as the payments that they
- * leave out. One without rows has the form of the payout before it.
+ * leave out. One without rows has the form of the payout before it. `namesPayments` is false when no row has to be compared
+ * by itself.
  */
 export async function judgePayouts(books: MerchantBooks, { from, to }: Days, bankDays: BankDays) {
   const { bankDayFrom, nextBankDay, previousBankDay } = bankDays
@@ -41,7 +42,9 @@ export async function judgePayouts(books: MerchantBooks, { from, to }: Days, ban
     last = payout.form ??= payout.rows > 0 ? 'by payment' : (last ?? (await formBefore(books, first)))
   }
   const formOf = (day: string) => payouts.get(day)?.form ?? 'by sums'
-  return { paid, settled, payouts, formOf }
+  const namesPayments =
+    [...payouts.values()].some(({ named }) => named > 0) || settled.some((on) => on.settledCount > on.paidOut)
+  return { paid, settled, payouts, formOf, namesPayments }
 }
 
 function gather(paid: PaidOn[], settled: SettledOn[], { bankDayFrom, nextBankDay }: BankDays): Map<string, Payout> {

@@ -40,7 +40,9 @@ export async function* reconcileMerchant(
     ),
     settledDays: payouts.settled.flatMap(({ day }) => (isByPayment(bankDays.bankDayFrom(day)) ? [day] : [])),
   }
-  const found = nameEach(books.mid, inOrder(sums, findDifferences(books, days, byPayment, bankDays)), entries)
+  const isNamed = byPayment.overdueDays.length > 0 || payouts.namesPayments
+  const rows = isNamed ? findDifferences(books, days, byPayment, bankDays) : []
+  const found = nameEach(books.mid, inOrder(sums, rows), entries)
   const merchant = { type: 'merchant', mid: books.mid, file: spellForms(payouts, days) } as const
   const total = totalsFrom(brought)
   let told = false
@@ -105,7 +107,7 @@ function spellForms({ payouts, formOf }: Payouts, { from, to, bankDays }: Report
 }
 
 /** Merges differences of sums, which are few, with those of payments. Both are sorted by day. */
-async function* inOrder(sums: Unnamed[], byPayment: AsyncIterable<Unnamed>): AsyncGenerator<Unnamed> {
+async function* inOrder(sums: Unnamed[], byPayment: AsyncIterable<Unnamed> | Unnamed[]): AsyncGenerator<Unnamed> {
   const waiting = [...sums]
   for await (const one of byPayment) {
     while (waiting[0] !== undefined && waiting[0].day <= one.day) yield waiting.shift() as Unnamed

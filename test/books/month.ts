@@ -79,6 +79,13 @@ export async function storeMonth(db: Database, payments: number): Promise<Map<st
        select $1, 'SUCCESS', * from unnest($2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])`,
       rows.changes,
     )
+    await db.query(
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+       select mid, utr, order_id, i.amount * 100 + i.paise, c.paid_at, c.changed_at, 'first', 'direct'
+         from payment_intents i join payment_changes c using (mid, order_id, utr)
+        where mid = $1`,
+      [mid],
+    )
     await insert(
       `insert into payment_exceptions (mid, status, order_id, kind, utr, amount, paid_at, received_at)
        select $1, 'SUCCESS', order_id, kind, utr, amount, paid_at, paid_at

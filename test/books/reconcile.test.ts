@@ -44,6 +44,11 @@ async function pay(utr: string, paidAt: Date, { madeAt = paidAt, toldAt = paidAt
      values ($1, $2, 'SUCCESS', $3, $4, 'notification', $5)`,
     [owner, orderId, utr, paidAt, toldAt],
   )
+  await db.query(
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     values ($1, $2, $3, 20000, $4, $5, 'first', 'direct')`,
+    [owner, utr, orderId, paidAt, toldAt],
+  )
   return orderId
 }
 
@@ -229,20 +234,15 @@ describe('a settlement of no known payment', () => {
   it('names as its cause an unknown order’s exception, and another merchant’s order that its UTR has paid', async () => {
     const neighbour = mid
     const paid = await pay('TW1', at('2026-11-09'))
-    await db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
-       values ($1, 'TW1', $2, 20000, $3, 'first', 'direct')`,
-      [mid, paid, at('2026-11-09')],
-    )
     ;({ mid } = await newMerchant(db))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'TW1' })
-    await settle('P0', at('2026-11-10'), { paymentUtr: 'P0' })
+    await settle('ALONE1', at('2026-11-10'), { paymentUtr: 'ALONE1' })
     const exceptionId = await except('unknown order', 'UNKNOWN1', 'gone', at('2026-11-09'), '')
     await settle('UNKNOWN1', at('2026-11-10'))
     const ofNothing = 'no order and no exception of this merchant carries its UTR'
     expect((await differencesOf('2026-11-10')).map(({ utr, orderId, cause }) => [utr, orderId, cause])).toEqual([
       ['TW1', null, `${ofNothing}; order ${paid} of merchant ${neighbour} carries its UTR`],
-      ['P0', null, ofNothing],
+      ['ALONE1', null, ofNothing],
       ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
     ])
     // It stands apart from the merchants, and only where all of them are asked for.
