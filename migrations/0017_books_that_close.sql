@@ -34,11 +34,10 @@ alter table payment_intents add column fail_told_at timestamptz;
 alter table settlements drop constraint settlements_amount_check;
 alter table settlements drop constraint settlements_fee_check;
 alter table settlements drop constraint settlements_tax_check;
-alter table settlements
-  add constraint settlements_fee_check check (fee >= 0 or amount < 0) not valid,
-  add constraint settlements_tax_check check (tax >= 0 or amount < 0) not valid,
-  -- When this version of the row was stored; null for those of earlier versions of the service.
-  add column known_at timestamptz;
+alter table settlements add constraint settlements_fee_check check (fee >= 0 or amount < 0) not valid;
+alter table settlements add constraint settlements_tax_check check (tax >= 0 or amount < 0) not valid;
+-- When this version of the row was stored; null for those of earlier versions of the service.
+alter table settlements add column known_at timestamptz;
 
 -- The payment that a row carries, of whatever merchant.
 create index settlements_carried_utr_idx on settlements (upper(coalesce(payment_utr, utr)));

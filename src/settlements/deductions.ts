@@ -10,9 +10,10 @@ import { type Queryable, setLocally } from '../db/pool.ts'
 /** Rows that are stored together. */
 const BATCH_ROWS = 10_000
 
-/** Makes the table, beside `incoming`. */
+/** Makes the table beside `incoming`, and one for names. */
 export async function prepareDeductions(client: Queryable): Promise<void> {
   await client.query('create temporary table deductions (like incoming, primary key (line)) on commit drop')
+  await client.query('create temporary table names (line bigint, payment text, utr text) on commit drop')
 }
 
 /** Moves negative rows out of `incoming`. Returns their number, and the sum of all rows in paise. */
@@ -36,9 +37,9 @@ export async function setDeductionsAside(client: Queryable): Promise<{ deduction
 export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
   // As in findDifferences: each row is a few look-ups.
   await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
-  // Joins, and a table for the result: Citus knows neither subqueries of rows nor updates between its tables and ours.
+  // Joins, and a table for the result: Citus updates no temporary table from its own, and knows no subquery of each row.
   await client.query(
-    `create temporary table names on commit drop as
+    `insert into names
      with repeating as (
        select line from deductions where payment_utr = upper(utr)
        union
