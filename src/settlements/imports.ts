@@ -53,13 +53,13 @@ const VERSION =
   )
 
 /**
- * The first half of a statement that keeps settlements `s` as they are before import $1, or its undo, replaces them at $2. It
- * goes on with their `from`. An import that waited for another began earlier, so a row's next version may begin at the moment
- * of the one before.
+ * The first half of a statement that keeps settlements `s` as they are before import $1, or its undo, replaces them at $2.
+ * It goes on with their `from`. The next version is known at $2 or, since an import that waited for another began earlier, at
+ * the moment of the version before it.
  */
 export const intoVersions = ({ undone }: { undone: boolean }) =>
   `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by, undone)
-   select s.${VERSION.join(', s.')}, greatest(s.known_at, $2), $1, ${undone}`
+   select s.${VERSION.join(', s.')}, $2::timestamptz, $1, ${undone}`
 
 /** Returns the number of the next import. The settlements must be locked. */
 export async function nextImportId(client: Queryable): Promise<number> {

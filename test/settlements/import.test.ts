@@ -189,6 +189,8 @@ describe('a row with a negative amount', () => {
       ['ARN2', '-10.00', null],
     ]
     expect(await deductions(mid)).toEqual(own)
+    const another = await faultsOf(file(back(mid, 'ARN2', { amount: '-9' })))
+    expect(another.faults).toEqual([{ line: 2, text: known('amount') }])
     await addPayment(mid, 'ARN2')
     expect(await load(csv)).toEqual({ inserted: 0, unchanged: 3, updated: 0 })
     expect(await deductions(mid)).toEqual(own)
