@@ -43,32 +43,35 @@ export type CsvFormat = {
 
 /**
  * Lines that are stored together: `rows` holds `rowCount` good lines in the text format of COPY, `faults` the bad ones.
+ * The last batch may be empty.
  */
-export type Batch = { rows: string; rowCount: number; lineCount: number; faults: LineFault[] }
+export type Batch = { rows: string; rowCount: number; lineCount: number; faults: LineFault[]; isLast: boolean }
 
-const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [] })
+const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [], isLast: false })
 
 /**
- * Hands the file to `store` batch by batch; `store` returns the faults that only it can see. Throws a CsvFileError at the end
- * when a line is wrong: what was stored until then must not stay.
+ * Hands the file to `store` batch by batch; `store` returns the faults that only it can see, of any line so far.
+ * `onWarning` is told what is doubtful. Throws a CsvFileError at the end when a line is wrong: what was stored until then
+ * must not stay.
  */
 export async function storeBatches(
   csv: Readable,
   format: CsvFormat,
   store: (batch: Batch) => Promise<LineFault[]>,
+  onWarning?: OnWarning,
 ): Promise<void> {
-  const faults: LineFault[] = []
+  let faults: LineFault[] = []
   let faultCount = 0
 
   const storeNext = async (batch: Batch) => {
-    const found = [...batch.faults, ...(await store(batch))].sort((a, b) => a.line - b.line)
-    faults.push(...found.slice(0, FAULTS_SHOWN - faults.length))
+    const found = [...batch.faults, ...(await store(batch))]
+    faults = [...faults, ...found].sort((a, b) => a.line - b.line).slice(0, FAULTS_SHOWN)
     faultCount += found.length
   }
 
   let storing: Promise<void> = Promise.resolve()
   try {
-    for await (const batch of readBatches(csv, format)) {
+    for await (const batch of readBatches(csv, format, onWarning)) {
       await storing
       storing = storeNext(batch)
       // `storing` is awaited one batch later. Without this handler, a failure until then would be an unhandled
@@ -81,24 +84,35 @@ export async function storeBatches(
   if (faultCount > 0) throw new CsvFileError(faults, faultCount)
 }
 
+/** Is told in one sentence what an operator should check. */
+export type OnWarning = ((text: string) => void) | undefined
+
 /** The checked rows of a CSV file, ready for COPY. Throws a CsvFileError when the file has no usable header. */
-async function* readBatches(csv: Readable, format: CsvFormat): AsyncGenerator<Batch> {
+async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarning): AsyncGenerator<Batch> {
   let check: ((record: readonly string[]) => Checked<string>) | undefined
   let batch = emptyBatch()
   let line = 1
+  let isEnded = true
+  const records = readRecords(csv, (last) => {
+    isEnded = LINE_ENDS.includes(last)
+  })
   try {
-    for await (const record of readRecords(csv)) {
+    for await (const record of records) {
       let lineCount = 1
       if (check === undefined) {
-        const { value, faults } = readHeader(record, format)
-        if (faults) throw new CsvFileError([{ line: 1, text: faults.join(', ') }], 1)
-        check = value
+        // By `sep=,` Excel is told what separates fields. No column has this name, so the columns follow.
+        if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
+          const { value, faults } = readHeader(record, format)
+          if (faults) throw new CsvFileError([{ line, text: faults.join(', ') }], 1)
+          check = value
+        }
       } else if (record.length > 1 || record[0] !== '') {
         const { value, faults } = check(record)
         if (faults) {
-          batch.faults.push({ line, text: faults.join(', ') })
           // Fields with a line break are refused, so only a bad record spans several lines.
-          lineCount += record.join('').split('\n').length - 1
+          const text = record.join('')
+          batch.faults.push({ line, text: /[\r\n]/.test(text) ? OTHER_LINE_END : faults.join(', ') })
+          lineCount += text.split('\n').length - 1
         } else {
           batch.rows += `${line}\t${value}\n`
           batch.rowCount += 1
@@ -118,7 +132,9 @@ async function* readBatches(csv: Readable, format: CsvFormat): AsyncGenerator<Ba
   if (check === undefined && batch.faults.length === 0) {
     throw new CsvFileError([{ line: 1, text: 'the file is empty; its first line must name the columns' }], 1)
   }
-  yield batch
+  if (!isEnded)
+    onWarning?.(`line ${line - 1}, the last one, has no line end: where the file was cut, its last field is cut too`)
+  yield { ...batch, isLast: true }
 }
 
 /**
@@ -129,6 +145,12 @@ function readHeader(
   header: readonly string[],
   { columns, required, check }: CsvFormat,
 ): Checked<(record: readonly string[]) => Checked<string>> {
+  const [separator] = header.length === 1 ? (/[;|\t]/.exec(header[0] ?? '') ?? []) : []
+  if (separator !== undefined) {
+    return {
+      faults: [`fields are separated by ${separator === '\t' ? 'tabs' : `'${separator}'`}: save the file with commas`],
+    }
+  }
   const names = header.map((name) => name.trim())
   const faults = [
     ...required
@@ -151,9 +173,15 @@ function readHeader(
   }
 }
 
-const BROKEN_CSV = `a quote is never closed, or a line is longer than ${MAX_RECORD_BYTES} bytes`
+const OTHER_LINE_END =
+  'a line break is inside a field, or lines do not all end as line 1 does (CRLF, LF or CR): save the file with one kind'
+const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_BYTES} bytes, or ${OTHER_LINE_END}`
 
-function readRecords(csv: Readable): AsyncIterable<string[]> {
+/** The last byte of a chunk, or its last character. */
+const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
+
+/** `onChunk` is told how each chunk of the file ends. */
+function readRecords(csv: Readable, onChunk: (last: unknown) => void): AsyncIterable<string[]> {
   const parser = parse({
     bom: true,
     // A record of another length and a stray quote are faults of their line, not the end of the file.
@@ -162,6 +190,13 @@ function readRecords(csv: Readable): AsyncIterable<string[]> {
     max_record_size: MAX_RECORD_BYTES,
   })
   // pipeline, not csv.pipe: it ends the reader's loop when the file cannot be read, and closes the file when the loop ends.
-  startPipeline(csv, parser, () => undefined)
+  startPipeline(csv, watched, parser, () => undefined)
   return parser
+
+  async function* watched(chunks: AsyncIterable<Buffer | string>) {
+    for await (const chunk of chunks) {
+      onChunk(chunk.at(-1))
+      yield chunk
+    }
+  }
 }

@@ -59,6 +59,21 @@ const BANK_RULE = 'must be rupees with at most two decimals'
 /** Any amount that a bank may name: what numeric(14, 2) holds. */
 export const BANK_AMOUNT = /^[0-9]{1,12}(\.[0-9]{1,2})?$/
 
+/** The same of a settlement, which is negative where the bank takes money back. Zero has no sign. */
+export const SETTLED_AMOUNT = /^(?!-0+(?:\.0+)?$)-?[0-9]{1,12}(?:\.[0-9]{1,2})?$/
+
+const TOTAL_RULE = 'must be rupees such as 1234567.00 or 12,34,567.00'
+const TOTAL = /^-?(?:[0-9]{1,18}|[0-9]{1,3}(?:,[0-9]{2,3}){0,8},[0-9]{3})(?:\.[0-9]{1,2})?$/
+
+/** A sum of rupees as a person copies it, with or without commas; becomes paise, a bigint. */
+export const totalText = z
+  .string(errorText(TOTAL_RULE))
+  .regex(TOTAL, TOTAL_RULE)
+  .transform((rupees) => {
+    const [whole = '', decimals = ''] = rupees.replaceAll(',', '').split('.')
+    return BigInt(whole + decimals.padEnd(2, '0'))
+  })
+
 /** Rupees as a number or as text, judged by their digits; becomes decimal text with two decimals. */
 export const bankAmount = z
   .union(
@@ -109,10 +124,10 @@ export function toIndianDigits(count: number | bigint): string {
   return indian.format(count)
 }
 
-/** For people, of decimal text that is not negative: `1234567.00` is `₹12,34,567.00`. */
+/** For people, of decimal text: `1234567.00` is `₹12,34,567.00`, `-0.50` is `-₹0.50`. */
 export function toIndianRupees(rupees: string): string {
-  const [whole = '', decimals] = rupees.split('.')
-  return `₹${toIndianDigits(BigInt(whole))}.${decimals}`
+  const [whole = '', decimals] = rupees.replace('-', '').split('.')
+  return `${rupees.startsWith('-') ? '-' : ''}₹${toIndianDigits(BigInt(whole))}.${decimals}`
 }
 
 /** For people, in the groups that India reads: 10000000 paise are `₹1,00,000`, 58882 are `₹588.82`. */

@@ -6,9 +6,12 @@ import {
   shopAmount,
   shopAmountText,
   toDecimalText,
+  toIndianRupees,
   toIndianText,
   toJsonNumber,
   toPlainText,
+  toSumText,
+  totalText,
 } from '../src/money.ts'
 import { runs } from './support/generated.ts'
 
@@ -66,6 +69,34 @@ it.each([
 ])('%i paise are, for people, %s', (amount, text) => {
   expect(toIndianText(amount)).toBe(text)
 })
+
+it.each([
+  [0n, '₹0.00'],
+  [-50n, '-₹0.50'],
+  [123_456_700n, '₹12,34,567.00'],
+  [-20_000n, '-₹200.00'],
+  // More than a float holds.
+  [12_345_678_901_234_567_891n, '₹1,23,45,67,89,01,23,45,678.91'],
+])('%i paise are, as a sum for people, %s', (paise, text) => {
+  expect(toIndianRupees(toSumText(paise))).toBe(text)
+  expect(totalText.parse(text.replace('₹', ''))).toBe(paise)
+})
+
+it.each([
+  ['1234567', 123_456_700n],
+  ['1,234,567.5', 123_456_750n],
+  ['-12,34,567.05', -123_456_705n],
+  ['90071992547409930.01', 9_007_199_254_740_993_001n],
+])('a person may write the sum %s', (text, paise) => {
+  expect(totalText.parse(text)).toBe(paise)
+})
+
+it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3'])(
+  'nobody may write the sum %j, which could be misread',
+  (text) => {
+    expect(totalText.safeParse(text).success).toBe(false)
+  },
+)
 
 it.each(['0.99', '100000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', '1,000', '1 000', '५', '', 'NaN'])(
   'no merchant may send the amount %j',

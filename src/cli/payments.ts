@@ -100,15 +100,17 @@ export const paymentCommands = [
     schema: z.object({ file: FILE }),
     argument: 'file',
     async run({ file }, { db, terminal }) {
+      const warnings: string[] = []
       const result = await readFile(file, terminal, (csv, progress) =>
         importDayFile(db, csv, {
           // The clock itself: a payment may become late while the file is imported.
           now: () => new Date(),
           onChecked: progress('lines checked'),
           onRecorded: progress('lines recorded'),
+          onWarning: (text) => warnings.push(text),
         }),
       )
-      return { json: result, text: describeImport(result), made: result }
+      return { json: { ...result, warnings }, text: describeImport(result), made: result, warnings }
     },
   }),
 

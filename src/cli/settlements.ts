@@ -3,32 +3,50 @@ import * as z from 'zod'
 import { waitForReplica } from '../db/replica.ts'
 import { errorText } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
-import { importSettlements } from '../settlements/import.ts'
+import { toIndianRupees, toSumText, totalText } from '../money.ts'
+import { type ImportResult, importSettlements } from '../settlements/import.ts'
 import { listImports, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type Context, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
 import { note, printable, table } from './output.ts'
 
+const ROWS_RULE = 'must be a number of rows'
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 
 export const settlementCommands = [
   changingCommand({
     name: 'settlements import',
     usage:
-      'FILE|-   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr])',
-    schema: z.object({ file: FILE }),
+      'FILE|- [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr])',
+    schema: z.object({
+      file: FILE,
+      rows: z
+        .string(errorText(ROWS_RULE))
+        .regex(/^[0-9]{1,9}$/, ROWS_RULE)
+        .transform(Number)
+        .optional(),
+      total: totalText.optional(),
+    }),
     argument: 'file',
-    async run({ file }, context) {
+    async run({ file, ...trailer }, context) {
       const { change, now, person, terminal } = context
+      const warnings: string[] = []
+      const onWarning = (text: string) =>
+        warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
       const output = await readFile(file, terminal, (csv, progress) =>
         change(async (client) => {
-          const importing = { now, person, file: nameOf(file), onProgress: progress('lines') }
-          const { import: importId, inserted, unchanged, updated } = await importSettlements(client, csv, importing)
+          const importing = { now, person, file: nameOf(file), onProgress: progress('lines'), onWarning }
+          const { amount, insertedAmount, ...counts } = await importSettlements(client, csv, importing)
+          compare(trailer, { ...counts, amount })
+          const { import: importId, inserted, unchanged, updated } = counts
+          const made = { ...counts, insertedAmount: toSumText(insertedAmount), amount: toSumText(amount) }
+          const rupees = inserted > 0 ? `, ${toIndianRupees(made.insertedAmount)}` : ''
           return {
-            json: { inserted, unchanged, updated, import: importId },
-            text: `${inserted} inserted, ${unchanged} unchanged, ${updated} updated: import ${importId}`,
-            made: { import: importId, inserted, unchanged, updated },
+            json: { ...made, warnings },
+            text: `${inserted} inserted${rupees}, ${unchanged} unchanged, ${updated} updated: import ${importId}`,
+            made,
+            warnings,
           }
         }),
       )
@@ -41,15 +59,16 @@ export const settlementCommands = [
     name: 'settlements imports',
     async run(_, { db }) {
       const imports = await listImports(db)
-      const rows = imports.map(({ importId, inserted, unchanged, updated, undoneAt, undoneBy, ...one }) => ({
+      const rows = imports.map(({ importId, inserted, unchanged, updated, amount, undoneAt, undoneBy, ...one }) => ({
         ...one,
         import: importId,
         rows: inserted + unchanged + updated,
+        amount: amount && toIndianRupees(amount),
         undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
       }))
       return {
         json: imports.map(({ importId, ...one }) => ({ import: importId, ...one })),
-        text: table('import, at, person, file, rows, undone, sha256', rows, 'nothing was imported yet'),
+        text: table('import, at, person, file, rows, amount, undone, sha256', rows, 'nothing was imported yet'),
       }
     },
   }),
@@ -87,6 +106,20 @@ export const settlementCommands = [
 async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
   if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
   note(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
+}
+
+type Trailer = { rows?: number | undefined; total?: bigint | undefined }
+
+const rupeesOf = (paise: bigint) => toIndianRupees(toSumText(paise))
+
+/** Throws when the file's rows are not those that the bank's trailer says. */
+function compare({ rows, total }: Trailer, file: Omit<ImportResult, 'import' | 'insertedAmount'>): void {
+  const found = file.inserted + file.unchanged + file.updated
+  const differences: string[] = []
+  if (rows !== undefined && rows !== found) differences.push(`${found} rows, not ${rows}`)
+  if (total !== undefined && total !== file.amount) differences.push(`${rupeesOf(file.amount)}, not ${rupeesOf(total)}`)
+  if (differences.length === 0) return
+  throw new CommandFault(`nothing was imported: the file has ${differences.join(' and ')}; get it from the bank again`)
 }
 
 /** The file's name without control characters: whoever made the file chose it. */

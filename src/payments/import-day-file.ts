@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises'
 import type { PoolClient } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import * as z from 'zod'
-import { type CsvFormat, storeBatches } from '../csv.ts'
+import { type CsvFormat, type OnWarning, storeBatches } from '../csv.ts'
 import type { Database, Queryable } from '../db/pool.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { momentText } from '../ist.ts'
@@ -33,11 +33,11 @@ export type DayFileResult = {
 export async function importDayFile(
   db: Database,
   csv: Readable,
-  { now, onChecked, onRecorded }: { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgress },
+  { now, onChecked, onRecorded, onWarning }: Importing,
 ): Promise<DayFileResult> {
   const client = await db.connect()
   try {
-    await keepLines(client, csv, onChecked)
+    await keepLines(client, csv, onChecked, onWarning)
     const result = noLines()
     const onException = (kind: ExceptionKind) => {
       if (kind === 'UTR of another merchant') result.exceptions[kind] += 1
@@ -57,6 +57,8 @@ export async function importDayFile(
     client.release(true)
   }
 }
+
+type Importing = { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgress; onWarning?: OnWarning }
 
 /** Is told how far in the file we are, in lines. */
 type OnProgress = ((lines: number) => void) | undefined
@@ -90,7 +92,12 @@ function count(result: DayFileResult, one: Recorded): void {
  * Checks the whole file and keeps its lines in a temporary table. There is no transaction: it would last as long as the
  * import, and meanwhile PostgreSQL could not clean up deleted rows of any table.
  */
-async function keepLines(client: PoolClient, csv: Readable, onChecked: OnProgress): Promise<void> {
+async function keepLines(
+  client: PoolClient,
+  csv: Readable,
+  onChecked: OnProgress,
+  onWarning: OnWarning,
+): Promise<void> {
   // The file may come slowly, through a pipe, and the connection also rests while a batch is recorded.
   await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
   await client.query(`
@@ -104,13 +111,18 @@ async function keepLines(client: PoolClient, csv: Readable, onChecked: OnProgres
       paid_at timestamptz
     )`)
   let checked = 0
-  await storeBatches(csv, DAY_FILE, async ({ rows, lineCount }) => {
-    const lines = client.query(copyFrom(`copy day_file (line, ${COLUMNS}) from stdin`))
-    await pipeline([rows], lines)
-    checked += lineCount
-    onChecked?.(checked)
-    return []
-  })
+  await storeBatches(
+    csv,
+    DAY_FILE,
+    async ({ rows, lineCount }) => {
+      const lines = client.query(copyFrom(`copy day_file (line, ${COLUMNS}) from stdin`))
+      await pipeline([rows], lines)
+      checked += lineCount
+      onChecked?.(checked)
+      return []
+    },
+    onWarning,
+  )
   // Without statistics PostgreSQL sorts the whole table for each batch.
   await client.query('analyze day_file')
 }

@@ -1,7 +1,7 @@
 import type { CsvFormat } from '../csv.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE } from '../fields.ts'
 import { MOMENT_RULE, readMoment } from '../ist.ts'
-import { BANK_AMOUNT } from '../money.ts'
+import { SETTLED_AMOUNT } from '../money.ts'
 
 /** One column of the bank's file: what its field becomes in PostgreSQL, undefined for a wrong one, and the rule for people. */
 type Column = { read: (field: string) => string | undefined; rule: string; optional?: boolean }
@@ -9,8 +9,8 @@ type Column = { read: (field: string) => string | undefined; rule: string; optio
 const matching = (pattern: RegExp) => (field: string) => (pattern.test(field) ? field : undefined)
 
 const AMOUNT = {
-  read: matching(BANK_AMOUNT),
-  rule: 'must be rupees such as 250 or 249.50, not negative, below 1000000000000',
+  read: matching(SETTLED_AMOUNT),
+  rule: 'must be rupees such as 250 or -249.50, below 1000000000000',
 }
 const MOMENT = { read: readMoment, rule: MOMENT_RULE }
 
@@ -31,13 +31,19 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   payment_utr: { read: (field) => matching(UTR)(field)?.toUpperCase(), rule: UTR_RULE, optional: true },
 }
 const CHECKS = Object.entries(COLUMNS)
+const NAMES = Object.keys(COLUMNS)
+const [AMOUNT_AT, FEE_AT, TAX_AT] = ['amount', 'fee', 'tax'].map((name) => NAMES.indexOf(name)) as [
+  number,
+  number,
+  number,
+]
 
 /**
  * The format of the bank's list of payouts. Rows are copied in the order of COLUMNS. The error of a wrong line names
  * every fault, and repeats nothing of the line.
  */
 export const SETTLEMENT_FILE: CsvFormat = {
-  columns: Object.keys(COLUMNS),
+  columns: NAMES,
   required: CHECKS.flatMap(([name, { optional }]) => (optional ? [] : [[name]])),
   check(fields) {
     const faults: string[] = []
@@ -48,6 +54,10 @@ export const SETTLEMENT_FILE: CsvFormat = {
       if (value === undefined) faults.push(`${name} ${rule}`)
       return value
     })
+    if (copied[AMOUNT_AT]?.startsWith('-') === false) {
+      for (const at of [FEE_AT, TAX_AT])
+        if (copied[at]?.startsWith('-')) faults.push(`${NAMES[at]} must not be negative where amount is not`)
+    }
     // Nothing needs escaping: the rules refuse every character that the text format of COPY escapes.
     return faults.length > 0 ? { faults } : { value: copied.join('\t') }
   },

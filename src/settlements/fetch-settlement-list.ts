@@ -44,8 +44,11 @@ const isoMoment = z
 const SettlementRecord = z.strictObject({
   amount: z
     .string()
-    .regex(/^\d{1,12}\.\d{2}$/)
-    .meta({ description: 'Rupees with two decimals, as text: never read it as a float.' }),
+    .regex(/^-?\d{1,12}\.\d{2}$/)
+    .meta({
+      description:
+        'Rupees with two decimals, as text: never read it as a float. Negative where the bank took money back.',
+    }),
   UTR: z.string().meta({ description: 'Unique transaction reference of the payout.' }),
   bankReferenceNumber: z.string(),
   status: z.enum(['SUCCESS', 'PENDING', 'FAILED']),

@@ -1,9 +1,10 @@
 import { type Queryable, setLocally } from '../db/pool.ts'
+import { toSumText } from '../money.ts'
 
 /** Longest wait for more of a file, which may come through a pipe; then PostgreSQL ends the import. */
 const FILE_TIMEOUT = '10min'
 
-/** One imported file. Counts are of its rows. */
+/** One imported file. Counts are of its rows, amounts decimal text; those of earlier versions' imports are unknown. */
 export type StoredImport = {
   importId: number
   at: Date
@@ -15,6 +16,9 @@ export type StoredImport = {
   inserted: number
   unchanged: number
   updated: number
+  /** Of all rows, and of new ones. */
+  amount: string | null
+  insertedAmount: string | null
   undoneAt: Date | null
   undoneBy: string | null
 }
@@ -43,6 +47,20 @@ export async function lockSettlements(client: Queryable): Promise<void> {
   await client.query('lock table settlements in share row exclusive mode')
 }
 
+const VERSION =
+  'mid utr amount bank_reference_number status initiated_at created_at fee tax payment_utr import_id known_at'.split(
+    ' ',
+  )
+
+/**
+ * The first half of a statement that keeps settlements `s` as they are before import $1, or its undo, replaces them at $2.
+ * It goes on with their `from`. The next version is known at $2 or, since an import that waited for another began earlier, at
+ * the moment of the version before it.
+ */
+export const intoVersions = ({ undone }: { undone: boolean }) =>
+  `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by, undone)
+   select s.${VERSION.join(', s.')}, $2::timestamptz, $1, ${undone}`
+
 /** Returns the number of the next import. The settlements must be locked. */
 export async function nextImportId(client: Queryable): Promise<number> {
   const { rows } = await client.query<{ importId: number }>(
@@ -54,13 +72,13 @@ export async function nextImportId(client: Queryable): Promise<number> {
 /** Stores the record of an import, after its last row, with the earlier imports on which it is built. */
 export async function storeImport(
   client: Queryable,
-  { importId, now, person, file, sha256, inserted, unchanged, updated, bases }: NewImport,
+  { importId, now, person, file, sha256, inserted, unchanged, updated, amount, insertedAmount, bases }: NewImport,
 ): Promise<void> {
   await client.query(
     `insert into settlement_imports
-       (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    [importId, now, person, file, sha256, inserted, unchanged, updated],
+       (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, amount, inserted_amount)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [importId, now, person, file, sha256, inserted, unchanged, updated, toSumText(amount), toSumText(insertedAmount)],
   )
   await client.query('insert into settlement_import_bases (import_id, on_import_id) select $1, unnest($2::integer[])', [
     importId,
@@ -68,14 +86,19 @@ export async function storeImport(
   ])
 }
 
-type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy'> & { now: Date; bases: Iterable<number> }
+type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy' | 'amount' | 'insertedAmount'> & {
+  now: Date
+  bases: Iterable<number>
+  amount: bigint
+  insertedAmount: bigint
+}
 
 /** Every import, newest last. */
 export async function listImports(db: Queryable): Promise<StoredImport[]> {
   const { rows } = await db.query<StoredImport>(
     `select import_id as "importId", imported_at as at, imported_by as person, file, sha256,
             inserted::float8 as inserted, unchanged::float8 as unchanged, updated::float8 as updated,
-            undone_at as "undoneAt", undone_by as "undoneBy"
+            amount::text, inserted_amount::text as "insertedAmount", undone_at as "undoneAt", undone_by as "undoneBy"
        from settlement_imports
       order by import_id`,
   )
@@ -84,7 +107,7 @@ export async function listImports(db: Queryable): Promise<StoredImport[]> {
 
 /**
  * Removes the settlements that an import stored and restores those that it changed, or says why not. Returns the numbers of
- * both. `client` is in a transaction.
+ * both. What it takes away is kept. `client` is in a transaction.
  */
 export async function undoImport(
   client: Queryable,
@@ -94,15 +117,16 @@ export async function undoImport(
   await lockSettlements(client)
   const why = await findObstacle(client, importId)
   if (why) return why
+  await client.query(`${intoVersions({ undone: true })} from settlements s where s.import_id = $1`, [importId, now])
   // Restoring comes before removing, because it gives changed settlements the number of their earlier import back.
   const restored = await client.query(
     `update settlements s
-        set status = u.status, fee = u.fee, tax = u.tax, payment_utr = u.payment_utr, import_id = u.stored_import_id
-       from settlement_updates u
-      where u.import_id = $1 and s.mid = u.mid and s.utr = u.utr`,
-    [importId],
+        set status = v.status, fee = v.fee, tax = v.tax, payment_utr = v.payment_utr, import_id = v.import_id,
+            known_at = greatest(s.known_at, $2)
+       from settlement_versions v
+      where v.replaced_by = $1 and not v.undone and s.mid = v.mid and s.utr = v.utr`,
+    [importId, now],
   )
-  await client.query('delete from settlement_updates where import_id = $1', [importId])
   const removed = await client.query('delete from settlements where import_id = $1', [importId])
   await client.query('update settlement_imports set undone_at = $2, undone_by = $3 where import_id = $1', [
     importId,

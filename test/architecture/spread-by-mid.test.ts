@@ -25,7 +25,7 @@ import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
 /** Every node holds a full copy of them, as of PostgreSQL's own. Any other table, a new one too, counts as a tenant's. */
 const SMALL_TABLES = [...REFERENCE_TABLES, 'pg_extension']
 /** Of an import's own connection. */
-const TEMPORARY_TABLES = ['incoming', 'day_file']
+const TEMPORARY_TABLES = ['incoming', 'deductions', 'names', 'day_file']
 /** Statements that neither read nor write rows, or only temporary ones. */
 const NO_ROWS =
   /^\s*(begin|commit|rollback|set|analyze day_file|lock table|truncate incoming|create temporary table|copy (incoming|day_file))\b/i
@@ -86,13 +86,13 @@ async function driveEveryOperation() {
   await as('settlements import', async () => {
     for (const status of ['PENDING', 'SUCCESS']) {
       const line = `${mid},1.00,UTR1,BRN1,${status},2026-01-15T00:00:00Z`
-      const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${line}\n`
+      const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${line}\n${line.replace('1.00', '-1.00')}\n`
       await importFile(db, Readable.from([csv]), { now: clock.now() })
     }
   })
   await as('fetchSettlementList', async () => {
     const list = { pid: partner.pid, mid, s_date: '15-01-2026', e_date: '15-01-2026' }
-    expect((await post(app, LIST, list, partner.key)).body.data).toHaveLength(1)
+    expect((await post(app, LIST, list, partner.key)).body.data).toHaveLength(2)
   })
   // Any other by its example, so that a new one cannot be forgotten.
   for (const { name, path, body, tag } of OPERATIONS.v1) {

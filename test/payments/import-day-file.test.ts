@@ -180,7 +180,12 @@ describe('a day file', () => {
     const all = [notified, lost, late, failed, 'nobody']
     const before = await stored(all)
     const again = { 'unknown order': 1, 'amount differs': 1, 'double payment': 1 }
-    expect(JSON.parse((await importBy(lines, '--json')).stdout)).toEqual(result({ unchanged: 4, ...again }))
+    expect(JSON.parse((await importBy(lines, '--json')).stdout)).toEqual({
+      ...result({ unchanged: 4, ...again }),
+      warnings: [],
+    })
+    const cut = await runOps(service.databaseUrl, ['payments', 'import', '-'], [HEADER, ...lines].join('\n'))
+    expect(cut.stderr).toMatch(/^ops: warning: line 8, the last one, has no line end: .*\n$/)
     expect(await stored(all)).toEqual(before)
 
     const shown = await runOps(service.databaseUrl, ['payments', 'show', '--order-id', lost, '--json'])

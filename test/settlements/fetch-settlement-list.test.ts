@@ -59,6 +59,21 @@ describe('200', () => {
     })
   })
 
+  it('answers what the bank took back as the bank gave it, in a short list and in a streamed one', async () => {
+    await settle([['P1R1', '2025-03-01T10:00:00Z', '-200.00', 'FAILED']])
+    const short = await list('01-03-2025', '01-03-2025')
+    expect(short.body.data).toMatchObject([{ UTR: 'P1R1', amount: '-200.00', status: 'FAILED' }])
+    await service.db.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+       select $1, 'LONG' || i, 0.5, 'B1', 'SUCCESS', '2025-03-02T10:00:00Z', '2025-03-02T10:00:00Z' from generate_series(1, 1000) i`,
+      [mid],
+    )
+    const { data } = (await list('01-03-2025', '02-03-2025')).body
+    expect(data).toHaveLength(1001)
+    expect(data[0]).toEqual(short.body.data[0])
+    expect(data[1]).toMatchObject({ UTR: 'LONG1', amount: '0.50' })
+  })
+
   it('covers both days in full, as days of India', async () => {
     await settle([
       ['D1', '2026-01-09T18:29:59.999Z'],

@@ -72,6 +72,8 @@ async function faultsOf(csv: string): Promise<CsvFileError> {
 
 const known = (what: string) => `this mid and utr are known with another ${what}`
 const OF_ITS_OWN = ': each row needs a utr of its own'
+const noWay = (way: string) =>
+  `status cannot go from ${way}: remove the line if its file is older than the one imported before, else ask the bank for a utr of its own`
 
 describe('a line about a known settlement', () => {
   it.each<[Partial<Said>, Partial<Said>, 'unchanged' | 'updated' | { fault: string }]>([
@@ -81,10 +83,13 @@ describe('a line about a known settlement', () => {
     [{ status: 'PENDING' }, { status: 'PENDING' }, 'unchanged'],
     [{ status: 'PENDING' }, { status: 'SUCCESS' }, 'updated'],
     [{ status: 'PENDING' }, { status: 'FAILED' }, 'updated'],
+    // The bank takes it back.
+    [{}, { status: 'FAILED' }, 'updated'],
     [{}, { fee: '4.00', tax: '0.72', payment_utr: 'P1' }, 'updated'],
     [{ status: 'PENDING', fee: '1.00' }, { status: 'PENDING', tax: '0.18' }, 'updated'],
-    [{}, { status: 'PENDING' }, { fault: 'status cannot go from SUCCESS to PENDING' }],
-    [{ status: 'FAILED' }, {}, { fault: 'status cannot go from FAILED to SUCCESS' }],
+    [{}, { status: 'PENDING' }, { fault: noWay('SUCCESS to PENDING') }],
+    [{ status: 'FAILED' }, {}, { fault: noWay('FAILED to SUCCESS') }],
+    [{ status: 'FAILED' }, { status: 'PENDING' }, { fault: noWay('FAILED to PENDING') }],
     [{}, { amount: '10.01' }, { fault: known('amount') }],
     [{}, { bank_reference_number: 'B2' }, { fault: known('bank_reference_number') }],
     [{}, { initiation_date: '2026-01-01 09:00:01' }, { fault: known('initiation_date') }],
@@ -130,7 +135,110 @@ describe('a line about a known settlement', () => {
     expect(await stored(mid)).toEqual([settlement({ fee: '4.00', tax: '1.00', payment_utr: 'P1' })])
     const again = [...said, { status: 'PENDING' }].map((one) => line(mid, 'U2', one))
     const { faults } = await faultsOf(file(...again))
-    expect(faults).toEqual([{ line: 6, text: 'status cannot go from SUCCESS to PENDING' }])
+    expect(faults).toEqual([{ line: 6, text: noWay('SUCCESS to PENDING') }])
+  })
+})
+
+describe('a row with a negative amount', () => {
+  /** Utr, amount and payment UTR of the merchant's negative rows. */
+  async function deductions(mid: string) {
+    const { rows } = await db.query<{ row: string[] }>(
+      `select array[utr, amount::text, payment_utr] as row from settlements where mid = $1 and amount < 0 order by utr`,
+      [mid],
+    )
+    return rows.map(({ row }) => row)
+  }
+  const back = (mid: string, utr: string, said: Partial<Said> = {}) => line(mid, utr, { amount: '-10.00', ...said })
+  const addPayment = (mid: string, utr: string) =>
+    db.query(
+      `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+       values ($1, $2, 'o1', 1000, now(), 'first', 'direct')`,
+      [mid, utr],
+    )
+
+  it.each<[string, string, Partial<Said>, (mid: string) => unknown]>([
+    ['names its own utr as the payment’s, in lower case', 'u1', { payment_utr: 'U1' }, () => undefined],
+    ['has the utr of a payment', 'u1', {}, (mid) => addPayment(mid, 'U1')],
+    ['has the utr of a stored row', 'U1', {}, (mid) => load(file(line(mid, 'U1')))],
+    ['has the utr of a stored row in lower case', 'U1', {}, (mid) => load(file(line(mid, 'u1')))],
+  ])('that %s gets a name behind that of the payment', async (_, utr, said, prepare) => {
+    const mid = await newMid()
+    await prepare(mid)
+    const csv = file(back(mid, utr, { fee: '-4.00', tax: '-0.72', status: 'FAILED', ...said }))
+    expect(await load(csv)).toEqual({ inserted: 1, unchanged: 0, updated: 0 })
+    expect(await deductions(mid)).toEqual([['U1R1', '-10.00', 'U1']])
+    expect(await load(csv)).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
+  })
+
+  it('is named after a row of its file, whether that comes before it or after it, in this batch or another', async () => {
+    const mid = await newMid()
+    const many = manyLines(mid, 11_000)
+    const csv = file(back(mid, 'U10999'), ...many, back(mid, 'U0'), back(mid, 'U5000'))
+    expect(await load(csv)).toEqual({ inserted: 11_003, unchanged: 0, updated: 0 })
+    expect(await deductions(mid)).toEqual(['U0', 'U10999', 'U5000'].map((utr) => [`${utr}R1`, '-10.00', utr]))
+    expect(await load(csv)).toEqual({ inserted: 0, unchanged: 11_003, updated: 0 })
+  })
+
+  it('keeps its own utr and payment_utr where it repeats none, also after its payment has become known', async () => {
+    const mid = await newMid()
+    await load(file(line(await newMid(), 'ARN2')))
+    const csv = file(back(mid, 'ARN1', { payment_utr: 'P1' }), back(mid, 'ARN2'), line(mid, 'P1'))
+    expect(await load(csv)).toEqual({ inserted: 3, unchanged: 0, updated: 0 })
+    const own = [
+      ['ARN1', '-10.00', 'P1'],
+      ['ARN2', '-10.00', null],
+    ]
+    expect(await deductions(mid)).toEqual(own)
+    const another = await faultsOf(file(back(mid, 'ARN2', { amount: '-9' })))
+    expect(another.faults).toEqual([{ line: 2, text: known('amount') }])
+    await addPayment(mid, 'ARN2')
+    expect(await load(csv)).toEqual({ inserted: 0, unchanged: 3, updated: 0 })
+    expect(await deductions(mid)).toEqual(own)
+  })
+
+  it('has a number of its own where amount, bank_reference_number or initiation_date differ, and is else the same', async () => {
+    const mid = await newMid()
+    const rows = [
+      ...[line(mid, 'U1'), back(mid, 'U1'), back(mid, 'U1', { amount: '-9' }), back(mid, 'U1')],
+      back(mid, 'U1', { bank_reference_number: 'B2' }),
+    ]
+    expect(await load(file(...rows))).toEqual({ inserted: 4, unchanged: 1, updated: 0 })
+    const later = [back(mid, 'u1', { initiation_date: '2026-01-02 09:00:00' }), ...rows.toReversed()]
+    expect(await load(file(...later))).toEqual({ inserted: 1, unchanged: 5, updated: 0 })
+    expect(await deductions(mid)).toEqual([
+      ['U1R1', '-10.00', 'U1'],
+      ['U1R2', '-9.00', 'U1'],
+      ['U1R3', '-10.00', 'U1'],
+      ['U1R4', '-10.00', 'U1'],
+    ])
+    // As partners see it.
+    const exported = back(mid, 'U1R2', { amount: '-9', payment_utr: 'U1' })
+    expect(await load(file(exported))).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
+    const failed = back(mid, 'U1', { amount: '-9', status: 'FAILED' })
+    expect(await load(file(failed))).toEqual({ inserted: 0, unchanged: 0, updated: 1 })
+  })
+
+  it('is a fault with the number of its line when it is wrong, beside the faults of other lines', async () => {
+    const mid = await newMid()
+    const long = 'U'.repeat(34)
+    const lines = [
+      back(mid, long, { payment_utr: long }),
+      back('NOBODY', 'U2'),
+      line(mid, 'U3', { fee: '-1', tax: '-1' }),
+      line(mid, 'U4'),
+      back(mid, 'ARN1'),
+      back(mid, 'ARN1', { amount: '-9' }),
+    ]
+    expect((await faultsOf(file(...lines))).faults).toEqual([
+      { line: 2, text: expect.stringMatching(/longer than 35: give the row a utr of its own/) },
+      { line: 3, text: 'mid is not a known merchant' },
+      {
+        line: 4,
+        text: expect.stringMatching(/^fee must not be negative .*, tax must not be negative where amount is not$/),
+      },
+      { line: 7, text: known('amount') },
+    ])
+    expect(await stored(mid)).toEqual([])
   })
 })
 
@@ -138,7 +246,7 @@ describe('a bad file', () => {
   it('is refused whole, with its first 20 bad lines by number and how many there are', async () => {
     const mid = await newMid()
     const bad = Array.from({ length: 30 }, (_, index) =>
-      index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-1' }),
+      index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-0' }),
     )
     // More than a batch, so that some are stored before the first bad line is met.
     const { faults, count, message } = await faultsOf(file(...manyLines(mid, 12_000), ...bad))
@@ -171,6 +279,31 @@ describe('a bad file', () => {
       4,
       /^initiation_date must/,
     ],
+    ['a break in a field', file(line('M1', '"5\n"')), 2, /^a line break is inside a field, or lines do not all end as/],
+    [
+      'CRLF and then LF',
+      `${file(line('M1', 'U1')).replace('\n', '\r\n')}`,
+      2,
+      /^a line break is .* \(CRLF, LF or CR\): save/,
+    ],
+    ['LF and then CRLF', file(`${line('M1', 'U1', { payment_utr: 'P1' })}\r`), 2, /^a line break is inside/],
+    ['a CR alone', file(`${line('M1', 'U1')}\r${line('M1', 'U2')}`), 2, /^a line break is inside/],
+    [
+      'CRLF and then LF in many lines',
+      file(...manyLines('M1', 100)).replace('\n', '\r\n'),
+      2,
+      /or lines do not all end as line 1 does/,
+    ],
+    ['semicolons', file('').replaceAll(',', ';'), 1, "fields are separated by ';': save the file with commas"],
+    [
+      'semicolons, as its first line says',
+      `sep=;\n${file('')}`,
+      1,
+      "fields are separated by ';': save the file with commas",
+    ],
+    ['tabs', file('').replaceAll(',', '\t'), 1, 'fields are separated by tabs: save the file with commas'],
+    ['a wrong line behind sep=,', `sep=,\n${file(line('M1', 'U1', { amount: 'x' }))}`, 3, /^amount must/],
+    ['sep=, alone', 'sep=,\r\n', 1, 'the file is empty; its first line must name the columns'],
     ['a quote around the rest of it', file(`M1,1,"${'M1,1\n'.repeat(100_000)}`), 820, /a quote is never closed/],
   ])('with %s is refused with the number of the line', async (_, csv, lineNumber, text) => {
     const { faults } = await faultsOf(csv)
@@ -180,13 +313,13 @@ describe('a bad file', () => {
     })
   })
 
-  const RUPEES = 'must be rupees such as 250 or 249.50, not negative, below 1000000000000'
+  const RUPEES = 'must be rupees such as 250 or -249.50, below 1000000000000'
   const NO_RUPEES = [
-    ...['-1', '-0.01', '+1', '1.123456789012', '1.005', '1.', '.5', '1e3', '0x10', '1,000', ' ', ' 1', '1 ', '٣'],
-    ...['NaN', '1000000000000', '\\N', '1\t2'],
+    ...['-0', '-0.00', '--1', '+1', '1.123456789012', '1.005', '1.', '.5', '1e3', '0x10', '1,000', ' ', ' 1', '1 '],
+    ...['٣', 'NaN', '1000000000000', '\\N', '1\t2'],
   ]
   const UTR = 'must be 1 to 35 letters and digits'
-  const NO_UTR = ['a b', '5-1', '1'.repeat(36), '\\N', '1\t2', 'é', ' 1', '5\n']
+  const NO_UTR = ['a b', '5-1', '1'.repeat(36), '\\N', '1\t2', 'é', ' 1']
   const MOMENT =
     'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
   const NO_MOMENT = [
@@ -229,6 +362,11 @@ describe('a bad file', () => {
     expect(await stored(mid)).toEqual([])
     expect(await load(file(line(mid, 'U1')))).toMatchObject({ inserted: 1 })
   })
+})
+
+it('reads a file whose first line is sep=,', async () => {
+  const mid = await newMid()
+  expect(await load(`\ufeffsep=,\r\n${file(line(mid, 'U1')).replaceAll('\n', '\r\n')}`)).toMatchObject({ inserted: 1 })
 })
 
 describe('files larger than a batch', () => {

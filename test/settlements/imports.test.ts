@@ -31,7 +31,7 @@ afterAll(async () => {
   await drop()
 })
 beforeEach(async () => {
-  await db.query('truncate settlements, settlement_updates, settlement_imports, settlement_import_bases')
+  await db.query('truncate settlements, settlement_versions, settlement_imports, settlement_import_bases')
   ;({ mid } = await newMerchant(db))
 })
 
@@ -42,13 +42,15 @@ const line = (utr: string, { status = 'SUCCESS', fee, tax, payment, amount = '10
 
 const file = (...lines: string[]) => [COLUMNS, ...lines, ''].join('\n')
 
-const load = (csv: string) =>
-  inTransaction(db, (client) =>
-    importSettlements(client, Readable.from([csv]), { now: NOW, person: 'asha', file: 'day.csv' }),
-  )
+async function load(csv: string, now = NOW) {
+  const importing = { now, person: 'asha', file: 'day.csv' }
+  const imported = await inTransaction(db, (client) => importSettlements(client, Readable.from([csv]), importing))
+  const { amount: _, insertedAmount: __, ...counts } = imported
+  return counts
+}
 
-const undo = (importId: number, person = 'ravi') =>
-  inTransaction(db, (client) => undoImport(client, importId, { now: LATER, person }))
+const undo = (importId: number, person = 'ravi', now = LATER) =>
+  inTransaction(db, (client) => undoImport(client, importId, { now, person }))
 
 const ops = (...args: string[]) => runOps(url, ['settlements', ...args])
 
@@ -70,11 +72,15 @@ describe('ops settlements imports and undo', () => {
     const csv = file(line('U1'))
     writeFileSync(join(tmpdir(), name), csv)
     const importAs = (path: string, input = '') => runOps(url, ['settlements', 'import', path, '--by', 'asha'], input)
-    const text = '1 inserted, 0 unchanged, 0 updated: import 1\n'
+    const text = '1 inserted, ₹10.00, 0 unchanged, 0 updated: import 1\n'
     expect(await importAs(join(tmpdir(), name))).toEqual({ code: 0, stdout: text, stderr: '' })
     expect((await importAs('-', csv)).code).toBe(0)
     expect((await importAs('-', file(line('U1', { amount: '11' })))).code).toBe(1)
-    expect((await importAs('-', COLUMNS)).code).toBe(0)
+    expect((await importAs('-', `${COLUMNS}\n`)).code).toBe(0)
+    await db.query(
+      `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
+       values (4, now(), 'of a version before', '', '', 1, 0, 0)`,
+    )
     const undone = await ops('undo', '--import', '2', '--by', 'ravi', '--json')
     expect(undone).toEqual({ code: 0, stdout: '{"import":2,"removed":0,"restored":0}\n', stderr: '' })
 
@@ -87,16 +93,19 @@ describe('ops settlements imports and undo', () => {
       inserted: 0,
       unchanged: 0,
       updated: 0,
+      amount: '0.00',
+      insertedAmount: '0.00',
       undoneAt: null,
       undoneBy: null,
     }
     expect(JSON.parse((await ops('imports', '--json')).stdout)).toEqual([
-      { ...none, import: 1, file: name, sha256, inserted: 1 },
-      { ...none, import: 2, sha256, unchanged: 1, undoneAt: at, undoneBy: 'ravi' },
-      { ...none, import: 3, sha256: createHash('sha256').update(COLUMNS).digest('hex') },
+      { ...none, import: 1, file: name, sha256, inserted: 1, amount: '10.00', insertedAmount: '10.00' },
+      { ...none, import: 2, sha256, unchanged: 1, amount: '10.00', undoneAt: at, undoneBy: 'ravi' },
+      { ...none, import: 3, sha256: createHash('sha256').update(`${COLUMNS}\n`).digest('hex') },
+      expect.objectContaining({ import: 4, amount: null, insertedAmount: null }),
     ])
     expect((await ops('imports')).stdout).toMatch(
-      /^import +at +person +file +rows +undone +sha256\n1 +\S+ \S+ IST +asha +settlements-of-\w+\.csv +1 +- +[0-9a-f]{64}\n2 +\S+ \S+ IST +asha +- +1 +\S+ \S+ IST by ravi +[0-9a-f]{64}\n3 /,
+      /^import +at +person +file +rows +amount +undone +sha256\n1 +\S+ \S+ IST +asha +settlements-of-\w+\.csv +1 +₹10\.00 +- +[0-9a-f]{64}\n2 +\S+ \S+ IST +asha +- +1 +₹10\.00 +\S+ \S+ IST by ravi +[0-9a-f]{64}\n3 /,
     )
     const audit = JSON.parse((await runOps(url, ['audit', '--json'])).stdout)
     expect(audit.at(-1)).toMatchObject({
@@ -131,6 +140,106 @@ describe('ops settlements imports and undo', () => {
   })
 })
 
+it('keeps every version, so that it can be told what was known at any moment', async () => {
+  const at = (day: number) => new Date(Date.UTC(2026, 1, day))
+  const known = async (moment: Date) => {
+    const { rows } = await db.query<{ row: string[] }>(
+      `select array[utr, status, fee::text, amount::text] as row
+         from (select utr, status, fee, amount, known_at from settlements
+               union all
+               select utr, status, fee, amount, known_at from settlement_versions where replaced_at > $1) versions
+        where known_at is null or known_at <= $1
+        order by utr`,
+      [moment],
+    )
+    return rows.map(({ row }) => row.join(' '))
+  }
+  await db.query(
+    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+     values ($1, 'OLD', 10, 'B1', 'PENDING', '2026-01-01 09:00:00+05:30', '2026-01-01')`,
+    [mid],
+  )
+  const told = [line('OLD', { fee: '1.00' }), line('U1'), line('U2'), line('U2', { amount: '-5.00' })]
+  const steps = [
+    async () => undefined,
+    () => load(file(line('U1', { status: 'PENDING' })), at(1)),
+    () => load(file(...told), at(2)),
+    () => undo(2, 'ravi', at(3)),
+    () => load(file(...told), at(4)),
+    () => load(file(line('U2', { status: 'FAILED' })), at(5)),
+    // A clock that is behind.
+    () => load(file(line('U2', { status: 'FAILED', fee: '2.00' })), at(4)),
+  ]
+  for (const step of steps) await step()
+  const first = ['OLD PENDING  10.00', 'U1 PENDING  10.00']
+  const second = ['OLD SUCCESS 1.00 10.00', 'U1 SUCCESS  10.00', 'U2 SUCCESS  10.00', 'U2R1 SUCCESS  -5.00']
+  const last = second.with(2, 'U2 FAILED 2.00 10.00')
+  const expected = [first.slice(0, 1), first, second, first, second, last, last]
+  for (const [day, rows] of expected.entries()) {
+    expect(await known(at(day)), `on day ${day}`).toEqual(rows)
+    expect(await known(new Date(at(day + 1).getTime() - 1)), `at the end of day ${day}`).toEqual(rows)
+  }
+  await undo(5, 'ravi', at(7))
+  await undo(4, 'ravi', at(8))
+  await undo(3, 'ravi', at(9))
+  await undo(1, 'ravi', at(10))
+  expect([await known(at(6)), await known(at(8)), await known(at(9)), await known(at(10))]).toEqual([
+    ...[last, second, first, first.slice(0, 1)],
+  ])
+})
+
+describe('ops settlements import', () => {
+  const typed = (csv: string, ...args: string[]) => runOps(url, ['settlements', 'import', '-', ...args], csv)
+  const csv = () =>
+    file(line('U1', { amount: '1234567.00' }), line('U2', { amount: '1.05' }), line('ARN', { amount: '-200' }))
+
+  it('tells rupees beside the new rows and of the whole file, to the last paisa', async () => {
+    await typed(csv())
+    const more = csv() + ['A', 'B', 'C'].map((utr) => `${line(utr, { amount: '900000000000.01' })}\n`).join('')
+    const { stdout } = await typed(more, '--json')
+    expect(JSON.parse(stdout)).toEqual({
+      ...{ import: 2, inserted: 3, unchanged: 3, updated: 0, warnings: [] },
+      ...{ insertedAmount: '2700000000000.03', amount: '2700001234368.08' },
+    })
+    expect((await ops('imports')).stdout).toMatch(/ 3 +₹12,34,368\.05 .*\n.* 6 +₹27,00,00,12,34,368\.08 /)
+  })
+
+  it.each([
+    [['--rows', '3', '--total', '12,34,368.05'], 0, '3 inserted, ₹12,34,368.05, 0 unchanged, 0 updated: import 1\n'],
+    [['--rows', '3'], 0, expect.anything()],
+    [['--total', '1234368.05'], 0, expect.anything()],
+    [['--rows', '4'], 1, 'the file has 3 rows, not 4; get it from the bank again'],
+    [['--total=-1234368.05'], 1, 'the file has ₹12,34,368.05, not -₹12,34,368.05; get it from the bank again'],
+    [
+      ['--rows', '2', '--total', '1234368.0'],
+      1,
+      'the file has 3 rows, not 2 and ₹12,34,368.05, not ₹12,34,368.00; get it from the bank again',
+    ],
+    [['--rows', '3.0'], 2, '--rows must be a number of rows'],
+    [['--total', '12,5'], 2, '--total must be rupees such as 1234567.00 or 12,34,567.00'],
+  ])('with %j ends with %i and says so', async (args, code, text) => {
+    const outcome = await typed(csv(), ...args)
+    expect(outcome.code).toBe(code)
+    if (code === 0) expect(outcome).toEqual({ code, stdout: text, stderr: '' })
+    else expect(outcome.stderr.split('\n')[0]).toBe(`ops: ${code === 1 ? 'nothing was imported: ' : ''}${text}`)
+    expect(await stored()).toHaveLength(code === 0 ? 3 : 0)
+  })
+
+  it('warns of a last line without an end, which may be cut, and takes it', async () => {
+    const cut = csv().slice(0, -1)
+    expect(await typed(cut)).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(
+        /^ops: warning: line 4, the last one, has no line end: .* --rows and --total .*\n$/,
+      ),
+    })
+    expect(JSON.parse((await typed(cut, '--json')).stdout)).toMatchObject({
+      unchanged: 3,
+      warnings: [expect.stringMatching(/^line 4/)],
+    })
+  })
+})
+
 describe('undoing an import', () => {
   it('leaves the table as it was before: new rows are gone, and those that it changed are what they were', async () => {
     // Of a version that did not number its imports.
@@ -152,7 +261,14 @@ describe('undoing an import', () => {
     expect(await load(file(...changes))).toEqual({ import: 2, inserted: 1, unchanged: 0, updated: 4 })
     expect(await undo(2)).toEqual({ removed: 1, restored: 2 })
     expect(await stored()).toEqual(before)
-    expect((await db.query('select from settlement_updates')).rowCount).toBe(0)
+    // What import 2 replaced, and what its undo took away.
+    const { rows } = await db.query(
+      'select undone, count(*)::int from settlement_versions group by undone order by undone',
+    )
+    expect(rows).toEqual([
+      { undone: false, count: 2 },
+      { undone: true, count: 3 },
+    ])
     // And may be imported again.
     expect(await load(file(...changes))).toEqual({ import: 3, inserted: 1, unchanged: 0, updated: 4 })
   })

@@ -17,10 +17,12 @@ export async function importFile(
   db: Database,
   csv: Readable,
   { now, onProgress }: Pick<Importing, 'now' | 'onProgress'>,
-): Promise<Omit<ImportResult, 'import'>> {
+): Promise<Pick<ImportResult, 'inserted' | 'unchanged' | 'updated'>> {
   const importing = { now, person: 'test', file: '-', onProgress }
-  const { import: _, ...counts } = await inTransaction(db, (client) => importSettlements(client, csv, importing))
-  return counts
+  const { inserted, unchanged, updated } = await inTransaction(db, (client) =>
+    importSettlements(client, csv, importing),
+  )
+  return { inserted, unchanged, updated }
 }
 
 /** Stores settlements of `mid`: a short list of them in January, `longListRows` after it. */

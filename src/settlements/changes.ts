@@ -1,0 +1,142 @@
+import type { LineFault } from '../csv.ts'
+import { type Queryable, setLocally } from '../db/pool.ts'
+import { intoVersions } from './imports.ts'
+import type { SettlementStatus } from './settlements.ts'
+
+/** `bases` are the earlier imports whose settlements the import has repeated or changed so far. */
+export type Changing = { importId: number; now: Date; bases: Set<number> }
+
+/**
+ * Changes the stored settlements as the rows of `incoming` say. Returns how many rows changed one, and a fault for each row
+ * that contradicts what is stored.
+ */
+export async function storeChanges(
+  client: Queryable,
+  changing: Changing,
+): Promise<{ updated: number; faults: LineFault[] }> {
+  const differences = await findDifferences(client, changing)
+  for (const { storedBy } of differences)
+    if (storedBy !== null && storedBy !== changing.importId) changing.bases.add(storedBy)
+  const { changed, updated, faults } = separateChanges(differences)
+  await change(client, changed, changing)
+  return { updated, faults }
+}
+
+/**
+ * The fields that a later file may change. Amounts are decimal text with two decimals; null where no file has given one
+ * yet.
+ */
+type Changeable = { status: SettlementStatus; fee: string | null; tax: string | null; payment_utr: string | null }
+
+/** Columns that a file may leave empty, and a later file may fill. */
+const ADDED = ['fee', 'tax', 'payment_utr'] as const
+
+type Difference = {
+  line: number
+  mid: string
+  utr: string
+  /** The fields in the file's row; null where the file says nothing. */
+  said: Changeable
+  stored: Changeable
+  /** The import that stored or last changed the settlement; null if that was an earlier version of the service. */
+  storedBy: number | null
+  /** The columns in which the file contradicts the table and that no file may change. */
+  others: string[]
+}
+
+/**
+ * Returns three kinds of rows, in the order of the file: rows that differ from the stored settlement; rows whose
+ * settlement is PENDING, so that an earlier row of the batch may change it; and rows whose settlement comes from an
+ * import that is not among the bases yet.
+ */
+async function findDifferences(client: Queryable, { importId, bases }: Changing): Promise<Difference[]> {
+  // Each settlement is one look-up in the index: a scan for every batch would read a table of millions a hundred times.
+  await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
+  const changeable = (of: string) =>
+    `json_build_object('status', ${of}.status, 'fee', ${of}.fee::text, 'tax', ${of}.tax::text, 'payment_utr', ${of}.payment_utr)`
+  const { rows } = await client.query<Difference>(
+    `select i.line::float8 as line, i.mid, i.utr, ${changeable('i')} as said, ${changeable('s')} as stored,
+            s.import_id as "storedBy",
+            array_remove(array[
+              case when s.amount <> i.amount then 'amount' end,
+              case when s.bank_reference_number <> i.bank_reference_number then 'bank_reference_number' end,
+              case when s.initiated_at <> i.initiated_at then 'initiation_date' end], null) as others
+       from incoming i
+       join settlements s on s.mid = i.mid and s.utr = i.utr
+      where s.status = 'PENDING'
+         or s.import_id <> all ($1::integer[])
+         or (s.status, s.amount, s.bank_reference_number, s.initiated_at)
+            <> (i.status, i.amount, i.bank_reference_number, i.initiated_at)
+         or i.fee is not null and s.fee is distinct from i.fee
+         or i.tax is not null and s.tax is distinct from i.tax
+         or i.payment_utr is not null and s.payment_utr is distinct from i.payment_utr
+      order by i.line`,
+    [[importId, ...bases]],
+  )
+  return rows
+}
+
+type Changed = Changeable & { mid: string; utr: string }
+
+/**
+ * Separates lines that change a settlement from lines that contradict what is stored: those become `faults`. `updated`
+ * counts the lines that change one. `changed` holds each settlement once, as its last line leaves it.
+ */
+function separateChanges(differences: Difference[]): { changed: Changed[]; updated: number; faults: LineFault[] } {
+  const changed = new Map<string, Changed>()
+  const faults: LineFault[] = []
+  let updated = 0
+  for (const { line, mid, utr, said, stored, others: fixed } of differences) {
+    const key = `${mid} ${utr}`
+    const current: Changeable = changed.get(key) ?? stored
+    const isOther = (field: (typeof ADDED)[number]) =>
+      said[field] !== null && current[field] !== null && said[field] !== current[field]
+    const others = [...fixed, ...ADDED.filter(isOther)]
+    if (others.length > 0) {
+      const what = others.includes('payment_utr') ? ': each row needs a utr of its own' : ''
+      faults.push({ line, text: `this mid and utr are known with another ${others.join(' and ')}${what}` })
+    } else if (said.status !== current.status && !NEXT[current.status].includes(said.status)) {
+      faults.push({ line, text: `status cannot go from ${current.status} to ${said.status}${WHAT_TO_DO}` })
+    } else if (
+      said.status !== current.status ||
+      ADDED.some((field) => said[field] !== null && current[field] === null)
+    ) {
+      const added = Object.fromEntries(ADDED.map((field) => [field, current[field] ?? said[field]]))
+      changed.set(key, { ...current, ...added, mid, utr, status: said.status })
+      updated += 1
+    }
+  }
+  return { changed: [...changed.values()], updated, faults }
+}
+
+/** What a status may become. A bank takes a payout back by FAILED. */
+const NEXT: Record<SettlementStatus, readonly SettlementStatus[]> = {
+  PENDING: ['SUCCESS', 'FAILED'],
+  SUCCESS: ['FAILED'],
+  FAILED: [],
+}
+const WHAT_TO_DO =
+  ': remove the line if its file is older than the one imported before, else ask the bank for a utr of its own'
+
+/** Changes settlements, and keeps what they were before this import. */
+async function change(client: Queryable, changed: Changed[], { importId, now }: Changing): Promise<void> {
+  if (changed.length === 0) return
+  await client.query(
+    `with changed as (
+       select *
+         from json_to_recordset($3)
+              as c (mid text, utr text, status text, fee numeric, tax numeric, payment_utr text)
+     ), before as (
+       ${intoVersions({ undone: false })}
+         from changed c
+         join settlements s on s.mid = c.mid and s.utr = c.utr
+        where s.import_id is distinct from $1
+     )
+     update settlements s
+        set status = c.status, fee = c.fee, tax = c.tax, payment_utr = c.payment_utr, import_id = $1,
+            known_at = greatest(s.known_at, $2)
+       from changed c
+      where s.mid = c.mid and s.utr = c.utr`,
+    [importId, now, JSON.stringify(changed)],
+  )
+}
