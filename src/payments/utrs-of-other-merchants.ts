@@ -53,7 +53,7 @@ async function findShared(db: Queryable, { from, until }: { from: Date; until: D
        select p.utr
          from merchants m
          join payments p on p.mid = m.mid
-        where p.paid_at >= $1 and p.paid_at < $2 or p.paid_at is null and p.heard_at >= $1 and p.heard_at < $2
+        where coalesce(p.paid_at, p.heard_at) >= $1 and coalesce(p.paid_at, p.heard_at) < $2
      ), shared as (
        select utr from payments where utr in (select utr from of_days) group by utr having count(*) > 1
      )

@@ -63,6 +63,8 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
   const { publicKey } = await json(['keys', 'create', '--mid', mid])
   const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/first'])
   const imported = await json(['settlements', 'import', '-'], settlementFile(mid))
+  const report = await json(['reconcile', '--from', '2026-01-15', '--to', '2026-01-15', '--mid', mid])
+  const [difference] = report.merchants[0].differences
   const vpa = 'audited@examplebank'
   return [
     { args: ['migrate'], detail: { applied: [] } },
@@ -75,6 +77,8 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     { args: ['partners', 'unlink', '--pid', 'AUDITED', '--mid', mid] },
     { args: ['keys', 'create', '--mid', mid], detail: { publicKey: expect.stringMatching(/^pk_/) } },
     { args: ['keys', 'revoke', '--public-key', publicKey] },
+    { args: ['reconcile', 'resolve', '--difference', difference.id, '--reason', 'by hand'], detail: { mid } },
+    { args: ['reconcile', 'close', '--month', '2026-01'], detail: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } },
     { args: ['settlements', 'import', '-'], input: settlementFile(mid), detail: expect.objectContaining({}) },
     { args: ['settlements', 'undo', '--import', String(imported.import)], detail: expect.objectContaining({}) },
     { args: ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200'] },
