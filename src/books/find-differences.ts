@@ -9,65 +9,58 @@ import {
   CARRIED_UTR,
   type Days,
   dayOf,
-  IN_DAYS,
-  PAID_AND_SETTLED,
   PAID_OUT,
   paiseOf,
   SETTLED_BEFORE,
   settlementsKnown,
   type Texts,
   textOf,
-  valuesOfPaid,
-  WITH_SETTLED,
   withPaise,
 } from './paid-and-settled.ts'
 
 /**
- * All differences. The parameters are those of PAID_AND_SETTLED, then $7 and $8, the begin and the end of the days, $9, the
- * days whose payments are overdue one by one, $10, those whose settlements are compared one by one, $11, the UTRs of
- * exceptions of no known order, and $12, whether payments were recorded after $2.
+ * All differences of merchant $1, as they were known at $2. $3 are the days whose payments are overdue one by one, $4 and $5
+ * the begin and the end of the days, $6 those whose settlements are compared one by one, $7 the UTRs of exceptions of no
+ * known order; $8 is whether payments were recorded after $2. The payments are those of UNSETTLED_PAYMENTS.
  */
 const DIFFERENCES = `
-  ${PAID_AND_SETTLED}, failed as (
+  with unsettled_payment as materialized (
+    select * from unsettled_payments where day = any ($3::date[])
+  ), failed as (
     select distinct on (key) key, utr, status, initiated_at, status = 'FAILED' and ${WAS_PAID_OUT} as taken_back
-      from (${settlementsKnown(`status <> 'SUCCESS' and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from paid)`)}) s
+      from (${settlementsKnown(`status <> 'SUCCESS' and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from unsettled_payment)`)}) s
      order by key, initiated_at desc, utr
   ), unsettled as (
     select p.*, f.utr as failed_utr, f.status as failed_status, f.initiated_at as failed_at, f.taken_back
-      from ${WITH_SETTLED}
+      from unsettled_payment p
       left join failed f on f.key = p.utr
-     where ${IN_DAYS} and day = any ($9::date[]) and s.key is null
-  ), row_of_days as materialized (
+  ), matched as materialized (
     select s.*, i.order_id, i.created_at, (i.amount * 100 + i.paise) as paid
-      from (${settlementsKnown(`status = 'SUCCESS' and initiated_at >= $7 and initiated_at < $8`)}) s
+      from (${settlementsKnown(`status = 'SUCCESS' and initiated_at >= $4 and initiated_at < $5`)}) s
       left join payment_intents i
         on i.mid = $1 and i.utr = s.key collate "default" and s.initiated_at >= i.created_at - ${SETTLED_BEFORE}
-           and not ($12 and exists (select from payment_changes c
+           and not ($8 and exists (select from payment_changes c
                                      where c.mid = $1 and c.order_id = i.order_id and c.status = 'SUCCESS'
                                        and c.changed_at > $2))
-  ), matched as materialized (
-    -- A row that names nothing, on a day that is compared by sums, is left to that.
-    select *
-      from row_of_days
-     where amount >= 0
-       and (order_id is not null or payment_utr is not null or ${dayOf('initiated_at')} = any ($10::date[])
-            or key = any ($11::text[])
-            or exists (select from payment_exceptions e
-                        where e.mid = $1 and e.received_at <= $2 and upper(e.utr) = key and ${TELLS_OF_MONEY}))
+     -- A row that names nothing, on a day that is compared by sums, is left to that.
+     where s.amount < 0 or i.order_id is not null or s.payment_utr is not null
+        or ${dayOf('s.initiated_at')} = any ($6::date[]) or s.key = any ($7::text[])
+        or exists (select from payment_exceptions e
+                    where e.mid = $1 and e.received_at <= $2 and upper(e.utr) = s.key and ${TELLS_OF_MONEY})
   ), first as (
     -- The first settlement of an order's payment: the earliest that can belong to the order.
     (select distinct on (s.key) s.key, m.order_id, s.utr, s.initiated_at
        from (${settlementsKnown(`${PAID_OUT}
                and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from matched)
-               and initiated_at < $8`)}) s
-       join matched m on m.key = s.key and s.initiated_at >= m.created_at - ${SETTLED_BEFORE}
+               and initiated_at < $5`)}) s
+       join matched m on m.amount >= 0 and m.key = s.key and s.initiated_at >= m.created_at - ${SETTLED_BEFORE}
       order by s.key, s.initiated_at, s.utr)
      union all
     -- The first settlement of an unknown payment, of all times.
     (select distinct on (m.key) m.key, null, s.utr, s.initiated_at
        from matched m
       cross join lateral (${settlementsKnown(`${CARRIED_UTR} = m.key and ${PAID_OUT}`)}) s
-      where m.order_id is null
+      where m.order_id is null and m.amount >= 0
       order by m.key, s.initiated_at, s.utr)
   ), told as (
     select distinct on (upper(e.utr)) upper(e.utr) collate "C" as utr, e.kind, e.order_id, e.exception_id, e.amount,
@@ -107,11 +100,11 @@ const DIFFERENCES = `
       from matched m
       left join first f on f.key = m.key and f.order_id is not distinct from m.order_id
       left join told t on m.order_id is null and t.utr = m.key
-     where m.order_id is null or f.utr <> m.utr or m.gross * 100 <> m.paid
+     where m.amount >= 0 and (m.order_id is null or f.utr <> m.utr or m.gross * 100 <> m.paid)
      union all
     select ${dayOf('initiated_at')}, 'taken back', order_id, key, utr, null, ${paiseOf('gross')}, ${paiseOf('fee')},
            ${paiseOf('tax')}, null, null, null, null, null, null, initiated_at
-      from row_of_days
+      from matched
      where amount < 0
   )
   select $1 as mid, ${textOf('day')} as day, kind, order_id as "orderId", utr, settlement_utr as "settlementUtr", paid,
@@ -136,7 +129,7 @@ export async function* findDifferences(
   bankDays: BankDays,
 ): AsyncGenerator<Unnamed> {
   const { begin, end } = boundsOf(days)
-  const values = [...valuesOfPaid(mid, known, days), begin, end, overdueDays, settledDays, utrsOfNoOrder, isPast]
+  const values = [mid, known, overdueDays, begin, end, settledDays, utrsOfNoOrder, isPast]
   for await (const rows of batchesOf<Texts<Omit<FoundDifference, 'elsewhere'>>>(client, DIFFERENCES, values)) {
     const paise = rows.map((row) =>
       withPaise<FoundDifference>({ ...row, elsewhere: null }, 'paid', 'settled', 'fee', 'tax'),

@@ -7,15 +7,13 @@ import {
   boundsOf,
   type Days,
   dayOf,
-  IN_DAYS,
-  PAID_AND_SETTLED,
+  PAID_BY_DAY,
   PAID_OUT,
   paiseOf,
   settlementsKnown,
   type Texts,
   textOf,
   valuesOfPaid,
-  WITH_SETTLED,
   withPaise,
 } from './paid-and-settled.ts'
 
@@ -118,17 +116,10 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
       return rows[0]?.day ?? undefined
     },
 
+    /** Also keeps those that no settlement carries, for `findDifferences`, until other days are read. */
     async paidDays(days: Days): Promise<PaidOn[]> {
-      const { rows } = await client.query<Texts<PaidOn>>(
-        `${PAID_AND_SETTLED}
-         select ${textOf('day')} as day, ${textOf(dayOf('s.settled_at'))} as "settledDay", count(*)::integer as count,
-                sum(p.paid) as paid, count(*) filter (where reason = 'day file')::integer as "fromDayFile"
-           from ${WITH_SETTLED}
-          where ${IN_DAYS}
-          group by p.day, ${dayOf('s.settled_at')}
-          order by p.day`,
-        valuesOfPaid(mid, known, days),
-      )
+      await client.query('truncate unsettled_payments')
+      const { rows } = await client.query<Texts<PaidOn>>(PAID_BY_DAY, valuesOfPaid(mid, known, days))
       return rows.map((row) => withPaise<PaidOn>(row, 'paid'))
     },
 

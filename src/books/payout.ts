@@ -1,18 +1,7 @@
 import type { Database } from '../db/pool.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 import { createMerchantBooks, type Snapshot } from './merchant-books.ts'
-import {
-  CARRIED_UTR,
-  dayOf,
-  IN_DAYS,
-  PAID_AND_SETTLED,
-  paiseOf,
-  type Texts,
-  textOf,
-  valuesOfPaid,
-  WITH_SETTLED,
-  withPaise,
-} from './paid-and-settled.ts'
+import { CARRIED_UTR, dayOf, paiseOf, type Texts, textOf, withPaise } from './paid-and-settled.ts'
 import { inSnapshot } from './reconcile.ts'
 
 /** One settlement of a payout and the payment that it carries. Amounts are in paise; `gross` is with fee and tax. */
@@ -54,17 +43,18 @@ export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
 async function* readPayout(
   snapshot: Snapshot,
   { bankDayFrom, previousBankDay }: BankDays,
-  { payout, mid, pid, now }: Sought,
+  { payout, mid, pid }: Sought,
 ): AsyncGenerator<Payout> {
   const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [payout, mid, pid])
   const rows = found.rows.map((row) => withPaise<PayoutRow>(row, 'paid', 'gross', 'fee', 'tax', 'net'))
   const payments: PaymentOfSum[] = []
   const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')
   for (const { mid, day } of new Map(sums.map((row) => [`${row.mid} ${bankDayFrom(row.day)}`, row])).values()) {
-    if ((await createMerchantBooks(snapshot, mid).unnamedDays([day])).length === 0) continue
+    const books = createMerchantBooks(snapshot, mid)
+    if ((await books.unnamedDays([day])).length === 0) continue
     const due = bankDayFrom(day)
-    const days = { from: previousBankDay(due), to: addDays(due, -1) }
-    const unsettled = await snapshot.client.query<Texts<PaymentOfSum>>(UNSETTLED, valuesOfPaid(mid, now, days))
+    await books.paidDays({ from: previousBankDay(due), to: addDays(due, -1) })
+    const unsettled = await snapshot.client.query<Texts<PaymentOfSum>>(UNSETTLED)
     payments.push(...unsettled.rows.map((row) => withPaise<PaymentOfSum>({ ...row, mid }, 'paid')))
   }
   yield { rows, payments }
@@ -83,10 +73,8 @@ const ROWS = `
     left join payment_intents i on i.mid = s.mid and i.utr = s.key collate "default"
    order by s.mid, s.initiated_at, s.utr`
 
-/** Payments of the days that no settlement carries. */
+/** Payments that no settlement carries. */
 const UNSETTLED = `
-  ${PAID_AND_SETTLED}
-  select ${textOf('day')} as day, order_id as "orderId", utr, paid
-    from ${WITH_SETTLED}
-   where ${IN_DAYS} and s.key is null
+  select ${textOf('day')} as day, order_id as "orderId", utr, paid::text as paid
+    from unsettled_payments p
    order by p.day, order_id`

@@ -14,7 +14,7 @@ import {
 import { type Difference, dayOfDifference } from './differences.ts'
 import { TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
 import { createMerchantBooks, type MerchantBooks, type Snapshot } from './merchant-books.ts'
-import type { Days } from './paid-and-settled.ts'
+import { type Days, UNSETTLED_PAYMENTS } from './paid-and-settled.ts'
 import { type MerchantFinding, type ReportedDays, reconcileMerchant } from './reconcile-merchant.ts'
 import { addTotals, type Totals, totalsFrom } from './sums.ts'
 
@@ -82,7 +82,8 @@ export async function* inSnapshot<T>(
 ): AsyncGenerator<T> {
   const client = await db.connect()
   try {
-    await client.query('begin isolation level repeatable read, read only')
+    await client.query('begin isolation level repeatable read')
+    await client.query(UNSETTLED_PAYMENTS)
     await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
     const utrsOfNoOrder = await readUtrsOfNoOrder(client, known)
     const isPast = await isBefore(client, known)

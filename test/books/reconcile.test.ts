@@ -236,13 +236,13 @@ describe('a settlement of no known payment', () => {
     const paid = await pay('TW1', at('2026-11-09'))
     ;({ mid } = await newMerchant(db))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'TW1' })
-    await settle('ZALONE1', at('2026-11-10'), { paymentUtr: 'ZALONE1' })
+    await settle('PALONE1', at('2026-11-10'), { paymentUtr: 'PALONE1' })
     const exceptionId = await except('unknown order', 'UNKNOWN1', 'gone', at('2026-11-09'), '')
     await settle('UNKNOWN1', at('2026-11-10'))
     const ofNothing = 'no order and no exception of this merchant carries its UTR'
     expect((await differencesOf('2026-11-10')).map(({ utr, orderId, cause }) => [utr, orderId, cause])).toEqual([
       ['TW1', null, `${ofNothing}; order ${paid} of merchant ${neighbour} carries its UTR`],
-      ['ZALONE1', null, ofNothing],
+      ['PALONE1', null, ofNothing],
       ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
     ])
     // It stands apart from the merchants, and only where all of them are asked for.
