@@ -68,11 +68,8 @@ async function findSettledBefore(client: PoolClient, mid: string, settlements: F
   const { rows } = await client.query<{ utr: string }>(
     `select a.utr
        from unnest($2::text[], $3::text[], $4::timestamptz[]) as a (utr, key, initiated_at)
-      cross join lateral (
-            select from settlements
-             where ${CARRIED_UTR} = a.key and mid <> $1 and ${PAID_OUT}
-               and (initiated_at, mid) < (a.initiated_at, $1)
-             limit 1) earlier`,
+       join (select mid, initiated_at, ${CARRIED_UTR} as key from settlements where mid <> $1 and ${PAID_OUT}) s
+         on s.key = a.key and (s.initiated_at, s.mid) < (a.initiated_at, $1)`,
     [
       mid,
       settlements.map(({ settlementUtr }) => settlementUtr),

@@ -21,11 +21,11 @@ import {
 /**
  * All differences of merchant $1, as they were known at $2. $3 are the days whose payments are overdue one by one, $4 and $5
  * the begin and the end of the days, $6 those whose settlements are compared one by one, $7 the UTRs of exceptions of no
- * known order; $8 is whether payments were recorded after $2. The payments are those of UNSETTLED_PAYMENTS.
+ * known order; $8 is whether payments were recorded after $2. The payments are those of READ_DAYS.
  */
 const DIFFERENCES = `
   with unsettled_payment as materialized (
-    select * from unsettled_payments where day = any ($3::date[])
+    select * from read_days where order_id is not null and day = any ($3::date[])
   ), failed as (
     select distinct on (key) key, utr, status, initiated_at, status = 'FAILED' and ${WAS_PAID_OUT} as taken_back
       from (${settlementsKnown(`status <> 'SUCCESS' and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from unsettled_payment)`)}) s

@@ -7,9 +7,9 @@ import {
   boundsOf,
   type Days,
   dayOf,
-  PAID_BY_DAY,
   PAID_OUT,
   paiseOf,
+  READ_DAYS,
   settlementsKnown,
   type Texts,
   textOf,
@@ -118,8 +118,15 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
 
     /** Also keeps those that no settlement carries, for `findDifferences`, until other days are read. */
     async paidDays(days: Days): Promise<PaidOn[]> {
-      await client.query('truncate unsettled_payments')
-      const { rows } = await client.query<Texts<PaidOn>>(PAID_BY_DAY, valuesOfPaid(mid, known, days))
+      await client.query('truncate read_days')
+      await client.query(READ_DAYS, valuesOfPaid(mid, known, days))
+      const { rows } = await client.query<Texts<PaidOn>>(
+        `select ${textOf('day')} as day, ${textOf('settled_day')} as "settledDay", count, paid,
+                from_day_file as "fromDayFile"
+           from read_days
+          where order_id is null
+          order by read_days.day`,
+      )
       return rows.map((row) => withPaise<PaidOn>(row, 'paid'))
     },
 

@@ -76,5 +76,6 @@ const ROWS = `
 /** Payments that no settlement carries. */
 const UNSETTLED = `
   select ${textOf('day')} as day, order_id as "orderId", utr, paid::text as paid
-    from unsettled_payments p
+    from read_days p
+   where order_id is not null
    order by p.day, order_id`

@@ -14,7 +14,7 @@ import {
 import { type Difference, dayOfDifference } from './differences.ts'
 import { TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
 import { createMerchantBooks, type MerchantBooks, type Snapshot } from './merchant-books.ts'
-import { type Days, UNSETTLED_PAYMENTS } from './paid-and-settled.ts'
+import { CREATE_READ_DAYS, type Days } from './paid-and-settled.ts'
 import { type MerchantFinding, type ReportedDays, reconcileMerchant } from './reconcile-merchant.ts'
 import { addTotals, type Totals, totalsFrom } from './sums.ts'
 
@@ -83,7 +83,7 @@ export async function* inSnapshot<T>(
   const client = await db.connect()
   try {
     await client.query('begin isolation level repeatable read')
-    await client.query(UNSETTLED_PAYMENTS)
+    await client.query(CREATE_READ_DAYS)
     await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
     const utrsOfNoOrder = await readUtrsOfNoOrder(client, known)
     const isPast = await isBefore(client, known)
@@ -170,7 +170,7 @@ async function readUtrsOfNoOrder(client: PoolClient, known: Date): Promise<strin
 
 async function isBefore(client: PoolClient, known: Date): Promise<boolean> {
   const { rows } = await client.query<{ past: boolean }>(
-    'select exists (select from payments where heard_at > $1) as past',
+    'select exists (select 1 from payments where heard_at > $1) as past',
     [known],
   )
   return rows[0]?.past ?? false
