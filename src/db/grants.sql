@@ -17,6 +17,9 @@ grant select, insert, update (status, utr, expires_at, event_sequence, fail_told
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions, payments to upi_service;
+-- Updates of a refund's progress; its payment and amount stay as they were decided.
+grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
+  on refunds to upi_service;
 -- Updates of an endpoint's failures and of its switching off; its address and secret stay as the operator set them.
 grant select, update (disabled_at, disabled_reason, failing_since) on webhook_endpoints to upi_service;
 -- Updates of a delivery's progress; its content stays as it was written.

@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest'
 
 /** What a file of a folder may import at run time: paths below src, `node:` for the platform, `npm:` for libraries. */
 const FOLDERS: Record<string, RegExp> = {
-  acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|acquirer)\//,
-  books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|settlements|books)\//,
+  acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|refunds|acquirer)\//,
+  books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|refunds|settlements|books)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|settlements|tenants|webhooks)\//,
+  cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|refunds|settlements|tenants|webhooks)\//,
   db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,
   due: /^repeat\.ts$/,
@@ -19,6 +19,8 @@ const FOLDERS: Record<string, RegExp> = {
   operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(books|db|operator)\//,
   payments:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments)\//,
+  refunds:
+    /^npm:zod$|^(errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments|refunds)\//,
   settlements:
     /^npm:(zod|pg|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|settlements)\//,
   outside: /^npm:(ipaddr\.js|undici)$|^url\.ts$|^outside\//,

@@ -39,6 +39,7 @@ const RIGHTS: Record<string, string[]> = {
   payment_intents: ['INSERT', 'SELECT'],
   payment_resolutions: ['SELECT'],
   payments: ['INSERT', 'SELECT'],
+  refunds: ['INSERT', 'SELECT'],
   schema_migrations: ['SELECT'],
   service_instances: ['INSERT', 'SELECT', 'UPDATE', 'DELETE'],
   settlement_import_bases: [],
@@ -129,6 +130,7 @@ describe('the role of the service', () => {
     expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns.join(' ')]))).toEqual({
       acquirer_intents: 'enquire_at enquiries',
       payment_intents: 'event_sequence expires_at fail_told_at status utr',
+      refunds: 'acquirer_refund_id attempts due_at ended_at reason reference sent_at status',
       webhook_deliveries: 'answer attempted_at attempts delivered_at due_at outcome',
       webhook_endpoints: 'disabled_at disabled_reason failing_since',
     })

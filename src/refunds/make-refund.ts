@@ -1,0 +1,118 @@
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { FROM_REFUNDS, newRefundId, REFUND, type Refund } from './refund.ts'
+
+/** Refunds of one payment, failed ones included. */
+const MOST_OF_PAYMENT = 100
+
+/** What is asked for. Without `refundId` ours stands in; without `utr` the order's own payment goes back. */
+export type Asked = {
+  mid: string
+  orderId: string
+  refundId?: string | undefined
+  /** In paise; undefined for all that is left. */
+  amount: number | undefined
+  note: string
+  utr?: string | undefined
+  exceptionId?: string | undefined
+  madeBy: string
+}
+
+/** `made` is false for a repeat of the same request. */
+export type Made =
+  | { refund: Refund; made: boolean }
+  | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
+
+/**
+ * Stores a refund, which the clock then carries out if `isCarriedOut` its acquirer. The sum is decided under the lock of the
+ * intent's row: however many come at once, no more goes back than was paid.
+ */
+export async function makeRefund(
+  db: Database,
+  asked: Asked,
+  now: Date,
+  isCarriedOut: (acquirer: string) => boolean,
+): Promise<Made> {
+  const before = await findRepeat(db, asked)
+  if (before) return before
+  return inTransaction(db, async (client) => {
+    const order = await lockOrder(client, asked)
+    if (order === undefined) return { refused: 'unknown order' }
+    // One that came at the same time may have been stored while this one waited for the lock.
+    const repeat = await findRepeat(client, asked)
+    if (repeat) return repeat
+    const payment = await findPayment(client, asked)
+    if (payment === undefined) return { refused: 'not successful' }
+    if (payment.count >= MOST_OF_PAYMENT) return { refused: 'too many' }
+    const left = payment.amount - payment.refunded
+    const amount = asked.amount ?? left
+    if (amount < 1 || amount > left) return { refused: 'exceeds' }
+    const ourRefundId = newRefundId(now)
+    const { acquirer, acquirerMerchantId } = order
+    const { rowCount } = await client.query(
+      `insert into refunds
+         (mid, refund_id, our_refund_id, order_id, utr, amount_paise, asked_paise, note, exception_id, acquirer,
+          acquirer_merchant_id, made_by, made_at, status, due_at)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'PENDING', $14)
+       on conflict do nothing`,
+      [
+        ...[asked.mid, asked.refundId ?? ourRefundId, ourRefundId, asked.orderId, payment.utr, amount, asked.amount],
+        ...[asked.note, asked.exceptionId, acquirer, acquirerMerchantId, asked.madeBy, now],
+        isCarriedOut(acquirer) ? now : null,
+      ],
+    )
+    // Another order's refund has taken this refund_id while this order was locked.
+    if (rowCount === 0) return { refused: 'refund_id exists' }
+    return { refund: (await findRefund(client, asked.mid, { ourRefundId })) as Refund, made: true }
+  })
+}
+
+/** A refund by the merchant's name or by ours. */
+export async function findRefund(
+  db: Queryable,
+  mid: string,
+  name: { refundId: string } | { ourRefundId: string },
+): Promise<Refund | undefined> {
+  const [column, value] = 'refundId' in name ? ['refund_id', name.refundId] : ['our_refund_id', name.ourRefundId]
+  const { rows } = await db.query<Refund>(
+    `select ${REFUND} from ${FROM_REFUNDS} where r.mid = $1 and r.${column} = $2`,
+    [mid, value],
+  )
+  return rows[0]
+}
+
+/** A repeat is compared as it was sent: the order, the amount or its absence, and the note. */
+async function findRepeat(db: Queryable, asked: Asked): Promise<Made | undefined> {
+  if (asked.refundId === undefined) return undefined
+  const refund = await findRefund(db, asked.mid, { refundId: asked.refundId })
+  if (refund === undefined) return undefined
+  const isSame =
+    refund.orderId === asked.orderId && refund.asked === (asked.amount ?? null) && refund.note === asked.note
+  return isSame ? { refund, made: false } : { refused: 'refund_id exists' }
+}
+
+async function lockOrder(db: Queryable, { mid, orderId }: Asked) {
+  const { rows } = await db.query<{ acquirer: string; acquirerMerchantId: string | null }>(
+    `select coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_merchant_id as "acquirerMerchantId"
+       from payment_intents i
+       left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+      where i.mid = $1 and i.order_id = $2
+        for no key update of i`,
+    [mid, orderId],
+  )
+  return rows[0]
+}
+
+/** The payment that goes back, and what has gone back of it or is on its way. Failed refunds count only by number. */
+async function findPayment(db: Queryable, { mid, orderId, utr }: Asked) {
+  const { rows } = await db.query<{ utr: string; amount: number; refunded: number; count: number }>(
+    `select p.utr, p.amount_paise as amount,
+            coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0)::integer as refunded,
+            count(r.utr)::integer as count
+       from payments p
+       left join refunds r on r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr
+      where p.mid = $1 and p.order_id = $2 and case when $3::text is null then p.kind <> 'second' else p.utr = $3 end
+      group by p.utr, p.amount_paise`,
+    [mid, orderId, utr],
+  )
+  return rows[0]
+}

@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto'
+
+/** What has become of a refund. A success is never undone. */
+export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
+
+/** Money that goes back to a customer. Amounts are in paise. */
+export type Refund = {
+  mid: string
+  /** The merchant's own name; ours where the operator made it. */
+  refundId: string
+  /** Our name, which the acquirer knows: 32 letters and digits. */
+  ourRefundId: string
+  orderId: string
+  merchantOrderId: string
+  /** UTR of the payment that goes back. */
+  utr: string
+  amount: number
+  /** Null where all that was left was asked for. */
+  asked: number | null
+  note: string
+  exceptionId: string | null
+  acquirer: string
+  acquirerMerchantId: string | null
+  madeBy: string
+  madeAt: Date
+  status: RefundStatus
+  /** The bank's; empty until it is known. */
+  reference: string
+  reason: string | null
+  endedAt: Date | null
+  acquirerRefundId: string | null
+  sentAt: Date | null
+  attempts: number
+  dueAt: Date | null
+}
+
+/** The columns of Refund, of `refunds r` and `payment_intents i`. */
+export const REFUND = `r.mid, r.refund_id as "refundId", r.our_refund_id as "ourRefundId", r.order_id as "orderId",
+  i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.asked_paise as asked, r.note,
+  r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.made_by as "madeBy",
+  r.made_at as "madeAt", r.status, r.reference, r.reason, r.ended_at as "endedAt",
+  r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt", r.attempts, r.due_at as "dueAt"`
+
+/** Where REFUND is read from. */
+export const FROM_REFUNDS = `refunds r join payment_intents i on i.mid = r.mid and i.order_id = r.order_id`
+
+/** 48 bits of time, so that new refunds lie together in the index, and 80 random bits. */
+export function newRefundId(now: Date): string {
+  const uuid = randomUUID()
+  return now.getTime().toString(16).padStart(12, '0') + uuid.slice(0, 8) + uuid.slice(24)
+}
