@@ -177,11 +177,15 @@ export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<st
   return csv.setEncoding('utf8')
 }
 
-/** Excel would show 523504870405 as 5.23505E+11; it shows what a formula says as it stands there. */
-const keepDigits = (field: string, { column }: { column?: PropertyKey }) =>
-  (column === 'utr' || column === 'settlementUtr') && /^[0-9]+$/.test(field)
-    ? { value: `="${field}"`, escape_formulas: false }
-    : field
+/**
+ * Excel would show 523504870405 as 5.23505E+11; it shows what a formula says as it stands there. A negative amount is no
+ * formula: escaped, it would be text, which is in no sum.
+ */
+const keepDigits = (field: string, { column }: { column?: PropertyKey }) => {
+  const isUtr = column === 'utr' || column === 'settlementUtr'
+  if (isUtr && /^[0-9]+(E[0-9]+)?$/i.test(field)) return { value: `="${field}"`, escape_formulas: false }
+  return /^-[0-9]+\.[0-9]{2}$/.test(field) ? { value: field, escape_formulas: false } : field
+}
 
 const CSV_COLUMNS = (
   'type, mid, day, kind, differenceId, orderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +
