@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
-import { startOfDay } from '../ist.ts'
 import { addDays } from './bank-days.ts'
 import type { MerchantBooks, Snapshot } from './merchant-books.ts'
-import type { Days } from './paid-and-settled.ts'
+import { boundsOf, CARRIED_UTR, type Days } from './paid-and-settled.ts'
 import { spellSums, type Totals, totalsFrom } from './sums.ts'
 
 export type Figures = Readonly<Omit<ReturnType<typeof spellSums>, 'open'>>
@@ -85,17 +84,32 @@ export async function compareWithClosed(
   return { closedAt: month.closedAt, closedBy: month.closedBy, figures, by }
 }
 
-/** Names who has changed the merchant's books of the days until `to` after `since`: imports, undos, reports, resolutions. */
+/**
+ * Names who has changed the merchant's books of the days until `to` after `since`: imports, undos, reports, exceptions,
+ * resolutions.
+ */
 export async function changesSince({ client, mid, known }: MerchantBooks, since: Date, to: string): Promise<string[]> {
-  const { rows } = await client.query<{ by: string; rows: number }>(CHANGES, [
-    mid,
-    known,
-    since,
-    startOfDay(addDays(to, 1)),
-    to,
-  ])
+  const { rows: ofNoOrder } = await client.query<{ by: string; utr: string }>(OF_NO_ORDER, [known, since])
+  const { end, endOrderId } = boundsOf({ from: to, to })
+  const told = [ofNoOrder.map(({ by }) => by), ofNoOrder.map(({ utr }) => utr)]
+  const values = [mid, known, since, end, to, endOrderId, ...told]
+  const { rows } = await client.query<{ by: string; rows: number }>(CHANGES, values)
   return rows.map(({ by, rows }) => (rows > 1 ? `${by} (${rows})` : by))
 }
+
+/** Exceptions of no known order that came or were resolved after $2. In a Citus cluster they lie on another node. */
+const OF_NO_ORDER = `
+  select case when r.resolved_at > $2 then 'resolution of ' else '' end || 'exception ' || e.exception_id as by, upper(e.utr) as utr
+    from payment_exceptions e
+    left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $1
+   where e.mid = '' and e.received_at <= $1 and (e.received_at > $2 or r.resolved_at > $2)`
+
+/** Condition for rows that count on the days, or carry one of their payments that was said to have failed. */
+const OF_THE_DAYS = `(initiated_at < $4 or ${CARRIED_UTR} in (
+  select upper(i.utr)
+    from payment_exceptions e
+    join payment_intents i on i.mid = $1 and i.order_id = e.order_id
+   where e.mid = $1 and e.kind = 'failure after success' and e.order_id < $6))`
 
 const CHANGES = `
   select by, count(*)::integer as rows
@@ -103,11 +117,11 @@ const CHANGES = `
       select 'import ' || i.import_id as by
         from settlements s
         join settlement_imports i on i.import_id = s.import_id and i.imported_at > $3
-       where s.mid = $1 and s.known_at > $3 and s.known_at <= $2 and s.initiated_at < $4
+       where s.mid = $1 and s.known_at > $3 and s.known_at <= $2 and ${OF_THE_DAYS}
        union all
       select case when undone then 'undo of import ' else 'import ' end || replaced_by
         from settlement_versions
-       where mid = $1 and replaced_at > $3 and replaced_at <= $2 and initiated_at < $4
+       where mid = $1 and replaced_at > $3 and replaced_at <= $2 and ${OF_THE_DAYS}
        union all
       select 'report by ' || coalesce(c.reason, 'an earlier version') || ' of order ' || p.order_id
         from payments p
@@ -118,9 +132,18 @@ const CHANGES = `
         from difference_resolutions
        where mid = $1 and resolved_at > $3 and resolved_at <= $2 and day <= $5
        union all
-      select 'resolution of exception ' || e.exception_id
-        from payment_resolutions r
-        join payment_exceptions e on e.mid = $1 and e.exception_id = r.exception_id
-       where r.mid = $1 and r.resolved_at > $3 and r.resolved_at <= $2 and e.received_at < $4) changed
+      select case when r.resolved_at > $3 then 'resolution of ' else '' end || 'exception ' || e.exception_id
+        from payment_exceptions e
+        left join payment_resolutions r on r.mid = $1 and r.exception_id = e.exception_id and r.resolved_at <= $2
+       where e.mid = $1 and e.received_at <= $2 and (e.received_at > $3 or r.resolved_at > $3)
+         and (e.received_at < $4 or e.order_id < $6 or exists (
+               select from settlements s
+                where s.mid = $1 and upper(coalesce(s.payment_utr, s.utr)) = upper(e.utr) and s.initiated_at < $4))
+       union all
+      select told.by
+        from unnest($7::text[], $8::text[]) as told (by, utr)
+       where exists (
+               select from settlements s
+                where s.mid = $1 and upper(coalesce(s.payment_utr, s.utr)) = told.utr and s.initiated_at < $4)) changed
    group by by
    order by by`

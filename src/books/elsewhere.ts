@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import type { FoundDifference } from './differences.ts'
-import { CARRIED_UTR, PAID_OUT } from './paid-and-settled.ts'
+import { CARRIED_UTR, PAID_OUT, settlementsOfAll } from './paid-and-settled.ts'
 
 /**
  * Completes payments that are not settled by settlements of other merchants that carry their UTR, and settlements of no known
@@ -24,10 +24,9 @@ export async function findElsewhere(
 }
 
 const SETTLED_ELSEWHERE = `
-  select distinct on (1) ${CARRIED_UTR} as utr, 'settlement ' || utr || ' of merchant ' || mid || ' carries it' as text
-    from settlements
-   where ${CARRIED_UTR} = any ($3) and mid <> $1 and ${PAID_OUT} and (known_at is null or known_at <= $2)
-   order by 1, initiated_at, mid`
+  select distinct on (key) key as utr, 'settlement ' || utr || ' of merchant ' || mid || ' carries it' as text
+    from (${settlementsOfAll(`${CARRIED_UTR} = any ($3) and mid <> $1 and ${PAID_OUT}`)}) s
+   order by key, initiated_at, mid, utr`
 
 const PAID_ELSEWHERE = `
   select distinct on (utr) utr, 'order ' || order_id || ' of merchant ' || mid || ' carries its UTR' as text

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import type { FoundDifference } from './differences.ts'
-import { CARRIED_UTR, PAID_OUT, paiseOf, type Texts, withPaise } from './paid-and-settled.ts'
+import { CARRIED_UTR, PAID_OUT, paiseOf, settlementsOfAll, type Texts, withPaise } from './paid-and-settled.ts'
 
 /** Condition for exceptions `e` of money that reached the payee, so that a settlement may carry it. */
 export const TELLS_OF_MONEY = `
@@ -29,6 +29,7 @@ export async function explainByNoOrder(
   const settledBefore = await findSettledBefore(
     client,
     mid,
+    known,
     found.filter((one) => exceptionOf(one)?.resolution != null),
   )
   return found.map((one) => {
@@ -63,15 +64,16 @@ async function findOfNoOrder(
 }
 
 /** UTRs of `settlements` whose payment is also carried by an earlier settlement of another merchant. */
-async function findSettledBefore(client: PoolClient, mid: string, settlements: FoundDifference[]) {
+async function findSettledBefore(client: PoolClient, mid: string, known: Date, settlements: FoundDifference[]) {
   if (settlements.length === 0) return new Set<string | null>()
   const { rows } = await client.query<{ utr: string }>(
     `select a.utr
-       from unnest($2::text[], $3::text[], $4::timestamptz[]) as a (utr, key, initiated_at)
-       join (select mid, initiated_at, ${CARRIED_UTR} as key from settlements where mid <> $1 and ${PAID_OUT}) s
-         on s.key = a.key and (s.initiated_at, s.mid) < (a.initiated_at, $1)`,
+       from unnest($3::text[], $4::text[], $5::timestamptz[]) as a (utr, key, initiated_at)
+       join (${settlementsOfAll(`${CARRIED_UTR} = any ($4) and mid <> $1 and ${PAID_OUT}`)}) earlier
+         on earlier.key = a.key and (earlier.initiated_at, earlier.mid) < (a.initiated_at, $1)`,
     [
       mid,
+      known,
       settlements.map(({ settlementUtr }) => settlementUtr),
       settlements.map(({ utr }) => utr),
       settlements.map(({ initiatedAt }) => initiatedAt),

@@ -78,9 +78,15 @@ export type MerchantBooks = ReturnType<typeof createMerchantBooks>
  * Condition for settlements `s` that name no payment: neither one of the merchant, nor one of his exceptions, nor one of no
  * known order. The UTRs of the last are a parameter, because in a Citus cluster they lie on another node.
  */
-const namesNothing = (utrsOfNoOrder: string) => `s.payment_utr is null and s.key <> all (${utrsOfNoOrder}::text[])
-  and not exists (select from payment_intents i where i.mid = $1 and i.utr = s.key collate "default")
-  and not exists (select from payment_exceptions e where e.mid = $1 and upper(e.utr) = s.key and ${TELLS_OF_MONEY})`
+const namesNothing = (utrsOfNoOrder: string, isPast: boolean) => `
+  s.payment_utr is null and s.key <> all (${utrsOfNoOrder}::text[])
+  and not exists (select from payment_intents i
+                   where i.mid = $1 and i.utr = s.key collate "default"
+                     and not (${isPast} and exists (
+                           select from payment_changes c
+                            where c.mid = $1 and c.order_id = i.order_id and c.status = 'SUCCESS' and c.changed_at > $2)))
+  and not exists (select from payment_exceptions e
+                   where e.mid = $1 and upper(e.utr) = s.key and e.received_at <= $2 and ${TELLS_OF_MONEY})`
 
 /** What the books of all merchants share: one snapshot, as it was known at `known`. */
 export type Snapshot = {
@@ -94,7 +100,7 @@ export type Snapshot = {
 
 /** Queries of one merchant's payments and payouts. */
 export function createMerchantBooks(snapshot: Snapshot, mid: string) {
-  const { client, known, utrsOfNoOrder } = snapshot
+  const { client, known, isPast, utrsOfNoOrder } = snapshot
   const inDays = (days: Days) => {
     const { begin, end } = boundsOf(days)
     return [mid, known, begin, end]
@@ -107,9 +113,10 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
     /** The first day on which the merchant may have something in the books; undefined when there is none. */
     async firstDay(): Promise<string | undefined> {
       const { rows } = await client.query<{ day: string | null }>(
-        `select ${textOf(dayOf('least(ordered, settled, reported)'))} as day
+        `select ${textOf(dayOf('least(ordered, settled, replaced, reported)'))} as day
            from (select (select created_at from payment_intents where mid = $1 order by order_id limit 1) as ordered,
                         (select min(initiated_at) from settlements where mid = $1) as settled,
+                        (select min(initiated_at) from settlement_versions where mid = $1) as replaced,
                         (select min(received_at) from payment_exceptions where mid = $1) as reported) first`,
         [mid],
       )
@@ -154,7 +161,7 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
            from unnest($3::timestamptz[], $4::timestamptz[]) as d (begins, ends)
           cross join lateral (
                 ${settlementsKnown(`${PAID_OUT} and initiated_at >= d.begins and initiated_at < d.ends`)}) s
-          where ${namesNothing('$5')}
+          where ${namesNothing('$5', isPast)}
           group by 1`,
         [mid, known, bounds.map(({ begin }) => begin), bounds.map(({ end }) => end), utrsOfNoOrder],
       )
@@ -166,7 +173,7 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
       const { rows } = await client.query<Texts<TakenBackRow>>(
         `select ${textOf(dayOf('s.initiated_at'))} as day, s.utr, ${paiseOf('s.gross')} as gross
            from (${settlementsKnown(`status = 'FAILED' and initiated_at >= $3 and initiated_at < $4`)}) s
-          where ${WAS_PAID_OUT} and ${namesNothing('$5')}
+          where ${WAS_PAID_OUT} and ${namesNothing('$5', isPast)}
           order by s.initiated_at, s.utr`,
         [...inDays(days), utrsOfNoOrder],
       )
@@ -175,17 +182,20 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
 
     /** The day of the last settlement before `day`, else of the first on or after it. */
     async nearestSettledDay(day: string): Promise<string | undefined> {
-      const nearest = (condition: string, order: string) => `
-        (select ${textOf(dayOf('initiated_at'))} as day
-           from settlements
-          where mid = $1 and (known_at is null or known_at <= $2) and ${PAID_OUT} and initiated_at ${condition} $3
+      const nearest = (from: string, condition: string, order: string) => `
+        (select initiated_at as at
+           from ${from} and mid = $1 and (known_at is null or known_at <= $2) and ${PAID_OUT} and initiated_at ${condition} $3
           order by initiated_at ${order}, utr ${order}
           limit 1)`
-      const { rows } = await client.query<{ day: string }>(
-        `${nearest('<', 'desc')} union all ${nearest('>=', 'asc')} limit 1`,
+      const both = ['settlements where true', 'settlement_versions where replaced_at > $2'].flatMap((from) => [
+        ...[nearest(from, '<', 'desc'), nearest(from, '>=', 'asc')],
+      ])
+      const { rows } = await client.query<{ day: string | null }>(
+        `select ${textOf(dayOf('coalesce(max(at) filter (where at < $3), min(at))'))} as day
+           from (${both.join(' union all ')}) nearest`,
         [mid, known, boundsOf({ from: day, to: day }).begin],
       )
-      return rows[0]?.day
+      return rows[0]?.day ?? undefined
     },
 
     /** Exceptions of the merchant's money that came in, or that the bank took back, on these days; at most 10,000. */

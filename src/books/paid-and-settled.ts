@@ -17,7 +17,7 @@ export const SETTLED_BEFORE = `interval '1 day'`
 const IST = `interval '330 minutes'`
 export const dayOf = (moment: string) => `(${moment} at time zone ${IST})::date`
 export const textOf = (day: string) => `to_char(${day}, 'YYYY-MM-DD')`
-export const paiseOf = (rupees: string) => `(${rupees} * 100)::numeric(40, 0)`
+export const paiseOf = (rupees: string) => `((${rupees}) * 100)::numeric(40, 0)`
 
 /** Orders that were made long before they were paid. */
 const PAID_LATE = `
@@ -50,16 +50,19 @@ export const PAID = `
 /** The UTR of the payment that a settlement carries. It has an index. */
 export const CARRIED_UTR = 'upper(coalesce(payment_utr, utr))'
 
+/** The settlements of merchant $1 that meet `condition`. */
+export const settlementsKnown = (condition: string) => settlementsOfAll(`mid = $1 and ${condition}`)
+
 /**
- * The settlements of merchant $1 that meet `condition`, as they were known at $2, with the UTR of the payment that each one
- * carries.
+ * The settlements of all merchants that meet `condition`, as they were known at $2, with the UTR of the payment that each
+ * one carries.
  */
-export const settlementsKnown = (condition: string) => {
+export const settlementsOfAll = (condition: string) => {
   const from = (table: string) => `
-    select utr, amount, fee, tax, status, initiated_at, payment_utr, import_id, ${CARRIED_UTR} as key,
+    select mid, utr, amount, fee, tax, status, initiated_at, payment_utr, import_id, ${CARRIED_UTR} as key,
            amount + coalesce(fee, 0) + coalesce(tax, 0) as gross
       from ${table}
-     where mid = $1 and (known_at is null or known_at <= $2) and ${condition}`
+     where (known_at is null or known_at <= $2) and ${condition}`
   return `${from('settlements')} union all ${from('settlement_versions')} and replaced_at > $2`
 }
 

@@ -32,14 +32,18 @@ export type Payouts = Awaited<ReturnType<typeof judgePayouts>>
 export async function judgePayouts(books: MerchantBooks, { from, to }: Days, bankDays: BankDays) {
   const { bankDayFrom, nextBankDay, previousBankDay } = bankDays
   const first = previousBankDay(bankDayFrom(from))
-  const paid = await books.paidDays({ from: first, to })
-  const settled = await books.settledDays({ from: addDays(first, 1), to: nextBankDay(to) })
+  const last = nextBankDay(to)
+  const settled = await books.settledDays({ from: addDays(first, 1), to: last })
+  const hasRows = settled.some(({ day, paidOut }) => paidOut > 0 && bankDayFrom(day) === bankDayFrom(from))
+  // Reads other days, so before the payments, which stay as they were read last.
+  let form: DayForm = hasRows ? 'by payment' : await formBefore(books, addDays(first, 1), bankDays)
+  const paid = await books.paidDays({ from: first, to: addDays(last, -1) })
   const payouts = gather(paid, settled, bankDays)
   const doubtful = [...payouts.values()].filter(({ rows, named, rest }) => rows > 0 && named < Math.max(1, rest))
   await judgeByRows(books, doubtful)
-  let last: DayForm | undefined
   for (const [, payout] of [...payouts].sort(byDay)) {
-    last = payout.form ??= payout.rows > 0 ? 'by payment' : (last ?? (await formBefore(books, first)))
+    payout.form ??= payout.rows > 0 ? 'by payment' : form
+    form = payout.form
   }
   const formOf = (day: string) => payouts.get(day)?.form ?? 'by sums'
   const namesPayments =
@@ -84,13 +88,17 @@ async function judgeByRows(books: MerchantBooks, payouts: readonly Payout[]): Pr
   }
 }
 
-/** The form of the last payout before `day`, else of the first after it; sums where there is none. */
-async function formBefore(books: MerchantBooks, day: string): Promise<DayForm> {
+/** The form of the last payout with rows before `day`, else of the first after it; sums where there is none. */
+async function formBefore(books: MerchantBooks, day: string, bankDays: BankDays): Promise<DayForm> {
   const nearest = await books.nearestSettledDay(day)
   if (nearest === undefined) return 'by sums'
-  const [settled] = await books.settledDays({ from: nearest, to: nearest })
-  const [unnamed] = await books.unnamedDays([nearest])
-  return (settled?.paidOut ?? 0) > (unnamed?.rows ?? 0) ? 'by payment' : 'by sums'
+  const payoutDay = bankDays.bankDayFrom(nearest)
+  const before = bankDays.previousBankDay(payoutDay)
+  const paid = await books.paidDays({ from: before, to: addDays(payoutDay, -1) })
+  const settled = await books.settledDays({ from: addDays(before, 1), to: payoutDay })
+  const payout = gather(paid, settled, bankDays).get(payoutDay) as Payout
+  await judgeByRows(books, [payout])
+  return payout.form as DayForm
 }
 
 const byDay = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1)

@@ -79,7 +79,7 @@ function sumsByDay({ paid, settled, formOf }: Payouts, { from, to, today, bankDa
   // Payments whose payout comes after `to` count as open: that payout is judged with its own days.
   const judgedUntil = to < today ? addDays(to, 1) : today
   for (const { day, settledDay, count, paid: sum, fromDayFile } of paid) {
-    if (day < from) continue
+    if (day < from || day > to) continue
     const sums = at(byDay, day)
     const due = bankDays.nextBankDay(day)
     sums.paidCount += count

@@ -14,7 +14,7 @@ import {
 import { type Difference, dayOfDifference } from './differences.ts'
 import { TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
 import { createMerchantBooks, type MerchantBooks, type Snapshot } from './merchant-books.ts'
-import { CREATE_READ_DAYS, type Days } from './paid-and-settled.ts'
+import { CREATE_READ_DAYS, type Days, settlementsKnown } from './paid-and-settled.ts'
 import { type MerchantFinding, type ReportedDays, reconcileMerchant } from './reconcile-merchant.ts'
 import { addTotals, type Totals, totalsFrom } from './sums.ts'
 
@@ -137,7 +137,9 @@ async function broughtForward(
   let brought = 0n
   for (const { month, closedAt, figures } of closed) {
     const { to } = daysOfMonth(month)
-    if (to >= from || to < first || (await changesSince(books, closedAt, to)).length > 0) continue
+    // A month that was closed before its last payments were due says nothing of them yet.
+    if (to >= from || to < first || dayText(closedAt) <= bankDays.nextBankDay(to)) continue
+    if ((await changesSince(books, closedAt, to)).length > 0) continue
     first = addDays(to, 1)
     brought = toPaise(figures[books.mid]?.carriedForward ?? '0.00')
     break
@@ -181,11 +183,11 @@ async function findNewestImport({ client, known }: Snapshot, mid?: string): Prom
   const { rows } = await client.query<Import>(
     `select import_id as import, imported_at as at
        from settlement_imports
-      where imported_at <= $1 and (undone_at is null or undone_at > $1)
-        and ($2::text is null or import_id = (select max(import_id) from settlements where mid = $2))
+      where imported_at <= $2 and (undone_at is null or undone_at > $2)
+        and ($1::text is null or import_id = (select max(import_id) from (${settlementsKnown('true')}) s))
       order by import_id desc
       limit 1`,
-    [known, mid],
+    [mid, known],
   )
   return rows[0] ?? null
 }
