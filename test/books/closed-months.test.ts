@@ -1,0 +1,462 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Finding, findDifference, reconcile } from '../../src/books/reconcile.ts'
+import { enterResolution } from '../../src/books/resolutions.ts'
+import { type Database, inTransaction } from '../../src/db/pool.ts'
+import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { undoImport } from '../../src/settlements/imports.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { isSlow } from '../support/generated.ts'
+import { runOps } from '../support/ops.ts'
+import { newMerchant } from '../support/service.ts'
+import { importRows, istMoment, makeMonths, type Row, storeMonths, storeReports } from './months.ts'
+
+const OCTOBER = ['--from', '2026-10-01', '--to', '2026-10-31']
+const NOVEMBER = ['--from', '2026-11-01', '--to', '2026-11-30']
+
+type Difference = Extract<Finding, { type: 'difference' }>
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let mid: string
+let count = 0
+
+// Of its own for each test, since a month is closed once.
+beforeEach(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 3)
+  ;({ mid } = await newMerchant(db))
+})
+afterEach(async () => {
+  await db.end()
+  await drop()
+})
+
+const at = (day: string) => istMoment(day, '12:00:00')
+
+/** Types a command at noon of `day`. */
+async function opsOn(day: string, ...args: string[]) {
+  vi.useFakeTimers({ toFake: ['Date'], now: at(day) })
+  try {
+    return await runOps(url, ['reconcile', ...args])
+  } finally {
+    vi.useRealTimers()
+  }
+}
+
+async function jsonOn(day: string, ...args: string[]) {
+  const { code, stdout, stderr } = await opsOn(day, ...args, '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+const bookOn = async (day: string, days: string[]) => (await jsonOn(day, ...days, '--mid', mid)).merchants[0]
+
+/** Stores a payment of ₹200 that was heard of on `toldOn`. */
+async function pay(utr: string, day: string, { toldOn = day, reason = 'notification' } = {}): Promise<string> {
+  count += 1
+  const [paidAt, toldAt] = [at(day), at(toldOn)]
+  const orderId = orderIdsBegin(paidAt) + String(count).padStart(20, '0')
+  await storeReports(db, {
+    intents: [[mid, orderId, 200, 0, paidAt, 'SUCCESS', utr]],
+    changes: [[mid, orderId, utr, paidAt, reason, toldAt]],
+    payments: [[mid, utr, orderId, 200_00, paidAt, toldAt]],
+    exceptions: [],
+  })
+  return orderId
+}
+
+const settle = (day: string, utr: string, more: Partial<Row> & { importedOn?: string } = {}) =>
+  importRows(db, [{ mid, amount: 200_00, utr, day, ...more }], at(more.importedOn ?? day))
+
+async function except(kind: string, utr: string, day: string, { owner = mid, orderId = 'gone' } = {}): Promise<string> {
+  await storeReports(db, {
+    ...{ intents: [], changes: [], payments: [] },
+    exceptions: [[owner, orderId, kind, utr, '200.00', at(day)]],
+  })
+  const { rows } = await db.query(
+    'select exception_id as id from payment_exceptions where mid = $1 and utr = $2 order by received_at desc limit 1',
+    [owner, utr],
+  )
+  return rows[0].id
+}
+
+const resolveException = (exceptionId: string, day: string, owner = mid) =>
+  db.query(`insert into payment_resolutions values ($1, $2, 'refunded', 'asha', $3)`, [owner, exceptionId, at(day)])
+
+const undo = (importId: number, day: string) =>
+  inTransaction(db, (client) => undoImport(client, importId, { now: at(day), person: 'asha' }))
+
+/** Each of October's figures, with what November begins with; which must be the same. */
+async function carried(day: string): Promise<string> {
+  const october = await bookOn(day, OCTOBER)
+  const november = await bookOn(day, NOVEMBER)
+  const carriedForward = october?.total.carriedForward ?? '0.00'
+  expect(november?.total.broughtForward ?? '0.00').toBe(carriedForward)
+  return carriedForward
+}
+
+describe('a closed month', () => {
+  it('keeps its figures, and names each change since and who has made it', async () => {
+    await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
+    await pay('CP1', '2026-10-05')
+    await pay('CP2', '2026-10-14')
+    const exceptionId = await except('double payment', 'CX', '2026-10-15')
+    await settle('2026-10-16', 'CX')
+    const closed = await jsonOn('2026-11-05', 'close', '--month', '2026-10')
+    expect(closed).toMatchObject({
+      ...{ month: '2026-10', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      figures: {
+        [mid]: { paid: '400.00', settled: '400.00', resolved: '0.00', carriedForward: '0.00', differences: 2 },
+      },
+    })
+    expect((await bookOn('2026-11-05', OCTOBER)).changed).toBeNull()
+
+    const changes: Record<string, unknown> = {}
+    const note = async (name: string, day: string) => {
+      const { changed } = await bookOn(day, OCTOBER)
+      const figures = changed.figures.map(({ figure, was, is }: Record<string, string>) => `${figure} ${was} → ${is}`)
+      changes[name] = { figures, by: changed.by }
+      await carried(day)
+      expect(await jsonOn(day, 'close', '--month', '2026-10')).toEqual(closed)
+    }
+    const imported = await settle('2026-10-20', 'C9', { amount: 50_00, paymentUtr: 'CP9', importedOn: '2026-11-06' })
+    await note('import', '2026-11-06')
+    await undo(imported, '2026-11-07')
+    await note('undo', '2026-11-07')
+    const orderId = await pay('CP3', '2026-10-12', { toldOn: '2026-11-08', reason: 'day file' })
+    await note('report', '2026-11-08')
+    const unsettled = (await bookOn('2026-11-09', OCTOBER)).differences.find(
+      (one: { utr: string }) => one.utr === 'CP2',
+    )
+    await jsonOn('2026-11-09', 'resolve', '--difference', unsettled.id, '--reason', 'paid by hand')
+    await note('difference', '2026-11-09')
+    await resolveException(exceptionId, '2026-11-10')
+    await note('exception', '2026-11-10')
+    expect(changes).toEqual({
+      import: {
+        figures: [
+          'settlements 2 → 3',
+          'settled 400.00 → 450.00',
+          'net 400.00 → 450.00',
+          'carriedForward 0.00 → -50.00',
+          'differences 2 → 3',
+        ],
+        by: [`import ${imported}`],
+      },
+      undo: { figures: [], by: [`undo of import ${imported}`] },
+      report: {
+        figures: [
+          'payments 2 → 3',
+          'paid 400.00 → 600.00',
+          'fromDayFile 0 → 1',
+          'carriedForward 0.00 → 200.00',
+          'differences 2 → 3',
+        ],
+        by: [`report by day file of order ${orderId}`, `undo of import ${imported}`],
+      },
+      difference: {
+        figures: ['payments 2 → 3', 'paid 400.00 → 600.00', 'fromDayFile 0 → 1', 'resolved 0.00 → -200.00'],
+        by: [
+          `report by day file of order ${orderId}`,
+          `resolution of difference ${unsettled.id}`,
+          `undo of import ${imported}`,
+        ],
+      },
+      exception: {
+        figures: [
+          'payments 2 → 3',
+          'paid 400.00 → 600.00',
+          'fromDayFile 0 → 1',
+          'carriedForward 0.00 → 200.00',
+          'differences 2 → 1',
+          'openExceptions 1 → 0',
+        ],
+        by: [
+          ...[`report by day file of order ${orderId}`, `resolution of difference ${unsettled.id}`],
+          ...[`resolution of exception ${exceptionId}`, `undo of import ${imported}`],
+        ],
+      },
+    })
+    // Of other days than the whole month nothing is compared; and the table for people has the change too.
+    expect((await bookOn('2026-11-17', ['--from', '2026-10-01', '--to', '2026-10-30'])).changed).toBeNull()
+    const text = (await opsOn('2026-11-17', ...OCTOBER, '--mid', mid)).stdout
+    expect(text).toMatch(
+      /^ {2}closed by .* at 2026-11-05 12:00:00 IST; since then: payments 2 → 3, .*; by report by day file/m,
+    )
+    const months = await opsOn('2026-11-17', 'close', '--month', '2026-11')
+    expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be a month that is over') })
+  })
+
+  it('is followed by what is true now, when an exception that was told of later explains one of its settlements', async () => {
+    await settle('2026-10-06', 'DX')
+    await settle('2026-10-07', 'DY')
+    await settle('2026-10-07', 'D0', { paymentUtr: 'DP0' })
+    await pay('DP0', '2026-10-06')
+    await jsonOn('2026-11-05', 'close', '--month', '2026-10')
+    expect(await carried('2026-11-06')).toBe('-400.00')
+    await resolveException(await except('double payment', 'DX', '2026-11-07'), '2026-11-08')
+    expect(await carried('2026-11-09')).toBe('-200.00')
+    const unknown = await except('unknown order', 'DY', '2026-11-10', { owner: '' })
+    await resolveException(unknown, '2026-11-11', '')
+    expect(await carried('2026-11-12')).toBe('0.00')
+    expect((await bookOn('2026-11-12', OCTOBER)).changed.by).toContain(`resolution of exception ${unknown}`)
+    // A second report of the same money is open again, whatever was said of the first.
+    await except('amount differs', 'DX', '2026-11-13')
+    expect(await carried('2026-11-14')).toBe('-200.00')
+  })
+
+  it('is followed by what is true now, when a payment that had failed is settled after all', async () => {
+    await settle('2026-10-06', 'E0', { paymentUtr: 'EP0' })
+    await pay('EP0', '2026-10-05')
+    const orderId = await pay('EP1', '2026-10-06')
+    await resolveException(await except('failure after success', 'EP1', '2026-10-07', { orderId }), '2026-10-08')
+    await jsonOn('2026-11-05', 'close', '--month', '2026-10')
+    expect(await carried('2026-11-06')).toBe('0.00')
+    await settle('2026-11-09', 'E1', { paymentUtr: 'EP1' })
+    expect(await carried('2026-11-10')).toBe('200.00')
+    expect((await bookOn('2026-11-10', NOVEMBER)).total.carriedForward).toBe('0.00')
+  })
+
+  it('is followed by what is true now, when its last payout is judged only after it was closed', async () => {
+    await settle('2026-10-06', 'F0', { paymentUtr: 'FP0' })
+    await pay('FP0', '2026-10-05')
+    const orderId = await pay('FP1', '2026-10-31')
+    await resolveException(await except('failure after success', 'FP1', '2026-10-31', { orderId }), '2026-11-01')
+    await jsonOn('2026-11-01', 'close', '--month', '2026-10')
+    expect(await carried('2026-11-01')).toBe('200.00')
+    expect(await carried('2026-11-03')).toBe('0.00')
+  })
+
+  it('is followed by what is true now, when its only settlement is undone that a person has accounted for', async () => {
+    const imported = await settle('2026-10-06', 'G1', { paymentUtr: 'GP1' })
+    const [difference] = (await bookOn('2026-10-08', OCTOBER)).differences
+    await jsonOn('2026-10-08', 'resolve', '--difference', difference.id, '--reason', 'of last year')
+    expect(await carried('2026-10-09')).toBe('0.00')
+    await undo(imported, '2026-10-10')
+    expect(await carried('2026-11-11')).toBe('200.00')
+  })
+})
+
+describe('a difference that a person has ended', () => {
+  const differencesOn = async (day: string): Promise<Record<string, string | null>[]> =>
+    (await bookOn(day, OCTOBER))?.differences ?? []
+
+  it('is open again with the rest when it changes, and when it is none any more, and can be ended again', async () => {
+    const orderId = await pay('HP1', '2026-10-05')
+    await settle('2026-10-06', 'H0', { paymentUtr: 'HP0' })
+    const short = await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 190_00, fee: 1_00 })
+    const ended = async (reason: string, day: string) => {
+      const open = (await differencesOn(day)).find((one) => one.orderId === orderId)
+      return jsonOn(day, 'resolve', '--difference', open?.id as string, '--reason', reason)
+    }
+    expect(await ended('the bank kept it', '2026-10-08')).toMatchObject({ kind: 'fee differs', owed: '9.00' })
+    expect((await bookOn('2026-10-08', OCTOBER)).total).toMatchObject({ resolved: '-9.00', differences: 1 })
+    // The file comes again, and says less.
+    await undo(short, '2026-10-09')
+    const again = await settle('2026-10-06', 'H1', {
+      paymentUtr: 'HP1',
+      amount: 180_00,
+      fee: 1_00,
+      importedOn: '2026-10-09',
+    })
+    expect(await differencesOn('2026-10-09')).toContainEqual(
+      expect.objectContaining({
+        ...{
+          kind: 'fee differs',
+          orderId,
+          paid: '200.00',
+          settled: '181.00',
+          owed: '10.00',
+          resolution: null,
+          entries: 1,
+        },
+        cause: expect.stringMatching(/; 9\.00 of it was resolved: the bank kept it$/),
+      }),
+    )
+    expect(await ended('the rest too', '2026-10-09')).toMatchObject({ owed: '10.00' })
+    expect((await bookOn('2026-10-09', OCTOBER)).total).toMatchObject({ resolved: '-19.00', differences: 1 })
+    // And a third time in full.
+    await undo(again, '2026-10-10')
+    await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 199_00, fee: 1_00, importedOn: '2026-10-10' })
+    const [gone] = (await differencesOn('2026-10-10')).filter((one) => one.orderId === orderId)
+    expect(gone).toMatchObject({ owed: '-19.00', paid: null, settled: null, resolution: null, entries: 2 })
+    expect(gone?.cause).toBe('it is no difference any more; 19.00 of it was resolved: the rest too')
+    expect(await ended('it has come', '2026-10-11')).toMatchObject({ owed: '-19.00' })
+    expect((await differencesOn('2026-10-11')).filter((one) => one.orderId === orderId)).toEqual([])
+    const { total } = await bookOn('2026-10-11', OCTOBER)
+    // The one that is left is the settlement of no known payment.
+    expect(total).toMatchObject({ resolved: '0.00', differences: 1, carriedForward: '-200.00' })
+  })
+
+  it('by two persons at once is ended by exactly one of them', async () => {
+    await settle('2026-10-06', 'I1', { paymentUtr: 'IP1' })
+    const [open] = await differencesOn('2026-10-08')
+    vi.useFakeTimers({ toFake: ['Date'], now: at('2026-10-08') })
+    const resolve = (by: string) =>
+      runOps(url, ['reconcile', 'resolve', '--difference', open?.id as string, '--reason', by, '--by', by])
+    const outcomes = await Promise.all(['asha', 'ravi', 'meera'].map(resolve))
+    vi.useRealTimers()
+    expect(outcomes.map(({ code }) => code).sort()).toEqual([0, 1, 1])
+    for (const { code, stderr } of outcomes) {
+      if (code === 1) expect(stderr).toMatch(/^ops: (somebody else has just resolved|\w+ was resolved already)/)
+    }
+    const { rows } = await db.query(
+      'select entry, amount_paise::text as amount from difference_resolutions where mid = $1',
+      [mid],
+    )
+    expect(rows).toEqual([{ entry: 1, amount: '20000' }])
+    // Of two who have found the same, the second finds the entry taken.
+    await settle('2026-10-07', 'I2', { paymentUtr: 'IP2' })
+    const [, second] = await differencesOn('2026-10-08')
+    const found = (await findDifference(db, second?.id as string, at('2026-10-08'))) as Difference
+    const enter = (by: string) => enterResolution(db, found, { reason: by, by, now: at('2026-10-08') })
+    expect((await Promise.all([enter('asha'), enter('ravi')])).sort()).toEqual([false, true])
+  })
+})
+
+describe('the form of a payout', () => {
+  const kindsOf = async (from: string, to = from) => {
+    const kinds: string[] = []
+    for await (const one of reconcile(db, { from, to, mid, now: at('2026-12-15') })) {
+      if (one.type === 'difference') kinds.push(`${one.day} ${one.kind}`)
+    }
+    return kinds
+  }
+
+  it('without rows is that of the payout before, whatever days are asked for', async () => {
+    // Sums, of which one names a payment.
+    for (const utr of ['J1', 'J2', 'J3']) await pay(utr, '2026-10-05')
+    await importRows(
+      db,
+      [
+        { mid, amount: 200_00, utr: 'JN1', day: '2026-10-06', paymentUtr: 'J1' },
+        { mid, amount: 400_00, utr: 'JS1', day: '2026-10-06' },
+      ],
+      at('2026-10-06'),
+    )
+    await pay('J4', '2026-10-06')
+    await pay('J5', '2026-10-08')
+    await settle('2026-10-09', 'JN5', { paymentUtr: 'J5' })
+    await pay('J6', '2026-10-09')
+    const whole = await kindsOf('2026-10-01', '2026-10-31')
+    expect(whole).toEqual(['2026-10-07 sums differ', '2026-10-09 not settled'])
+    expect(await kindsOf('2026-10-07')).toEqual(['2026-10-07 sums differ'])
+    expect(await kindsOf('2026-10-09')).toEqual(['2026-10-09 not settled'])
+    // The payout of the last bank day before the days has turned.
+    expect(await kindsOf('2026-10-12')).toEqual([])
+    expect(await kindsOf('2026-10-10', '2026-10-12')).toEqual([])
+  })
+
+  it('after the days that are asked for is judged with all the payments that it is for', async () => {
+    // Friday to Sunday for Monday, which has a sum and one named row.
+    for (const [utr, day] of Object.entries({
+      K1: '2026-10-09',
+      K2: '2026-10-09',
+      K3: '2026-10-10',
+      K4: '2026-10-11',
+    })) {
+      await pay(utr, day)
+    }
+    await importRows(
+      db,
+      [
+        { mid, amount: 200_00, utr: 'KN1', day: '2026-10-12', paymentUtr: 'K1' },
+        { mid, amount: 600_00, utr: 'KS1', day: '2026-10-12' },
+      ],
+      at('2026-10-12'),
+    )
+    for (const to of ['2026-10-09', '2026-10-10', '2026-10-11', '2026-10-12']) {
+      expect(await kindsOf('2026-10-09', to)).toEqual([])
+    }
+  })
+})
+
+it('a settlement that was SUCCESS only in a file that was undone has not been taken back', async () => {
+  await pay('MP1', '2026-10-05')
+  await pay('MP2', '2026-10-05')
+  await settle('2026-10-06', 'MN2', { paymentUtr: 'MP2' })
+  await undo(await settle('2026-10-06', 'MN1', { paymentUtr: 'MP1' }), '2026-10-07')
+  await settle('2026-10-06', 'MN1', { paymentUtr: 'MP1', status: 'FAILED', importedOn: '2026-10-07' })
+  const book = await bookOn('2026-10-08', OCTOBER)
+  expect(book.differences).toMatchObject([{ kind: 'not settled', cause: 'settlement MN1 of 2026-10-06 is FAILED' }])
+})
+
+it('a report as of a day knows no payment, exception, import or undo of later', async () => {
+  const neighbour = await newMerchant(db)
+  await pay('LP0', '2026-10-01')
+  await pay('LP2', '2026-10-01')
+  const wrong = await settle('2026-10-02', 'LN2', { mid: neighbour.mid, paymentUtr: 'LP2' })
+  await settle('2026-10-06', 'LP1')
+  await settle('2026-10-08', 'LX')
+  await settle('2026-10-02', 'LN0', { paymentUtr: 'LP0' })
+  const read = async () => {
+    const findings: Finding[] = []
+    const asked = { from: '2026-10-01', to: '2026-10-08', mid, now: at('2026-10-09') }
+    for await (const one of reconcile(db, asked)) findings.push(one)
+    return findings
+  }
+  const made = await read()
+  await pay('LP1', '2026-10-05', { toldOn: '2026-10-10', reason: 'day file' })
+  await except('double payment', 'LX', '2026-10-10')
+  await undo(wrong, '2026-10-10')
+  await settle('2026-10-02', 'LN2', { paymentUtr: 'LP2', importedOn: '2026-10-10' })
+  expect(await read()).toEqual(made)
+  const causes = made.flatMap((one) => (one.type === 'difference' ? [one.cause] : []))
+  expect(causes.join()).toContain(`settlement LN2 of merchant ${neighbour.mid} carries it`)
+})
+
+it('a report as of a day that is made later is the report that was made on that day', {
+  timeout: 240_000,
+}, async () => {
+  const { ledgers, facts } = makeMonths(800, isSlow() ? Date.now() % 100_000 : 7)
+  const months = { ledgers, facts: new Map([...facts].filter(([day]) => isSlow() || day < '2026-02-12')) }
+  const mids = [undefined, 'M2_OWN', 'M6_NEIGHBOUR']
+  const read = async (days: { from: string; to: string }, now: Date) => {
+    const reports: string[] = []
+    for (const only of mids) {
+      for await (const finding of reconcile(db, { ...days, mid: only, now })) {
+        reports.push(JSON.stringify(finding, (_, value) => (typeof value === 'bigint' ? String(value) : value), 0))
+      }
+    }
+    return reports
+  }
+  const made: { days: { from: string; to: string }; now: Date; report: string[] }[] = []
+  let waiting: Row[] = []
+  let before: { importId: number; rows: Row[] } | undefined
+  let number = 0
+  await storeMonths(db, months, async (day, imported) => {
+    number += 1
+    const moment = (time: string) => istMoment(day, time)
+    if (waiting.length > 0) await importRows(db, waiting.splice(0), moment('21:00:00'))
+    if (number % 5 === 0 && before !== undefined) {
+      // The file of the day before was imported by mistake: it comes again on the next day.
+      const { importId, rows } = before
+      const undone = await inTransaction(db, (client) =>
+        undoImport(client, importId, { now: moment('21:30:00'), person: 'asha' }),
+      )
+      if (!('refused' in undone)) waiting = [...rows]
+    }
+    before = imported === undefined ? undefined : { importId: imported, rows: months.facts.get(day)?.rows ?? [] }
+    const days = { from: `${day.slice(0, 7)}-01`, to: day }
+    if (number % 3 === 0) {
+      await db.query(
+        `insert into payment_resolutions
+         select mid, exception_id, 'refunded', 'asha', $1 from payment_exceptions order by exception_id limit $2
+         on conflict do nothing`,
+        [moment('22:00:00'), number],
+      )
+      const found: Difference[] = []
+      for await (const one of reconcile(db, { ...days, now: moment('22:00:00') })) {
+        if (one.type === 'difference' && one.resolution === null && found.length < 2) found.push(one)
+      }
+      for (const one of found) await enterResolution(db, one, { reason: 'seen', by: 'asha', now: moment('22:30:00') })
+    }
+    if (number % 4 !== 0) return
+    const now = moment('23:59:59.999')
+    const [asked] = [number % 8 === 0 ? days : { from: '2026-01-01', to: '2026-01-31' }]
+    made.push({ days: asked, now, report: await read(asked, now) })
+  })
+  expect(made.length).toBeGreaterThan(9)
+  for (const { days, now, report } of made) expect(await read(days, now), now.toISOString()).toEqual(report)
+})
