@@ -35,7 +35,7 @@ export async function judgePayouts(books: MerchantBooks, { from, to }: Days, ban
   const last = nextBankDay(to)
   const settled = await books.settledDays({ from: addDays(first, 1), to: last })
   const hasRows = settled.some(({ day, paidOut }) => paidOut > 0 && bankDayFrom(day) === bankDayFrom(from))
-  // Reads other days, so before the payments, which stay as they were read last.
+  // The form comes first, because the payments that are read last are kept for `findDifferences`.
   let form: DayForm = hasRows ? 'by payment' : await formBefore(books, addDays(first, 1), bankDays)
   const paid = await books.paidDays({ from: first, to: addDays(last, -1) })
   const payouts = gather(paid, settled, bankDays)
