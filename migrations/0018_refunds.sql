@@ -73,3 +73,6 @@ alter table payment_exceptions
     'unknown order', 'amount differs', 'UTR of another order', 'UTR of another merchant', 'double payment', 'late payment',
     'failure after success', 'unreadable', 'refund unsure', 'refund without an end', 'refund failed after success',
     'refunded above what was paid', 'refund differs'));
+
+-- Holds only what the bank has deducted, which may be a refund.
+create index settlements_deductions_idx on settlements (mid) where amount < 0;

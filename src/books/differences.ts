@@ -10,6 +10,7 @@ export type DifferenceKind =
   | 'no known payment'
   | 'sums differ'
   | 'taken back'
+  | 'refund not deducted'
 
 /**
  * A difference between payments and settlements: money that came in and was not paid out, or the reverse. Amounts are
@@ -60,6 +61,10 @@ export type FoundDifference = Omit<Unnamed, 'cause'> & {
   exceptionKind: string | null
   /** When the settlement was initiated, to the microsecond, as PostgreSQL spells it. */
   initiatedAt: string | null
+  /** Paise of the payment that went back, of which no row of the bank tells. */
+  undeducted: bigint | null
+  /** The refund to which a deduction belongs, or those that no row deducts. */
+  refundId: string | null
   /** What carries the UTR at other merchants, in plain words. */
   elsewhere: string | null
 }
@@ -86,18 +91,23 @@ export const owedBy = ({ kind, paid, settled }: Pick<Difference, 'kind' | 'paid'
 
 /** The cause of a difference, in words for a person who looks at the bank's file. */
 export function causeOf(found: FoundDifference, { nextBankDay }: BankDays): string {
-  const cause = ownCause(found, nextBankDay)
+  const back = found.undeducted === null ? '' : `; ${toSumText(found.undeducted)} of it went back`
+  const cause = `${ownCause(found, nextBankDay)}${back}`
   return found.elsewhere === null ? cause : `${cause}; ${found.elsewhere}`
 }
 
 function ownCause(found: FoundDifference, nextBankDay: BankDays['nextBankDay']): string {
-  const { kind, day, orderId, fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, exceptionId } = found
+  const { kind, day, orderId, fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, exceptionId, refundId } = found
   switch (kind) {
     case 'not settled':
       if (exceptionKind) return `exception ${exceptionId}: ${exceptionKind}`
       if (otherUtr) return `settlement ${otherUtr} of ${otherDay} is ${otherStatus}`
       return `no settlement carries it; it was due on ${nextBankDay(day)}`
+    case 'refund not deducted':
+      return `refund ${refundId}: the payment was settled in full, and no row deducts what went back`
     case 'taken back':
+      if (refundId !== null && found.paid === null) return `refund ${refundId} of a double payment`
+      if (refundId !== null) return `refund ${refundId} is of another amount`
       if (otherUtr) return `settlement ${otherUtr} of ${otherDay} was SUCCESS and is FAILED`
       return orderId === null
         ? 'the bank has deducted it, and no order of this merchant carries its UTR'

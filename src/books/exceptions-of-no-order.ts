@@ -4,7 +4,8 @@ import { CARRIED_UTR, PAID_OUT, paiseOf, settlementsOfAll, type Texts, withPaise
 
 /** Condition for exceptions `e` of money that reached the payee, so that a settlement may carry it. */
 export const TELLS_OF_MONEY = `
-  e.utr <> '' and e.status in ('SUCCESS', '') and e.kind not in ('late payment', 'UTR of another merchant')`
+  e.utr <> '' and e.status in ('SUCCESS', '') and e.kind not in ('late payment', 'UTR of another merchant')
+  and e.kind not like 'refund%'`
 
 /** An exception of no known order. `amount` is in paise, and null for an unreadable notification. */
 type NoOrder = Pick<FoundDifference, 'orderId' | 'exceptionId' | 'exceptionKind' | 'resolution'> & {

@@ -17,23 +17,28 @@ import {
   textOf,
   withPaise,
 } from './paid-and-settled.ts'
+import { REFUNDED } from './refunded.ts'
 
 /**
  * All differences of merchant $1, as they were known at $2. $3 are the days whose payments are overdue one by one, $4 and $5
  * the begin and the end of the days, $6 those whose settlements are compared one by one, $7 the UTRs of exceptions of no
- * known order; $8 is whether payments were recorded after $2. The payments are those of READ_DAYS.
+ * known order; $8 is whether payments were recorded after $2; $9 are the days whose refunds had to be deducted one by one. The payments are those of READ_DAYS.
  */
 const DIFFERENCES = `
-  with unsettled_payment as materialized (
+  with ${REFUNDED}, unsettled_payment as materialized (
     select * from read_days where order_id is not null and day = any ($3::date[])
   ), failed as (
     select distinct on (key) key, utr, status, initiated_at, status = 'FAILED' and ${WAS_PAID_OUT} as taken_back
       from (${settlementsKnown(`status <> 'SUCCESS' and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from unsettled_payment)`)}) s
      order by key, initiated_at desc, utr
   ), unsettled as (
-    select p.*, f.utr as failed_utr, f.status as failed_status, f.initiated_at as failed_at, f.taken_back
+    -- Of what went back before it was settled nothing is owed.
+    select p.day, p.order_id, p.utr, p.paid - coalesce(b.amount, 0) as paid, b.amount as undeducted, f.utr as failed_utr,
+           f.status as failed_status, f.initiated_at as failed_at, f.taken_back
       from unsettled_payment p
       left join failed f on f.key = p.utr
+      left join undeducted b using (order_id)
+     where p.paid <> coalesce(b.amount, 0)
   ), matched as materialized (
     select s.*, i.order_id, i.created_at, (i.amount * 100 + i.paise) as paid
       from (${settlementsKnown(`status = 'SUCCESS' and initiated_at >= $4 and initiated_at < $5`)}) s
@@ -83,7 +88,7 @@ const DIFFERENCES = `
            null as settlement_utr, paid, null::numeric as settled,
            null::numeric as fee, null::numeric as tax, failed_utr as other_utr, failed_status as other_status,
            ${dayOf('failed_at')} as other_day, b.exception_id, b.kind as exception_kind, b.reason as resolution,
-           null::timestamptz as initiated_at
+           null::timestamptz as initiated_at, undeducted, null as refund_id
       from unsettled
       left join reversed b using (order_id)
      union all
@@ -96,26 +101,49 @@ const DIFFERENCES = `
            ${paiseOf('m.fee')}, ${paiseOf('m.tax')}, f.utr, 'SUCCESS', ${dayOf('f.initiated_at')},
            t.exception_id, t.kind,
            -- A resolution covers the exception's money once.
-           case when f.utr = m.utr and m.gross <= t.amount then t.reason end, m.initiated_at
+           case when f.utr = m.utr and m.gross <= t.amount then t.reason end, m.initiated_at, b.amount, null
       from matched m
       left join first f on f.key = m.key and f.order_id is not distinct from m.order_id
       left join told t on m.order_id is null and t.utr = m.key
-     where m.amount >= 0 and (m.order_id is null or f.utr <> m.utr or m.gross * 100 <> m.paid)
+      left join undeducted b on b.order_id = m.order_id
+     where m.amount >= 0 and (
+             m.order_id is null or f.utr <> m.utr or m.gross * 100 not in (m.paid, m.paid - coalesce(b.amount, 0)))
      union all
-    select ${dayOf('initiated_at')}, 'taken back', order_id, key, utr, null, ${paiseOf('gross')}, ${paiseOf('fee')},
-           ${paiseOf('tax')}, null, null, null, null, null, null, initiated_at
-      from matched
-     where amount < 0
+    select ${dayOf('m.initiated_at')}, 'taken back', coalesce(m.order_id, b.order_id), coalesce(b.utr, m.key), m.utr,
+           case when not b.second then -b.amount end, ${paiseOf('m.gross')}, ${paiseOf('m.fee')}, ${paiseOf('m.tax')}, null,
+           null, null, null, null,
+           -- The settlement of the second payment has ended with its exception.
+           case when b.second and m.gross * -100 = b.amount
+                     and exists (${settlementsKnown(`${CARRIED_UTR} = b.utr and ${PAID_OUT}`)})
+                then 'refund ' || b.refund_id end,
+           m.initiated_at, null, b.refund_id
+      from matched m
+      left join refunded b on b.row_utr = m.utr
+     where m.amount < 0 and (b.second is not false or m.gross * -100 <> b.amount)
+     union all
+    select b.day, 'refund not deducted', b.order_id, b.utr, null, null, sum(b.amount), null, null, null, null, null, null,
+           null, null, null, null, string_agg(b.refund_id, ', ' order by b.refund_id)
+      from refunded b
+      join undeducted u using (order_id)
+     cross join lateral (
+       select bool_or(gross * 100 = b.paid - u.amount) as is_less
+         from (${settlementsKnown(`${CARRIED_UTR} = b.utr and ${PAID_OUT}`)}) s) settled
+     where b.day = any ($9::date[]) and b.row_utr is null and not b.second and not settled.is_less
+     group by b.day, b.order_id, b.utr
   )
   select $1 as mid, ${textOf('day')} as day, kind, order_id as "orderId", utr, settlement_utr as "settlementUtr", paid,
          settled, fee, tax, other_utr as "otherUtr", other_status as "otherStatus",
          ${textOf('other_day')} as "otherDay", exception_id as "exceptionId", exception_kind as "exceptionKind",
-         resolution, initiated_at::text as "initiatedAt"
+         resolution, initiated_at::text as "initiatedAt", undeducted::text, refund_id as "refundId"
     from difference
    order by difference.day, kind, order_id, settlement_utr`
 
 /** Which days of the asked ones are compared payment by payment. */
-export type ByPayment = { overdueDays: readonly string[]; settledDays: readonly string[] }
+export type ByPayment = {
+  overdueDays: readonly string[]
+  settledDays: readonly string[]
+  refundDays: readonly string[]
+}
 
 /**
  * Compares payments with settlements one by one. Yields payments of the overdue days that no settlement carries; and
@@ -125,18 +153,19 @@ export type ByPayment = { overdueDays: readonly string[]; settledDays: readonly 
 export async function* findDifferences(
   { client, mid, known, utrsOfNoOrder, isPast }: MerchantBooks,
   days: Days,
-  { overdueDays, settledDays }: ByPayment,
+  { overdueDays, settledDays, refundDays }: ByPayment,
   bankDays: BankDays,
 ): AsyncGenerator<Unnamed> {
   const { begin, end } = boundsOf(days)
-  const values = [mid, known, overdueDays, begin, end, settledDays, utrsOfNoOrder, isPast]
+  const values = [mid, known, overdueDays, begin, end, settledDays, utrsOfNoOrder, isPast, refundDays]
   for await (const rows of batchesOf<Texts<Omit<FoundDifference, 'elsewhere'>>>(client, DIFFERENCES, values)) {
     const paise = rows.map((row) =>
-      withPaise<FoundDifference>({ ...row, elsewhere: null }, 'paid', 'settled', 'fee', 'tax'),
+      withPaise<FoundDifference>({ ...row, elsewhere: null }, 'paid', 'settled', 'fee', 'tax', 'undeducted'),
     )
     const found = await findElsewhere(client, mid, known, paise)
     for (const one of await explainByNoOrder(client, mid, known, found)) {
-      const { fee, tax, otherUtr, otherStatus, otherDay, exceptionKind, initiatedAt, elsewhere, ...difference } = one
+      const { fee, tax, undeducted, refundId, elsewhere, ...told } = one
+      const { otherUtr, otherStatus, otherDay, exceptionKind, initiatedAt, ...difference } = told
       yield { ...difference, cause: causeOf(one, bankDays) }
     }
   }

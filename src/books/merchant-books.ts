@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
+import { overdueBefore } from '../refunds/refunds.ts'
 import type { DifferenceKind } from './differences.ts'
 import { TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
 import {
@@ -16,6 +17,7 @@ import {
   valuesOfPaid,
   withPaise,
 } from './paid-and-settled.ts'
+import { REFUNDED } from './refunded.ts'
 
 /**
  * Payments of one day, in paise, whose last settlement is of `settledDay`; null where no settlement carries them.
@@ -37,13 +39,19 @@ export type SettledOn = {
   named: number
 }
 
+/** Paise that went back on one day, and those of them that no row of the bank deducts. */
+export type RefundedOn = { day: string; refunded: bigint; undeducted: bigint }
+
 /** Settlements of one day that carry no known payment, and no exception of the merchant explains. */
 export type UnnamedOn = { day: string; rows: number; gross: bigint }
 
 /** A settlement of no known payment that was SUCCESS and is FAILED. */
 export type TakenBackRow = { day: string; utr: string; gross: bigint }
 
-/** An exception of money on its day; `paise` is negative where the bank took the money back. */
+/**
+ * An exception of money on its day, or a refund that no row deducts: `paise` is what the bank pays more by it, if it deducts no
+ * refund of a known payment.
+ */
 export type ExceptionOfMoney = { id: string; kind: string; day: string; paise: bigint; resolved: boolean }
 
 /** What a person has entered to end a difference; `amount` is what it adds to what the bank owes, in paise. */
@@ -70,6 +78,16 @@ export type OpenException = {
   utr: string
   amount: bigint | null
   receivedAt: Date
+}
+
+/** A refund that is open after T+5 days; `amount` is in paise. */
+export type OverdueRefund = {
+  mid: string
+  refundId: string
+  orderId: string
+  acquirer: string
+  amount: bigint
+  madeAt: Date
 }
 
 export type MerchantBooks = ReturnType<typeof createMerchantBooks>
@@ -152,6 +170,19 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
       return rows.map((row) => withPaise<SettledOn>(row, 'gross', 'fee', 'tax', 'net'))
     },
 
+    async refundedDays({ from, to }: Days): Promise<RefundedOn[]> {
+      const { rows } = await client.query<Texts<RefundedOn>>(
+        `with ${REFUNDED}
+         select ${textOf('day')} as day, sum(amount)::text as refunded,
+                coalesce(sum(amount) filter (where row_utr is null), 0)::text as undeducted
+           from refunded
+          where not second and day >= $3 and day <= $4
+          group by refunded.day`,
+        [mid, known, from, to],
+      )
+      return rows.map((row) => withPaise<RefundedOn>(row, 'refunded', 'undeducted'))
+    },
+
     /** Those of the settlements on `days` that name no payment. Days without any are left out. */
     async unnamedDays(days: readonly string[]): Promise<UnnamedOn[]> {
       if (days.length === 0) return []
@@ -198,10 +229,11 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
       return rows[0]?.day ?? undefined
     },
 
-    /** Exceptions of the merchant's money that came in, or that the bank took back, on these days; at most 10,000. */
+    /** Exceptions of the merchant's money, and refunds that no row deducts, on these days; at most 10,000. */
     async exceptionsOfMoney(days: Days): Promise<ExceptionOfMoney[]> {
       const { rows } = await client.query<Texts<ExceptionOfMoney>>(
-        `select e.exception_id as id, e.kind, ${textOf(dayOf('coalesce(e.paid_at, e.received_at)'))} as day,
+        `with ${REFUNDED}
+         select e.exception_id as id, e.kind, ${textOf(dayOf('coalesce(e.paid_at, e.received_at)'))} as day,
                 ${paiseOf(`case when e.kind = 'failure after success' then -e.amount else e.amount end`)} as paise,
                 r.reason is not null as resolved
            from payment_exceptions e
@@ -210,7 +242,11 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
           where e.mid = $1 and e.received_at <= $2
             and coalesce(e.paid_at, e.received_at) >= $3 and coalesce(e.paid_at, e.received_at) < $4
             and (${TELLS_OF_MONEY} or e.kind = 'failure after success')
-          order by e.received_at, e.exception_id
+          union all
+         select refund_id, 'refund', ${textOf('day')}, case when second then -amount else amount end, false
+           from refunded
+          where row_utr is null and ended_at >= $3 and ended_at < $4
+          order by day, id
           limit 10000`,
         inDays(days),
       )
@@ -227,6 +263,19 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
         [mid, known, from, to],
       )
       return rows.map((row) => withPaise<Entry>(row, 'amount'))
+    },
+
+    /** Refunds made until the end of these days that were open after T+5 days, as it was known. */
+    async overdueRefunds(days: Days): Promise<OverdueRefund[]> {
+      const { rows } = await client.query<Texts<OverdueRefund>>(
+        `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise::text as amount,
+                made_at as "madeAt"
+           from refunds
+          where mid = $1 and made_at < least($3::timestamptz, $4) and (ended_at is null or ended_at > $2)
+          order by made_at, our_refund_id`,
+        [mid, known, overdueBefore(known), boundsOf(days).end],
+      )
+      return rows.map((row) => withPaise<OverdueRefund>(row, 'amount'))
     },
 
     /** Open exceptions that came on these days, or are of an order that was made on them. */

@@ -59,7 +59,8 @@ export const settlementsKnown = (condition: string) => settlementsOfAll(`mid = $
  */
 export const settlementsOfAll = (condition: string) => {
   const from = (table: string) => `
-    select mid, utr, amount, fee, tax, status, initiated_at, payment_utr, import_id, ${CARRIED_UTR} as key,
+    select mid, utr, amount, fee, tax, status, initiated_at, payment_utr, import_id, bank_reference_number,
+           ${CARRIED_UTR} as key,
            amount + coalesce(fee, 0) + coalesce(tax, 0) as gross
       from ${table}
      where (known_at is null or known_at <= $2) and ${condition}`

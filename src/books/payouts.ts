@@ -1,7 +1,7 @@
 import { toSumText } from '../money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 import type { Unnamed } from './differences.ts'
-import type { ExceptionOfMoney, MerchantBooks, PaidOn, SettledOn, TakenBackRow } from './merchant-books.ts'
+import type { ExceptionOfMoney, MerchantBooks, PaidOn, RefundedOn, SettledOn, TakenBackRow } from './merchant-books.ts'
 import type { Days } from './paid-and-settled.ts'
 
 /** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
@@ -15,6 +15,8 @@ type Payout = {
   named: number
   rest: number
   restPaid: bigint
+  /** What went back since the bank day before it, and no row deducts. */
+  refunded: bigint
   form?: DayForm
   /** Sum of the rows that name nothing; known of a payout by sums. */
   unnamed: bigint
@@ -38,7 +40,8 @@ export async function judgePayouts(books: MerchantBooks, { from, to }: Days, ban
   // The form comes first, because the payments that are read last are kept for `findDifferences`.
   let form: DayForm = hasRows ? 'by payment' : await formBefore(books, addDays(first, 1), bankDays)
   const paid = await books.paidDays({ from: first, to: addDays(last, -1) })
-  const payouts = gather(paid, settled, bankDays)
+  const refunds = await books.refundedDays({ from: first, to: addDays(last, -1) })
+  const payouts = gather(paid, settled, refunds, bankDays)
   const doubtful = [...payouts.values()].filter(({ rows, named, rest }) => rows > 0 && named < Math.max(1, rest))
   await judgeByRows(books, doubtful)
   for (const [, payout] of [...payouts].sort(byDay)) {
@@ -48,13 +51,19 @@ export async function judgePayouts(books: MerchantBooks, { from, to }: Days, ban
   const formOf = (day: string) => payouts.get(day)?.form ?? 'by sums'
   const namesPayments =
     [...payouts.values()].some(({ named }) => named > 0) || settled.some((on) => on.settledCount > on.paidOut)
-  return { paid, settled, payouts, formOf, namesPayments }
+  return { paid, settled, refunds, payouts, formOf, namesPayments }
 }
 
-function gather(paid: PaidOn[], settled: SettledOn[], { bankDayFrom, nextBankDay }: BankDays): Map<string, Payout> {
+function gather(
+  paid: PaidOn[],
+  settled: SettledOn[],
+  refunds: RefundedOn[],
+  { bankDayFrom, nextBankDay }: BankDays,
+): Map<string, Payout> {
   const payouts = new Map<string, Payout>()
+  const nothing = { rows: 0, named: 0, rest: 0, restPaid: 0n, refunded: 0n, unnamed: 0n }
   const at = (day: string) => {
-    const payout = payouts.get(day) ?? { settledDays: [], rows: 0, named: 0, rest: 0, restPaid: 0n, unnamed: 0n }
+    const payout = payouts.get(day) ?? { settledDays: [], ...nothing }
     payouts.set(day, payout)
     return payout
   }
@@ -66,6 +75,7 @@ function gather(paid: PaidOn[], settled: SettledOn[], { bankDayFrom, nextBankDay
     due.rest += count
     due.restPaid += sum
   }
+  for (const { day, undeducted } of refunds) at(nextBankDay(day)).refunded += undeducted
   for (const { day, paidOut, named } of settled) {
     const payout = at(bankDayFrom(day))
     payout.settledDays.push(day)
@@ -96,7 +106,7 @@ async function formBefore(books: MerchantBooks, day: string, bankDays: BankDays)
   const before = bankDays.previousBankDay(payoutDay)
   const paid = await books.paidDays({ from: before, to: addDays(payoutDay, -1) })
   const settled = await books.settledDays({ from: addDays(before, 1), to: payoutDay })
-  const payout = gather(paid, settled, bankDays).get(payoutDay) as Payout
+  const payout = gather(paid, settled, [], bankDays).get(payoutDay) as Payout
   await judgeByRows(books, [payout])
   return payout.form as DayForm
 }
@@ -104,9 +114,9 @@ async function formBefore(books: MerchantBooks, day: string, bankDays: BankDays)
 const byDay = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1)
 
 /**
- * The payouts from `from` to `to` by sums that differ from the payments they are for, and the sums that the bank has taken
- * back. Payouts of `today` and later are not judged, since the bank may still pay. Exceptions whose amounts make a
- * difference are named as its likely cause.
+ * The payouts from `from` to `to` by sums that differ from the payments they are for, less the refunds of the same days; and
+ * the sums that the bank has taken back. Payouts of `today` and later are not judged, since the bank may still pay.
+ * Exceptions and refunds whose amounts make a difference are named as its likely cause.
  */
 export async function compareSums(
   books: MerchantBooks,
@@ -122,15 +132,18 @@ export async function compareSums(
   const backOn = (payout: string) =>
     takenBack.reduce((sum, { day, gross }) => (bankDayFrom(day) === payout ? sum + gross : sum), 0n)
   const differing = [...payouts]
-    .map(([day, { form, restPaid, unnamed }]) => ({ day, form, paid: restPaid, settled: unnamed + backOn(day) }))
+    .map(([day, { restPaid, refunded, unnamed, ...payout }]) => {
+      return { ...payout, day, paid: restPaid - refunded, refunded, settled: unnamed + backOn(day) }
+    })
     .filter(({ day, form, paid, settled }) => form === 'by sums' && paid !== settled && day >= from && day <= to)
     .filter(({ day }) => day < today)
   const exceptions =
     differing.length === 0 ? [] : await books.exceptionsOfMoney({ from: previousBankDay(from), to: addDays(to, 1) })
   const none = { mid: books.mid, orderId: null, exceptionId: null, resolution: null }
-  const differences: Unnamed[] = differing.map(({ day, paid, settled }) => {
+  const differences: Unnamed[] = differing.map(({ day, paid, refunded, settled }) => {
     const ofPayout = exceptions.filter((one) => nextBankDay(one.day) === day)
-    const cause = [causeOfSums(day, { paid, settled }, bankDays), spellLikely(ofPayout, settled - paid)].join('')
+    const likely = spellLikely(ofPayout, settled - paid)
+    const cause = `${causeOfSums(day, { paid, refunded, settled }, bankDays)}${likely}`
     return { ...none, day, kind: 'sums differ', utr: null, settlementUtr: null, paid, settled, cause }
   })
   const returned = takenBack.filter(({ day }) => day >= from).map((row) => ({ ...none, ...spellTakenBack(row) }))
@@ -144,23 +157,27 @@ const spellTakenBack = ({ day, utr, gross }: TakenBackRow) => ({
 
 function causeOfSums(
   day: string,
-  { paid, settled }: { paid: bigint; settled: bigint },
+  { paid, refunded, settled }: { paid: bigint; refunded: bigint; settled: bigint },
   { previousBankDay }: BankDays,
 ): string {
   const first = previousBankDay(day)
   const last = addDays(day, -1)
-  const days = first === last ? first : `${first} to ${last}`
+  const less = refunded === 0n ? '' : `, less refunds of ${toSumText(refunded)}`
+  const days = `${first === last ? first : `${first} to ${last}`}${less}`
   if (settled === 0n) return `nothing was settled of the payments of ${days}`
   const difference = settled > paid ? `${toSumText(settled - paid)} more` : `${toSumText(paid - settled)} less`
   return `${difference} than the payments of ${days}`
 }
 
-/** `; likely exception 5f0c… (double payment of 200.00, open)`; empty when no exceptions make the sum. */
+/** `; likely exception 5f0c… (double payment of 200.00, open)`; empty when no exceptions and refunds make the sum. */
 function spellLikely(exceptions: readonly ExceptionOfMoney[], sum: bigint): string {
   const likely = addingUpTo(exceptions, sum)
   if (likely.length === 0) return ''
-  const spell = ({ id, kind, paise, resolved }: ExceptionOfMoney) =>
-    `exception ${id} (${kind} of ${toSumText(paise < 0n ? -paise : paise)}, ${resolved ? 'resolved' : 'open'})`
+  const spell = ({ id, kind, paise, resolved }: ExceptionOfMoney) => {
+    const amount = toSumText(paise < 0n ? -paise : paise)
+    if (kind === 'refund') return `refund ${id} (of ${amount}${paise > 0n ? ', not deducted' : ''})`
+    return `exception ${id} (${kind} of ${amount}, ${resolved ? 'resolved' : 'open'})`
+  }
   return `; likely ${likely.map(spell).join(' and ')}`
 }
 

@@ -2,7 +2,7 @@ import { toSumText } from '../money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 import { type Difference, differenceId, owedBy, type Unnamed } from './differences.ts'
 import { findDifferences } from './find-differences.ts'
-import type { Entry, MerchantBooks, OpenException } from './merchant-books.ts'
+import type { Entry, MerchantBooks, OpenException, OverdueRefund } from './merchant-books.ts'
 import type { Days } from './paid-and-settled.ts'
 import { compareSums, type DayForm, judgePayouts, type Payouts } from './payouts.ts'
 import { addSums, type Balance, carriedBy, noSums, type Sums, type Totals, totalsFrom } from './sums.ts'
@@ -13,6 +13,8 @@ export type MerchantFinding =
   | { type: 'merchant'; mid: string; file: DayForm | 'by payment and by sums' }
   | ({ type: 'difference' } & Difference)
   | ({ type: 'exception' } & OpenException)
+  /** One that is older than T+5 days. It moves no money, so the books balance with it. */
+  | ({ type: 'refund' } & OverdueRefund)
   | ({ type: 'day'; mid: string; day: string } & Sums & Balance)
   | { type: 'total'; mid: string; sums: Totals }
 
@@ -39,20 +41,23 @@ export async function* reconcileMerchant(
       isJudged(day) && isByPayment(bankDays.nextBankDay(day)) ? [day] : [],
     ),
     settledDays: payouts.settled.flatMap(({ day }) => (isByPayment(bankDays.bankDayFrom(day)) ? [day] : [])),
+    refundDays: payouts.refunds.flatMap(({ day, undeducted }) =>
+      undeducted > 0n && isJudged(day) && isByPayment(bankDays.nextBankDay(day)) ? [day] : [],
+    ),
   }
-  const isNamed = byPayment.overdueDays.length > 0 || payouts.namesPayments
+  const isNamed = byPayment.overdueDays.length + byPayment.refundDays.length > 0 || payouts.namesPayments
   const rows = isNamed ? findDifferences(books, days, byPayment, bankDays) : []
   const found = nameEach(books.mid, inOrder(sums, rows), entries)
   const merchant = { type: 'merchant', mid: books.mid, file: spellForms(payouts, days) } as const
   const total = totalsFrom(brought)
   let told = false
-  for await (const finding of eachOf(found, books.openExceptions(days))) {
+  for await (const finding of eachOf(found, books.openExceptions(days), await books.overdueRefunds(days))) {
     if (!told) yield merchant
     told = true
     if (finding.type === 'exception') total.openExceptions += 1
-    else if (finding.resolution === null) at(byDay, finding.day).differences += 1
+    else if (finding.type === 'difference' && finding.resolution === null) at(byDay, finding.day).differences += 1
     // What no entry has ended was accounted for by the resolution of its exception.
-    else at(byDay, finding.day).resolved -= finding.owed
+    else if (finding.type === 'difference') at(byDay, finding.day).resolved -= finding.owed
     yield finding
   }
   if (!told && byDay.size === 0 && brought === 0n) return
@@ -74,7 +79,7 @@ export async function* reconcileMerchant(
 }
 
 /** What was paid and settled on each of the days that have anything. */
-function sumsByDay({ paid, settled, formOf }: Payouts, { from, to, today, bankDays }: ReportedDays) {
+function sumsByDay({ paid, settled, refunds, formOf }: Payouts, { from, to, today, bankDays }: ReportedDays) {
   const byDay = new Map<string, Sums>()
   // Payments whose payout comes after `to` count as open: that payout is judged with its own days.
   const judgedUntil = to < today ? addDays(to, 1) : today
@@ -89,6 +94,9 @@ function sumsByDay({ paid, settled, formOf }: Payouts, { from, to, today, bankDa
   }
   for (const { day, paidOut: _, named: __, ...sums } of settled) {
     if (day >= from && day <= to) Object.assign(at(byDay, day), sums)
+  }
+  for (const { day, refunded } of refunds) {
+    if (day >= from && day <= to) at(byDay, day).refunded += refunded
   }
   return byDay
 }
@@ -156,7 +164,9 @@ function endedBy(entries: readonly Entry[], difference: Difference): Difference 
 async function* eachOf(
   differences: AsyncIterable<Difference>,
   exceptions: AsyncIterable<OpenException>,
-): AsyncGenerator<Extract<MerchantFinding, { type: 'difference' | 'exception' }>> {
+  refunds: readonly OverdueRefund[],
+): AsyncGenerator<Extract<MerchantFinding, { type: 'difference' | 'exception' | 'refund' }>> {
   for await (const difference of differences) yield { type: 'difference', ...difference }
   for await (const exception of exceptions) yield { type: 'exception', ...exception }
+  yield* refunds.map((refund) => ({ type: 'refund' as const, ...refund }))
 }

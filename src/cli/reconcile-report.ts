@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream'
 import { stringify } from 'csv-stringify'
 import type { MonthChange } from '../books/closed-months.ts'
 import type { Difference } from '../books/differences.ts'
-import type { OpenException } from '../books/merchant-books.ts'
+import type { OpenException, OverdueRefund } from '../books/merchant-books.ts'
 import type { Finding } from '../books/reconcile.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../books/sums.ts'
 import { toIstText, toIstTime } from '../ist.ts'
@@ -31,6 +31,9 @@ export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<
         break
       case 'exception':
         yield `  ${printable(spellException(finding))}\n`
+        break
+      case 'refund':
+        yield `  ${printable(spellRefund(finding))}\n`
         break
       case 'changed':
         yield `  ${printable(spellChange(finding))}\n`
@@ -80,6 +83,10 @@ function spellException({ exceptionId, kind, orderId, utr, amount, receivedAt }:
   return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
+/** `open refund 0199…: order 019a…, 50.00 by setu, made 2026-11-03 09:30:00 IST, more than T+5 days ago` */
+const spellRefund = ({ refundId, orderId, acquirer, amount, madeAt }: OverdueRefund) =>
+  `open refund ${refundId}: order ${orderId}, ${toSumText(amount)} by ${acquirer}, made ${toIstTime(madeAt)}, more than T+5 days ago`
+
 /** `closed by asha at 2026-11-02 10:00:00 IST; since then: settled 100.00 → 200.00; by import 14 (2)` */
 function spellChange({ closedAt, closedBy, figures, by }: MonthChange): string {
   const changed =
@@ -102,13 +109,14 @@ const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} 
 
 /**
  * The report for scripts: one JSON document `{from, to, merchants, total, balances, newestImport}`, where a merchant
- * has `{mid, file, differences, exceptions, days, changed, total}`; `changed` is null unless the days are a closed month.
+ * has `{mid, file, differences, exceptions, refunds, days, changed, total}`; `changed` is null unless the days are a closed month.
  * Amounts are decimal text in rupees. Differences are written one by one, because they may be too many to hold: where no
  * file came there is one for each payment.
  */
 export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGenerator<string> {
   let [merchants, differences] = [0, 0]
   let exceptions: unknown[] = []
+  let refunds: unknown[] = []
   let days: unknown[] = []
   let changed: MonthChange | null = null
   yield `{"from":"${from}","to":"${to}","merchants":[`
@@ -116,7 +124,7 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
     switch (finding.type) {
       case 'merchant':
         yield `${merchants++ === 0 ? '' : ','}{"mid":"${finding.mid}","file":"${finding.file}","differences":[`
-        ;[differences, exceptions, days, changed] = [0, [], [], null]
+        ;[differences, exceptions, refunds, days, changed] = [0, [], [], [], null]
         break
       case 'difference': {
         const { type, mid, ...difference } = finding
@@ -128,6 +136,11 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
         exceptions.push({ ...exception, amount: orNull(amount) })
         break
       }
+      case 'refund': {
+        const { type, mid, amount, ...refund } = finding
+        refunds.push({ ...refund, amount: orNull(amount) })
+        break
+      }
       case 'changed': {
         const { type, mid, ...change } = finding
         changed = change
@@ -137,7 +150,7 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
         days.push({ day: finding.day, ...spellSums(finding) })
         break
       case 'total':
-        yield endOfList({ exceptions, days, changed, total: spellSums(finding.sums) })
+        yield endOfList({ exceptions, refunds, days, changed, total: spellSums(finding.sums) })
         break
       case 'end':
         yield `${endOfList({ total: spellSums(finding.sums), balances: finding.balances, newestImport: finding.newestImport })}\n`
@@ -201,6 +214,12 @@ async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record
         break
       case 'exception':
         yield { ...finding, day: toIstText(finding.receivedAt).slice(0, 10), paid: finding.amount }
+        break
+      case 'refund':
+        yield {
+          ...{ ...finding, day: toIstText(finding.madeAt).slice(0, 10), kind: 'open after T+5 days' },
+          ...{ refunded: finding.amount, cause: `refund ${finding.refundId} by ${finding.acquirer}` },
+        }
         break
       case 'changed':
         yield { type: finding.type, mid: finding.mid, day: days, cause: spellChange(finding) }

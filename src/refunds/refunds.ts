@@ -1,0 +1,42 @@
+import type { Queryable } from '../db/pool.ts'
+import { istDayOf } from '../ist.ts'
+import { FROM_REFUNDS, REFUND, type Refund } from './refund.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+
+/** A refund that was made before this moment is older than T+5 days: five calendar days of India after its own. */
+export const overdueBefore = (now: Date) => new Date(istDayOf(now).getTime() - 5 * DAY_MS)
+
+/** Limits of a list, each of which may be left out. */
+type Wanted = {
+  open?: boolean
+  mid?: string | undefined
+  orderId?: string | undefined
+  ourRefundId?: string | undefined
+}
+
+/** Refunds, oldest first. */
+export async function listRefunds(
+  db: Queryable,
+  { open = false, mid, orderId, ourRefundId }: Wanted,
+): Promise<Refund[]> {
+  const { rows } = await db.query<Refund>(
+    `select ${REFUND}
+       from ${FROM_REFUNDS}
+      where (not $1::boolean or r.status = 'PENDING')
+        and ($2::text is null or r.mid = $2)
+        and ($3::text is null or r.order_id = $3)
+        and ($4::text is null or r.our_refund_id = $4)
+      order by r.made_at, r.mid, r.our_refund_id`,
+    [open, mid, orderId, ourRefundId],
+  )
+  return rows
+}
+
+/** Who holds the money of open refunds. */
+export async function acquirersOfOpenRefunds(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ acquirer: string }>(
+    `select distinct acquirer from refunds where status = 'PENDING' order by acquirer`,
+  )
+  return rows.map(({ acquirer }) => acquirer)
+}
