@@ -4,6 +4,11 @@ alter table access_keys add column may_refund boolean not null default false;
 alter table payments
   add column acquirer_payment_id text,
   add column acquirer_txn_id text;
+-- All else of a payment stays append-only.
+drop trigger payments_append_only on payments;
+create trigger payments_append_only
+  before update of mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer or delete or truncate on payments
+  for each statement execute function refuse_to_rewrite();
 
 -- Money that goes back to a customer. Stored before anybody is asked to send it.
 create table refunds (

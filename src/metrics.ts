@@ -25,6 +25,11 @@ const EXCEPTION_KINDS = Object.keys({
   'late payment': 0,
   'failure after success': 0,
   unreadable: 0,
+  'refund unsure': 0,
+  'refund without an end': 0,
+  'refund failed after success': 0,
+  'refunded above what was paid': 0,
+  'refund differs': 0,
 } satisfies Record<ExceptionKind, 0>)
 
 type Delivery = { kind: 'webhook' | 'return call'; outcome: 'delivered' | 'failed' | 'refused address' }

@@ -10,6 +10,11 @@ export const EXCEPTION_KINDS = Object.keys({
   'late payment': 0,
   'failure after success': 0,
   unreadable: 0,
+  'refund unsure': 0,
+  'refund without an end': 0,
+  'refund failed after success': 0,
+  'refunded above what was paid': 0,
+  'refund differs': 0,
 } satisfies Record<ExceptionKind, 0>) as ExceptionKind[]
 
 /** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */

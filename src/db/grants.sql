@@ -5,7 +5,7 @@ revoke all on all tables in schema public from upi_service;
 
 grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
 -- Shown on the operator's page. The audit is not: who breaks into the service learns nothing of the operators.
-grant select on payment_resolutions, settlement_imports, settlement_versions, bank_holidays, difference_resolutions
+grant select on settlement_imports, settlement_versions, bank_holidays, difference_resolutions
   to upi_service;
 -- Rows that instances of the version before write about themselves.
 grant select, insert, update, delete on service_instances to upi_service;
@@ -15,8 +15,12 @@ grant select, insert, update, delete on service_instances to upi_service;
 grant select, insert, update (status, utr, expires_at, event_sequence, fail_told_at) on payment_intents to upi_service;
 -- Updates of the enquiries; the link and its owner stay as the acquirer gave them.
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
--- Append-only: what was once known of a payment can be changed by nobody who breaks into the service.
-grant select, insert on payment_attempts, payment_changes, payment_exceptions, payments to upi_service;
+-- Append-only: what was once known of a payment can be changed by nobody who breaks into the service. A refund ends
+-- exceptions.
+grant select, insert on payment_attempts, payment_changes, payment_exceptions, payment_resolutions, payments
+  to upi_service;
+-- How the acquirer names a payment may be learned later; the trigger of the table refuses any other change.
+grant update (acquirer_payment_id, acquirer_txn_id) on payments to upi_service;
 -- Updates of a refund's progress; its payment and amount stay as they were decided.
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
   on refunds to upi_service;

@@ -1,17 +1,24 @@
 import type { Queryable } from '../db/pool.ts'
 
-/** A change of a payment that its merchant is told of. */
-export type EventType = 'payment.succeeded' | 'payment.attempt_failed' | 'payment.cancelled' | 'payment.expired'
+/** A change of a payment, or the end of a refund, that its merchant is told of. */
+export type EventType =
+  | 'payment.succeeded'
+  | 'payment.attempt_failed'
+  | 'payment.cancelled'
+  | 'payment.expired'
+  | 'refund.succeeded'
+  | 'refund.failed'
 
 /**
- * A change that its merchant is told of. `txnStatus` and `utr` are what checkPaymentStatus tells from then on;
- * `sequence` counts within the order.
+ * A change that its merchant is told of. `txnStatus` and `utr` are what checkPaymentStatus tells from then on; of a refund
+ * they are its own status and reference. `sequence` counts within the order.
  */
 type Event = {
   orderId: string
   sequence: number
   txnStatus: string
   utr?: string | undefined
+  ourRefundId?: string
   occurredAt: Date
 }
 
@@ -36,11 +43,11 @@ export async function writeDeliveries(
   if (events.length === 0) return
   await db.query(
     `insert into webhook_deliveries
-       (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, due_at)
-     select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.occurred_at,
+       (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, due_at)
+     select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.our_refund_id, c.occurred_at,
             ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
-       from unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[])
-              as c (order_id, sequence, txn_status, utr, occurred_at)
+       from unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
+              as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at)
        join webhook_endpoints e on e.mid = $1
       where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
      on conflict do nothing`,
@@ -50,6 +57,7 @@ export async function writeDeliveries(
       events.map(({ sequence }) => sequence),
       events.map(({ txnStatus }) => txnStatus),
       events.map(({ utr }) => utr),
+      events.map(({ ourRefundId }) => ourRefundId),
       events.map(({ occurredAt }) => occurredAt),
     ],
   )

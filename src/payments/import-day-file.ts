@@ -21,7 +21,7 @@ const LINES_AT_ONCE = 8
 export type DayFileResult = {
   recorded: number
   unchanged: number
-  exceptions: Record<Exclude<ExceptionKind, 'unreadable'>, number>
+  exceptions: Record<Exclude<ExceptionKind, 'unreadable' | `refund${string}`>, number>
 }
 
 /**

@@ -48,7 +48,16 @@ export type Contradiction =
   | 'failure after success'
 
 /** What the operator has to look into. */
-export type ExceptionKind = Contradiction | 'late payment' | 'UTR of another merchant' | 'unreadable'
+export type ExceptionKind =
+  | Contradiction
+  | 'late payment'
+  | 'UTR of another merchant'
+  | 'unreadable'
+  | 'refund unsure'
+  | 'refund without an end'
+  | 'refund failed after success'
+  | 'refunded above what was paid'
+  | 'refund differs'
 
 /** What follows from a report. */
 export type Verdict =

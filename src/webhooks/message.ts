@@ -4,7 +4,7 @@ import type { EventType } from '../payments/events.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import { signatureHeaders } from './signature.ts'
 
-/** A change of a payment, as a webhook tells it. */
+/** A change of a payment or the end of a refund, as a webhook tells it. */
 export type PaymentEvent = {
   mid: string
   orderId: string
@@ -12,11 +12,15 @@ export type PaymentEvent = {
   /** 1, 2, … within the order, in the order in which its changes were stored. */
   sequence: number
   type: EventType
-  /** What checkPaymentStatus tells from then on. */
+  /** What checkPaymentStatus tells from then on; of a refund its own status. */
   txnStatus: 'PENDING' | FinalStatus
   /** In paise. */
   amount: number
+  /** Of a refund its reference. */
   utr: string | null
+  /** The refund that the event tells of: our name and the merchant's. */
+  ourRefundId: string | null
+  refundId: string | null
   occurredAt: Date
 }
 
@@ -29,8 +33,13 @@ type Message = { id: string; body: string }
  * floats.
  */
 export function toMessage(event: PaymentEvent): Message {
-  const { type, occurredAt, mid, orderId, merchantOrderId, txnStatus, amount, utr, sequence } = event
-  const data = { mid, orderId, order_id: merchantOrderId, txnStatus, amount: toPlainText(amount), UTR: utr, sequence }
+  const { type, occurredAt, mid, orderId, merchantOrderId, ourRefundId, refundId, txnStatus, utr, sequence } = event
+  const order = { mid, orderId, order_id: merchantOrderId }
+  const told = { txnStatus, amount: toPlainText(event.amount) }
+  const data =
+    ourRefundId === null
+      ? { ...order, ...told, UTR: utr, sequence }
+      : { ...order, refundId: ourRefundId, refund_id: refundId, ...told, reference: utr ?? '', sequence }
   return {
     id: `msg_${orderId}_${sequence}`,
     body: JSON.stringify({ type, timestamp: occurredAt.toISOString(), data }),

@@ -1,0 +1,164 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { endRefund, type RefundWord } from '../../src/refunds/end-refund.ts'
+import { type Asked, findRefund, makeRefund } from '../../src/refunds/make-refund.ts'
+import type { Refund } from '../../src/refunds/refund.ts'
+import { createDeliveries } from '../../src/webhooks/deliveries.ts'
+import { toMessage } from '../../src/webhooks/message.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
+import { newMerchant, startService, type TestService, unique } from '../support/service.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { newWebhook } from '../support/webhooks.ts'
+
+const PAID = 20_000
+const SUCCESS: RefundWord = { status: 'SUCCESS', reference: '412345678901', by: 'notification' }
+const FAIL: RefundWord = { status: 'FAIL', reference: '', reason: 'R21', by: 'notification' }
+
+let service: TestService
+let merchant: NewMerchant
+let endpointId: string
+beforeAll(async () => {
+  // The least rights with which it has to work; nothing is delivered.
+  service = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
+  merchant = await newMerchant(service.db)
+  const url = 'https://shop.example/hook'
+  ;({ endpointId } = await newWebhook(service.db, { mid: merchant.mid, url }, service.clock.now()))
+})
+
+async function newPaid(): Promise<string> {
+  const orderId = await createOrder(service, merchant, { order_id: unique('O') })
+  await reportPayment(service, orderId)
+  return orderId
+}
+
+async function newRefund(orderId: string, changes: Partial<Asked> = {}): Promise<Refund> {
+  const asked = {
+    mid: merchant.mid,
+    orderId,
+    refundId: unique('R'),
+    amount: PAID,
+    note: 'sold out',
+    madeBy: 'merchant',
+  }
+  const made = await makeRefund(service.pools.due, { ...asked, ...changes }, service.clock.now(), () => false)
+  if (!('refund' in made)) throw new Error(made.refused)
+  return made.refund
+}
+
+const end = (refund: Refund, word: RefundWord) => endRefund(service.pools.due, refund, word, service.clock.now())
+
+async function exceptionsOf({ mid, ourRefundId }: Refund) {
+  const { rows } = await service.db.query(
+    `select e.kind, r.reason as ended
+       from payment_exceptions e
+       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+      where e.mid = $1 and e.digest = $2 order by e.kind`,
+    [mid, ourRefundId],
+  )
+  return rows.map(({ kind, ended }) => [kind, ended])
+}
+
+async function messagesOf(orderId: string) {
+  const now = new Date(service.clock.now().getTime() + 60_000)
+  const taken = await createDeliveries(service.db).take(merchant.mid, endpointId, 1_000, now, now)
+  return taken.filter((delivery) => delivery.orderId === orderId).map((one) => JSON.parse(toMessage(one).body))
+}
+
+describe('a word about a refund', () => {
+  it('ends it, is told to the merchant with the next number, and changes nothing when it comes again', async () => {
+    const orderId = await newPaid()
+    const refund = await newRefund(orderId, { amount: 5_000 })
+    const words = await Promise.all(Array.from({ length: 10 }, () => end(refund, SUCCESS)))
+    expect(words.filter((word) => word?.changed)).toHaveLength(1)
+    expect(words[0]?.refund).toMatchObject({ status: 'SUCCESS', reference: SUCCESS.reference, dueAt: null })
+    const { mid, refundId, ourRefundId, merchantOrderId } = refund
+    const [, told, ...others] = await messagesOf(orderId)
+    expect(told).toEqual({
+      type: 'refund.succeeded',
+      timestamp: service.clock.now().toISOString(),
+      data: {
+        ...{ mid, orderId, order_id: merchantOrderId, refundId: ourRefundId, refund_id: refundId },
+        ...{ txnStatus: 'SUCCESS', amount: '50', reference: SUCCESS.reference, sequence: 2 },
+      },
+    })
+    expect(others).toEqual([])
+  })
+
+  it('of success counts after a failure; one of failure after a success is kept for a person', async () => {
+    const orderId = await newPaid()
+    const refund = await newRefund(orderId)
+    expect(await end(refund, FAIL)).toMatchObject({ changed: true, refund: { status: 'FAIL', reason: 'R21' } })
+    expect(await end(refund, SUCCESS)).toMatchObject({ changed: true, refund: { status: 'SUCCESS', reason: null } })
+    const again = { changed: false, exception: 'refund failed after success', refund: { status: 'SUCCESS' } }
+    expect(await end(refund, FAIL)).toMatchObject({ ...again, isNew: true })
+    expect(await end(refund, FAIL)).toMatchObject({ ...again, isNew: false })
+    expect(await exceptionsOf(refund)).toEqual([['refund failed after success', null]])
+    expect((await messagesOf(orderId)).map(({ type, data }) => [type, data.sequence])).toEqual([
+      ['payment.succeeded', 1],
+      ['refund.failed', 2],
+      ['refund.succeeded', 3],
+    ])
+  })
+
+  it('of a success by which more went back than was paid is kept for a person', async () => {
+    const orderId = await newPaid()
+    const first = await newRefund(orderId)
+    await end(first, FAIL)
+    const second = await newRefund(orderId)
+    expect(await end(first, SUCCESS)).not.toHaveProperty('exception')
+    expect(await end(second, SUCCESS)).toMatchObject({ changed: true, exception: 'refunded above what was paid' })
+    expect(await exceptionsOf(second)).toEqual([['refunded above what was paid', null]])
+  })
+
+  it.each([
+    ['amount', { ...SUCCESS, amount: PAID - 1 }],
+    ['merchant', { ...FAIL, merchantId: 'somebody else' }],
+    ['amount, before its end', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
+  ])('with another %s changes nothing and is kept for a person', async (_, word) => {
+    const refund = await newRefund(await newPaid())
+    expect(await end(refund, word)).toMatchObject({ changed: false, exception: 'refund differs' })
+    expect(await findRefund(service.db, refund.mid, refund)).toEqual(refund)
+    expect(await exceptionsOf(refund)).toEqual([['refund differs', null]])
+  })
+
+  it('ends the exception that it was made for, and its own ones', async () => {
+    const orderId = await newPaid()
+    await reportPayment(service, orderId, { UTR: '523504999901' })
+    const { rows } = await service.db.query(
+      `select exception_id, utr from payment_exceptions where order_id = $1 and kind = 'double payment'`,
+      [orderId],
+    )
+    const [{ exception_id: exceptionId, utr }] = rows
+    const refund = await newRefund(orderId, { exceptionId, utr })
+    await keep(refund, 'refund unsure')
+    await keep(refund, 'refund without an end')
+    await end(refund, FAIL)
+    expect(await exceptionsOf(refund)).toEqual([
+      ['refund unsure', 'the refund failed'],
+      ['refund without an end', 'the refund failed'],
+    ])
+    expect(await resolutionOf(exceptionId)).toBeUndefined()
+    await end(refund, SUCCESS)
+    expect(await resolutionOf(exceptionId)).toBe(`the refund succeeded, reference ${SUCCESS.reference}`)
+  })
+
+  it('of nothing that we know is undefined', async () => {
+    const refund = await newRefund(await newPaid())
+    expect(await end({ ...refund, ourRefundId: 'unknown' }, SUCCESS)).toBeUndefined()
+    expect(await end({ ...refund, mid: 'another' }, SUCCESS)).toBeUndefined()
+  })
+})
+
+async function keep({ mid, orderId, utr, ourRefundId }: Refund, kind: string) {
+  await service.db.query(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, received_at)
+     values ($1, $2, $3, $4, 200, '', $5, now())`,
+    [mid, orderId, kind, utr, ourRefundId],
+  )
+}
+
+async function resolutionOf(exceptionId: string): Promise<string | undefined> {
+  const { rows } = await service.db.query('select reason from payment_resolutions where exception_id = $1', [
+    exceptionId,
+  ])
+  return rows[0]?.reason
+}
