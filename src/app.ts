@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { createAcquirers } from './acquirer/acquirers.ts'
+import { createAcquirers, refundWarnings } from './acquirer/acquirers.ts'
 import { paymentNotification } from './acquirer/direct.ts'
 import { dueEnquiries } from './acquirer/enquire.ts'
 import { takeNotifications } from './acquirer/notification.ts'
@@ -33,6 +33,7 @@ import { createReports } from './payments/reports.ts'
 import { checkRefundStatus } from './refunds/check-refund-status.ts'
 import { type Asked, findRefund, makeRefund } from './refunds/make-refund.ts'
 import { refundPayment } from './refunds/refund-payment.ts'
+import { acquirersOfOpenRefunds } from './refunds/refunds.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 import { createSettlements } from './settlements/settlements.ts'
 import { createAccessKeys } from './tenants/access-keys.ts'
@@ -95,7 +96,8 @@ export async function buildApp({
   const reports = createReports(pools.reports, metrics.reports, limits.reports)
   const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
   const call = createCaller({ allowedNetworks, limits: limits.outside, now })
-  const acquirers = createAcquirers({ direct: config.acquirerSecrets, setu: config.setu }, call, {
+  const settings = { direct: config.acquirerSecrets, setu: config.setu }
+  const acquirers = createAcquirers(settings, call, {
     log,
     onCall: metrics.acquirerCall,
     limits: limits.acquirers,
@@ -124,7 +126,11 @@ export async function buildApp({
 
   const health = {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(pools.pages)),
-    warnings: async () => [...config.warnings, ...acquirers.warningsOf(await createMerchants(pools.pages).acquirers())],
+    warnings: async () => [
+      ...config.warnings,
+      ...acquirers.warningsOf(await createMerchants(pools.pages).acquirers()),
+      ...refundWarnings(await acquirersOfOpenRefunds(pools.pages), settings),
+    ],
   }
   for (const operation of OPERATIONS.health) operation.register(app, health)
 

@@ -25,6 +25,14 @@ export function acquirerFault(name: string, merchant: Payee, settings: AcquirerS
   return acquirer.faultOf(merchant)
 }
 
+/** One warning for each acquirer that is not set up and so cannot carry out refunds. `names` are those of open refunds. */
+export const refundWarnings = (names: readonly string[], settings: AcquirerSettings): string[] =>
+  names.flatMap((name) => {
+    const acquirer = ACQUIRERS.get(name)
+    if (acquirer && (!acquirer.calls || acquirer.notifications(settings))) return []
+    return `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`
+  })
+
 /** The acquirers of one instance, which are called by `call`. */
 export function createAcquirers(settings: AcquirerSettings, call: Caller, options: IssuerOptions) {
   const issuers = new Map<string, Issuer>()
@@ -59,7 +67,9 @@ export function createAcquirers(settings: AcquirerSettings, call: Caller, option
   }
 }
 
-function notSetUp(name: string): string {
+const notSetUp = (name: string) => `Merchants of the acquirer ${name} cannot take payments: ${adviceOn(name)}`
+
+function adviceOn(name: string): string {
   const advice = ACQUIRERS.get(name)?.variables
-  return `Merchants of the acquirer ${name} cannot take payments: ${advice ? `set ${advice}` : 'this version does not have it'}`
+  return advice ? `set ${advice}` : 'this version does not have it'
 }

@@ -2,6 +2,7 @@ import { appliedMigrations } from '../db/migrate.ts'
 import type { Queryable } from '../db/pool.ts'
 import { RETURN_CALL } from '../payments/events.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
+import { overdueBefore } from '../refunds/refunds.ts'
 
 /** For how long an exception has been open. */
 export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
@@ -36,10 +37,22 @@ export type WebhookBehind = {
 /** An order that is paid, and whose return call was attempted for the last time at `givenUpAt`. */
 export type ReturnCallGivenUp = { mid: string; orderId: string; givenUpAt: Date }
 
+/** A refund that waits for its end; `amount` is in paise. */
+export type OpenRefund = {
+  mid: string
+  refundId: string
+  orderId: string
+  acquirer: string
+  amount: number
+  madeAt: Date
+}
+
 /** What needs a person, and what was imported and migrated last. Nothing of a customer. */
 export type Overview = {
   /** `amount` is that of all open ones, in decimal text. */
   exceptions: { open: Record<Age, number>; amount: string; oldest: OpenException[] }
+  /** `overdue` are older than T+5 days; `amount` is that of all open ones, in paise. */
+  refunds: { open: number; overdue: number; amount: number; oldest: OpenRefund[] }
   webhooks: { behind: number; longest: WebhookBehind[] }
   /** Of the last 7 days; the newest come first. */
   returnCalls: { givenUp: number; newest: ReturnCallGivenUp[] }
@@ -76,6 +89,21 @@ export function createOverview(db: Queryable) {
       amount: sum,
       oldest: rows.map(({ first, second, all, sum, ...exception }) => exception),
     }
+  }
+
+  async function refunds(now: Date): Promise<Overview['refunds']> {
+    const { rows } = await db.query<OpenRefund & { open: number; overdue: number; sum: number }>(
+      `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise as amount,
+              made_at as "madeAt", (count(*) over ())::integer as open, (sum(amount_paise) over ())::float8 as sum,
+              (count(*) filter (where made_at < $1) over ())::integer as overdue
+         from refunds
+        where status = 'PENDING'
+        order by made_at, mid, our_refund_id
+        limit $2`,
+      [overdueBefore(now), LISTED],
+    )
+    const { open, overdue, sum } = rows[0] ?? { open: 0, overdue: 0, sum: 0 }
+    return { open, overdue, amount: sum, oldest: rows.map(({ open, overdue, sum, ...refund }) => refund) }
   }
 
   async function webhooksBehind(now: Date): Promise<Overview['webhooks']> {
@@ -134,6 +162,7 @@ export function createOverview(db: Queryable) {
     async read(now: Date): Promise<Overview> {
       return {
         exceptions: await exceptions(now),
+        refunds: await refunds(now),
         webhooks: await webhooksBehind(now),
         returnCalls: await returnCallsGivenUp(now),
         settlementImport: await lastSettlementImport(),

@@ -2,6 +2,8 @@ import type { Database } from '../db/pool.ts'
 import { type Intent, orderIdsBegin } from '../payments/intent.ts'
 import type { FinalStatus, Status } from '../payments/outcome.ts'
 import type { ReportReason } from '../payments/reports.ts'
+import type { Refund } from '../refunds/refund.ts'
+import { listRefunds } from '../refunds/refunds.ts'
 import { createExceptions, type PaymentException } from './exceptions.ts'
 
 export type PaymentHistory = Pick<
@@ -21,6 +23,7 @@ export type PaymentHistory = Pick<
   /** Failed attempts, the success, and that the merchant has cancelled it. */
   changes: PaymentChange[]
   exceptions: PaymentException[]
+  refunds: Refund[]
   webhooks: ToldMerchant[]
   settlements: SettledPayment[]
 }
@@ -75,7 +78,9 @@ export function createPaymentHistory(db: Database) {
   return {
     /** All that is known of one intent; undefined when there is none. */
     async find(orderId: string): Promise<PaymentHistory | undefined> {
-      const { rows } = await db.query<Omit<PaymentHistory, 'changes' | 'exceptions' | 'webhooks' | 'settlements'>>(
+      const { rows } = await db.query<
+        Omit<PaymentHistory, 'changes' | 'exceptions' | 'refunds' | 'webhooks' | 'settlements'>
+      >(
         `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
                 i.amount * 100 + i.paise as amount, i.note, i.status, i.utr,
                 i.created_at as "createdAt", i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer,
@@ -100,6 +105,7 @@ export function createPaymentHistory(db: Database) {
         [mid, orderId],
       )
       const exceptions = await createExceptions(db).ofOrder(mid, orderId)
+      const refunds = await listRefunds(db, { mid, orderId })
       const webhooks = await db.query<ToldMerchant>(
         `select d.type, e.url, d.occurred_at as "occurredAt", d.attempts, d.delivered_at as "deliveredAt",
                 d.due_at as "dueAt", d.attempted_at as "attemptedAt", d.outcome
@@ -109,9 +115,10 @@ export function createPaymentHistory(db: Database) {
           order by d.sequence, e.endpoint_id`,
         [mid, orderId],
       )
-      const utrs = [intent.utr, ...exceptions.map(({ utr }) => utr)].filter((utr) => utr)
+      const told = [...exceptions.map(({ utr }) => utr), ...refunds.map(({ reference }) => reference)]
+      const utrs = [intent.utr, ...told].filter((utr) => utr)
       const settlements = await settlementsOf(utrs as string[], mid)
-      return { ...intent, changes: changes.rows, exceptions, webhooks: webhooks.rows, settlements }
+      return { ...intent, changes: changes.rows, exceptions, refunds, webhooks: webhooks.rows, settlements }
     },
 
     /**

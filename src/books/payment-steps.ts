@@ -1,6 +1,7 @@
 import { toIstTime } from '../ist.ts'
 import { toIndianRupees, toIndianText } from '../money.ts'
 import { EXPIRY_GRACE_MINUTES, isGivenUp } from '../payments/outcome.ts'
+import type { Refund } from '../refunds/refund.ts'
 import type { PaymentException } from './exceptions.ts'
 import type { PaymentChange, PaymentHistory, SettledPayment, ToldMerchant } from './payment-history.ts'
 
@@ -9,12 +10,13 @@ export type Step = { at: Date; what: string; by: string | null }
 
 /** What happened to a payment, in the order of time, in words to read out on the telephone. */
 export function stepsOf(history: PaymentHistory, now: Date): Step[] {
-  const { amount, createdAt, expiresAt, changes, exceptions, webhooks, settlements } = history
+  const { amount, createdAt, expiresAt, changes, exceptions, refunds, webhooks, settlements } = history
   const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
   const steps: Step[] = [
     { at: createdAt, what: `order of ${toIndianText(amount)} made`, by: 'merchant' },
     ...changes.map(ofChange),
     ...exceptions.flatMap(ofException),
+    ...refunds.flatMap(ofRefund),
     ...webhooks.map(ofWebhook),
     ...settlements.map(ofSettlement),
   ]
@@ -40,6 +42,17 @@ function ofException(exception: PaymentException): Step[] {
   const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: toldBy }
   if (resolvedAt === null) return [{ ...kept, what: `${kept.what}; still open` }]
   return [kept, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
+}
+
+function ofRefund(refund: Refund): Step[] {
+  const { ourRefundId: id, amount, note, madeBy, madeAt, sentAt, acquirer, status, reference, reason, endedAt } = refund
+  const made = `refund ${id} of ${toIndianText(amount)} made: ${note}`
+  const open = reason ? `; still open: ${reason}` : '; still open'
+  const steps: Step[] = [{ at: madeAt, what: `${made}${endedAt ? '' : open}`, by: madeBy }]
+  if (sentAt) steps.push({ at: sentAt, what: `refund ${id} sent to ${acquirer}`, by: null })
+  const detail = status === 'SUCCESS' ? reference && `, reference ${reference}` : reason && `: ${reason}`
+  if (endedAt) steps.push({ at: endedAt, what: `refund ${id} ${status}${detail || ''}`, by: null })
+  return steps
 }
 
 function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemptedAt, outcome }: ToldMerchant): Step {

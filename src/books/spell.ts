@@ -1,4 +1,4 @@
-import { toIndianDigits } from '../money.ts'
+import { toIndianDigits, toIndianText } from '../money.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
 
 /** What the operator reads, at the command line and on the page in the same words. */
@@ -41,6 +41,12 @@ export function webhookText({ switchedOffAt, failingSince, dueSince }: WebhookBe
   if (switchedOffAt) return `was switched off ${ageText(switchedOffAt, now)} ago`
   if (failingSince) return `takes nothing for ${ageText(failingSince, now)}`
   return `has waited for ${dueSince ? ageText(dueSince, now) : '-'}`
+}
+
+/** Refunds that wait for their end. */
+export function refundsText({ open, overdue, amount }: Overview['refunds']): string {
+  if (open === 0) return 'none open'
+  return `${toIndianDigits(open)} open, ${toIndianText(amount)}; ${toIndianDigits(overdue)} older than T+5 days`
 }
 
 /** Return calls that were given up, and the newest of them. */

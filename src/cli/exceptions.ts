@@ -8,7 +8,7 @@ import { CommandFault } from './faults.ts'
 import { confirm, type Output, table } from './output.ts'
 
 const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
-const exceptionId = z
+export const exceptionId = z
   .string(errorText(EXCEPTION_RULE))
   .toLowerCase()
   .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)

@@ -11,6 +11,7 @@ import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
 import { dayText, nextDay, startOfDay } from '../ist.ts'
 import { shopAmountText, toJsonNumber } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
+import { toRefundData } from '../refunds/check-refund-status.ts'
 import { command } from './command.ts'
 import { exceptionTable } from './exceptions.ts'
 import { CommandFault } from './faults.ts'
@@ -85,6 +86,7 @@ function toSought({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof
 const toJson = (history: PaymentHistory, now: Date) => ({
   ...history,
   amount: toJsonNumber(history.amount),
+  refunds: history.refunds.map(toRefundData),
   steps: stepsOf(history, now),
 })
 
@@ -118,7 +120,8 @@ function describeFound(
 const SETTLEMENT_COLUMNS = 'initiatedAt, mid, utr, paymentUtr, amount, fee, tax, status'
 
 function describe(history: PaymentHistory, now: Date): string {
-  const { changes: _, exceptions: __, webhooks: ___, settlements: ____, ...intent } = history
+  const { changes: _, exceptions: __, webhooks: ___, ...rest } = history
+  const { settlements: ____, refunds: _____, ...intent } = rest
   const fields = record({ ...intent, amount: toJsonNumber(intent.amount) })
   return [fields, '', table('at, by, what', stepsOf(history, now), '')].join('\n')
 }

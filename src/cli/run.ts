@@ -17,6 +17,7 @@ import { note, print, say, type Terminal } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
 import { reconcileCommands } from './reconcile.ts'
+import { refundCommands } from './refunds.ts'
 import { settlementCommands } from './settlements.ts'
 import { todayCommands } from './today.ts'
 import { webhookCommands } from './webhooks.ts'
@@ -31,6 +32,7 @@ const COMMANDS: readonly Command[] = [
   ...findPaymentCommands,
   ...paymentCommands,
   ...exceptionCommands,
+  ...refundCommands,
   ...webhookCommands,
   ...bankHolidayCommands,
   ...reconcileCommands,

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
+import { refundWarnings } from '../acquirer/acquirers.ts'
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { countOpen, createOverview } from '../books/overview.ts'
-import { agesText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
+import { agesText, importText, refundsText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
 import { istDayOf, toIstText, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
+import { acquirersOfOpenRefunds } from '../refunds/refunds.ts'
 import { command } from './command.ts'
 import { clearScreen, note, printable, type Terminal, table } from './output.ts'
 
@@ -21,10 +23,14 @@ export const todayCommands = [
     name: 'today',
     usage: '[--by-merchant] [--watch]',
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
-    async run({ byMerchant, watch }, { db, now, asJson, terminal }) {
+    async run({ byMerchant, watch }, { config, db, now, asJson, terminal }) {
       const show = async (moment: Date) => {
         const today = await readToday(db, moment)
-        return { json: toJson(today, byMerchant), text: toText(today, byMerchant) }
+        const warnings = refundWarnings(await acquirersOfOpenRefunds(db), { direct: [], setu: config.setu })
+        return {
+          json: { ...toJson(today, byMerchant), warnings },
+          text: [toText(today, byMerchant), ...warnings].join('\n'),
+        }
       }
       if (!watch) return show(now)
       return {
@@ -80,16 +86,19 @@ async function readToday(db: Database, now: Date) {
 }
 
 function toJson({ now, all, hours, merchants, overview }: Today, byMerchant: boolean) {
-  const { exceptions, webhooks, returnCalls, settlementImport = null, migration = null } = overview
+  const { exceptions, refunds, webhooks, returnCalls, settlementImport = null, migration = null } = overview
   return {
     day: toIstText(now).slice(0, 10),
     at: now,
     ...countsToJson(all),
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
     ...(byMerchant && { merchants: merchants.map(countsToJson) }),
+    refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(inRupees) },
     ...{ exceptions, webhooks, returnCalls, settlementImport, migration },
   }
 }
+
+const inRupees = <T extends { amount: number }>(one: T): T => ({ ...one, amount: toJsonNumber(one.amount) })
 
 /** Amounts in rupees. */
 function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T) {
@@ -106,6 +115,7 @@ function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boo
     exceptions: openCount
       ? `${toIndianDigits(openCount)} open, ${toIndianRupees(amount)}: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`
       : 'none open',
+    refunds: refundsText(overview.refunds),
     webhooks: worst
       ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
       : 'none behind',

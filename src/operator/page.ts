@@ -1,6 +1,6 @@
 import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { countOpen, type Overview } from '../books/overview.ts'
-import { agesText, ageText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
+import { agesText, ageText, importText, refundsText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { type Html, html } from '../html.ts'
 import { toIstText, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
@@ -167,13 +167,16 @@ ${rows.map(([of, ...cells]) => html`<tr><th scope="row">${of}</th>${cells.map((c
 
 const code = (text: string) => html`<code>${text}</code>`
 
-function needs({ exceptions: { open, amount, oldest }, webhooks, returnCalls }: Overview, now: Date): Html {
+function needs({ exceptions: { open, amount, oldest }, refunds, webhooks, returnCalls }: Overview, now: Date): Html {
   const count = countOpen(open)
-  if (count + webhooks.behind + returnCalls.givenUp === 0) {
-    return html`<p>Nothing: no exception is open, and no webhook is behind.</p>`
+  if (count + refunds.open + webhooks.behind + returnCalls.givenUp === 0) {
+    return html`<p>Nothing: no exception and no refund is open, and no webhook is behind.</p>`
   }
   const exceptions = oldest.map(({ id, kind, mid, orderId, amount, receivedAt }) => {
     return [code(id), kind, mid, code(orderId), amount ? toIndianRupees(amount) : '–', ageText(receivedAt, now)]
+  })
+  const waiting = refunds.oldest.map(({ refundId, mid, orderId, acquirer, amount, madeAt }) => {
+    return [code(refundId), mid, code(orderId), acquirer, toIndianText(amount), ageText(madeAt, now)]
   })
   const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
   return html`${
@@ -184,6 +187,14 @@ ${table('The exceptions that are open the longest', ['exception', 'kind', 'merch
 ${count > oldest.length ? html`<p>The oldest ${oldest.length}; <code>ops payments exceptions --open</code> lists all.</p>` : undefined}`
       : undefined
   }
+${
+  refunds.open > 0
+    ? html`<h3>Refunds: ${refundsText(refunds)}</h3>
+<p><a href="docs#refunds">What to do</a></p>
+${table('The refunds that are open the longest', ['refund', 'merchant', 'order', 'acquirer', 'amount', 'open for'], waiting)}
+${refunds.open > waiting.length ? html`<p>The oldest ${waiting.length}; <code>ops refunds list --open</code> lists all.</p>` : undefined}`
+    : undefined
+}
 ${
   webhooks.behind > 0
     ? html`<h3>Webhooks: ${toIndianDigits(webhooks.behind)} behind</h3>

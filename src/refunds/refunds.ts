@@ -33,6 +33,21 @@ export async function listRefunds(
   return rows
 }
 
+/** Whether a person has to find out what became of the refund: its acquirer does not say, or is a person anyway. */
+export async function isLeftToPerson(
+  db: Queryable,
+  { mid, orderId, ourRefundId, acquirer }: Pick<Refund, 'mid' | 'orderId' | 'ourRefundId' | 'acquirer'>,
+): Promise<boolean> {
+  if (acquirer === 'direct') return true
+  const { rowCount } = await db.query(
+    `select from payment_exceptions e
+      where e.mid = $1 and e.order_id = $2 and e.digest = $3 and e.kind in ('refund unsure', 'refund without an end')
+        and not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)`,
+    [mid, orderId, ourRefundId],
+  )
+  return rowCount !== 0
+}
+
 /** Who holds the money of open refunds. */
 export async function acquirersOfOpenRefunds(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ acquirer: string }>(

@@ -1,0 +1,161 @@
+import * as z from 'zod'
+import { createExceptions } from '../books/exceptions.ts'
+import { createPaymentHistory } from '../books/payment-history.ts'
+import type { Database } from '../db/pool.ts'
+import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
+import { toIstTime } from '../ist.ts'
+import { shopRefund, toDecimalText, toIndianText, toJsonNumber } from '../money.ts'
+import { toRefundData } from '../refunds/check-refund-status.ts'
+import { endRefund, type RefundWord } from '../refunds/end-refund.ts'
+import { type Made, makeRefund } from '../refunds/make-refund.ts'
+import type { Refund } from '../refunds/refund.ts'
+import { isLeftToPerson, listRefunds } from '../refunds/refunds.ts'
+import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
+import { exceptionId } from './exceptions.ts'
+import { CommandFault } from './faults.ts'
+import { orderId } from './find-payments.ts'
+import { type Output, record, table } from './output.ts'
+
+const REFUND_RULE = 'must be our refundId, at most 35 letters and digits'
+const Which = z.object({ refund: z.string(errorText(REFUND_RULE)).regex(/^[A-Za-z0-9]{1,35}$/, REFUND_RULE) })
+
+export const refundCommands = [
+  command({
+    name: 'refunds list',
+    usage: '[--open] [--mid M1]',
+    schema: z.object({ open: z.boolean().default(false), mid: identifier.optional() }),
+    async run(wanted, { db }) {
+      const refunds = await listRefunds(db, wanted)
+      const rows = refunds.map((refund) => ({ ...refund, refundId: refund.ourRefundId, amount: inRupees(refund) }))
+      const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
+      return { json: refunds.map(toRefundData), text: table(columns, rows, 'no refunds') }
+    },
+  }),
+
+  command({
+    name: 'refunds show',
+    usage: '--refund ID',
+    schema: Which,
+    run: async ({ refund: id }, { db }) => shownRefund(await findRefund(db, id)),
+  }),
+
+  changingCommand({
+    name: 'refunds create',
+    usage: '(--order-id ID [--amount N] --note TEXT | --exception ID [--note TEXT])',
+    schema: z
+      .object({
+        orderId: orderId.optional(),
+        exception: exceptionId.optional(),
+        amount: shopRefund.optional(),
+        note: text(100, 3).optional(),
+      })
+      .refine(
+        ({ orderId, exception, amount, note }) =>
+          exception === undefined ? orderId !== undefined && note !== undefined : !orderId && amount === undefined,
+        'give --order-id and --note, or --exception, whose whole payment goes back',
+      ),
+    // It may be about the customer, whose data is forgotten later.
+    audited: { note: withhold },
+    async run({ orderId = '', exception, amount, note }, { db, now, person }) {
+      const asked =
+        exception === undefined
+          ? { mid: await ownerOf(db, orderId), orderId, note: note as string, amount }
+          : await ofException(db, exception, note)
+      const made = await makeRefund(db, { ...asked, madeBy: person }, now, (acquirer) => acquirer !== 'direct')
+      if ('refused' in made) throw new CommandFault(REFUSED[made.refused])
+      const { refund } = made
+      const next =
+        refund.acquirer === 'direct'
+          ? `send it at the bank, then: ops refunds done --refund ${refund.ourRefundId} --reference RRN`
+          : `the service asks ${refund.acquirer} for it`
+      return {
+        json: toRefundData(refund),
+        text: `refund ${refund.ourRefundId} of ${toIndianText(refund.amount)} is made: ${next}`,
+        made: { refundId: refund.ourRefundId, mid: refund.mid },
+      }
+    },
+  }),
+
+  changingCommand({
+    name: 'refunds done',
+    usage: '--refund ID --reference RRN',
+    schema: Which.extend({ reference: utrAsWritten }),
+    run: ({ refund, reference }, context) => endByPerson(refund, { status: 'SUCCESS', reference }, context),
+  }),
+
+  changingCommand({
+    name: 'refunds fail',
+    usage: '--refund ID --reason "the account is closed"',
+    schema: Which.extend({ reason: text(255) }),
+    run: ({ refund, reason }, context) => endByPerson(refund, { status: 'FAIL', reference: '', reason }, context),
+  }),
+]
+
+async function ownerOf(db: Database, orderId: string): Promise<string> {
+  const order = await createPaymentHistory(db).find(orderId)
+  if (order === undefined) throw new CommandFault(REFUSED['unknown order'])
+  return order.mid
+}
+
+async function findRefund(db: Database, id: string): Promise<Refund> {
+  const [refund] = await listRefunds(db, { ourRefundId: id })
+  if (refund === undefined) throw new CommandFault(`there is no refund ${id}: see ops refunds list`)
+  return refund
+}
+
+async function endByPerson(
+  id: string,
+  word: Omit<RefundWord, 'by'>,
+  { db, now, person }: ChangingContext,
+): Promise<Output> {
+  const before = await findRefund(db, id)
+  refuseEnded(before)
+  if (before.acquirer !== 'direct' && !(await isLeftToPerson(db, before))) {
+    throw new CommandFault(
+      `${before.acquirer} still says what becomes of ${id}: wait for its end, or for an exception of it`,
+    )
+  }
+  const ended = await endRefund(db, before, { ...word, by: person }, now)
+  const refund = ended?.refund as Refund
+  // Somebody else was faster.
+  if (!ended?.changed) refuseEnded(refund)
+  return {
+    ...shownRefund(refund),
+    ...(ended?.exception && { warnings: [`exception: ${ended.exception}, see ops payments exceptions --open`] }),
+  }
+}
+
+function refuseEnded({ ourRefundId, status, reference, reason, endedAt }: Refund): void {
+  if (endedAt === null) return
+  const detail = status === 'SUCCESS' ? `reference ${reference || 'unknown'}` : reason
+  throw new CommandFault(`${ourRefundId} has ended as ${status} at ${toIstTime(endedAt)}: ${detail}`)
+}
+
+/** What goes back to end an exception: a double payment by its own UTR, a late payment as the order's own. */
+async function ofException(db: Database, id: string, note: string | undefined) {
+  const found = await createExceptions(db).find(id)
+  if (!found) throw new CommandFault(`there is no exception ${id}: see ops payments exceptions`)
+  const { mid, orderId, kind, utr, resolution, resolvedBy } = found
+  if (kind !== 'double payment' && kind !== 'late payment') {
+    throw new CommandFault(`${id} is no double and no late payment, but: ${kind}`)
+  }
+  if (resolution !== null) throw new CommandFault(`${id} was resolved by ${resolvedBy}: ${resolution}`)
+  const own = kind === 'double payment' ? { utr: utr.toUpperCase() } : {}
+  return { mid, orderId, note: note ?? kind, amount: undefined, exceptionId: id, ...own }
+}
+
+const REFUSED: Record<Extract<Made, { refused: string }>['refused'], string> = {
+  'unknown order': 'there is no such order',
+  'not successful': 'no payment of the order is known: see ops payments show',
+  'refund_id exists': 'the refund was made already',
+  exceeds: 'it exceeds what is left of the payment: ops payments show names its refunds',
+  'too many': 'the payment has a hundred refunds, which is all that it may have',
+}
+
+const inRupees = ({ amount }: Refund) => toDecimalText(amount)
+
+function shownRefund(refund: Refund): Output {
+  const { asked: _, dueAt: __, refundId, ourRefundId, ...rest } = refund
+  const fields = { refundId: ourRefundId, refund_id: refundId, ...rest, amount: toJsonNumber(refund.amount) }
+  return { json: toRefundData(refund), text: record(fields) }
+}
