@@ -1,0 +1,295 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type Finding, reconcile } from '../../src/books/reconcile.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { newRefundId } from '../../src/refunds/refund.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { opsOn } from '../support/ops.ts'
+import { newMerchant } from '../support/service.ts'
+
+/** Wednesday, and bank days until Friday; Saturday is the third of its month. */
+const [WEDNESDAY, THURSDAY, FRIDAY, SATURDAY] = ['2026-11-18', '2026-11-19', '2026-11-20', '2026-11-21'] as const
+const at = (day: string, time = '12:00:00') => new Date(`${day}T${time}+05:30`)
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let mid: string
+let count = 0
+const { ops, json } = opsOn(() => url)
+
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 3)
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+beforeEach(async () => {
+  ;({ mid } = await newMerchant(db))
+})
+
+/** Stores a paid order of ₹200. */
+async function pay(utr: string, paidAt: Date, acquirer = 'direct'): Promise<string> {
+  count += 1
+  const orderId = orderIdsBegin(paidAt) + String(count).padStart(20, '0')
+  await db.query(
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+     values ($1, $2, $2, 200, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
+       'chaipoint@examplebank', 'Chai Point', '5814', $3, $3, 'SUCCESS', $4)`,
+    [mid, orderId, paidAt, utr],
+  )
+  await db.query(
+    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
+     values ($1, $2, 'SUCCESS', $3, $4, 'notification', $4)`,
+    [mid, orderId, utr, paidAt],
+  )
+  if (acquirer !== 'direct') {
+    await db.query(
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_id, link, reference, acquirer_merchant_id)
+       values ($1, $2, $3, $2, 'upi://pay', $2, 'A1')`,
+      [mid, orderId, acquirer],
+    )
+  }
+  await storePayment(utr, orderId, paidAt, 'first')
+  return orderId
+}
+
+const storePayment = (utr: string, orderId: string, paidAt: Date, kind: string) =>
+  db.query(
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     values ($1, $2, $3, 20000, $4, $4, $5, 'direct')`,
+    [mid, utr, orderId, paidAt, kind],
+  )
+
+/** A second payment of the order; returns the id of its exception. */
+async function payTwice(utr: string, orderId: string, paidAt: Date): Promise<string> {
+  await storePayment(utr, orderId, paidAt, 'second')
+  const { rows } = await db.query<{ id: string }>(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
+     values ($1, $2, 'double payment', $3, 200, 'SUCCESS', $4, $4)
+     returning exception_id as id`,
+    [mid, orderId, utr, paidAt],
+  )
+  return (rows[0] as { id: string }).id
+}
+
+/** Stores a refund that succeeded at `endedAt`, or is open without it. Returns our refundId. */
+async function refund(
+  { orderId, utr, rupees = 200, reference = '', acquirer = 'direct' }: Refunding,
+  madeAt: Date,
+  endedAt?: Date,
+): Promise<string> {
+  const id = newRefundId(madeAt)
+  await db.query(
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+       reference, ended_at)
+     values ($1, $2, $2, $3, $4, $5, 'cold', $6, 'merchant', $7, case when $9::timestamptz is null then 'PENDING' else 'SUCCESS' end,
+       $8, $9)`,
+    [mid, id, orderId, utr, rupees * 100, acquirer, madeAt, reference, endedAt],
+  )
+  return id
+}
+type Refunding = { orderId: string; utr: string; rupees?: number; reference?: string; acquirer?: string }
+
+type Settling = { amount?: string; paymentUtr?: string; brn?: string }
+const settle = (utr: string, initiatedAt: Date, { amount = '200', paymentUtr, brn = 'BRN' }: Settling = {}) =>
+  db.query(
+    `insert into settlements (mid, utr, amount, payment_utr, bank_reference_number, status, initiated_at, created_at)
+     values ($1, $2, $3, $4, $5, 'SUCCESS', $6, $6)`,
+    [mid, utr, amount, paymentUtr, brn, initiatedAt],
+  )
+
+async function report(from: string = WEDNESDAY, to: string = SATURDAY, now = '2026-12-15') {
+  const findings: Finding[] = []
+  for await (const finding of reconcile(db, { from, to, mid, now: at(now) })) findings.push(finding)
+  const end = findings.at(-1) as Extract<Finding, { type: 'end' }>
+  const { paid, gross, refunded, resolved, brought, carried } = end.sums
+  expect(brought + paid - gross - refunded + resolved).toBe(carried)
+  const differences = findings.flatMap((finding) => (finding.type === 'difference' ? [finding] : []))
+  const owed = differences.reduce((sum, { resolution, owed }) => sum + (resolution === null ? owed : 0n), 0n)
+  const refunds = findings.flatMap((finding) => (finding.type === 'refund' ? [finding] : []))
+  return { ...end, differences, owed, refunds }
+}
+
+describe('a refund that the bank deducts by a row', () => {
+  it.each([
+    ['of the refund’s reference', 'ARN1', { paymentUtr: 'P1' }, 'ARN1'],
+    ['of its reference alone', 'arn1', {}, 'ARN1'],
+    ['with its reference as the bank’s', 'E1', { brn: 'ARN1' }, 'ARN1'],
+    ['of its payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
+  ])('is no difference: the row is %s', async (_what, utr, row, reference) => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    await refund({ orderId, utr: 'P1', rupees: 50, reference }, at(THURSDAY), at(THURSDAY))
+    await settle(utr, at(FRIDAY), { amount: '-50', ...row })
+    const { differences, balances, sums } = await report()
+    expect(differences).toEqual([])
+    expect([balances, sums.refunded, sums.gross, sums.carried]).toEqual([true, 50_00n, 150_00n, 0n])
+    // On the day of its success it is not deducted yet.
+    expect((await report(WEDNESDAY, THURSDAY, FRIDAY)).sums).toMatchObject({ refunded: 50_00n, differences: 0 })
+  })
+
+  it('is counted once where the bank deducts it twice, and the second row is taken back', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
+    await settle('P1R1', at(FRIDAY), { amount: '-50', paymentUtr: 'P1' })
+    await settle('ARN1', at(FRIDAY, '13:00:00'), { amount: '-50', paymentUtr: 'P1' })
+    const { differences, sums } = await report()
+    expect(differences).toMatchObject([{ kind: 'taken back', settlementUtr: 'P1R1', owed: 50_00n, orderId }])
+    expect(sums.carried).toBe(50_00n)
+  })
+
+  it('of another amount is a difference of the rest', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    const id = await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
+    await settle('ARN1', at(FRIDAY), { amount: '-55', paymentUtr: 'P1' })
+    const { differences, sums } = await report()
+    expect(differences).toMatchObject([{ kind: 'taken back', owed: 5_00n, cause: `refund ${id} is of another amount` }])
+    expect(sums.carried).toBe(5_00n)
+  })
+
+  it('two refunds of one amount take two rows, oldest first', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    for (const day of [THURSDAY, FRIDAY]) await refund({ orderId, utr: 'P1', rupees: 50 }, at(day), at(day))
+    await settle('P1R1', at(FRIDAY), { amount: '-50', paymentUtr: 'P1' })
+    expect((await report()).differences).toMatchObject([{ kind: 'refund not deducted', day: FRIDAY }])
+    await settle('P1R2', at(SATURDAY), { amount: '-50', paymentUtr: 'P1' })
+    expect((await report()).differences).toEqual([])
+  })
+})
+
+describe('a refund that no row deducts', () => {
+  it('is a difference once its payout was due, and a person may end it', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(THURSDAY), at(THURSDAY))
+    expect((await report(WEDNESDAY, THURSDAY, FRIDAY)).differences).toEqual([])
+    const { differences, owed, sums } = await report()
+    expect(differences).toMatchObject([{ kind: 'refund not deducted', day: THURSDAY, orderId, utr: 'P1' }])
+    expect(differences[0]?.cause).toContain(`refund ${id}`)
+    expect([owed, sums.carried]).toEqual([-50_00n, -50_00n])
+    const difference = differences[0]?.id as string
+    expect((await ops('reconcile', 'resolve', '--difference', difference, '--reason', 'from our account')).code).toBe(0)
+    expect(await report(WEDNESDAY, SATURDAY, '2099-01-01')).toMatchObject({ balances: true, sums: { carried: 0n } })
+  })
+
+  it('is no difference where the payment’s own row is less by it', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
+    await settle('P1', at(THURSDAY), { amount: '150' })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+  })
+
+  it('is no difference where the bank never settles what went back as a whole, and owes the rest of a part', async () => {
+    await settle('P0', at(THURSDAY), { paymentUtr: 'P0' })
+    await pay('P0', at(WEDNESDAY))
+    const [whole, part] = [await pay('P1', at(WEDNESDAY)), await pay('P2', at(WEDNESDAY))]
+    await refund({ orderId: whole, utr: 'P1' }, at(WEDNESDAY), at(WEDNESDAY))
+    await refund({ orderId: part, utr: 'P2', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
+    const { differences, owed, sums } = await report()
+    expect(differences).toMatchObject([{ kind: 'not settled', utr: 'P2', paid: 150_00n }])
+    expect(differences[0]?.cause).toContain('50.00 of it went back')
+    expect(sums.carried).toBe(owed)
+  })
+
+  it('is not known before its success', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    await refund({ orderId, utr: 'P1' }, at(THURSDAY), at('2026-12-01'))
+    expect(await report(WEDNESDAY, SATURDAY, '2026-11-30')).toMatchObject({ differences: [], sums: { refunded: 0n } })
+    expect((await report('2026-12-01', '2026-12-01')).sums).toMatchObject({ refunded: 200_00n, carried: -200_00n })
+  })
+})
+
+describe('a payout by sums', () => {
+  it('is less by the refunds since the payout before', async () => {
+    for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
+    const orderId = await pay('P3', at(WEDNESDAY))
+    await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY, '23:59:59'))
+    await settle('N1', at(THURSDAY), { amount: '550' })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+  })
+
+  it('that does not deduct a refund differs, and the refund is named', async () => {
+    for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
+    const orderId = await pay('P3', at(WEDNESDAY))
+    const id = await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
+    await settle('N1', at(THURSDAY), { amount: '600' })
+    const { differences, sums } = await report()
+    expect(differences).toMatchObject([
+      {
+        ...{ kind: 'sums differ', day: THURSDAY, paid: 550_00n, settled: 600_00n, owed: -50_00n },
+        cause: `50.00 more than the payments of ${WEDNESDAY}, less refunds of 50.00; likely refund ${id} (of 50.00, not deducted)`,
+      },
+    ])
+    expect(sums.carried).toBe(-50_00n)
+  })
+})
+
+describe('a double payment', () => {
+  it('that was settled goes back without unbalancing the books: it was never counted as paid', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    const exception = await payTwice('P9', orderId, at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    await settle('P9', at(THURSDAY))
+    const made = await json('refunds', 'create', '--exception', exception)
+    expect(made).toMatchObject({ orderId, amount: 200, txnStatus: 'PENDING', reference: '' })
+    expect((await report()).balances).toBe(false)
+    await json('refunds', 'done', '--refund', made.refundId, '--reference', 'ARN9')
+    const [found] = await json('payments', 'exceptions', '--mid', mid)
+    expect(found.resolution).toContain('ARN9')
+    expect(await report(WEDNESDAY, SATURDAY, '2099-01-01')).toMatchObject({
+      ...{ balances: true, owed: 0n },
+      sums: { refunded: 0n, carried: 0n, differences: 0 },
+    })
+    // The bank deducts it: that row is accounted for by the refund.
+    await settle('ARN9', at(FRIDAY), { amount: '-200' })
+    const after = await report(WEDNESDAY, SATURDAY, '2099-01-01')
+    expect(after).toMatchObject({ balances: true, sums: { refunded: 0n, gross: 200_00n, carried: 0n } })
+    expect(after.differences).toMatchObject([
+      { kind: 'no known payment' },
+      {
+        kind: 'taken back',
+        resolution: `refund ${made.refundId}`,
+        cause: `refund ${made.refundId} of a double payment`,
+      },
+    ])
+  })
+
+  it('has its own sum, and is refused once it went back or its exception was resolved', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    const exception = await payTwice('P9', orderId, at(WEDNESDAY))
+    await json('refunds', 'create', '--exception', exception)
+    expect((await ops('refunds', 'create', '--exception', exception)).stderr).toContain('exceeds what is left')
+    await json('refunds', 'create', '--order-id', orderId, '--note', 'both')
+    expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'both')).stderr).toContain('exceeds')
+    await json('payments', 'resolve', '--exception', exception, '--reason', 'by hand')
+    expect((await ops('refunds', 'create', '--exception', exception)).stderr).toContain('was resolved by')
+  })
+})
+
+describe('an open refund', () => {
+  it('older than T+5 days is named in every form of the report, which balances with it', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY, '00:00:00'))
+    expect((await report(WEDNESDAY, SATURDAY, '2026-11-23')).refunds).toEqual([])
+    expect(await report(WEDNESDAY, SATURDAY, '2026-11-24')).toMatchObject({
+      ...{ balances: true, refunds: [{ refundId: id, orderId, amount: 50_00n, acquirer: 'direct' }] },
+      sums: { refunded: 0n, carried: 0n },
+    })
+    const days = ['reconcile', '--from', WEDNESDAY, '--to', FRIDAY, '--mid', mid]
+    const asOf = [...days, '--as-of', '2026-11-24']
+    expect((await ops(...asOf)).stdout).toContain(`open refund ${id}: order ${orderId}, 50.00 by direct, made`)
+    expect((await json(...asOf)).merchants[0].refunds).toMatchObject([{ refundId: id, amount: '50.00' }])
+    expect((await ops(...asOf, '--csv')).stdout).toMatch(
+      new RegExp(`^refund,${mid},${WEDNESDAY},open after T\\+5 days`, 'm'),
+    )
+  })
+})

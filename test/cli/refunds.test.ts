@@ -1,0 +1,138 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { keepRefundException } from '../../src/refunds/end-refund.ts'
+import { listRefunds } from '../../src/refunds/refunds.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { opsOn } from '../support/ops.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+
+let service: TestService
+let merchant: NewMerchant
+let orderId: string
+const { ops, json } = opsOn(() => service.databaseUrl, [])
+
+beforeAll(async () => {
+  service = await startService()
+})
+beforeEach(async () => {
+  merchant = await newMerchant(service.db)
+  orderId = await paidOrder()
+})
+
+async function paidOrder(): Promise<string> {
+  const fields = intentFields(merchant.mid, { amount: '200' })
+  const { orderId } = (await post(service.app, CREATE, fields, merchant.key)).body.data as { orderId: string }
+  await pay(orderId)
+  return orderId
+}
+
+const pay = (orderId: string) => notify(service, notification(orderId, { amount: 200, UTR: newUtr() }))
+
+const create = (...more: string[]) =>
+  json('refunds', 'create', '--order-id', orderId, '--note', 'One cup was cold', ...more)
+
+/** Gives an open refund to another acquirer than `direct`, as if the order had been made there. */
+const heldBy = (acquirer: string, refundId: string) =>
+  service.db.query('update refunds set acquirer = $2 where our_refund_id = $1', [refundId, acquirer])
+
+describe('ops refunds', () => {
+  it('makes one, shows it, and ends it with the bank’s reference, by whoever says so', async () => {
+    const made = await create('--amount', '50.5')
+    expect(made).toEqual({
+      ...{ refundId: expect.stringMatching(/^[0-9a-f]{32}$/), refund_id: made.refundId, orderId },
+      ...{ order_id: made.order_id, amount: 50.5, txnStatus: 'PENDING', reference: '' },
+    })
+    expect(await json('refunds', 'list', '--open', '--mid', merchant.mid)).toEqual([made])
+    const ended = { ...made, txnStatus: 'SUCCESS', reference: '523504870777' }
+    expect(await json('refunds', 'done', '--refund', made.refundId, '--reference', '5235 0487 0777')).toEqual(ended)
+    expect(await json('refunds', 'show', '--refund', made.refundId)).toEqual(ended)
+    expect(await json('refunds', 'list', '--open', '--mid', merchant.mid)).toEqual([])
+    for (const again of [
+      ['done', '--reference', '1'],
+      ['fail', '--reason', 'no'],
+    ]) {
+      const { code, stderr } = await ops('refunds', ...again, '--refund', made.refundId)
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringMatching(/has ended as SUCCESS at 20.* IST: reference 523504870777\n$/),
+      ])
+    }
+  })
+
+  it('one that failed leaves its sum to another, and what exceeds the rest is refused', async () => {
+    const { refundId } = await create()
+    expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'again')).stderr).toContain(
+      'exceeds what is left of the payment',
+    )
+    const failed = await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
+    expect(failed).toMatchObject({ txnStatus: 'FAIL', reference: '' })
+    expect((await ops('refunds', 'done', '--refund', refundId, '--reference', '1')).stderr).toContain(
+      'has ended as FAIL',
+    )
+    expect(await create('--amount', '200')).toMatchObject({ amount: 200 })
+  })
+
+  it('is refused for what is unknown, unpaid, or no such exception, and says so', async () => {
+    const { refundId: _, ...made } = await create('--amount', '1')
+    expect((await ops('refunds', 'show', '--refund', made.order_id)).stderr).toContain('see ops refunds list')
+    expect((await ops('refunds', 'create', '--exception', '0123456789ab')).stderr).toContain('there is no exception')
+    expect((await ops('refunds', 'create', '--order-id', orderId)).code).toBe(2)
+    const unpaid = (await post(service.app, CREATE, intentFields(merchant.mid, { amount: '1' }), merchant.key)).body
+      .data
+    const { stderr } = await ops('refunds', 'create', '--order-id', (unpaid as typeof made).orderId, '--note', 'why')
+    expect(stderr).toContain('no payment of the order is known')
+  })
+
+  it('makes one for a disabled merchant, and keeps no note in the audit', async () => {
+    await json('merchants', 'disable', '--mid', merchant.mid)
+    const { refundId } = await create()
+    const audit = await json('audit')
+    const row = audit.find(({ detail }: { detail: { refundId?: string } }) => detail?.refundId === refundId)
+    expect(row).toMatchObject({ command: 'refunds create', outcome: 'done', arguments: { note: 'withheld' } })
+  })
+
+  it('is ended by a person at another acquirer only once that one does not say what became of it', async () => {
+    const { refundId } = await create()
+    await heldBy('setu', refundId)
+    const done = ['refunds', 'done', '--refund', refundId, '--reference', 'ARN1']
+    expect((await ops(...done)).stderr).toContain('setu still says what becomes of')
+    const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
+    if (!refund) throw new Error('it is stored')
+    await keepRefundException(service.db, 'refund unsure', refund, { by: 'enquiry' }, new Date())
+    expect(await json(...done)).toMatchObject({ txnStatus: 'SUCCESS' })
+    expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
+  })
+
+  it('ends the double payment that it was made for', async () => {
+    await pay(orderId)
+    const [{ id }] = await json('payments', 'exceptions', '--mid', merchant.mid)
+    const { refundId } = await json('refunds', 'create', '--exception', id)
+    expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toHaveLength(1)
+    await json('refunds', 'done', '--refund', refundId, '--reference', 'ARN9')
+    expect(await json('payments', 'exceptions', '--mid', merchant.mid)).toMatchObject([
+      { id, resolution: expect.stringContaining('ARN9') },
+    ])
+    expect(await create()).toMatchObject({ amount: 200 })
+  })
+})
+
+it('a payment’s history tells of its refunds step by step', async () => {
+  const { refundId } = await create('--amount', '50')
+  const steps = async () => (await json('payments', 'show', '--order-id', orderId)).steps.map((one: Step) => one.what)
+  type Step = { what: string }
+  expect(await steps()).toContain(`refund ${refundId} of ₹50 made: One cup was cold; still open`)
+  await json('refunds', 'done', '--refund', refundId, '--reference', 'ARN1')
+  expect(await steps()).toEqual(expect.arrayContaining([`refund ${refundId} SUCCESS, reference ARN1`]))
+})
+
+it('open refunds are in ops today, and those of an acquirer that is not set up in /readyz too', async () => {
+  const { refundId } = await create('--amount', '50')
+  await heldBy('setu', refundId)
+  const today = await json('today')
+  expect(today.refunds).toMatchObject({ open: expect.any(Number), overdue: 0 })
+  const warning = expect.stringMatching(/^Refunds of the acquirer setu wait: set SETU_/)
+  expect(today.warnings).toEqual([warning])
+  const { body } = await service.app.inject('/readyz')
+  expect(JSON.parse(body).data.warnings).toContainEqual(warning)
+  expect((await ops('today')).stdout).toMatch(/^refunds +\d+ open, ₹[\d,.]+; 0 older than T\+5 days$/m)
+})
