@@ -10,6 +10,7 @@ import { errorText, identifier, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import { keepUtrsOfOtherMerchants } from '../payments/utrs-of-other-merchants.ts'
+import { lockedAt } from '../settlements/imports.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
@@ -74,10 +75,12 @@ export const reconcileCommands = [
     async run({ month }, { db, change, now, person }) {
       const days = daysOfMonth(month)
       if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)
-      const figures = await readFigures(db, { ...days, now })
       return change(async (client) => {
-        const kept = await closeMonth(client, { month, closedAt: now, closedBy: person, figures })
-        return { json: kept, text: spellClosed(kept, now), made: { sha256: kept.sha256 } }
+        // An import that is under way is closed with the month, or changes it afterwards.
+        const closedAt = await lockedAt(client)
+        const figures = await readFigures(db, { ...days, now: closedAt })
+        const kept = await closeMonth(client, { month, closedAt, closedBy: person, figures })
+        return { json: kept, text: spellClosed(kept, closedAt), made: { sha256: kept.sha256 } }
       })
     },
   }),

@@ -5,7 +5,7 @@ import { errorText } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
 import { type ImportResult, importSettlements } from '../settlements/import.ts'
-import { listImports, type NotUndone, undoImport } from '../settlements/imports.ts'
+import { listImports, lockedAt, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type Context, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
@@ -30,12 +30,13 @@ export const settlementCommands = [
     }),
     argument: 'file',
     async run({ file, ...trailer }, context) {
-      const { change, now, person, terminal } = context
+      const { change, person, terminal } = context
       const warnings: string[] = []
       const onWarning = (text: string) =>
         warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
       const output = await readFile(file, terminal, (csv, progress) =>
         change(async (client) => {
+          const now = await lockedAt(client)
           const importing = { now, person, file: nameOf(file), onProgress: progress('lines'), onWarning }
           const { amount, insertedAmount, ...counts } = await importSettlements(client, csv, importing)
           compare(trailer, { ...counts, amount })
@@ -84,7 +85,8 @@ export const settlementCommands = [
     }),
     async run({ import: importId }, context) {
       const output = await context.change(async (client) => {
-        const undone = await undoImport(client, importId, context)
+        const now = await lockedAt(client)
+        const undone = await undoImport(client, importId, { ...context, now })
         if ('refused' in undone) throw new CommandFault(explain(importId, undone))
         const { removed, restored } = undone
         return {
