@@ -10,13 +10,13 @@ import { errorText, identifier, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import { keepUtrsOfOtherMerchants } from '../payments/utrs-of-other-merchants.ts'
-import { lockedAt } from '../settlements/imports.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault, UsageError } from './faults.ts'
 import { type Output, table } from './output.ts'
 import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
+import { lockedAt } from './settlements.ts'
 
 /** Days that one run compares at most: those of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366

@@ -1,11 +1,12 @@
 import { basename } from 'node:path'
 import * as z from 'zod'
+import type { Queryable } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { errorText } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
 import { type ImportResult, importSettlements } from '../settlements/import.ts'
-import { listImports, lockedAt, type NotUndone, undoImport } from '../settlements/imports.ts'
+import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type Context, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
@@ -100,6 +101,15 @@ export const settlementCommands = [
     },
   }),
 ]
+
+/**
+ * Locks the settlements, and returns the time then: of changes that wait for one another none is dated before an earlier
+ * one.
+ */
+export async function lockedAt(client: Queryable): Promise<Date> {
+  await lockSettlements(client)
+  return new Date()
+}
 
 /**
  * Waits until the replica, from which partners read lists, has what was stored. Tells the operator when it stays

@@ -61,12 +61,6 @@ export const intoVersions = ({ undone }: { undone: boolean }) =>
   `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by, undone)
    select s.${VERSION.join(', s.')}, $2::timestamptz, $1, ${undone}`
 
-/** Locks them, and returns the time then: of changes that wait for one another none is dated before an earlier one. */
-export async function lockedAt(client: Queryable): Promise<Date> {
-  await lockSettlements(client)
-  return new Date()
-}
-
 /** Returns the number of the next import. The settlements must be locked. */
 export async function nextImportId(client: Queryable): Promise<number> {
   const { rows } = await client.query<{ importId: number }>(
