@@ -69,6 +69,7 @@ create table settlement_versions (
   constraint settlement_versions_pkey primary key (mid, utr, replaced_by, undone)
 );
 create index settlement_versions_carried_utr_idx on settlement_versions (upper(coalesce(payment_utr, utr)));
+create index settlement_versions_mid_initiated_at_idx on settlement_versions (mid, initiated_at);
 create index settlement_versions_replaced_by_idx on settlement_versions (replaced_by) where not undone;
 
 insert into settlement_versions

@@ -126,9 +126,11 @@ export async function compareSums(
 ): Promise<Unnamed[]> {
   const { previousBankDay, bankDayFrom, nextBankDay } = bankDays
   const first = addDays(previousBankDay(bankDayFrom(from)), 1)
-  const takenBack = (await books.takenBackRows({ from: first, to })).filter(
-    ({ day }) => payouts.get(bankDayFrom(day))?.form === 'by sums',
-  )
+  const takenBack = (await books.takenBackRows({ from: first, to })).filter(({ day }) => {
+    const payout = payouts.get(bankDayFrom(day))
+    // A sum that was paid once more on its day has taken nothing back.
+    return payout?.form === 'by sums' && payout.unnamed !== payout.restPaid
+  })
   const backOn = (payout: string) =>
     takenBack.reduce((sum, { day, gross }) => (bankDayFrom(day) === payout ? sum + gross : sum), 0n)
   const differing = [...payouts]

@@ -16,6 +16,7 @@ import { changingCommand, command } from './command.ts'
 import { CommandFault, UsageError } from './faults.ts'
 import { type Output, table } from './output.ts'
 import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
+import { lockedAt } from './settlements.ts'
 
 /** Days that one run compares at most: those of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
@@ -74,10 +75,12 @@ export const reconcileCommands = [
     async run({ month }, { db, change, now, person }) {
       const days = daysOfMonth(month)
       if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)
-      const figures = await readFigures(db, { ...days, now })
       return change(async (client) => {
-        const kept = await closeMonth(client, { month, closedAt: now, closedBy: person, figures })
-        return { json: kept, text: spellClosed(kept, now), made: { sha256: kept.sha256 } }
+        // An import that is under way is closed with the month, or changes it afterwards.
+        const closedAt = await lockedAt(client)
+        const figures = await readFigures(db, { ...days, now: closedAt })
+        const kept = await closeMonth(client, { month, closedAt, closedBy: person, figures })
+        return { json: kept, text: spellClosed(kept, closedAt), made: { sha256: kept.sha256 } }
       })
     },
   }),

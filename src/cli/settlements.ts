@@ -1,11 +1,12 @@
 import { basename } from 'node:path'
 import * as z from 'zod'
+import type { Queryable } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { errorText } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
 import { type ImportResult, importSettlements } from '../settlements/import.ts'
-import { listImports, type NotUndone, undoImport } from '../settlements/imports.ts'
+import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type Context, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile } from './file.ts'
@@ -30,12 +31,13 @@ export const settlementCommands = [
     }),
     argument: 'file',
     async run({ file, ...trailer }, context) {
-      const { change, now, person, terminal } = context
+      const { change, person, terminal } = context
       const warnings: string[] = []
       const onWarning = (text: string) =>
         warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
       const output = await readFile(file, terminal, (csv, progress) =>
         change(async (client) => {
+          const now = await lockedAt(client)
           const importing = { now, person, file: nameOf(file), onProgress: progress('lines'), onWarning }
           const { amount, insertedAmount, ...counts } = await importSettlements(client, csv, importing)
           compare(trailer, { ...counts, amount })
@@ -84,7 +86,8 @@ export const settlementCommands = [
     }),
     async run({ import: importId }, context) {
       const output = await context.change(async (client) => {
-        const undone = await undoImport(client, importId, context)
+        const now = await lockedAt(client)
+        const undone = await undoImport(client, importId, { ...context, now })
         if ('refused' in undone) throw new CommandFault(explain(importId, undone))
         const { removed, restored } = undone
         return {
@@ -98,6 +101,15 @@ export const settlementCommands = [
     },
   }),
 ]
+
+/**
+ * Locks the settlements, and returns the time then: of changes that wait for one another none is dated before an earlier
+ * one.
+ */
+export async function lockedAt(client: Queryable): Promise<Date> {
+  await lockSettlements(client)
+  return new Date()
+}
 
 /**
  * Waits until the replica, from which partners read lists, has what was stored. Tells the operator when it stays

@@ -1,13 +1,16 @@
+import { Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Finding, findDifference, reconcile } from '../../src/books/reconcile.ts'
 import { enterResolution } from '../../src/books/resolutions.ts'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { importSettlements } from '../../src/settlements/import.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { isSlow } from '../support/generated.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
+import { until } from '../support/wait.ts'
 import { importRows, istMoment, makeMonths, type Row, storeMonths, storeReports } from './months.ts'
 
 const OCTOBER = ['--from', '2026-10-01', '--to', '2026-10-31']
@@ -31,6 +34,11 @@ afterEach(async () => {
   await db.end()
   await drop()
 })
+
+const FILE_OF = (mid: string) =>
+  Buffer.from(
+    `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},200,U1,BRN1,SUCCESS,2026-10-06T11:00:00+05:30\n`,
+  )
 
 const at = (day: string) => istMoment(day, '12:00:00')
 
@@ -186,6 +194,24 @@ describe('a closed month', () => {
     )
     const months = await opsOn('2026-11-17', 'close', '--month', '2026-11')
     expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be a month that is over') })
+  })
+
+  it('holds what an import has stored that was under way when it was closed', async () => {
+    await pay('U1', '2026-10-05')
+    const client = await db.connect()
+    await client.query('begin')
+    await importSettlements(client, Readable.from([FILE_OF(mid)]), { now: at('2026-11-02'), person: 'asha', file: '-' })
+    const closing = jsonOn('2026-11-02', 'close', '--month', '2026-10')
+    await until('the closing waited for the import', async () => {
+      const { rows } = await db.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      )
+      return rows.length > 0
+    })
+    await client.query('commit')
+    client.release()
+    expect((await closing).figures[mid]).toMatchObject({ paid: '200.00', settled: '200.00', carriedForward: '0.00' })
+    expect((await bookOn('2026-11-03', OCTOBER)).changed).toBe(null)
   })
 
   it('is followed by what is true now, when an exception that was told of later explains one of its settlements', async () => {

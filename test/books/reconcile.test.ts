@@ -277,6 +277,22 @@ describe('a settlement file of sums', () => {
     })
   })
 
+  it('is not taken back when the bank pays a failed sum once more on its day', async () => {
+    await pay('S1', at('2026-11-12'))
+    await settle('OUT1', at('2026-11-13'), { status: 'FAILED' })
+    await db.query(
+      `insert into settlement_versions (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, replaced_at,
+         replaced_by, undone)
+       values ($1, 'OUT1', 200, 'BRN', 'SUCCESS', $2, $2, $2, 1, false)`,
+      [mid, at('2026-11-13')],
+    )
+    expect(await differencesOf('2026-11-13')).toMatchObject([
+      { kind: 'taken back', settlementUtr: 'OUT1', paid: 200_00n },
+    ])
+    await settle('OUT2', at('2026-11-13'))
+    expect(await differencesOf('2026-11-13')).toEqual([])
+  })
+
   it('counts payments as open, not as a difference, while their payout falls after the days asked for', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
