@@ -17,7 +17,7 @@ export const SETTLED_BEFORE = `interval '1 day'`
 const IST = `interval '330 minutes'`
 export const dayOf = (moment: string) => `(${moment} at time zone ${IST})::date`
 export const textOf = (day: string) => `to_char(${day}, 'YYYY-MM-DD')`
-export const paiseOf = (rupees: string) => `(${rupees} * 100)::numeric(40, 0)`
+export const paiseOf = (rupees: string) => `((${rupees}) * 100)::numeric(40, 0)`
 
 /** Orders that were made long before they were paid. */
 const PAID_LATE = `
