@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { createAcquirers } from './acquirer/acquirers.ts'
+import { dueRefunds } from './acquirer/carry-out-refunds.ts'
 import { paymentNotification } from './acquirer/direct.ts'
 import { dueEnquiries } from './acquirer/enquire.ts'
 import { takeNotifications } from './acquirer/notification.ts'
@@ -30,6 +31,7 @@ import { createEnquiries } from './payments/enquiries.ts'
 import type { IssuedLink } from './payments/intent.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
+import { createProgress } from './refunds/progress.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 import { createSettlements } from './settlements/settlements.ts'
 import { createAccessKeys } from './tenants/access-keys.ts'
@@ -87,6 +89,7 @@ export async function buildApp({
   const { sealingKey, allowedNetworks } = config.webhooks
   const intents = createIntents(pools, metrics.insertBatch, limits)
   const reports = createReports(pools.reports, metrics.reports, limits.reports)
+  const refunds = createProgress(pools.reports, metrics.reports.onException)
   const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
   const call = createCaller({ allowedNetworks, limits: limits.outside, now })
   const acquirers = createAcquirers({ direct: config.acquirerSecrets, setu: config.setu }, call, {
@@ -140,7 +143,7 @@ export async function buildApp({
   metrics.acquirersConfigured(acquirers.notifications.length)
   for (const notifications of acquirers.notifications) {
     await app.register(async (acquirer) => {
-      takeNotifications(acquirer, notifications, { reports, now, fieldLimit: limits.body.fields })
+      takeNotifications(acquirer, notifications, { reports, refunds, now, fieldLimit: limits.body.fields })
     })
   }
 
@@ -172,6 +175,7 @@ export async function buildApp({
     [
       dueDeliveries({ ...deliveries, log, now, limits: limits.webhooks }),
       dueEnquiries({ enquiries: createEnquiries(pools.due), issuers, reports, now }),
+      dueRefunds({ progress: createProgress(pools.due, metrics.reports.onException), issuers, now }),
       dueExpiries({ db: pools.due, now, limits: limits.webhooks }),
     ],
     { log, limits: limits.webhooks },
