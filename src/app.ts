@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { createAcquirers, refundWarnings } from './acquirer/acquirers.ts'
+import { dueRefunds } from './acquirer/carry-out-refunds.ts'
 import { paymentNotification } from './acquirer/direct.ts'
 import { dueEnquiries } from './acquirer/enquire.ts'
 import { takeNotifications } from './acquirer/notification.ts'
@@ -34,6 +35,7 @@ import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
 import { checkRefundStatus } from './refunds/check-refund-status.ts'
 import { type Asked, findRefund, makeRefund } from './refunds/make-refund.ts'
+import { createProgress } from './refunds/progress.ts'
 import { refundPayment } from './refunds/refund-payment.ts'
 import { acquirersOfOpenRefunds } from './refunds/refunds.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
@@ -95,6 +97,7 @@ export async function buildApp({
   const { sealingKey, allowedNetworks } = config.webhooks
   const intents = createIntents(pools, metrics.insertBatch, limits)
   const reports = createReports(pools.reports, metrics.reports, limits.reports)
+  const refunds = createProgress(pools.reports, metrics.reports.onException)
   const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
   const call = createCaller({ allowedNetworks, limits: limits.outside, now })
   const settings = { direct: config.acquirerSecrets, setu: config.setu }
@@ -153,7 +156,7 @@ export async function buildApp({
   metrics.acquirersConfigured(acquirers.notifications.length)
   for (const notifications of acquirers.notifications) {
     await app.register(async (acquirer) => {
-      takeNotifications(acquirer, notifications, { reports, now, fieldLimit: limits.body.fields })
+      takeNotifications(acquirer, notifications, { reports, refunds, now, fieldLimit: limits.body.fields })
     })
   }
 
@@ -190,6 +193,7 @@ export async function buildApp({
     [
       dueDeliveries({ ...deliveries, log, now, limits: limits.webhooks }),
       dueEnquiries({ enquiries: createEnquiries(pools.due), issuers, reports, now }),
+      dueRefunds({ progress: createProgress(pools.due, metrics.reports.onException), issuers, now }),
       dueExpiries({ db: pools.due, now, limits: limits.webhooks }),
     ],
     { log, limits: limits.webhooks },

@@ -102,13 +102,14 @@ export const setuUnsigned = () =>
   new Failure('unauthorized', 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body')
 
 /** 409: the notification contradicts what we know; `kind` says how, in words. */
-export const notificationRefused = (kind: 'amount differs' | 'UTR of another order') =>
-  new Failure(
-    'conflict',
-    kind === 'amount differs'
-      ? 'The amount differs from the amount of the order'
-      : 'This UTR was already used by another order',
-  )
+export const notificationRefused = (kind: keyof typeof REFUSED_NOTIFICATIONS) =>
+  new Failure('conflict', REFUSED_NOTIFICATIONS[kind])
+
+const REFUSED_NOTIFICATIONS = {
+  'amount differs': 'The amount differs from the amount of the order',
+  'UTR of another order': 'This UTR was already used by another order',
+  'refund differs': 'The amount or the merchant differs from that of the refund',
+}
 
 /** 410: a QR whose intent is paid, cancelled or expired, or whose merchant is disabled. */
 export const paymentClosed = () => new Failure('gone', 'This payment is no longer open; ask the merchant for a new one')

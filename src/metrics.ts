@@ -66,7 +66,7 @@ const COUNTERS = {
     'Calls of acquirers that make their own links, by call and outcome; refused is the set-up, which has to be mended',
     {
       acquirer: ['setu'],
-      call: ['prepare', 'close', 'enquire'],
+      call: ['prepare', 'close', 'enquire', 'refund', 'findRefund'],
       outcome: ['done', 'crowded', 'refused', 'bad answer', 'unavailable'],
     },
   ],

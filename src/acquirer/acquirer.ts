@@ -1,6 +1,7 @@
 import type { Call } from '../outside/call.ts'
 import type { Intent, IssuedLink } from '../payments/intent.ts'
-import type { FinalStatus } from '../payments/outcome.ts'
+import type { FinalStatus, PaymentNames } from '../payments/outcome.ts'
+import type { RefundStatus } from '../refunds/refund.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { Notifications } from './notification.ts'
 
@@ -39,10 +40,51 @@ export type AcquirerCalls = {
   enquire: (link: IssuedLink, signal: AbortSignal) => Promise<Told | undefined>
   /** Plays a customer who tries to pay by a link. Only an acquirer's sandbox does it. */
   playCustomer: (link: IssuedLink, attempt: PlayedAttempt, signal: AbortSignal) => Promise<void>
+  /** Sends a refund. Undefined where only a person can send money back. */
+  refund?: (order: RefundOrder, signal: AbortSignal) => Promise<RefundTold>
+  /** What has become of a refund; undefined when the acquirer does not have it. */
+  findRefund?: (order: RefundOrder, signal: AbortSignal) => Promise<RefundTold | undefined>
+  /** Whether the acquirer knows a repeat by our name for the refund. Otherwise each is sent at most once. */
+  repeatsRefunds?: boolean
 }
 
-/** What an acquirer knows of a payment that has ended. `amount` is decimal text with two decimals. */
-export type Told = { status: FinalStatus; utr: string | undefined; amount: string; paidAt: Date | undefined }
+/**
+ * What an acquirer knows of a payment that has ended. `amount` is decimal text with two decimals, `names` how it calls the
+ * payment.
+ */
+export type Told = {
+  status: FinalStatus
+  utr: string | undefined
+  amount: string
+  paidAt: Date | undefined
+  names?: PaymentNames | undefined
+}
+
+/** A refund to send or to ask for. `amount` is in paise, `utr` the payment's. */
+export type RefundOrder = {
+  ourRefundId: string
+  orderId: string
+  amount: number
+  note: string
+  utr: string
+  link: IssuedLink
+  /** Undefined until they are known. */
+  names: PaymentNames | undefined
+}
+
+/** What an acquirer says of a refund. Each field is undefined where it was not told. */
+export type RefundTold = {
+  status: RefundStatus
+  id?: string | undefined
+  /** In paise. */
+  amount?: number | undefined
+  reference: string
+  reason?: string | undefined
+  /** A word for its state that we do not know; `status` is PENDING then. */
+  strangeStatus?: string | undefined
+  /** How the acquirer names the payment, where that was not known before. */
+  names?: PaymentNames | undefined
+}
 
 /** What a played customer does: pays `amount`, in paise, to `payeeVpa`, or fails to. */
 export type PlayedAttempt = { payeeVpa: string; amount: number; succeeds: boolean }
@@ -54,6 +96,8 @@ export type PlayedAttempt = { payeeVpa: string; amount: number; succeeds: boolea
 export class AcquirerFault extends Error {
   readonly outcome: 'refused' | 'bad answer' | 'unavailable'
   readonly facts: Record<string, unknown>
+  /** True when it is proven that what was asked for was not done, and will not be. */
+  isUndone = false
 
   constructor(outcome: AcquirerFault['outcome'], message: string, facts: Record<string, unknown> = {}) {
     super(message)

@@ -8,9 +8,18 @@ export function createAsk(call: Caller): Ask {
       body: JSON.stringify(body),
     }
     const answer = await call({ ...request, ...json, kind: 'acquirer' })
-    if ('failure' in answer) throw new AcquirerFault('unavailable', `the acquirer cannot be reached: ${answer.text}`)
+    if ('failure' in answer) {
+      const fault = new AcquirerFault('unavailable', `the acquirer cannot be reached: ${answer.text}`)
+      throw answer.isUnsent ? undone(fault) : fault
+    }
     return { status: answer.status, body: parse(answer.body), requestId: shortText(answer.headers?.requestid) }
   }
+}
+
+/** Marks a fault as one of something that was not done. Other errors pass unchanged. */
+export function undone<E>(error: E): E {
+  if (error instanceof AcquirerFault) error.isUndone = true
+  return error
 }
 
 function parse(body: Buffer | undefined): unknown {

@@ -2,13 +2,16 @@ import type { Logger } from 'pino'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Intent, IssuedLink } from '../payments/intent.ts'
-import { type AcquirerCalls, AcquirerFault, type PlayedAttempt } from './acquirer.ts'
+import { type AcquirerCalls, AcquirerFault, type PlayedAttempt, type RefundOrder, type RefundTold } from './acquirer.ts'
+import { undone } from './ask.ts'
 
 export type CallOutcome = 'done' | 'crowded' | AcquirerFault['outcome']
 
+type CallName = Exclude<keyof AcquirerCalls, 'repeatsRefunds'>
+
 export type IssuerOptions = {
   log: Pick<Logger, 'warn' | 'error'>
-  onCall: (acquirer: string, call: keyof AcquirerCalls, outcome: CallOutcome) => void
+  onCall: (acquirer: string, call: CallName, outcome: CallOutcome) => void
   limits: Limits['acquirers']
   /** A monotonic clock in milliseconds. */
   elapsedMs: () => number
@@ -20,12 +23,12 @@ export type Issuer = ReturnType<typeof createIssuer>
 export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, limits, elapsedMs }: IssuerOptions) {
   let underWay = 0
 
-  async function ask<T>(call: keyof AcquirerCalls, work: (signal: AbortSignal) => Promise<T>, began = elapsedMs()) {
+  async function ask<T>(call: CallName, work: (signal: AbortSignal) => Promise<T>, began = elapsedMs()) {
     // Enquiries are never refused here. Few are made at once, and each is counted before it is asked, so that a refusal
     // would use up one of an order's three.
     if (underWay >= limits.callsUnderWay && call !== 'enquire') {
       onCall(name, call, 'crowded')
-      throw new AcquirerFault('unavailable', `too many calls of ${name} are under way`)
+      throw undone(new AcquirerFault('unavailable', `too many calls of ${name} are under way`))
     }
     underWay++
     try {
@@ -44,7 +47,27 @@ export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, 
     }
   }
 
+  /** What was told of a refund; a state that we do not know is logged. */
+  async function askRefund(call: 'refund' | 'findRefund', order: RefundOrder): Promise<RefundTold | undefined> {
+    const told = await ask(call, async (signal) => calls[call]?.(order, signal))
+    if (told?.strangeStatus !== undefined) {
+      const { ourRefundId, orderId } = order
+      log.error(
+        { acquirer: name, call, ourRefundId, orderId, status: told.strangeStatus },
+        'the state of a refund is not known: it is asked for again; if it lasts, ask the acquirer',
+      )
+    }
+    return told
+  }
+
   return {
+    /** Sends and finds refunds, and rejects with an AcquirerFault; undefined where only a person can send money back. */
+    refunds: calls.refund && {
+      mayRepeat: calls.repeatsRefunds === true,
+      send: (order: RefundOrder) => askRefund('refund', order),
+      find: (order: RefundOrder) => askRefund('findRefund', order),
+    },
+
     /**
      * Makes a link for a request that began at `began`, by `elapsedMs`. The time limit counts from there: otherwise the
      * intent could be stored after the caller has received 503.

@@ -7,9 +7,19 @@ import { success } from '../http/operation.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Report } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
+import type { RefundWord } from '../refunds/end-refund.ts'
+import type { Progress } from '../refunds/progress.ts'
 
 /** What the notifications of every acquirer need. */
-export type NotificationDependencies = { reports: Reports; now: () => Date }
+export type NotificationDependencies = {
+  reports: Reports
+  refunds: Pick<Progress, 'tellOfNamed'>
+  now: () => Date
+}
+
+/** What a notification tells: of a payment, or of one of our refunds. */
+export type News = Report | RefundNews
+export type RefundNews = { ourRefundId: string; acquirer: string; word: RefundWord }
 
 /** The fields of a notification, as they came. */
 export type Fields = Record<string | symbol, unknown>
@@ -45,7 +55,7 @@ export const NOTIFICATION_REFUSALS = [
 ]
 
 /** Records what an acquirer tells of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
-export async function recordNotification({ reports, now }: NotificationDependencies, report: Report) {
+export async function recordNotification({ reports, now }: Omit<NotificationDependencies, 'refunds'>, report: Report) {
   const recorded = await reports.record(report, { reason: 'notification', now })
   if (!('exception' in recorded)) return {}
   switch (recorded.exception) {
@@ -59,15 +69,28 @@ export async function recordNotification({ reports, now }: NotificationDependenc
   }
 }
 
+/** Stores what an acquirer tells of a refund. Throws 404 for an unknown one, 409 where it differs from what we sent. */
+async function recordRefundNews(
+  { refunds, now }: NotificationDependencies,
+  { ourRefundId, acquirer, word }: RefundNews,
+) {
+  const told = await refunds.tellOfNamed({ ourRefundId, acquirer }, word, now())
+  if (told === undefined) throw orderNotFound()
+  if (told.exception === 'refund differs') throw notificationRefused('refund differs')
+  return {}
+}
+
 /**
  * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined
  * for a notification that changes nothing, and throws the 400 for one that it cannot read.
  */
-export function routeOfOwnForm(path: string, read: (fields: Fields) => Report | undefined): Notifications['register'] {
+export function routeOfOwnForm(path: string, read: (fields: Fields) => News | undefined): Notifications['register'] {
   return (app, dependencies) => {
     app.post<{ Body: Fields }>(path, async ({ body }) => {
-      const report = read(body)
-      return NOTIFICATION_RECORDED.toBody(report ? await recordNotification(dependencies, report) : {})
+      const news = read(body)
+      if (news === undefined) return NOTIFICATION_RECORDED.toBody({})
+      const record = 'word' in news ? recordRefundNews(dependencies, news) : recordNotification(dependencies, news)
+      return NOTIFICATION_RECORDED.toBody(await record)
     })
   }
 }

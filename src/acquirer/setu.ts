@@ -4,12 +4,13 @@ import { setuUnsigned } from '../errors.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
 import { bankAmount, toDecimalText } from '../money.ts'
-import type { Intent } from '../payments/intent.ts'
-import type { Report } from '../payments/outcome.ts'
+import type { Intent, IssuedLink } from '../payments/intent.ts'
 import { transactionNote, UPI_PREFIX } from '../payments/upi-links.ts'
-import { type Acquirer, type AcquirerCalls, AcquirerFault, type Ask, type JsonAnswer } from './acquirer.ts'
-import { shortText } from './ask.ts'
-import { type Fields, isoTime, routeOfOwnForm } from './notification.ts'
+import type { Acquirer, AcquirerCalls, Ask, Told } from './acquirer.ts'
+import { undone } from './ask.ts'
+import { type Fields, type News, routeOfOwnForm } from './notification.ts'
+import { ACQUIRER_ID, failed, moment, namesOf, notBelieved, orAbsent, paise, paymentNames } from './setu-fields.ts'
+import { isRefundEvent, readRefundEvent, type SetuCaller, setuRefunds } from './setu-refunds.ts'
 import { createToken } from './setu-token.ts'
 
 /*
@@ -36,8 +37,6 @@ const PLAYED_CUSTOMER = 'customer@thisisnobank'
 /** NPCI's code for insufficient funds, with which a played payment fails. */
 const NO_FUNDS = 'Z9'
 
-const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
-
 const LoggedIn = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/) })
 
 const DynamicQr = z.object({
@@ -50,29 +49,13 @@ const DynamicQr = z.object({
   referenceId: z.string().optional(),
 })
 
-const PAISE_RULE = 'must be whole paise'
-/** An amount in whole paise, up to 14 digits: the most that the database holds and `bankAmount` takes. */
-const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
-
-/** A time in RFC 3339, or with a zone without its colon (+0530), as in the examples of Setu's guides. */
-const moment = z.preprocess(
-  (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
-  isoTime,
-)
-
-/**
- * A field that may be absent, which null and empty text mean too: a payment that failed early may have neither
- * reference nor time.
- */
-const orAbsent = <S extends z.ZodType>(schema: S) =>
-  z.preprocess((value) => (value === null || value === '' ? undefined : value), schema.optional())
-
 const LastPayment = z.object({
   status: z.enum(['initiated', 'pending', 'success', 'failed']),
   productInstanceId: z.string(),
   amount: paise,
   rrn: orAbsent(z.string()),
   txnTs: orAbsent(moment),
+  ...paymentNames,
 })
 
 /** The calls of one Setu account. A link that is not for this payee and amount is never returned. */
@@ -96,15 +79,12 @@ export function setuCalls(
   }
 
   /** Makes a call and returns its answer. Throws unless its status is one of `expected`. */
-  async function call(
-    { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: object },
-    merchantId: string,
-    signal: AbortSignal,
-    expected: readonly number[],
-  ): Promise<JsonAnswer> {
+  const call: SetuCaller = async ({ method, path, body }, merchantId, signal, expected) => {
     const url = `${apiUrl}/api/v1/merchants/${path}`
     const send = async () => {
-      const { value, renew } = await token.get(signal)
+      const { value, renew } = await token.get(signal).catch((fault) => {
+        throw undone(fault)
+      })
       const headers = { authorization: `Bearer ${value}`, merchantId }
       return { ...(await ask({ method, url, headers, body, signal })), renew }
     }
@@ -118,7 +98,30 @@ export function setuCalls(
     throw failed(answer, advice)
   }
 
+  async function enquire({ id, merchantId }: IssuedLink, signal: AbortSignal): Promise<Told | undefined> {
+    const path = `payments/product-instances/${id}/last`
+    const answer = await call({ method: 'GET', path }, merchantId, signal, [200, 404])
+    // Nobody has tried to pay.
+    if (answer.status === 404) return undefined
+    const { data: last } = LastPayment.safeParse(answer.body)
+    const rrn = utr.safeParse(last?.rrn)
+    if (last?.productInstanceId !== id || (last.status === 'success' && !rrn.success)) {
+      throw notBelieved(answer, 'Setu told of a payment in a form that is not known')
+    }
+    if (last.status !== 'success' && last.status !== 'failed') return undefined
+    return {
+      status: last.status === 'success' ? 'SUCCESS' : 'FAIL',
+      utr: rrn.data,
+      amount: toDecimalText(last.amount),
+      paidAt: last.txnTs,
+      names: namesOf(last),
+    }
+  }
+
   return {
+    ...setuRefunds(call, enquire),
+    enquire,
+
     async prepare(intent, merchantId, signal) {
       const body = {
         merchantVpa: intent.payee.vpa,
@@ -146,25 +149,6 @@ export function setuCalls(
       await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
     },
 
-    async enquire({ id, merchantId }, signal) {
-      const path = `payments/product-instances/${id}/last`
-      const answer = await call({ method: 'GET', path }, merchantId, signal, [200, 404])
-      // Nobody has tried to pay.
-      if (answer.status === 404) return undefined
-      const { data: last } = LastPayment.safeParse(answer.body)
-      const rrn = utr.safeParse(last?.rrn)
-      if (last?.productInstanceId !== id || (last.status === 'success' && !rrn.success)) {
-        throw notBelieved(answer, 'Setu told of a payment in a form that is not known')
-      }
-      if (last.status !== 'success' && last.status !== 'failed') return undefined
-      return {
-        status: last.status === 'success' ? 'SUCCESS' : 'FAIL',
-        utr: rrn.data,
-        amount: toDecimalText(last.amount),
-        paidAt: last.txnTs,
-      }
-    },
-
     async playCustomer({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
       const played = { refId: reference, payeeVpa, payerVpa: PLAYED_CUSTOMER, amount }
       const body = succeeds ? played : { ...played, payerRespCode: NO_FUNDS }
@@ -172,18 +156,6 @@ export function setuCalls(
     },
   }
 }
-
-/** What an unexpected status means; `advice` is for the operator, where it is theirs to mend. */
-function failed({ status, requestId, body }: JsonAnswer, advice: string): AcquirerFault {
-  const facts = { status, requestId, code: shortText((body as { code?: unknown } | undefined)?.code) }
-  const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
-  return isRefused
-    ? new AcquirerFault('refused', `Setu refused a call: ${advice}`, facts)
-    : new AcquirerFault('unavailable', 'a call of Setu failed', facts)
-}
-
-const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: object = {}) =>
-  new AcquirerFault('bad answer', message, { ...facts, requestId })
 
 /** The parameter `tr` of a link that is for this payee and amount; undefined for any other link. */
 function referenceOf(link: string, { payee, amount }: Intent): string | undefined {
@@ -216,6 +188,7 @@ const EndOfPayment = z
     amount: paise,
     rrn: utr.optional(),
     txnTs: moment.optional(),
+    ...paymentNames,
   })
   .superRefine(({ eventType, rrn, txnTs }, context) => {
     if (eventType !== 'payment.success') return
@@ -225,10 +198,11 @@ const EndOfPayment = z
 
 const checkEndOfPayment = bodyCheck(EndOfPayment)
 
-/** The report in an event; undefined for an event that does not end a payment, whose fields are not checked. */
-function readEvent(event: Fields): Report | undefined {
+/** The news in an event; undefined for one that tells nothing that counts, whose fields are not checked. */
+function readEvent(event: Fields): News | undefined {
+  if (isRefundEvent(event)) return readRefundEvent(event)
   if (typeof event.eventType === 'string' && !Object.hasOwn(EVENTS, event.eventType)) return undefined
-  const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs } = checkEndOfPayment(event)
+  const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs, ...names } = checkEndOfPayment(event)
   return {
     orderId: merchantReferenceId,
     status: EVENTS[eventType],
@@ -236,6 +210,7 @@ function readEvent(event: Fields): Report | undefined {
     amount: toDecimalText(amount),
     paidAt: txnTs,
     acquirer: { name: NAME, id: productInstanceId },
+    names: namesOf(names),
   }
 }
 
@@ -280,6 +255,6 @@ function withoutCustomer(body: Buffer): Buffer {
   } catch {
     return Buffer.from('not JSON')
   }
-  const names = [...Object.keys(EndOfPayment.shape), 'eventId', 'id', 'txnId', 'refId']
+  const names = [...Object.keys(EndOfPayment.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
   return Buffer.from(JSON.stringify(event, names))
 }

@@ -5,10 +5,10 @@ import type { Database } from '../db/pool.ts'
 import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import { shopRefund, toDecimalText, toIndianText, toJsonNumber } from '../money.ts'
-import { toRefundData } from '../refunds/check-refund-status.ts'
 import { endRefund, type RefundWord } from '../refunds/end-refund.ts'
 import { type Made, makeRefund } from '../refunds/make-refund.ts'
-import type { Refund } from '../refunds/refund.ts'
+import { retryRefund } from '../refunds/progress.ts'
+import { type Refund, toRefundData } from '../refunds/refund.ts'
 import { isLeftToPerson, listRefunds } from '../refunds/refunds.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
 import { exceptionId } from './exceptions.ts'
@@ -73,6 +73,20 @@ export const refundCommands = [
         text: `refund ${refund.ourRefundId} of ${toIndianText(refund.amount)} is made: ${next}`,
         made: { refundId: refund.ourRefundId, mid: refund.mid },
       }
+    },
+  }),
+
+  changingCommand({
+    name: 'refunds retry',
+    usage: '--refund ID   (the bank has not made it)',
+    schema: Which,
+    async run({ refund: id }, { db, now }) {
+      const refund = await findRefund(db, id)
+      refuseEnded(refund)
+      if (!(await retryRefund(db, refund, now))) {
+        throw new CommandFault(`${id} is not unsure: only such a refund may be sent again`)
+      }
+      return { json: toRefundData(refund), text: `${id} is sent again` }
     },
   }),
 

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isIP, type LookupFunction } from 'node:net'
+import { Readable } from 'node:stream'
 import type { Agent, Client, Dispatcher } from 'undici'
 import type { Limits } from '../limits.ts'
 import { readUrl } from '../url.ts'
@@ -45,6 +46,8 @@ export type Failure = {
   failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
   /** What happened, in our words. Holds no address that a name resolved to, and nothing that was answered. */
   text: string
+  /** True for a call of an acquirer with a body of which no byte can have left, so that nothing was done. */
+  isUnsent?: true
 }
 
 /** Calls once. Resolves to what came back; it does not reject, whatever the other end does. */
@@ -89,6 +92,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
     call.signal?.addEventListener('abort', endLate)
     if (call.signal?.aborted) endLate()
     let ownConnection: Client | undefined
+    let isSent = call.kind !== 'acquirer' || call.body === undefined
     try {
       const url = parseUrl(call.url)
       // undici is loaded at the first call, because it would make every start 30 ms longer. In the bundle it has only a
@@ -96,7 +100,12 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       const { Agent, Client } = (await import('undici')).default
       if (call.kind === 'acquirer') {
         acquirers ??= new Agent(connectionOptions(ms))
-        return await exchange(acquirers, call, url, end)
+        const { body = '' } = call
+        const headers = { ...call.headers, 'content-length': String(Buffer.byteLength(body)) }
+        const onSend = () => {
+          isSent = true
+        }
+        return await exchange(acquirers, isSent ? call : { ...call, headers, body: sentBy(body, onSend) }, url, end)
       }
       const addresses = await addressesOf(url, end.signal)
       refuseUnlessAllowed(addresses, url, call.kind)
@@ -107,7 +116,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       ownConnection = new Client(url.origin, { ...connectionOptions(ms, lookup), pipelining: 0 })
       return await exchange(ownConnection, call, url, end)
     } catch (error) {
-      return failureOf(end.signal.aborted ? end.signal.reason : error)
+      return { ...failureOf(end.signal.aborted ? end.signal.reason : error), ...(!isSent && { isUnsent: true }) }
     } finally {
       clearTimeout(timer)
       call.signal?.removeEventListener('abort', endLate)
@@ -156,7 +165,12 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
 
   async function exchange(
     through: Dispatcher,
-    { kind, method = kind === 'webhook' ? 'POST' : 'GET', headers, body }: Call,
+    {
+      kind,
+      method = kind === 'webhook' ? 'POST' : 'GET',
+      headers,
+      body,
+    }: Omit<Call, 'body'> & { body?: string | Readable },
     { origin, pathname, search }: URL,
     end: AbortController,
   ): Promise<Answer> {
@@ -181,6 +195,16 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       ...(kind === 'acquirer' && { headers: answer.headers, body: read }),
     }
   }
+}
+
+/** A body that calls `onSend` when it is read, which is once a connection is there, and before the first byte leaves. */
+function sentBy(body: string, onSend: () => void): Readable {
+  return Readable.from(
+    (function* () {
+      onSend()
+      yield Buffer.from(body)
+    })(),
+  )
 }
 
 const SETTINGS = { webhook: 'WEBHOOK_ALLOWED_NETWORKS', 'return call': 'RETURN_CALL_ALLOWED_NETWORKS' }

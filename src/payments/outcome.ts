@@ -24,7 +24,11 @@ export type Report = {
    * The acquirer that reports, if only the order's own one may; `id` is its own identifier of the order, if it has one.
    */
   acquirer?: { name: string; id?: string | undefined } | undefined
+  names?: PaymentNames | undefined
 }
+
+/** How an acquirer names a payment, where it has to be told that when the payment is refunded. */
+export type PaymentNames = { id: string; txnId: string }
 
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
   status: Status

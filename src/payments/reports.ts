@@ -240,21 +240,22 @@ async function findFacts(
 async function takeUtr(
   db: Queryable,
   { mid, orderId, amount, acquirer }: StoredIntent,
-  { utr, paidAt }: Report,
+  { utr, paidAt, names }: Report,
   kind: 'first' | 'late' | 'second',
   { now }: Source,
 ): Promise<boolean> {
   const { rows } = await db.query(
     `with taken as (
-       insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
-       values ($1, $2, $3, $4, $5, $6, $7, $8)
+       insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
+                             acquirer_txn_id)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
        on conflict do nothing
        returning order_id
      )
      select order_id from taken
       union all
      select order_id from payments where mid = $1 and utr = $2 and order_id = $3`,
-    [mid, utr, orderId, amount, paidAt, now, kind, acquirer],
+    [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId],
   )
   return rows.length > 0
 }

@@ -2,10 +2,9 @@ import * as z from 'zod'
 import { badRequest, refundNotFound } from '../errors.ts'
 import { errorText } from '../fields.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
-import { toJsonNumber } from '../money.ts'
 import { mid, orderId } from '../payments/new-payment.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
-import type { Refund } from './refund.ts'
+import { type Refund, toRefundData } from './refund.ts'
 
 const REFUND_ID = /^[A-Za-z0-9_-]{1,40}$/
 const REFUND_ID_RULE = 'must be 1 to 40 characters of A-Z a-z 0-9 _ -'
@@ -44,18 +43,6 @@ export const REFUND_EXAMPLE = {
   amount: 88.5,
   txnStatus: 'PENDING' as const,
   reference: '',
-}
-
-export function toRefundData(refund: Refund): z.output<typeof RefundData> {
-  return {
-    refundId: refund.ourRefundId,
-    refund_id: refund.refundId,
-    orderId: refund.orderId,
-    order_id: refund.merchantOrderId,
-    amount: toJsonNumber(refund.amount),
-    txnStatus: refund.status,
-    reference: refund.reference,
-  }
 }
 
 const MESSAGES = { PENDING: 'Refund pending', SUCCESS: 'Refund successful', FAIL: 'Refund failed' } as const

@@ -88,7 +88,7 @@ async function keepArrival(db: Queryable, refund: Refund, { id, by }: RefundWord
   if (id === undefined || refund.acquirerRefundId !== null) return
   await db.query(
     `update refunds
-        set acquirer_refund_id = $3, sent_at = coalesce(sent_at, $4), due_at = coalesce(due_at, $5), reason = null
+        set acquirer_refund_id = $3, sent_at = coalesce(sent_at, $4), due_at = least(due_at, $5), reason = null
       where mid = $1 and our_refund_id = $2`,
     [refund.mid, refund.ourRefundId, id, now, new Date(now.getTime() + 60_000)],
   )

@@ -5,8 +5,9 @@ import { WHICH_PAYMENT } from '../payments/check-payment-status.ts'
 import type { Intents } from '../payments/intents.ts'
 import { isOfShop, note } from '../payments/new-payment.ts'
 import { authorizeRefunds } from '../tenants/authorize.ts'
-import { REFUND_EXAMPLE, RefundData, refundId, toRefundData } from './check-refund-status.ts'
+import { REFUND_EXAMPLE, RefundData, refundId } from './check-refund-status.ts'
 import type { Asked, Made } from './make-refund.ts'
+import { toRefundData } from './refund.ts'
 
 const NewRefund = WHICH_PAYMENT.schema.extend({
   refund_id: refundId,

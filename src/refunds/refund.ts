@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { toJsonNumber } from '../money.ts'
 
 /** What has become of a refund. A success is never undone. */
 export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
@@ -49,3 +50,22 @@ export function newRefundId(now: Date): string {
   const uuid = randomUUID()
   return now.getTime().toString(16).padStart(12, '0') + uuid.slice(0, 8) + uuid.slice(24)
 }
+
+/** As every operation and command answers it. */
+export const toRefundData = ({
+  ourRefundId,
+  refundId,
+  orderId,
+  merchantOrderId,
+  amount,
+  status,
+  reference,
+}: Refund) => ({
+  refundId: ourRefundId,
+  refund_id: refundId,
+  orderId,
+  order_id: merchantOrderId,
+  amount: toJsonNumber(amount),
+  txnStatus: status,
+  reference,
+})

@@ -2,6 +2,9 @@ import { once } from 'node:events'
 import { userInfo } from 'node:os'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AuditEntry } from '../../src/books/audit.ts'
+import { keepRefundException } from '../../src/refunds/end-refund.ts'
+import type { Refund } from '../../src/refunds/refund.ts'
+import { listRefunds } from '../../src/refunds/refunds.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { runOps, runOpsProcess } from '../support/ops.ts'
 import { ROOT, start, TYPESCRIPT } from '../support/processes.ts'
@@ -53,6 +56,13 @@ async function newEntries(since: number): Promise<Entry[]> {
 const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date'
 const settlementFile = (mid: string) => `${HEADER}\n${mid},1.00,${newUtr()},BRN1,SUCCESS,2026-01-15T00:00:00Z\n`
 
+/** As if Setu had been asked for the refund and did not know it. */
+async function makeUnsure(ourRefundId: string): Promise<void> {
+  await service.db.query(`update refunds set acquirer = 'setu' where our_refund_id = $1`, [ourRefundId])
+  const [refund] = await listRefunds(service.db, { ourRefundId })
+  await keepRefundException(service.db, 'refund unsure', refund as Refund, { by: 'enquiry' }, new Date())
+}
+
 /** What each changing command is tried with, and what the audit keeps of it besides. */
 async function everyChange(): Promise<{ args: string[]; input?: string; detail?: Record<string, unknown> }[]> {
   const { mid, key } = await newMerchant(service.db)
@@ -61,6 +71,9 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
   for (const UTR of [newUtr(), newUtr()]) await notify(service, notification(paid, { UTR }))
   const { exceptions } = await json(['payments', 'show', '--order-id', paid])
   const { publicKey } = await json(['keys', 'create', '--mid', mid])
+  const refund = ['refunds', 'create', '--order-id', paid, '--amount', '1', '--note', 'a cold cup']
+  const refunds = await Promise.all([1, 2, 3].map(async () => (await json(refund)).refundId))
+  await makeUnsure(refunds[2])
   const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/first'])
   const imported = await json(['settlements', 'import', '-'], settlementFile(mid))
   const report = await json(['reconcile', '--from', '2026-01-15', '--to', '2026-01-15', '--mid', mid])
@@ -87,6 +100,10 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
       input: `order_id,status,utr,amount,paid_at\n${orderId},FAIL,,200,\n`,
       detail: expect.objectContaining({ recorded: 0 }),
     },
+    { args: refund, detail: { mid, refundId: expect.stringMatching(/^[0-9a-f]{32}$/) } },
+    { args: ['refunds', 'done', '--refund', refunds[0], '--reference', '523504870777'] },
+    { args: ['refunds', 'fail', '--refund', refunds[1], '--reason', 'account closed'] },
+    { args: ['refunds', 'retry', '--refund', refunds[2]] },
     { args: ['payments', 'forget-customers', '--older-than-days', '300'], detail: { forgotten: 0 } },
     { args: ['payments', 'resolve', '--exception', exceptions[0].id, '--reason', 'refunded'] },
     {

@@ -88,7 +88,8 @@ describe('payments resolve', () => {
       ['exceptions', '--kind', 'double'],
       '--kind must be one of: unknown order, amount differs, UTR of another order, UTR of another merchant, ' +
         'double payment, late payment, ' +
-        'failure after success, unreadable',
+        'failure after success, unreadable, refund unsure, refund without an end, refund failed after success, ' +
+        'refunded above what was paid, refund differs',
     ],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],
   ])('refuses %j with usage, exit 2', async (args, message) => {

@@ -99,7 +99,10 @@ describe('ops refunds', () => {
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
     if (!refund) throw new Error('it is stored')
     await keepRefundException(service.db, 'refund unsure', refund, { by: 'enquiry' }, new Date())
+    expect(await json('refunds', 'retry', '--refund', refundId)).toMatchObject({ refundId, txnStatus: 'PENDING' })
+    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain('is not unsure')
     expect(await json(...done)).toMatchObject({ txnStatus: 'SUCCESS' })
+    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain('has ended as SUCCESS')
     expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
   })
 

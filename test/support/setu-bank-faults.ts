@@ -5,6 +5,8 @@ export type CallFault =
   | { status: number }
   | { afterMs: number }
   | { until: Promise<unknown> }
+  /** It arrives only then, and its answer never does. */
+  | { arrivesAfterMs: number }
   | 'no answer'
   | 'half a body'
   | 'huge body'
@@ -49,7 +51,10 @@ export type Answer = { status: number; body: string; isCut?: boolean }
 const HUGE_BYTES = 1024 * 1024
 
 /** What is left of an answer. */
-export function spoil(answer: Answer, fault: Exclude<CallFault, { status: number } | 'no answer'>): Answer {
+export function spoil(
+  answer: Answer,
+  fault: Exclude<CallFault, { status: number } | { arrivesAfterMs: number } | 'no answer'>,
+): Answer {
   if (typeof fault === 'object') return answer
   switch (fault) {
     case 'half a body':

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, type CallFault, type NotificationFaults, seeded, spoil } from './setu-bank-faults.ts'
+import { createRefundBook, refundOf, type SetuRefund } from './setu-bank-refunds.ts'
 
 /*
  * A bank for tests: the part of Setu UMAP that the service uses, as its published documents describe it.
@@ -12,7 +13,7 @@ import { type Answer, type CallFault, type NotificationFaults, seeded, spoil } f
  * bank fails, see setu-bank-faults.ts.
  */
 
-export type SetuCall = 'logIn' | 'createDqr' | 'expireDqr' | 'last' | 'pay'
+export type SetuCall = 'logIn' | 'createDqr' | 'expireDqr' | 'last' | 'pay' | 'refund' | 'refundsOfPayment'
 
 /** A request as it came; `body` is undefined where it is not JSON. */
 export type SetuRequest = { call: SetuCall; method: string; path: string; headers: IncomingHttpHeaders; body: unknown }
@@ -68,6 +69,8 @@ const ROUTES: [SetuCall, string, RegExp][] = [
   ['createDqr', 'POST', /^\/api\/v1\/merchants\/dqr$/],
   ['expireDqr', 'PUT', /^\/api\/v1\/merchants\/dqr\/([^/]+)\/expire$/],
   ['last', 'GET', /^\/api\/v1\/merchants\/payments\/product-instances\/([^/]+)\/last$/],
+  ['refund', 'POST', /^\/api\/v1\/merchants\/refunds$/],
+  ['refundsOfPayment', 'GET', /^\/api\/v1\/merchants\/refunds\/([^/]+)\/payment$/],
   ['pay', 'POST', /^\/api\/v1\/merchants\/pay$/],
 ]
 
@@ -78,6 +81,15 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   const qrs = new Map<string, SetuQr>()
   const tokens = new Map<string, number>()
   const waiting: { event: object; triesLeft: number }[] = []
+  const refunds = createRefundBook({
+    now,
+    random,
+    newId: () => ulid(now()),
+    findPayment: (id) =>
+      fake.paid().flatMap((payment) => (payment.id === id ? { ...payment, merchantId: payment.qr.merchantId } : []))[0],
+    // Sent when the answer is on its way.
+    send: async (event) => deliver(await sleep(5, event), 1 + NOTIFICATION_RETRIES),
+  })
   const server = createServer((request, response) => {
     text(request)
       .then((body) => serve({ method: request.method ?? '', path: request.url ?? '', headers: request.headers }, body))
@@ -106,6 +118,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     violations: [] as string[],
     /** By their id. */
     qrs,
+    refunds,
     pay,
     sendEvent,
     eventOf,
@@ -157,9 +170,10 @@ export async function startFakeSetu(options: FakeSetuOptions) {
       fake.nextFaults[call]?.shift() ??
       fake.faults.find(({ call: of, chance }) => of === call && random() < chance)?.fault
     if (typeof fault === 'object' && 'status' in fault) return refuse(fault.status, 'fault', 'as the test wants it')
+    if (typeof fault === 'object' && 'arrivesAfterMs' in fault) await sleep(fault.arrivesAfterMs)
     const answer = answerTo(seen, pattern.exec(request.path)?.[1] ?? '')
     if (fault === undefined) return answer
-    if (fault === 'no answer') return undefined
+    if (fault === 'no answer' || (typeof fault === 'object' && 'arrivesAfterMs' in fault)) return undefined
     if (typeof fault === 'object') await ('until' in fault ? fault.until : sleep(fault.afterMs))
     return spoil(answer, fault)
   }
@@ -171,6 +185,13 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     const merchantId = String(headers.merchantid)
     if (call === 'createDqr') return createDqr(merchantId, body as Partial<SetuQr>)
     if (call === 'pay') return mockPayment(body as Record<string, unknown>)
+    if (call === 'refund') {
+      const made = refunds.make(merchantId, body as Partial<SetuRefund>)
+      return made ? done(201, refundOf(made)) : refuse(404, 'not-found', 'no such payment')
+    }
+    if (call === 'refundsOfPayment') {
+      return done(200, { paymentTxnId: id, refunds: refunds.list(merchantId, id).map(refundOf) })
+    }
     const qr = qrs.get(id)
     if (qr?.merchantId !== merchantId) return refuse(404, 'not-found', 'no such resource')
     switch (call) {

@@ -36,6 +36,21 @@ const REQUESTS: Record<SetuCall, { headers: Record<string, object>; body?: objec
   },
   expireDqr: { headers: asMerchant },
   last: { headers: asMerchant },
+  refund: {
+    headers: { ...asMerchant, 'content-type': json },
+    body: {
+      // Setu asks for neither the referenceId nor the type; by the first one we find our own.
+      required: ['paymentId', 'amount', 'referenceId', 'type'],
+      properties: {
+        paymentId: text,
+        amount: { type: 'integer', minimum: 1 },
+        referenceId: { type: 'string', pattern: '^[A-Za-z0-9]{1,35}$' },
+        remarks: { type: 'string' },
+        type: { const: 'online' },
+      },
+    },
+  },
+  refundsOfPayment: { headers: asMerchant },
   pay: {
     headers: { ...asMerchant, 'content-type': json },
     body: {
