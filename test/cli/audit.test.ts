@@ -71,7 +71,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
   for (const UTR of [newUtr(), newUtr()]) await notify(service, notification(paid, { UTR }))
   const { exceptions } = await json(['payments', 'show', '--order-id', paid])
   const { publicKey } = await json(['keys', 'create', '--mid', mid])
-  const refund = ['refunds', 'create', '--order-id', paid, '--amount', '1', '--note', 'a cold cup']
+  const refund = ['refunds', 'create', '--order-id', paid, '--amount', '1', '--note', 'withheld']
   const refunds = await Promise.all([1, 2, 3].map(async () => (await json(refund)).refundId))
   await makeUnsure(refunds[2])
   const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/first'])
