@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { OpenCounts } from './books/overview.ts'
 import type { ExceptionKind, FinalStatus } from './payments/outcome.ts'
 import type { ReportReason } from './payments/reports.ts'
 
@@ -93,13 +94,10 @@ type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * What the operator watches, in the format of Prometheus. `countOpenExceptions` is asked at every scrape; while it fails, that
- * metric has no value. Labels hold names of ours only, never what a caller sent.
+ * What the operator watches, in the format of Prometheus. `countOpen` is asked at every scrape; while it fails, its
+ * metrics have no value. Labels hold names of ours only, never what a caller sent.
  */
-export function createMetrics(
-  pools: Record<string, PoolCounts>,
-  countOpenExceptions: () => Promise<Record<string, number>>,
-) {
+export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () => Promise<OpenCounts>) {
   const registry = new Registry()
   const registers = [registry]
   // Event-loop lag, memory and garbage collection among them.
@@ -134,17 +132,20 @@ export function createMetrics(
       this.inc(paidPaise / 100)
     },
   })
-  new Gauge({
-    name: 'payment_exceptions_open',
-    help: 'Exceptions that nobody has resolved, by how long they have been open; in the database, so the same on each instance',
-    labelNames: ['age'],
-    registers,
-    async collect() {
-      const open = await countOpenExceptions().catch(() => ({}))
-      this.reset()
-      for (const [age, count] of Object.entries(open)) this.set({ age }, count)
-    },
-  })
+  const countByAge = (name: string, help: string, of: keyof OpenCounts) =>
+    new Gauge({
+      name,
+      help: `${help}, by how long they have been open; in the database, so the same on each instance`,
+      labelNames: ['age'],
+      registers,
+      async collect() {
+        const open = await countOpen().catch(() => undefined)
+        this.reset()
+        for (const [age, count] of Object.entries(open?.[of] ?? {})) this.set({ age }, count)
+      },
+    })
+  countByAge('payment_exceptions_open', 'Exceptions that nobody has resolved', 'exceptions')
+  countByAge('payment_refunds_open', 'Refunds without an end', 'refunds')
   new Gauge({
     name: 'database_pool_connections',
     help: 'Connections by pool and state; waiting are requests without one',

@@ -33,12 +33,12 @@ const operatorDb = createPool({
   queryTimeoutMs: statementTimeoutMs + 1_000,
 })
 const now = () => new Date()
-const countOpenExceptions = () =>
-  readBriefly(operatorDb, statementTimeoutMs, (client) => createOverview(client).openExceptions(now()))
+const countOpen = () =>
+  readBriefly(operatorDb, statementTimeoutMs, (client) => createOverview(client).openCounts(now()))
 const metrics = createMetrics(
   { ...pools, operator: operatorDb },
   // Prometheus may ask more often.
-  rememberBriefly(countOpenExceptions, { rememberedMs: 15_000, remembered: 1 }),
+  rememberBriefly(countOpen, { rememberedMs: 15_000, remembered: 1 }),
 )
 
 const shutdown = createShutdown(

@@ -47,6 +47,9 @@ export type OpenRefund = {
   madeAt: Date
 }
 
+/** Open exceptions and open refunds, by age. */
+export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<string, number> }
+
 /** What needs a person, and what was imported and migrated last. Nothing of a customer. */
 export type Overview = {
   /** `amount` is that of all open ones, in decimal text. */
@@ -157,7 +160,14 @@ export function createOverview(db: Queryable) {
   }
 
   return {
-    openExceptions: async (now: Date) => (await exceptions(now)).open,
+    /** How many exceptions and refunds are open, by age. */
+    async openCounts(now: Date): Promise<OpenCounts> {
+      const { open, overdue } = await refunds(now)
+      return {
+        exceptions: (await exceptions(now)).open,
+        refunds: { 'up to T+5 days': open - overdue, 'over T+5 days': overdue },
+      }
+    },
 
     async read(now: Date): Promise<Overview> {
       return {

@@ -68,14 +68,14 @@ describe('the operator’s guide names only what exists', () => {
 
   it('metrics', async () => {
     const named = unique(proseOf(text).matchAll(METRIC))
-    const metrics = await createMetrics({}, async () => ({})).registry.metrics()
+    const metrics = await createMetrics({}, async () => ({ exceptions: {}, refunds: {} })).registry.metrics()
     expect(named.length).toBeGreaterThan(5)
     expect(named.filter((name) => !metrics.includes(`# TYPE ${name} `))).toEqual([])
   })
 })
 
 const METRIC =
-  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
+  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
 
 const READMES = [
   'README.md',

@@ -126,7 +126,7 @@ export async function startService(
     rateLimitPerSecond: options.rateLimitPerSecond ?? 1_000_000,
     warnings: [],
   }
-  const metrics = createMetrics(pools, () => createOverview(pools.lists).openExceptions(clock.now()))
+  const metrics = createMetrics(pools, () => createOverview(pools.lists).openCounts(clock.now()))
   const app = await buildApp({
     config,
     pools,
