@@ -11,21 +11,23 @@ import {
   dayOf,
   PAID_OUT,
   paiseOf,
+  READ_DAYS_WITHIN,
   SETTLED_BEFORE,
   settlementsKnown,
   type Texts,
   textOf,
+  valuesOfPaid,
   withPaise,
 } from './paid-and-settled.ts'
 
 /**
  * All differences of merchant $1, as they were known at $2. $3 are the days whose payments are overdue one by one, $4 and $5
  * the begin and the end of the days, $6 those whose settlements are compared one by one, $7 the UTRs of exceptions of no
- * known order; $8 is whether payments were recorded after $2. The payments are those of READ_DAYS.
+ * known order; $8 is whether payments were recorded after $2. The payments are those of `readDays`.
  */
-const DIFFERENCES = `
+const differencesOf = (readDays: string) => `
   with unsettled_payment as materialized (
-    select * from read_days where order_id is not null and day = any ($3::date[])
+    select * from ${readDays} where order_id is not null and day = any ($3::date[])
   ), failed as (
     select distinct on (key) key, utr, status, initiated_at, status = 'FAILED' and ${WAS_PAID_OUT} as taken_back
       from (${settlementsKnown(`status <> 'SUCCESS' and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from unsettled_payment)`)}) s
@@ -114,6 +116,9 @@ const DIFFERENCES = `
     from difference
    order by difference.day, kind, order_id, settlement_utr`
 
+const OF_KEPT_DAYS = differencesOf('read_days')
+const OF_DAYS_READ_AGAIN = differencesOf(`(${READ_DAYS_WITHIN}) read_days`)
+
 /** Which days of the asked ones are compared payment by payment. */
 export type ByPayment = { overdueDays: readonly string[]; settledDays: readonly string[] }
 
@@ -123,14 +128,16 @@ export type ByPayment = { overdueDays: readonly string[]; settledDays: readonly 
  * they name one or are compared one by one, or that take money back. Sorted by day.
  */
 export async function* findDifferences(
-  { client, mid, known, utrsOfNoOrder, isPast }: MerchantBooks,
+  { client, mid, known, keepsDays, utrsOfNoOrder, isPast }: MerchantBooks,
   days: Days,
   { overdueDays, settledDays }: ByPayment,
   bankDays: BankDays,
 ): AsyncGenerator<Unnamed> {
   const { begin, end } = boundsOf(days)
   const values = [mid, known, overdueDays, begin, end, settledDays, utrsOfNoOrder, isPast]
-  for await (const rows of batchesOf<Texts<Omit<FoundDifference, 'elsewhere'>>>(client, DIFFERENCES, values)) {
+  const [query, more] = keepsDays ? [OF_KEPT_DAYS, []] : [OF_DAYS_READ_AGAIN, valuesOfPaid(mid, known, days).slice(2)]
+  const batches = batchesOf<Texts<Omit<FoundDifference, 'elsewhere'>>>(client, query, [...values, ...more])
+  for await (const rows of batches) {
     const paise = rows.map((row) =>
       withPaise<FoundDifference>({ ...row, elsewhere: null }, 'paid', 'settled', 'fee', 'tax'),
     )

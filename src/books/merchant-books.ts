@@ -11,6 +11,7 @@ import {
   paiseOf,
   READ_DAYS,
   settlementsKnown,
+  sumsOf,
   type Texts,
   textOf,
   valuesOfPaid,
@@ -94,13 +95,15 @@ export type Snapshot = {
   known: Date
   /** Whether payments were recorded after `known`. */
   isPast: boolean
+  /** Whether a temporary table keeps the days that were read last. The role of the service may make none. */
+  keepsDays: boolean
   /** UTRs of exceptions of no known order, in upper case. */
   utrsOfNoOrder: readonly string[]
 }
 
 /** Queries of one merchant's payments and payouts. */
 export function createMerchantBooks(snapshot: Snapshot, mid: string) {
-  const { client, known, isPast, utrsOfNoOrder } = snapshot
+  const { client, known, isPast, keepsDays, utrsOfNoOrder } = snapshot
   const inDays = (days: Days) => {
     const { begin, end } = boundsOf(days)
     return [mid, known, begin, end]
@@ -125,15 +128,14 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
 
     /** Also keeps those that no settlement carries, for `findDifferences`, until other days are read. */
     async paidDays(days: Days): Promise<PaidOn[]> {
-      await client.query('truncate read_days')
-      await client.query(READ_DAYS, valuesOfPaid(mid, known, days))
-      const { rows } = await client.query<Texts<PaidOn>>(
-        `select ${textOf('day')} as day, ${textOf('settled_day')} as "settledDay", count, paid,
-                from_day_file as "fromDayFile"
-           from read_days
-          where order_id is null
-          order by read_days.day`,
-      )
+      const values = valuesOfPaid(mid, known, days)
+      if (keepsDays) {
+        await client.query('truncate read_days')
+        await client.query(`insert into read_days ${READ_DAYS}`, values)
+      }
+      const { rows } = keepsDays
+        ? await client.query<Texts<PaidOn>>(sumsOf('read_days'))
+        : await client.query<Texts<PaidOn>>(sumsOf(`(${READ_DAYS}) read_days`), values)
       return rows.map((row) => withPaise<PaidOn>(row, 'paid'))
     },
 

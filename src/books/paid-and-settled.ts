@@ -79,10 +79,8 @@ export const CREATE_READ_DAYS = `
     created_at timestamptz
   ) on commit drop`
 
-/** Reads PAID into read_days in one statement: to find what is not settled again took a fifth of the whole comparison. */
-export const READ_DAYS = `
-  insert into read_days
-  ${PAID}, settled as (
+/** What read_days holds, in one statement: to find what is not settled again took a fifth of the whole comparison. */
+export const READ_DAYS = `${PAID}, settled as (
     select key, max(initiated_at) as settled_at
       from (${settlementsKnown(`${PAID_OUT} and initiated_at >= (select min(created_at) - ${SETTLED_BEFORE} from paid)`)}) s
      group by key
@@ -92,11 +90,23 @@ export const READ_DAYS = `
       left join settled s on s.key = p.utr and s.settled_at >= p.created_at - ${SETTLED_BEFORE}
      where p.day >= $3::date and p.day <= $4::date
   )
-  select day, settled_day, count(*), sum(paid), count(*) filter (where reason = 'day file'), null, null, null
+  select day, settled_day, count(*)::integer as count, sum(paid)::bigint as paid,
+         count(*) filter (where reason = 'day file')::integer as from_day_file, null as order_id,
+         null::text collate "C" as utr, null::timestamptz as created_at
     from each_paid
    group by day, settled_day
    union all
   select day, null, 1, paid, 0, order_id, utr, created_at from each_paid where settled_day is null`
+
+/** The sums of `readDays`, by day. */
+export const sumsOf = (readDays: string) => `
+  select ${textOf('day')} as day, ${textOf('settled_day')} as "settledDay", count, paid, from_day_file as "fromDayFile"
+    from ${readDays}
+   where order_id is null
+   order by read_days.day`
+
+/** READ_DAYS within a statement with parameters of its own, from $3 to $8: its values from the third on follow them. */
+export const READ_DAYS_WITHIN = READ_DAYS.replace(/\$([3-6])/g, (_, number) => `$${Number(number) + 6}`)
 
 /** Begin and end of `days`, and the range of orderIds whose payments may be made on them. */
 export const boundsOf = ({ from, to }: Days) => ({

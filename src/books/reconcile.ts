@@ -85,9 +85,7 @@ export async function* inSnapshot<T>(
     await client.query('begin isolation level repeatable read')
     await client.query(CREATE_READ_DAYS)
     await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
-    const utrsOfNoOrder = await readUtrsOfNoOrder(client, known)
-    const isPast = await isBefore(client, known)
-    yield* read({ client, known, isPast, utrsOfNoOrder }, createBankDays(await holidaysOf(client)))
+    yield* read(await snapshotOf(client, known, { keepsDays: true }), createBankDays(await holidaysOf(client)))
   } finally {
     await client.query('rollback').then(
       () => client.release(),
@@ -95,6 +93,17 @@ export async function* inSnapshot<T>(
     )
   }
 }
+
+/** What the transaction of `client` sees. Without `keepsDays` nothing is written. */
+export const snapshotOf = async (
+  client: PoolClient,
+  known: Date,
+  { keepsDays }: Pick<Snapshot, 'keepsDays'>,
+): Promise<Snapshot> => ({
+  ...{ client, known, keepsDays },
+  isPast: await isBefore(client, known),
+  utrsOfNoOrder: await readUtrsOfNoOrder(client, known),
+})
 
 /** Every mid, and at last an empty one, which stands for orders that nobody knows; or those that are asked for. */
 export async function* midsOf(client: PoolClient, { mid, pid }: Merchants): AsyncGenerator<string> {
@@ -192,4 +201,4 @@ async function findNewestImport({ client, known }: Snapshot, mid?: string): Prom
   return rows[0] ?? null
 }
 
-const dayText = (moment: Date) => toIstText(moment).slice(0, 10)
+export const dayText = (moment: Date) => toIstText(moment).slice(0, 10)

@@ -1,5 +1,7 @@
 import { toIndianDigits } from '../money.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
+import type { Days } from './paid-and-settled.ts'
+import type { RecentBalance } from './recent-balance.ts'
 
 /** What the operator reads, at the command line and on the page in the same words. */
 
@@ -53,4 +55,25 @@ export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], no
 export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
   if (settlementImport === undefined) return 'nothing was imported yet'
   return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
+}
+
+/** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception` */
+export function balanceText({
+  from,
+  to,
+  differences,
+  openExceptions,
+}: Days & Pick<RecentBalance, 'differences' | 'openExceptions'>): string {
+  const days = from === to ? from : `${from} to ${to}`
+  const faults = [counted(differences, 'difference'), counted(openExceptions, 'open exception')].flat()
+  return faults.length === 0 ? `${days} balances` : `${days} does not balance: ${faults.join(', ')}`
+}
+
+const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`])
+
+/** The last days, and the command that says more; without `balance` what to ask instead. */
+export function recentBalanceText(balance: RecentBalance | undefined): string {
+  if (balance === undefined) return 'not known yet: ops reconcile says whether yesterday balances'
+  const { from, to } = balance
+  return `${balanceText(balance)}${balance.balances ? '' : ` (ops reconcile --from ${from} --to ${to})`}`
 }

@@ -4,6 +4,7 @@ import type { MonthChange } from '../books/closed-months.ts'
 import type { Difference } from '../books/differences.ts'
 import type { OpenException } from '../books/merchant-books.ts'
 import type { Finding } from '../books/reconcile.ts'
+import { balanceText } from '../books/spell.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../books/sums.ts'
 import { toIstText, toIstTime } from '../ist.ts'
 import { toSumText } from '../money.ts'
@@ -87,18 +88,12 @@ function spellChange({ closedAt, closedBy, figures, by }: MonthChange): string {
   return `closed by ${closedBy} at ${toIstTime(closedAt)}; since then: ${changed}; by ${by.join(', ') || 'nobody'}`
 }
 
-function spellEnd({ sums, balances, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Asked): string {
+function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Asked): string {
   const imported = newestImport
     ? `newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
     : 'no settlement file was imported yet'
-  const days = from === to ? from : `${from} to ${to}`
-  if (balances) return `${imported}\n${days} balances`
-  const { differences, openExceptions } = sums
-  const faults = [counted(differences, 'difference'), counted(openExceptions, 'open exception')].flat()
-  return `${imported}\n${days} does not balance: ${faults.join(', ')}`
+  return `${imported}\n${balanceText({ from, to, ...sums })}`
 }
-
-const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`])
 
 /**
  * The report for scripts: one JSON document `{from, to, merchants, total, balances, newestImport}`, where a merchant

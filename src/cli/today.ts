@@ -2,10 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { countOpen, createOverview } from '../books/overview.ts'
-import { agesText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
+import { balanceUntilYesterday, type RecentBalance } from '../books/recent-balance.ts'
+import { agesText, importText, recentBalanceText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
+import { rememberBriefly } from '../db/remember-briefly.ts'
 import { istDayOf, toIstText, toIstTime } from '../ist.ts'
+import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
 import { command } from './command.ts'
 import { clearScreen, note, printable, type Terminal, table } from './output.ts'
@@ -22,8 +25,13 @@ export const todayCommands = [
     usage: '[--by-merchant] [--watch]',
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
     async run({ byMerchant, watch }, { db, now, asJson, terminal }) {
+      const { operatorDatabase, operatorPage } = LIMITS
+      const readBalance = rememberBriefly(
+        () => balanceUntilYesterday(db, watch ? new Date() : now, operatorDatabase.statementTimeoutMs),
+        operatorPage.balance,
+      )
       const show = async (moment: Date) => {
-        const today = await readToday(db, moment)
+        const today = { ...(await readToday(db, moment)), balance: await readBalance() }
         return { json: toJson(today, byMerchant), text: toText(today, byMerchant) }
       }
       if (!watch) return show(now)
@@ -58,7 +66,7 @@ async function* again(terminal: Terminal, look: (now: Date) => Promise<string>):
   }
 }
 
-type Today = Awaited<ReturnType<typeof readToday>>
+type Today = Awaited<ReturnType<typeof readToday>> & { balance: RecentBalance | undefined }
 
 /** `hours` are 24, `merchants` those that have orders: the one with the most first. */
 async function readToday(db: Database, now: Date) {
@@ -79,7 +87,7 @@ async function readToday(db: Database, now: Date) {
   return { now, all: hours.reduce(add, NO_ORDERS), hours, merchants, overview }
 }
 
-function toJson({ now, all, hours, merchants, overview }: Today, byMerchant: boolean) {
+function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerchant: boolean) {
   const { exceptions, webhooks, returnCalls, settlementImport = null, migration = null } = overview
   return {
     day: toIstText(now).slice(0, 10),
@@ -87,7 +95,7 @@ function toJson({ now, all, hours, merchants, overview }: Today, byMerchant: boo
     ...countsToJson(all),
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
     ...(byMerchant && { merchants: merchants.map(countsToJson) }),
-    ...{ exceptions, webhooks, returnCalls, settlementImport, migration },
+    ...{ exceptions, webhooks, returnCalls, settlementImport, balance: balance ?? null, migration },
   }
 }
 
@@ -97,7 +105,7 @@ function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T)
   return { ...counts, conversion, amount: toJsonNumber(paise), paidAmount: toJsonNumber(paidPaise) }
 }
 
-function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boolean): string {
+function toText({ now, all, hours, merchants, overview, balance }: Today, byMerchant: boolean): string {
   const { open, amount, oldest } = overview.exceptions
   const openCount = countOpen(open)
   const { behind, longest } = overview.webhooks
@@ -111,6 +119,7 @@ function toText({ now, all, hours, merchants, overview }: Today, byMerchant: boo
       : 'none behind',
     'return calls': returnCallsText(overview.returnCalls, now),
     settlements: importText(overview, now),
+    books: recentBalanceText(balance),
     schema: overview.migration ?? 'none',
   }
   return [

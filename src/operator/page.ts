@@ -1,6 +1,15 @@
 import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../books/day.ts'
 import { countOpen, type Overview } from '../books/overview.ts'
-import { agesText, ageText, importText, returnCallsText, shareText, webhookText } from '../books/spell.ts'
+import type { RecentBalance } from '../books/recent-balance.ts'
+import {
+  agesText,
+  ageText,
+  importText,
+  recentBalanceText,
+  returnCallsText,
+  shareText,
+  webhookText,
+} from '../books/spell.ts'
 import { type Html, html } from '../html.ts'
 import { toIstText, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
@@ -17,6 +26,7 @@ export type PageOfToday = {
   /** Counting failed, and is tried again only after a pause. */
   failed: boolean
   overview: Overview
+  balance: RecentBalance | undefined
   publicUrl: string
   /** Seconds after which the page reloads itself; undefined when its reader has stopped the reloading. */
   refreshSeconds: number | undefined
@@ -26,7 +36,7 @@ export type PageOfToday = {
  * Returns the page, and the value of its header `refresh`. Every address in the page is relative, since a proxy may
  * serve it under a path. The page contains no customer's data.
  */
-export function pageOfToday({ now, hours, days, failed, overview, publicUrl, refreshSeconds }: PageOfToday) {
+export function pageOfToday({ now, hours, days, failed, overview, balance, publicUrl, refreshSeconds }: PageOfToday) {
   const today = hours.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
   const missing = [...hours, ...days].some(({ counts }) => counts === undefined)
   const page = document(html`<main class="guide overview" id="text">
@@ -49,7 +59,7 @@ ${graph(days, { name: dayName, unit: 'day', label: `Orders of the last ${days.le
 </section>
 <section aria-labelledby="service">
 <h2 id="service">The service</h2>
-${facts(overview, now)}
+${facts(overview, balance, now)}
 </section>
 <section aria-labelledby="guides">
 <h2 id="guides">Guides</h2>
@@ -195,8 +205,9 @@ ${webhooks.behind > behind.length ? html`<p>The longest ${behind.length}; <code>
 ${returnCalls.givenUp > 0 ? html`<p>Return calls: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}`
 }
 
-const facts = (overview: Overview, now: Date): Html =>
+const facts = (overview: Overview, balance: RecentBalance | undefined, now: Date): Html =>
   html`<dl class="facts">
 <div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
+<div><dt>Books</dt><dd>${recentBalanceText(balance)}</dd></div>
 <div><dt>Schema</dt><dd>${overview.migration ?? 'none'}</dd></div>
 </dl>`

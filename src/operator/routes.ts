@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { add, createOrderCounts, NO_ORDERS } from '../books/day.ts'
 import { createOverview } from '../books/overview.ts'
+import { balanceUntilYesterday } from '../books/recent-balance.ts'
 import type { Config } from '../config.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
@@ -67,6 +69,15 @@ export function operatorPageRoutes(app: FastifyInstance, { db, log, now, publicU
     limits: limits.operatorPage,
   })
 
+  const readBalance = rememberBriefly(
+    () =>
+      balanceUntilYesterday(db, now(), limits.operatorDatabase.statementTimeoutMs).catch((error: Error) => {
+        log.warn({ error: error.message }, 'the operator’s page does not know whether yesterday balances')
+        return undefined
+      }),
+    limits.operatorPage.balance,
+  )
+
   const readPage = rememberBriefly(async (refresh) => {
     const moment = now()
     const today = istDayOf(moment)
@@ -77,6 +88,10 @@ export function operatorPageRoutes(app: FastifyInstance, { db, log, now, publicU
     ])
     const hoursBegun = Math.floor((moment.getTime() - today.getTime()) / HOUR_MS) + 1
     const isCounting = counts.includes(undefined) && !failed
+    // One connection is left to the orders and to metrics: the balance waits until the days are counted.
+    const balance = isCounting
+      ? undefined
+      : await Promise.race([readBalance(), sleep(limits.operatorPage.waitMs, undefined)])
     return pageOfToday({
       now: moment,
       hours: Array.from({ length: hoursBegun }, (_, hour) => ({
@@ -86,6 +101,7 @@ export function operatorPageRoutes(app: FastifyInstance, { db, log, now, publicU
       days: days.map((begins, ago) => ({ begins, counts: counts[ago]?.reduce(add, NO_ORDERS) })).reverse(),
       failed,
       overview,
+      balance,
       publicUrl,
       // While counts are missing, the page reloads ten times as often.
       refreshSeconds: refresh === 'off' ? undefined : isCounting ? Math.ceil(refreshSeconds / 10) : refreshSeconds,

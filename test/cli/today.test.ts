@@ -52,6 +52,7 @@ describe('ops today', () => {
       webhooks: { behind: 0, longest: [] },
       returnCalls: { givenUp: 0, newest: [] },
       settlementImport: null,
+      balance: { from: '2026-03-27', to: '2026-03-30', balances: true, differences: 0, openExceptions: 0 },
       migration: expect.stringMatching(/^\d{4}_/),
     })
     expect(await today('--by-merchant')).not.toMatch(/NaN|undefined|null|Infinity/)
@@ -136,6 +137,7 @@ describe('ops today', () => {
         [orderId, receivedAt, amount],
       )
     clock.set('2026-04-05T06:00:00.000Z')
+    await exception('yesterday', '2026-04-04T06:00:00Z')
     await exception('a', '2026-04-01T06:00:00Z')
     await exception('b', '2026-04-03T07:00:00Z', 1_200_000)
     await exception('c', '2026-04-01T05:00:00Z')
@@ -170,12 +172,13 @@ describe('ops today', () => {
     expect(await today('--json')).toMatchObject({
       ...NOTHING,
       exceptions: {
-        open: { 'under 1 day': 0, '1 to 2 days': 1, 'over 2 days': 2 },
-        amount: '1200201.00',
+        open: { 'under 1 day': 0, '1 to 2 days': 2, 'over 2 days': 2 },
+        amount: '1200202.00',
         oldest: [
           { kind: 'unknown order', mid: '', orderId: '0'.repeat(32), id: expect.stringMatching(/^[0-9a-f]{12}$/) },
           { kind: 'double payment', mid: 'CHAI', orderId: 'a', amount: '1.00' },
           { kind: 'double payment', mid: 'CHAI', orderId: 'b', amount: '1200000.00' },
+          { orderId: 'yesterday' },
         ],
       },
       webhooks: {
@@ -196,10 +199,11 @@ describe('ops today', () => {
     })
     const text = await today()
     for (const line of [
-      'exceptions     3 open, ₹12,00,201.00: 1 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
+      'exceptions     4 open, ₹12,00,202.00: 2 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
       'webhooks       2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
       `return calls   2 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
       'settlements    bank.csv was imported 4 h ago',
+      'books          2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
     ]) {
       expect(text).toContain(line)
     }
@@ -222,7 +226,7 @@ describe('ops today', () => {
       sent.push({ text, values })
       return db.query(text, values)
     }
-    expect((await run([], { query }))?.json).toMatchObject({ orders: 24 * 60 })
+    expect((await run([], { query, connect: () => db.connect() }))?.json).toMatchObject({ orders: 24 * 60 })
     const [{ text = '', values = [] } = {}, ...others] = sent.filter(({ text }) => text.includes('payment_intents'))
     expect(others).toEqual([])
     const { rows } = await db.query(`explain (analyze, format json) ${text}`, values)

@@ -44,6 +44,7 @@ describe('the operator’s page', () => {
     expect(rowOf('2026-03-01')).toBeUndefined()
     // Of 30 days and of the 11 hours that have begun.
     expect(body.match(/<g><title>/g)).toHaveLength(30 + 11)
+    expect(text).toContain('Books 2026-03-27 to 2026-03-30 balances')
     expect(text).toContain('Exceptions: 1 open, ₹500.00 1 for under 1 day.')
     expect(text).toContain(`double payment ${made.mid} ${made.paidTwice} ₹500.00 0 s`)
     expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
@@ -114,9 +115,11 @@ describe('the operator’s page', () => {
     expect(textOf(first.body)).toContain(
       'The database did not count what is missing. It is asked again half a minute later',
     )
-    await blocked.inject('/')
+    expect(textOf((await blocked.inject('/')).body)).toContain(
+      'Books not known yet: ops reconcile says whether yesterday balances',
+    )
     const { rows } = await locker.query(
-      `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%h.next%'`,
+      `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like any (array['%h.next%', '%read_days%'])`,
     )
     await locker.query('rollback')
     locker.release()

@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { balanceUntilYesterday } from '../../src/books/recent-balance.ts'
+import { reconcile } from '../../src/books/reconcile.ts'
+import { applyGrants } from '../../src/db/grants.ts'
+import type { Database } from '../../src/db/pool.ts'
+import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { asRole } from '../support/database-url.ts'
+import { newMerchant } from '../support/service.ts'
+
+const at = (day: string) => new Date(`${day}T12:00:00+05:30`)
+/** A Wednesday. */
+const NOW = at('2026-11-18')
+const DAYS = { from: '2026-11-16', to: '2026-11-17' }
+
+let db: Database
+/** As the service connects. */
+let asService: Database
+let drop: () => Promise<void>
+let count = 0
+
+beforeAll(async () => {
+  let url: string
+  ;({ url, drop } = await createTestDatabase())
+  await applyGrants(url)
+  db = testPool(url, 2)
+  asService = testPool(asRole(url, 'upi_service'), 1)
+})
+afterAll(async () => {
+  await Promise.all([db.end(), asService.end()])
+  await drop()
+})
+
+async function pay(mid: string, utr: string, day: string) {
+  count += 1
+  const orderId = orderIdsBegin(at(day)) + String(count).padStart(20, '0')
+  await db.query(
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+     values ($1, $2, $2, 200, '', '', '', '', '', '', '', '', $3, $3, 'SUCCESS', $4)`,
+    [mid, orderId, at(day), utr],
+  )
+  await db.query(
+    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
+     values ($1, $2, 'SUCCESS', $3, $4, 'notification', $4)`,
+    [mid, orderId, utr, at(day)],
+  )
+  await db.query(
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     values ($1, $2, $3, 20000, $4, $4, 'first', 'direct')`,
+    [mid, utr, orderId, at(day)],
+  )
+}
+
+const settle = (mid: string, utr: string, day: string, amount = 200, paymentUtr: string | null = null) =>
+  db.query(
+    `insert into settlements
+       (mid, utr, amount, payment_utr, bank_reference_number, status, initiated_at, created_at, known_at)
+     values ($1, $2, $3, $4, 'BRN', 'SUCCESS', $5, $5, $5)`,
+    [mid, utr, amount, paymentUtr, at(day)],
+  )
+
+const balance = (limitMs = 4_000) => balanceUntilYesterday(asService, NOW, limitMs)
+
+/** What `ops reconcile` says at last. */
+async function endOfReport() {
+  for await (const finding of reconcile(db, { ...DAYS, now: NOW })) {
+    if (finding.type !== 'end') continue
+    const { differences, openExceptions } = finding.sums
+    return { ...DAYS, balances: finding.balances, differences, openExceptions }
+  }
+  throw new Error('a report without an end')
+}
+
+it('yesterday balances when its payouts fit, those of merchants with sums too', async () => {
+  expect(await balance()).toEqual({ ...DAYS, balances: true, differences: 0, openExceptions: 0 })
+  const [{ mid: named }, { mid: bySums }] = [await newMerchant(db), await newMerchant(db)]
+  for (const mid of [named, bySums]) {
+    await pay(mid, `A${mid.toUpperCase()}`, '2026-11-13')
+    await pay(mid, `B${mid.toUpperCase()}`, '2026-11-16')
+    await pay(mid, `C${mid.toUpperCase()}`, '2026-11-17')
+  }
+  await settle(named, 'N1', '2026-11-16', 200, `A${named}`)
+  await settle(named, 'N2', '2026-11-17', 200, `B${named}`)
+  await settle(bySums, 'S1', '2026-11-16')
+  await settle(bySums, 'S2', '2026-11-17')
+  expect(await endOfReport()).toEqual(await balance())
+  expect(await balance()).toEqual({ ...DAYS, balances: true, differences: 0, openExceptions: 0 })
+})
+
+it('yesterday does not balance by what the whole report finds, with the rights of the service', async () => {
+  const { mid: named } = await newMerchant(db)
+  // Settled, not settled, and a settlement of nothing.
+  await pay(named, 'D1', '2026-11-16')
+  await pay(named, 'D2', '2026-11-16')
+  await settle(named, 'N3', '2026-11-17', 200, 'D1')
+  await settle(named, 'N4', '2026-11-17', 200, 'NOBODY')
+  const { mid: bySums } = await newMerchant(db)
+  await pay(bySums, 'E1', '2026-11-16')
+  await settle(bySums, 'S3', '2026-11-17', 150)
+  await db.query(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
+     values ('', 'gone', 'unknown order', 'UNKNOWN', 200, 'SUCCESS', $1, $1)`,
+    [at('2026-11-17')],
+  )
+  // Ended, and gone since.
+  const { mid: ended } = await newMerchant(db)
+  await db.query(
+    `insert into difference_resolutions
+       (mid, difference_id, entry, day, kind, amount_paise, reason, resolved_by, resolved_at)
+     values ($1, '2611170123456789', 1, '2026-11-17', 'sums differ', 5000, 'paid by hand', 'asha', $2)`,
+    [ended, at('2026-11-17')],
+  )
+  expect(await endOfReport()).toEqual(await balance())
+  expect(await balance()).toEqual({ ...DAYS, balances: false, differences: 4, openExceptions: 1 })
+})
+
+it('nothing is known of yesterday when a statement takes too long, or of too many merchants', async () => {
+  const locker = await db.connect()
+  await locker.query('begin; lock table payment_intents')
+  expect(await balance(100)).toBeUndefined()
+  await locker.query('rollback')
+  locker.release()
+  expect(await balance()).toMatchObject({ balances: false })
+  await db.query(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+     select 'MANY' || i, 'order', 'double payment', i, 200, 'SUCCESS', $1 from generate_series(1, 200) i`,
+    [at('2026-11-17')],
+  )
+  expect(await balance()).toBeUndefined()
+})
