@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { dayText } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import type { BankDays } from './bank-days.ts'
 
@@ -77,7 +78,7 @@ export function differenceId({ mid, day, kind, utr, settlementUtr }: Omit<Unname
 /** The day of a difference by its name; undefined for a name that no difference has. */
 export function dayOfDifference(id: string): string | undefined {
   const [, year, month, day] = /^(\d\d)(\d\d)(\d\d)[0-9a-f]{10}$/.exec(id) ?? []
-  return year && `20${year}-${month}-${day}`
+  return dayText.safeParse(`20${year}-${month}-${day}`).data
 }
 
 /** A second settlement of a payment is too much as a whole. */

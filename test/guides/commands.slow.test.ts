@@ -71,10 +71,10 @@ describe("the commands of the operator's guide", () => {
     // Without the settings of whoever runs the tests: they may name a database in use.
     for (const entry of readdirSync(ROOT).filter((name) => name !== '.env'))
       symlinkSync(join(ROOT, entry), join(folder, entry))
-    const [day = '', settlements = '', payout = ''] = blocksOf('operator', 'csv')
-    writeFileSync(join(folder, 'day.csv'), day)
-    writeFileSync(join(folder, 'settlements.csv'), settlements)
-    writeFileSync(join(folder, 'payout.csv'), payout)
+    const files = blocksOf('operator', 'csv')
+    for (const [index, name] of ['day', 'settlements', 'payout', 'answer'].entries()) {
+      writeFileSync(join(folder, `${name}.csv`), files[index] ?? '')
+    }
   })
   afterAll(async () => {
     await client.end()
@@ -88,7 +88,7 @@ describe("the commands of the operator's guide", () => {
     let endpoint = ''
     const receiver = await startReceiver()
     for (const { command, prints } of steps) {
-      if (command.includes('payments show')) await makeIntent()
+      if (command.startsWith('ops payments show')) await makeIntents()
       if (command.includes('webhooks ping')) await client.query('update webhook_endpoints set url = $1', [receiver.url])
       if (command.includes('--delivery')) await makeDelivery(endpoint)
       const exception = command.includes('--exception') ? await makeException() : ''
@@ -114,8 +114,9 @@ describe("the commands of the operator's guide", () => {
     expect(receiver.types).toEqual(['ping'])
     const told = await client.query('select due_at is not null as "isSentAgain" from webhook_deliveries')
     expect(told.rows).toEqual([{ isSentAgain: true }])
-    expect((await client.query('select utr, status from payment_intents')).rows).toEqual([
+    expect((await client.query('select utr, status from payment_intents order by utr')).rows).toEqual([
       { utr: '523504870405', status: 'SUCCESS' },
+      { utr: '523504870406', status: 'SUCCESS' },
     ])
   })
 
@@ -154,12 +155,15 @@ describe("the commands of the operator's guide", () => {
     return rows[0]?.id as string
   }
 
-  async function makeIntent() {
+  /** The orders of the day file, made on its day. */
+  async function makeIntents() {
     await client.query(
       `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
          customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-       values ('M1', $1, '1001', 200, 'https://shop.example/', 'Order 1001', 'Asha Rao',
-         'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', now(), now() + '15 min')`,
+       select 'M1', order_id, merchant_order_id, amount, 'https://shop.example/', 'Order ' || merchant_order_id, 'Asha Rao',
+              'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 min'
+         from (values ($1, '1001', 200), ('019aa0b1c2d3e4f5a6b7c8d9e0f1a2b4', '1002', 350)) as made (order_id, merchant_order_id, amount),
+              (select timestamptz '2026-11-17 15:30:00+05:30') as made_at (at)`,
       [ORDER_ID],
     )
   }
