@@ -72,7 +72,7 @@ function spellDifference(difference: Difference): string {
     settled: orNull(settled),
   }
   const told = Object.entries(facts).flatMap(([name, fact]) => (fact === null ? [] : `${name} ${fact}`))
-  return `${day} ${kind} ${id}: ${told.join(', ')}: ${spellCause(difference)}`
+  return [`${day} ${kind} ${id}`, ...(told.length > 0 ? [told.join(', ')] : []), spellCause(difference)].join(': ')
 }
 
 const spellCause = ({ cause, resolution }: Pick<Difference, 'cause' | 'resolution'>) =>
