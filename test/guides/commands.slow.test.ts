@@ -86,6 +86,7 @@ describe("the commands of the operator's guide", () => {
     expect(steps.length).toBeGreaterThan(12)
     let oldKey = ''
     let endpoint = ''
+    let refund = ''
     const receiver = await startReceiver()
     for (const { command, prints } of steps) {
       if (command.startsWith('ops payments show')) await makeIntents()
@@ -99,11 +100,13 @@ describe("the commands of the operator's guide", () => {
         WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
         ENDPOINT: endpoint,
         EXCEPTION: exception,
+        REFUND: refund,
         DELIVERY: `${endpoint}.${ORDER_ID}.1`,
       }
       const { code, stdout, stderr } = await run(['sh', '-c', `${OPS}\n${command}`], folder, environment)
       expect(code, `${command}\n${stderr}`).toBe(0)
       if (prints !== undefined) expect(stdout).toContain(prints)
+      refund ||= /^refund (\w+) of /m.exec(stdout)?.[1] ?? ''
       endpoint ||= /\bid +(ep_\w+)/.exec(stdout)?.[1] ?? ''
       if (oldKey === '') oldKey = /publicKey +(pk_\w+)/.exec(stdout)?.[1] ?? ''
     }
@@ -151,6 +154,11 @@ describe("the commands of the operator's guide", () => {
        values ('M1', $1, 'double payment', $2, 200, 'SUCCESS', now())
        returning exception_id as id`,
       [ORDER_ID, `52350487049${exceptions++}`],
+    )
+    await client.query(
+      `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+       select mid, utr, order_id, 20000, received_at, 'second', 'direct' from payment_exceptions where exception_id = $1`,
+      [rows[0]?.id],
     )
     return rows[0]?.id as string
   }
