@@ -30,6 +30,9 @@ import { createEnquiries } from './payments/enquiries.ts'
 import type { IssuedLink } from './payments/intent.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
+import { checkRefundStatus } from './refunds/check-refund-status.ts'
+import { type Asked, findRefund, makeRefund } from './refunds/make-refund.ts'
+import { refundPayment } from './refunds/refund-payment.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 import { createSettlements } from './settlements/settlements.ts'
 import { createAccessKeys } from './tenants/access-keys.ts'
@@ -66,7 +69,10 @@ export type Dependencies = {
 
 /** Every operation, grouped by who may call it, in the order of the documents. */
 export const OPERATIONS = {
-  v1: [createPaymentIntent, createOrderRequest, checkPaymentStatus, cancelPayment, fetchSettlementList],
+  v1: [
+    ...[createPaymentIntent, createOrderRequest, checkPaymentStatus, cancelPayment, refundPayment, checkRefundStatus],
+    fetchSettlementList,
+  ],
   acquirer: [paymentNotification],
   pages: [payPage, payQrPng, payQrSvg],
   health: [livez, readyz],
@@ -151,6 +157,10 @@ export async function buildApp({
     await registerAuthentication(v1, { findKey, limits: rateLimits, patiently })
     const ofMerchantsAndPartners = {
       intents,
+      refunds: {
+        make: (asked: Asked, now: Date) => makeRefund(pools.requests, asked, now, (acquirer) => acquirer !== 'direct'),
+        find: (mid: string, name: { refundId: string }) => findRefund(pools.requests, mid, name),
+      },
       now,
       elapsedMs,
       expiryMinutes: config.intentExpiryMinutes,

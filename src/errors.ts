@@ -54,6 +54,10 @@ export const unauthorized = () =>
 /** 403: one text whether or not the other merchant or partner exists. */
 export const forbidden = () => new Failure('forbidden', 'This key may not act for the mid or pid that was sent')
 
+/** 403 for a key of the merchant itself that lacks the right: its owner has to learn what is missing. */
+export const mayNotRefund = () =>
+  new Failure('forbidden', 'This key may not refund: ask the operator for a key with that right')
+
 export const notFound = (message = 'There is nothing at this address') => new Failure('notFound', message)
 
 /** 405: `allow` lists the methods that the address does answer. */
@@ -75,6 +79,19 @@ export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
 /** 409: what is paid cannot be cancelled, only refunded. */
 export const paymentSuccessful = () => new Failure('conflict', 'Payment already successful')
+
+/** 404: the merchant has no refund with this refund_id. */
+export const refundNotFound = () => new Failure('notFound', 'Refund not found')
+
+const REFUND_REFUSALS = {
+  'not successful': 'Payment is not successful',
+  exceeds: 'Refund exceeds what was paid',
+  'too many': 'Too many refunds of this payment',
+  'refund_id exists': 'Refund ID already exists',
+}
+
+/** 409: why nothing was stored; a refused request takes no refund_id. */
+export const refundRefused = (why: keyof typeof REFUND_REFUSALS) => new Failure('conflict', REFUND_REFUSALS[why])
 
 /** 401 for a notification without a valid signature: one text, whatever is wrong with it. */
 export const notificationUnsigned = () =>

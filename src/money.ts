@@ -36,17 +36,27 @@ const SHOP_AMOUNT = /^0*([1-9][0-9]{0,4}(\.[0-9]{1,2})?|100000(\.00?)?)$/
 /** Rupees as text, 1.00 to 100000.00; the result is paise. */
 export const shopAmountText = z.string(errorText(SHOP_RULE)).regex(SHOP_AMOUNT, SHOP_RULE).transform(toPaise)
 
-/** Rupees as text or as a JSON number; the result is paise. A number is read by its digits, never by arithmetic. */
-export const shopAmount = z.union(
-  [
-    shopAmountText,
-    z
-      .number()
-      .refine((rupees) => SHOP_AMOUNT.test(String(rupees)), SHOP_RULE)
-      .transform((rupees) => toPaise(String(rupees))),
-  ],
-  errorText(SHOP_RULE),
-)
+/** Rupees as text or as a JSON number; the result is paise. */
+export const shopAmount = textOrNumber(SHOP_AMOUNT, SHOP_RULE)
+
+const REFUND_RULE = 'must be rupees from 0.01 to 100000.00 with at most two decimals, such as 88.82'
+
+/** What goes back of a shop's order: 0.01 to 100000.00, as text or as a JSON number; the result is paise. */
+export const shopRefund = textOrNumber(/^(?!0*(\.0*)?$)0*([0-9]{1,5}(\.[0-9]{1,2})?|100000(\.00?)?)$/, REFUND_RULE)
+
+/** A number is read by its digits, never by arithmetic. */
+function textOrNumber(pattern: RegExp, rule: string) {
+  return z.union(
+    [
+      z.string(errorText(rule)).regex(pattern, rule).transform(toPaise),
+      z
+        .number()
+        .refine((rupees) => pattern.test(String(rupees)), rule)
+        .transform((rupees) => toPaise(String(rupees))),
+    ],
+    errorText(rule),
+  )
+}
 
 /** Rupees as text with at most two decimals, in paise. A number holds 15 digits exactly, and a bank's amount has 14. */
 export function toPaise(rupees: string): number {

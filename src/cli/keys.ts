@@ -15,15 +15,14 @@ const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() 
 export const keyCommands = [
   changingCommand({
     name: 'keys create',
-    usage: '(--mid M1 | --pid P1) [--label text]',
-    schema: Owner.extend({ label: text(100).optional() }).refine(
-      ({ mid, pid }) => (mid === undefined) !== (pid === undefined),
-      'give one of --mid and --pid',
-    ),
-    async run({ mid, pid, label = null }, { change, now }) {
+    usage: '(--mid M1 [--may-refund] | --pid P1) [--label text]',
+    schema: Owner.extend({ mayRefund: z.boolean().optional(), label: text(100).optional() })
+      .refine(({ mid, pid }) => (mid === undefined) !== (pid === undefined), 'give one of --mid and --pid')
+      .refine(({ mid, mayRefund }) => mid !== undefined || !mayRefund, '--may-refund is for a key of a merchant'),
+    async run({ mid, pid, mayRefund, label = null }, { change, now }) {
       const { publicKey, secretKey } = mintKeyPair()
       const owner = mid === undefined ? { pid: pid as string } : { mid }
-      const newKey = { publicKey, secretHash: hashSecret(secretKey), owner, label, now }
+      const newKey = { publicKey, secretHash: hashSecret(secretKey), owner, label, mayRefund, now }
       return change(async (client) => {
         const added = await createAccessKeys(client)
           .add(newKey)
@@ -31,10 +30,10 @@ export const keyCommands = [
             if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
             throw new CommandFault(`${Object.entries(owner).flat().join(' ')} is unknown`)
           })
-        const { createdAt } = added
+        const { createdAt, mayRefund } = added
         return {
-          json: { publicKey, secretKey, mid: added.mid, pid: added.pid, label, createdAt },
-          text: `${record({ publicKey, secretKey, ...owner, label, createdAt })}\n${SHOWN_ONCE}`,
+          json: { publicKey, secretKey, mid: added.mid, pid: added.pid, label, mayRefund, createdAt },
+          text: `${record({ publicKey, secretKey, ...owner, label, mayRefund, createdAt })}\n${SHOWN_ONCE}`,
           made: { publicKey },
         }
       })
@@ -46,7 +45,11 @@ export const keyCommands = [
     usage: '[--mid M1 | --pid P1]',
     schema: Owner.refine(({ mid, pid }) => mid === undefined || pid === undefined, 'give --mid or --pid, not both'),
     run: async (owner, { db }) =>
-      listed('publicKey, mid, pid, label, createdAt, revokedAt', await createAccessKeys(db).list(owner), 'no keys'),
+      listed(
+        'publicKey, mid, pid, label, mayRefund, createdAt, revokedAt',
+        await createAccessKeys(db).list(owner),
+        'no keys',
+      ),
   }),
 
   changingCommand({

@@ -31,24 +31,27 @@ const redirectUrl = z
   )
   .refine((address) => readUrl(address) !== undefined, REDIRECT_RULE)
 
-const NOTE_LIMIT_CHARACTERS = 255
-
 /** Line breaks and tabs of a pasted remark become blanks; every other control character is refused. */
-const note = z
-  .string(errorText(textRule(NOTE_LIMIT_CHARACTERS)))
-  .trim()
-  // The length is checked before line breaks are replaced, because replacing 16 KiB of them takes 2.7 ms. Twice the
-  // limit is right: characters and line breaks (\r\n) have at most two UTF-16 units, so a remark longer than that stays
-  // too long.
-  .max(2 * NOTE_LIMIT_CHARACTERS, textRule(NOTE_LIMIT_CHARACTERS))
-  // The document gets the rules of `text` as far as they hold before line breaks are replaced.
-  .meta({
-    minLength: 1,
-    maxLength: NOTE_LIMIT_CHARACTERS,
-    pattern: '^[^\\u0000-\\u0008\\u000e-\\u001f\\u007f-\\u0084\\u0086-\\u009f\\ud800-\\udfff]*$',
-  })
-  .transform((remark) => remark.replace(/\r\n|[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ').trim())
-  .pipe(text(NOTE_LIMIT_CHARACTERS))
+export function note(max: number, min = 1) {
+  const rule = textRule(max, min)
+  return (
+    z
+      .string(errorText(rule))
+      .trim()
+      // The length is checked before line breaks are replaced, because replacing 16 KiB of them takes 2.7 ms. Twice the
+      // limit is right: characters and line breaks (\r\n) have at most two UTF-16 units, so a remark longer than that
+      // stays too long.
+      .max(2 * max, rule)
+      // The document gets the rules of `text` as far as they hold before line breaks are replaced.
+      .meta({
+        minLength: min,
+        maxLength: max,
+        pattern: '^[^\\u0000-\\u0008\\u000e-\\u001f\\u007f-\\u0084\\u0086-\\u009f\\ud800-\\udfff]*$',
+      })
+      .transform((remark) => remark.replace(/\r\n|[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ').trim())
+      .pipe(text(max, min))
+  )
+}
 
 /** The merchant who takes the payment. */
 export const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
@@ -70,7 +73,7 @@ export const NewPayment = z.object({
     description:
       'Where the customer is sent after paying: an absolute http or https address, without user and password.',
   }),
-  note: note.meta({ description: 'What the payment is for. Line breaks become blanks.' }),
+  note: note(255).meta({ description: 'What the payment is for. Line breaks become blanks.' }),
   customer_name: text(100).meta({ description: 'Full name.' }),
   customer_email: z.email(errorText('must be a valid e-mail address')).max(254, 'must be at most 254 characters'),
   customer_mobile: z
@@ -86,7 +89,8 @@ export type NewPayment = z.output<typeof NewPayment>
  */
 const ShopPayment = NewPayment.extend({ amount: shopAmount, customer_mobile: mobileAsWritten })
 
-const isOfShop = ({ caller }: FastifyRequest) => caller.kind === 'merchant' && caller.merchant.input === 'shop'
+/** Whether the merchant who asks sends amounts with paise. */
+export const isOfShop = ({ caller }: FastifyRequest) => caller.kind === 'merchant' && caller.merchant.input === 'shop'
 
 const EXAMPLE = {
   mid: 'DEMO_MERCHANT',

@@ -2,7 +2,7 @@ import type { Queryable } from '../db/pool.ts'
 import { MERCHANT, type Merchant } from './merchants.ts'
 
 /** Who a key speaks for: exactly one merchant, or exactly one partner. */
-export type Caller = { kind: 'merchant'; merchant: Merchant } | { kind: 'partner'; pid: string }
+export type Caller = { kind: 'merchant'; merchant: Merchant; mayRefund: boolean } | { kind: 'partner'; pid: string }
 
 export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller }
 
@@ -11,6 +11,7 @@ export type AccessKeyListing = {
   mid: string | null
   pid: string | null
   label: string | null
+  mayRefund: boolean
   createdAt: Date
   revokedAt: Date | null
 }
@@ -20,35 +21,42 @@ export type NewAccessKey = {
   secretHash: Buffer
   owner: { mid: string } | { pid: string }
   label: string | null
+  /** Only a merchant's key may have this right. */
+  mayRefund?: boolean | undefined
   now: Date
 }
 
-const LISTING = 'public_key as "publicKey", mid, pid, label, created_at as "createdAt", revoked_at as "revokedAt"'
+const LISTING = `public_key as "publicKey", mid, pid, label, may_refund as "mayRefund", created_at as "createdAt",
+                 revoked_at as "revokedAt"`
 
 /** The key table. A secret is never in it, only its SHA-256. */
 export function createAccessKeys(db: Queryable) {
   return {
     /** The key with its owner, as both are stored now; undefined when the key is unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
-      const { rows } = await db.query<{ secretHash: Buffer; pid: string | null } & Merchant>(
-        `select k.secret_hash as "secretHash", k.pid, ${MERCHANT}
+      const { rows } = await db.query<{ secretHash: Buffer; pid: string | null; mayRefund: boolean } & Merchant>(
+        `select k.secret_hash as "secretHash", k.pid, k.may_refund as "mayRefund", ${MERCHANT}
            from access_keys k
            left join merchants m on m.mid = k.mid
           where k.public_key = $1 and k.revoked_at is null`,
         [publicKey],
       )
       if (rows[0] === undefined) return undefined
-      const { secretHash, pid, ...merchant } = rows[0]
-      return { publicKey, secretHash, caller: pid === null ? { kind: 'merchant', merchant } : { kind: 'partner', pid } }
+      const { secretHash, pid, mayRefund, ...merchant } = rows[0]
+      const caller: Caller = pid === null ? { kind: 'merchant', merchant, mayRefund } : { kind: 'partner', pid }
+      return { publicKey, secretHash, caller }
     },
 
     /** Stores a key of an owner that exists; the foreign keys refuse any other (SQLSTATE 23503). */
-    async add({ publicKey, secretHash, owner, label, now }: NewAccessKey): Promise<AccessKeyListing> {
+    async add({ publicKey, secretHash, owner, label, mayRefund, now }: NewAccessKey): Promise<AccessKeyListing> {
       const { rows } = await db.query<AccessKeyListing>(
-        `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at)
-         values ($1, $2, $3, $4, $5, $6)
+        `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
+         values ($1, $2, $3, $4, $5, $6, $7)
          returning ${LISTING}`,
-        [publicKey, secretHash, 'mid' in owner ? owner.mid : null, 'pid' in owner ? owner.pid : null, label, now],
+        [
+          ...[publicKey, secretHash, 'mid' in owner ? owner.mid : null, 'pid' in owner ? owner.pid : null],
+          ...[label, now, mayRefund ?? false],
+        ],
       )
       return rows[0] as AccessKeyListing
     },

@@ -1,4 +1,4 @@
-import { forbidden } from '../errors.ts'
+import { forbidden, mayNotRefund } from '../errors.ts'
 import type { Caller } from './access-keys.ts'
 import type { Merchant } from './merchants.ts'
 import type { Partners } from './partners.ts'
@@ -8,6 +8,13 @@ export function authorizeMerchant(caller: Caller, mid: string): Merchant {
   if (caller.kind !== 'merchant' || caller.merchant.mid !== mid || caller.merchant.disabledAt !== null)
     throw forbidden()
   return caller.merchant
+}
+
+/** The same, for a key that has the right to send money back. */
+export function authorizeRefunds(caller: Caller, mid: string): Merchant {
+  const merchant = authorizeMerchant(caller, mid)
+  if (caller.kind !== 'merchant' || !caller.mayRefund) throw mayNotRefund()
+  return merchant
 }
 
 /**

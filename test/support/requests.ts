@@ -7,6 +7,8 @@ export const CREATE = '/v1/payments/createPaymentIntent'
 export const ORDER = '/v1/payments/createOrderRequest'
 export const STATUS = '/v1/payments/checkPaymentStatus'
 export const CANCEL = '/v1/payments/cancelPayment'
+export const REFUND = '/v1/payments/refundPayment'
+export const REFUND_STATUS = '/v1/payments/checkRefundStatus'
 export const LIST = '/v1/partner/fetchSettlementList'
 
 export const FORM = 'application/x-www-form-urlencoded'

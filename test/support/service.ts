@@ -18,7 +18,7 @@ import { allow } from './webhooks.ts'
 // What nearly every test of the service needs too. Programs that vitest does not run import it from where it is.
 export { ACQUIRER_SECRETS } from './acquirer.ts'
 export { type Answer, answerOf, post, postJson } from './inject.ts'
-export { CANCEL, CREATE, form, intentFields, LIST, ORDER, STATUS } from './requests.ts'
+export { CANCEL, CREATE, form, intentFields, LIST, ORDER, REFUND, REFUND_STATUS, STATUS } from './requests.ts'
 export { basic, type Key, newKey, newMerchant, newPartner, unique } from './tenants.ts'
 
 /** A clock that stands still until a test moves it; `elapsedMs` goes on, and `advance` moves it too. */
@@ -90,8 +90,8 @@ export async function startService(
     limits?: LimitChanges
     /** The service has no more rights in the database than an installation gives it; `db` is the test's own. */
     asServiceRole?: boolean
-    /** A migrated database and a replica of it, which their maker removes. */
-    replicated?: { url: string; replicaUrl: string }
+    /** A migrated database, perhaps that of another service, and a replica of it; their maker removes them. */
+    replicated?: { url: string; replicaUrl?: string }
   } = {},
 ): Promise<TestService> {
   const { replicated } = options

@@ -42,10 +42,11 @@ export async function newTenant(db: Database): Promise<Tenant> {
   return { merchant, partner: await newPartner(db, merchant.mid) }
 }
 
-export async function newKey(db: Database, owner: { mid: string } | { pid: string }): Promise<Key> {
+export async function newKey(db: Database, owner: { mid: string } | { pid: string }, mayRefund = false): Promise<Key> {
   const pair = mintKeyPair()
   const secretHash = hashSecret(pair.secretKey)
-  await createAccessKeys(db).add({ publicKey: pair.publicKey, secretHash, owner, label: null, now: new Date() })
+  const key = { publicKey: pair.publicKey, secretHash, owner, label: null, mayRefund, now: new Date() }
+  await createAccessKeys(db).add(key)
   return pair
 }
 

@@ -1,0 +1,111 @@
+import * as z from 'zod'
+import { badRequest, refundNotFound } from '../errors.ts'
+import { errorText } from '../fields.ts'
+import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
+import { toJsonNumber } from '../money.ts'
+import { mid, orderId } from '../payments/new-payment.ts'
+import { authorizeMerchant } from '../tenants/authorize.ts'
+import type { Refund } from './refund.ts'
+
+const REFUND_ID = /^[A-Za-z0-9_-]{1,40}$/
+const REFUND_ID_RULE = 'must be 1 to 40 characters of A-Z a-z 0-9 _ -'
+
+/** The merchant's own name of a refund. */
+export const refundId = z
+  .string(errorText(REFUND_ID_RULE))
+  .regex(REFUND_ID, REFUND_ID_RULE)
+  .meta({ description: 'Your own identifier of the refund, unique among yours.' })
+
+/** What has become of a refund, as every operation answers it. */
+export const RefundData = z.strictObject({
+  refundId: z
+    .string()
+    .regex(/^[A-Za-z0-9]{1,35}$/)
+    .meta({ description: 'Our identifier of the refund, which the bank knows.' }),
+  refund_id: z.string().regex(REFUND_ID).meta({ description: 'Yours; ours where the operator made the refund.' }),
+  orderId,
+  order_id: z.string().meta({ description: 'Your identifier of the order; ours where you sent none.' }),
+  amount: z
+    .number()
+    .min(0.01)
+    .max(100_000)
+    .meta({ description: 'Rupees that go back, as a number, with paise where there are any.' }),
+  txnStatus: z.enum(['PENDING', 'SUCCESS', 'FAIL']).meta({ description: 'Only `SUCCESS` went back.' }),
+  reference: z
+    .string()
+    .meta({ description: 'The bank’s reference, by which the customer finds it; empty until known.' }),
+})
+
+export const REFUND_EXAMPLE = {
+  refundId: '019ab3c4d5e6f7a8b9c0d1e2f3a4b5c6',
+  refund_id: 'DEMO-1-R1',
+  orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+  order_id: 'DEMO-1',
+  amount: 88.5,
+  txnStatus: 'PENDING' as const,
+  reference: '',
+}
+
+export function toRefundData(refund: Refund): z.output<typeof RefundData> {
+  return {
+    refundId: refund.ourRefundId,
+    refund_id: refund.refundId,
+    orderId: refund.orderId,
+    order_id: refund.merchantOrderId,
+    amount: toJsonNumber(refund.amount),
+    txnStatus: refund.status,
+    reference: refund.reference,
+  }
+}
+
+const MESSAGES = { PENDING: 'Refund pending', SUCCESS: 'Refund successful', FAIL: 'Refund failed' } as const
+
+const RefundStatus = z.strictObject({
+  status: z.literal(true).meta({ description: 'The refund is known, which says nothing of its end: see `txnStatus`.' }),
+  statusCode: SUCCEEDED,
+  msg: z.enum(MESSAGES),
+  data: RefundData,
+})
+
+export const checkRefundStatus = operation({
+  path: '/v1/payments/checkRefundStatus',
+  tag: 'Merchant',
+  summary: 'Ask what became of a refund',
+  description:
+    'Any key of the merchant may ask. `PENDING` may last for days: ask once a day, or take the webhook. A `SUCCESS` is never undone; ' +
+    'after `FAIL` the money is still yours, and another try needs a new `refund_id`.',
+  body: {
+    name: 'WhichRefund',
+    schema: z.object({ mid, refund_id: refundId }),
+    example: { mid: 'DEMO_MERCHANT', refund_id: 'DEMO-1-R1' },
+  },
+  refusals: [badRequest('refund_id is required'), refundNotFound()],
+  answer: jsonAnswer({
+    description: 'What is known now.',
+    schema: RefundStatus,
+    named: { RefundStatus, Refund: RefundData },
+    example: {
+      status: true,
+      statusCode: 200,
+      msg: 'Refund successful',
+      data: { ...REFUND_EXAMPLE, txnStatus: 'SUCCESS', reference: '523504870777' },
+    },
+  }),
+  handle: ({ refunds }: Dependencies) => {
+    return async ({ body, caller }) => {
+      const { mid } = authorizeMerchant(caller, body.mid)
+      const refund = await refunds.find(mid, { refundId: body.refund_id })
+      if (!refund) throw refundNotFound()
+      return {
+        status: true as const,
+        statusCode: 200 as const,
+        msg: MESSAGES[refund.status],
+        data: toRefundData(refund),
+      }
+    }
+  },
+})
+
+type Dependencies = {
+  refunds: { find: (mid: string, name: { refundId: string }) => Promise<Refund | undefined> }
+}

@@ -1,0 +1,72 @@
+import { badRequest, mayNotRefund, orderNotFound, refundRefused } from '../errors.ts'
+import { operation, success } from '../http/operation.ts'
+import { orderAmount, shopRefund } from '../money.ts'
+import { WHICH_PAYMENT } from '../payments/check-payment-status.ts'
+import type { Intents } from '../payments/intents.ts'
+import { isOfShop, note } from '../payments/new-payment.ts'
+import { authorizeRefunds } from '../tenants/authorize.ts'
+import { REFUND_EXAMPLE, RefundData, refundId, toRefundData } from './check-refund-status.ts'
+import type { Asked, Made } from './make-refund.ts'
+
+const NewRefund = WHICH_PAYMENT.schema.extend({
+  refund_id: refundId,
+  amount: orderAmount
+    .meta({
+      description:
+        'Rupees, as your input spells them: whole, or from 0.01 for a merchant set to `shop`. Without it all that is left goes ' +
+        'back, paise too.',
+    })
+    .optional(),
+  note: note(100, 3).meta({ description: 'Why it goes back. Line breaks become blanks.' }),
+})
+
+const EXAMPLE = { ...WHICH_PAYMENT.example, refund_id: 'DEMO-1-R1', note: 'One cup was cold' }
+
+export const refundPayment = operation({
+  path: '/v1/payments/refundPayment',
+  tag: 'Merchant',
+  summary: 'Send money of a paid order back to its customer',
+  description:
+    'Needs a key with the right to refund, which the operator gives. Store the `refund_id` first, and when no answer arrives repeat ' +
+    'the request unchanged: money goes back once, and the answer says what has become of it. The same `refund_id` with other ' +
+    'fields is 409. Several refunds of one order never exceed what was paid. A 503 means that nothing was stored. The refund is ' +
+    'carried out afterwards: ask checkRefundStatus, or take the webhook.',
+  body: {
+    name: 'NewRefund',
+    schema: NewRefund,
+    other: { schema: NewRefund.extend({ amount: shopRefund.optional() }), isFor: isOfShop },
+    example: EXAMPLE,
+  },
+  refusals: [
+    badRequest('refund_id is required; note must be text of 3 to 100 characters, without control characters'),
+    mayNotRefund(),
+    orderNotFound(),
+    ...(['not successful', 'exceeds', 'too many', 'refund_id exists'] as const).map(refundRefused),
+  ],
+  answer: success('Refund accepted', {
+    description: 'It is stored, and will be carried out; or, of a repeat, what has become of it.',
+    name: 'RefundAccepted',
+    dataName: 'Refund',
+    data: RefundData,
+    example: REFUND_EXAMPLE,
+  }),
+  handle: ({ refunds, intents, now }: Dependencies) => {
+    return async ({ body, caller }) => {
+      const { mid } = authorizeRefunds(caller, body.mid)
+      const { refund_id, amount, note } = body
+      const order = await intents.findStatus(mid, body.order_id)
+      if (!order) throw orderNotFound()
+      const asked = { mid, orderId: order.orderId, refundId: refund_id, amount, note, madeBy: 'merchant' }
+      const made = await refunds.make(asked, now())
+      if ('refund' in made) return toRefundData(made.refund)
+      if (made.refused === 'unknown order') throw orderNotFound()
+      throw refundRefused(made.refused)
+    }
+  },
+})
+
+type Dependencies = {
+  refunds: { make: (asked: Asked, now: Date) => Promise<Made> }
+  intents: Pick<Intents, 'findStatus'>
+  now: () => Date
+}

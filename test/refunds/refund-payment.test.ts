@@ -1,0 +1,311 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { postJson } from '../support/inject.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
+import {
+  type Key,
+  newKey,
+  newMerchant,
+  newPartner,
+  post,
+  REFUND,
+  REFUND_STATUS,
+  refusal,
+  STATUS,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+
+let service: TestService
+let mid: string
+let plainKey: Key
+let key: Key
+beforeAll(async () => {
+  service = await startService({ asServiceRole: true })
+  ;({ mid, key: plainKey } = await newMerchant(service.db))
+  key = await newKey(service.db, { mid }, true)
+})
+
+/** A paid order of ₹200, by its ids and its payment's UTR. */
+async function paidOrder() {
+  const [order_id, UTR] = [unique('order-'), newUtr()]
+  const orderId = await createOrder(service, { mid, key }, { order_id })
+  await reportPayment(service, orderId, { UTR })
+  return { order_id, orderId, UTR }
+}
+
+const note = 'One cup was cold'
+const ask = (fields: Record<string, string>, by = key) => post(service.app, REFUND, { mid, note, ...fields }, by)
+const status = (refund_id: string, by = plainKey) => post(service.app, REFUND_STATUS, { mid, refund_id }, by)
+const refundsOf = async (orderId: string) =>
+  (
+    await service.db.query(
+      'select refund_id, amount_paise, asked_paise, status, utr from refunds where mid = $1 and order_id = $2 order by made_at',
+      [mid, orderId],
+    )
+  ).rows
+
+/** Ends a refund as the bank or the operator would. */
+const end = (refund_id: string, to: 'SUCCESS' | 'FAIL', reference: string) =>
+  service.db.query(
+    'update refunds set status = $3, reference = $4, ended_at = now(), due_at = null where mid = $1 and refund_id = $2',
+    [mid, refund_id, to, reference],
+  )
+
+const expectRefusal = async (answer: ReturnType<typeof ask>, statusCode: number, msg: string) => {
+  const { status, body } = await answer
+  expect([status, body]).toEqual([statusCode, refusal(statusCode, msg)])
+}
+
+describe('200', () => {
+  it('refunds a part, and the rest when no amount is sent, by either id of the order', async () => {
+    const { order_id, orderId, UTR } = await paidOrder()
+    const part = await ask({ order_id, refund_id: `${order_id}-1`, amount: '50' })
+    expect([part.status, part.body]).toEqual([
+      200,
+      {
+        status: true,
+        statusCode: 200,
+        msg: 'Refund accepted',
+        data: {
+          refundId: expect.stringMatching(/^[0-9a-f]{32}$/),
+          refund_id: `${order_id}-1`,
+          orderId,
+          order_id,
+          amount: 50,
+          txnStatus: 'PENDING',
+          reference: '',
+        },
+      },
+    ])
+    const rest = await ask({ order_id: orderId, refund_id: `${order_id}-2` })
+    expect(rest.body.data).toMatchObject({ amount: 150, order_id, orderId })
+    expect(await refundsOf(orderId)).toMatchObject([
+      { amount_paise: 5000, asked_paise: 5000, status: 'PENDING', utr: UTR },
+      { amount_paise: 15000, asked_paise: null, status: 'PENDING', utr: UTR },
+    ])
+    // What clients of checkPaymentStatus know does not change.
+    const paid = await post(service.app, STATUS, { mid, order_id }, plainKey)
+    expect(paid.body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200, UTR } })
+  })
+
+  it('answers a repeat with what has become of the refund, however the order is named', async () => {
+    const { order_id, orderId } = await paidOrder()
+    const refund_id = unique('R-')
+    const first = await ask({ order_id, refund_id, amount: '50.00' })
+    expect((await ask({ order_id: orderId, refund_id, amount: '050' })).body).toEqual(first.body)
+    await end(refund_id, 'SUCCESS', '523504870777')
+    const { body } = await ask({ order_id, refund_id, amount: '50' })
+    expect(body.data).toEqual({ ...first.body.data, txnStatus: 'SUCCESS', reference: '523504870777' })
+    expect(body.msg).toBe('Refund accepted')
+    expect(await refundsOf(orderId)).toHaveLength(1)
+  })
+
+  it('takes paise of a shop, and all that is left in paise of anybody', async () => {
+    const shop = await newMerchant(service.db, { input: 'shop' })
+    const shopKey = await newKey(service.db, { mid: shop.mid }, true)
+    const order = { mid: shop.mid, order_id: 'S1', note }
+    const orderId = await createOrder(service, shop, { order_id: 'S1', amount: '588.82' })
+    await reportPayment(service, orderId, { amount: 588.82 })
+    const by = (fields: object) => postJson(service.app, REFUND, { ...order, ...fields }, shopKey)
+    expect((await by({ refund_id: 'R1', amount: '0.01' })).body.data.amount).toBe(0.01)
+    expect((await by({ refund_id: 'R2', amount: 88.8 })).body.data.amount).toBe(88.8)
+    await service.db.query(`update merchants set input = 'strict' where mid = $1`, [shop.mid])
+    service.clock.advance(2)
+    const left = (mid: string) => post(service.app, REFUND, { ...order, mid, refund_id: 'R3' }, shopKey)
+    expect((await left(shop.mid)).body.data.amount).toBe(500.01)
+    for (const amount of ['0', '0.00', '0.001', '100000.01', '-1', '1e2', '']) {
+      const { body } = await post(service.app, REFUND, { ...order, refund_id: 'R4', amount }, shopKey)
+      // An empty amount is an absent one, and nothing is left.
+      expect(body.statusCode, amount).toBe(amount === '' ? 409 : 400)
+    }
+  })
+
+  it('makes line breaks of the note blanks, and compares a repeat after that', async () => {
+    const { order_id } = await paidOrder()
+    const refund = { order_id, refund_id: unique('R-') }
+    const { body } = await ask({ ...refund, note: ' cold\r\ntea ' })
+    expect(await ask({ ...refund, note: 'cold tea' })).toMatchObject({ status: 200, body })
+  })
+})
+
+describe('checkRefundStatus', () => {
+  it.each([
+    ['PENDING', 'Refund pending', ''],
+    ['SUCCESS', 'Refund successful', '523504870778'],
+    ['FAIL', 'Refund failed', ''],
+  ] as const)('tells any key of the merchant that a refund is %s', async (txnStatus, msg, reference) => {
+    const { order_id } = await paidOrder()
+    const refund_id = unique('R-')
+    const { data } = (await ask({ order_id, refund_id })).body
+    if (txnStatus !== 'PENDING') await end(refund_id, txnStatus, reference)
+    const { status: code, body } = await status(refund_id)
+    expect([code, body]).toEqual([200, { status: true, statusCode: 200, msg, data: { ...data, txnStatus, reference } }])
+  })
+
+  it('does not know refunds of other merchants, nor our own id of one', async () => {
+    const { order_id } = await paidOrder()
+    const refund_id = unique('R-')
+    const { data } = (await ask({ order_id, refund_id })).body
+    await expectRefusal(status(data.refundId), 404, 'Refund not found')
+    const other = await newMerchant(service.db)
+    await expectRefusal(
+      post(service.app, REFUND_STATUS, { mid: other.mid, refund_id }, other.key),
+      404,
+      'Refund not found',
+    )
+    await expectRefusal(status(refund_id, other.key), 403, 'This key may not act for the mid or pid that was sent')
+  })
+
+  it('names what is missing or wrong', async () => {
+    await expectRefusal(
+      post(service.app, REFUND_STATUS, { refund_id: 'R 1' }, key),
+      400,
+      'mid is required; refund_id must be 1 to 40 characters of A-Z a-z 0-9 _ -',
+    )
+  })
+})
+
+describe('400', () => {
+  it('names every wrong field at once, before the key is judged', async () => {
+    const fields = 'mid is required; order_id is required; refund_id is required; note is required'
+    await expectRefusal(post(service.app, REFUND, undefined, plainKey), 400, fields)
+    const wrong = { order_id: 'x', refund_id: 'x'.repeat(41), amount: '0.50', note: 'ab' }
+    await expectRefusal(
+      ask(wrong, plainKey),
+      400,
+      'refund_id must be 1 to 40 characters of A-Z a-z 0-9 _ -; amount must be a whole number from 1 to 100000; ' +
+        'note must be text of 3 to 100 characters, without control characters',
+    )
+  })
+})
+
+describe('403', () => {
+  it('tells a key without the right what to do, for a known order and an unknown one alike', async () => {
+    const { order_id } = await paidOrder()
+    for (const asked of [order_id, 'no-such-order']) {
+      const msg = 'This key may not refund: ask the operator for a key with that right'
+      await expectRefusal(ask({ order_id: asked, refund_id: 'R1' }, plainKey), 403, msg)
+    }
+  })
+
+  it('tells keys of others, of partners and of disabled merchants nothing', async () => {
+    const { order_id } = await paidOrder()
+    const other = await newMerchant(service.db)
+    const partner = await newPartner(service.db, mid)
+    const msg = 'This key may not act for the mid or pid that was sent'
+    for (const by of [other.key, await newKey(service.db, { mid: other.mid }, true), partner.key]) {
+      await expectRefusal(ask({ order_id, refund_id: 'R1' }, by), 403, msg)
+    }
+    await service.db.query('update merchants set disabled_at = now() where mid = $1', [other.mid])
+    const late = await newKey(service.db, { mid: other.mid }, true)
+    await expectRefusal(post(service.app, REFUND, { mid: other.mid, order_id, refund_id: 'R1', note }, late), 403, msg)
+  })
+})
+
+describe('404 and 409', () => {
+  it('refuses an unknown order, one of another merchant, and one that is not paid', async () => {
+    const other = await newMerchant(service.db)
+    const theirs = await createOrder(service, other)
+    await expectRefusal(ask({ order_id: 'no-such-order', refund_id: 'R1' }), 404, 'Order not found')
+    await expectRefusal(ask({ order_id: theirs, refund_id: 'R1' }), 404, 'Order not found')
+    const open = await createOrder(service, { mid, key })
+    await expectRefusal(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
+    await notify(service, notification(open, { status: 'FAIL' }))
+    await expectRefusal(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
+  })
+
+  it('refuses more than is left, and what was refused takes no refund_id', async () => {
+    const { order_id } = await paidOrder()
+    const refund_id = unique('R-')
+    await expectRefusal(ask({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
+    expect((await ask({ order_id, refund_id, amount: '200' })).status).toBe(200)
+    const another = unique('R-')
+    await expectRefusal(ask({ order_id, refund_id: another }), 409, 'Refund exceeds what was paid')
+    await end(refund_id, 'FAIL', '')
+    expect((await ask({ order_id, refund_id: another })).body.data.amount).toBe(200)
+  })
+
+  it('refuses a refund_id with other fields', async () => {
+    const { order_id } = await paidOrder()
+    const second = await paidOrder()
+    const refund_id = unique('R-')
+    await ask({ order_id, refund_id })
+    for (const changed of [{ order_id: second.order_id }, { amount: '200' }, { note: 'Another note' }]) {
+      await expectRefusal(ask({ order_id, refund_id, ...changed }), 409, 'Refund ID already exists')
+    }
+  })
+
+  it('refuses the 101st refund of a payment, failed ones included', async () => {
+    const { order_id, orderId } = await paidOrder()
+    const first = unique('R-')
+    await ask({ order_id, refund_id: first, amount: '1' })
+    await service.db.query(
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at,
+                            status, ended_at)
+       select mid, $3 || i, 'F' || md5($3 || i::text), order_id, utr, 1, note, acquirer, made_by, made_at, 'FAIL', now()
+         from refunds, generate_series(1, 99) i where mid = $1 and refund_id = $2`,
+      [mid, first, `${orderId}-`],
+    )
+    const refund = { order_id, refund_id: unique('R-'), amount: '1' }
+    await expectRefusal(ask(refund), 409, 'Too many refunds of this payment')
+    expect((await ask({ order_id, refund_id: first, amount: '1' })).status).toBe(200)
+  })
+})
+
+it('leaves a double payment to the operator: only the order’s own payment goes back', async () => {
+  const { order_id, orderId, UTR } = await paidOrder()
+  await reportPayment(service, orderId)
+  await ask({ order_id, refund_id: unique('R-') })
+  await expectRefusal(ask({ order_id, refund_id: unique('R-') }), 409, 'Refund exceeds what was paid')
+  expect(await refundsOf(orderId)).toMatchObject([{ utr: UTR, amount_paise: 20000 }])
+})
+
+describe('at once', () => {
+  let beside: TestService
+  beforeAll(async () => {
+    beside = await startService({ asServiceRole: true, replicated: { url: service.databaseUrl } })
+  })
+
+  it('of 200 repeats over two instances one refund is made, and all get the same answer', async () => {
+    const { order_id, orderId } = await paidOrder()
+    const fields = { mid, note, order_id, refund_id: unique('R-') }
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => post(i % 2 ? service.app : beside.app, REFUND, fields, key)),
+    )
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1)
+    expect(await refundsOf(orderId)).toHaveLength(1)
+  })
+
+  it('partial refunds of one payment never give back more than was paid', async () => {
+    const { order_id, orderId } = await paidOrder()
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        post(
+          i % 2 ? service.app : beside.app,
+          REFUND,
+          { mid, note, order_id, refund_id: `${order_id}-${i}`, amount: '60' },
+          key,
+        ),
+      ),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(3).fill(200), ...Array(7).fill(409)])
+    const rows = await refundsOf(orderId)
+    expect(rows.reduce((sum, { amount_paise }) => sum + amount_paise, 0)).toBe(18_000)
+  })
+
+  it('of one refund_id for two orders one is made', async () => {
+    const orders = await Promise.all(Array.from({ length: 2 }, paidOrder))
+    for (let round = 1; round <= 10; round++) {
+      const refund_id = unique('R-')
+      const answers = await Promise.all(
+        orders.map(({ order_id }, i) =>
+          post(i ? service.app : beside.app, REFUND, { mid, note, order_id, refund_id, amount: '1' }, key),
+        ),
+      )
+      expect(answers.map(({ body }) => body.msg).sort()).toEqual(['Refund ID already exists', 'Refund accepted'].sort())
+    }
+  })
+})
