@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { importSettlements } from '../settlements/import.ts'
-import { createAccessKeys } from '../tenants/access-keys.ts'
+import { createAccessKeys, type NewAccessKey } from '../tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../tenants/credentials.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
@@ -50,8 +50,8 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
     await makeOrder(client, now)
     const kept = readKept(file)
     if (kept && (await hasKeys(client, kept))) return kept
-    const merchantKey = await makeKey(client, { mid: MID }, now)
-    const demo = { mid: MID, pid: PID, merchantKey, partnerKey: await makeKey(client, { pid: PID }, now) }
+    const merchantKey = await makeKey(client, { owner: { mid: MID }, mayRefund: true, now })
+    const demo = { mid: MID, pid: PID, merchantKey, partnerKey: await makeKey(client, { owner: { pid: PID }, now }) }
     writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
     return demo
   })
@@ -105,11 +105,16 @@ async function makeOrder(client: pg.Client, now: Date): Promise<void> {
      values ($1, $2, 'SUCCESS', $3, $4, 'sandbox', $4)`,
     [MID, orderId, utr, now],
   )
+  await client.query(
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     values ($1, $2, $3, $4, $5, $5, 'first', 'direct')`,
+    [MID, utr, orderId, amount * 100, now],
+  )
 }
 
-async function makeKey(client: pg.Client, owner: { mid: string } | { pid: string }, now: Date): Promise<KeyPair> {
+async function makeKey(client: pg.Client, key: Pick<NewAccessKey, 'owner' | 'mayRefund' | 'now'>): Promise<KeyPair> {
   const { publicKey, secretKey } = mintKeyPair()
-  await createAccessKeys(client).add({ publicKey, secretHash: hashSecret(secretKey), owner, label: 'demo', now })
+  await createAccessKeys(client).add({ publicKey, secretHash: hashSecret(secretKey), label: 'demo', ...key })
   return { publicKey, secretKey }
 }
 

@@ -188,9 +188,24 @@ describe('keys', () => {
     expect(rows[0].whole).not.toContain(secretKey)
     const listed = await json('keys', 'list', '--mid', mid)
     expect(listed).toEqual([
-      { publicKey, mid, pid: null, label: 'shop', createdAt: expect.any(String), revokedAt: null },
+      { publicKey, mid, pid: null, label: 'shop', mayRefund: false, createdAt: expect.any(String), revokedAt: null },
     ])
     expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*shown this once/)
+  })
+
+  it('may refund only if they were made so, and only for a merchant', async () => {
+    const mid = await newMerchant()
+    const { publicKey } = await json('keys', 'create', '--mid', mid, '--may-refund')
+    await json('keys', 'create', '--mid', mid)
+    const rights = (await json('keys', 'list', '--mid', mid)).map((key: { mayRefund: boolean }) => key.mayRefund)
+    expect(rights).toEqual([true, false])
+    expect(
+      (await json('audit')).find((entry: { made?: object }) => JSON.stringify(entry).includes(publicKey)),
+    ).toMatchObject({
+      arguments: { mid, mayRefund: true },
+    })
+    const { code, stderr } = await ops('keys', 'create', '--pid', 'P1', '--may-refund')
+    expect([code, stderr.split('\n')[0]]).toEqual([2, 'ops: --may-refund is for a key of a merchant'])
   })
 
   it('of an unknown merchant or partner are refused', async () => {
