@@ -21,12 +21,14 @@ import { createHttpApp } from './http/http-app.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
 import { createPatience, measureLateness, refuseWhileLate, registerAnswerDeadline } from './http/time-limits.ts'
 import { LIMITS, type Limits } from './limits.ts'
+import { createLists } from './lists/lists.ts'
 import type { Metrics } from './metrics.ts'
 import { createCaller } from './outside/call.ts'
 import { cancelPayment } from './payments/cancel-payment.ts'
 import { checkPaymentStatus } from './payments/check-payment-status.ts'
 import { createOrderRequest, createPaymentIntent } from './payments/create.ts'
 import { createEnquiries } from './payments/enquiries.ts'
+import { fetchTransactionList, fetchTransactionListOfPartner } from './payments/fetch-transaction-list.ts'
 import type { IssuedLink } from './payments/intent.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
@@ -34,7 +36,6 @@ import { checkRefundStatus } from './refunds/check-refund-status.ts'
 import { type Asked, findRefund, makeRefund } from './refunds/make-refund.ts'
 import { refundPayment } from './refunds/refund-payment.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
-import { createSettlements } from './settlements/settlements.ts'
 import { createAccessKeys } from './tenants/access-keys.ts'
 import { registerAuthentication } from './tenants/authenticate.ts'
 import { createMerchants } from './tenants/merchants.ts'
@@ -71,7 +72,7 @@ export type Dependencies = {
 export const OPERATIONS = {
   v1: [
     ...[createPaymentIntent, createOrderRequest, checkPaymentStatus, cancelPayment, refundPayment, checkRefundStatus],
-    fetchSettlementList,
+    ...[fetchTransactionList, fetchSettlementList, fetchTransactionListOfPartner],
   ],
   acquirer: [paymentNotification],
   pages: [payPage, payQrPng, payQrSvg],
@@ -166,7 +167,8 @@ export async function buildApp({
       expiryMinutes: config.intentExpiryMinutes,
       publicUrl,
       drawQr,
-      settlements: createSettlements(pools),
+      lists: createLists(pools),
+      longListReaders: new Set<string>(),
       listLimits: limits.lists,
       patiently,
       isLinked: rememberBriefly(createPartners(pools.keys).isLinked, limits.lookUps),

@@ -140,11 +140,11 @@ export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', re
     'ratelimit-reset': String(resetSeconds),
   })
 
-/** 429: a partner reads one long list at a time from an instance; `retrySeconds` is about how long one takes. */
+/** 429: a caller reads one long list at a time from an instance; `retrySeconds` is about how long one takes. */
 export const oneLongListAtATime = (retrySeconds: number) =>
   new Failure(
     'tooManyRequests',
-    'Another long list of this partner is still being read; read it to its end first, or try again after Retry-After seconds',
+    'Another long list of yours is still being read; read it to its end first, or try again after Retry-After seconds',
     { 'retry-after': String(retrySeconds) },
   )
 

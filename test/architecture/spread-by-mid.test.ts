@@ -10,9 +10,11 @@ import {
   form,
   intentFields,
   LIST,
+  newKey,
   newMerchant,
   newPartner,
   post,
+  REFUND,
   startService,
   type TestService,
 } from '../support/service.ts'
@@ -93,6 +95,11 @@ async function driveEveryOperation() {
   await as('fetchSettlementList', async () => {
     const list = { pid: partner.pid, mid, s_date: '15-01-2026', e_date: '15-01-2026' }
     expect((await post(app, LIST, list, partner.key)).body.data).toHaveLength(2)
+  })
+  await as('refundPayment', async () => {
+    const refund = { mid, order_id: orderId, refund_id: 'R1', note: 'Cold tea' }
+    const mayRefund = await newKey(db, { mid }, true)
+    for (let i = 0; i < 2; i++) expect((await post(app, REFUND, refund, mayRefund)).status).toBe(200)
   })
   // Any other by its example, so that a new one cannot be forgotten.
   for (const { name, path, body, tag } of OPERATIONS.v1) {

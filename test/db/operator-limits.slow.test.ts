@@ -6,7 +6,8 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { createPool, type Database } from '../../src/db/pool.ts'
-import { createSettlements } from '../../src/settlements/settlements.ts'
+import { createLists } from '../../src/lists/lists.ts'
+import { SETTLEMENTS } from '../../src/settlements/settlements.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
@@ -83,9 +84,10 @@ describe('limits that the operator has set by the role or the database', () => {
         [mid],
       )
       await filler.end()
-      const { list } = createSettlements({ lists: db })
+      const { long } = createLists({ lists: db })
       let rows = 0
-      for await (const batch of list(
+      for await (const batch of long(
+        SETTLEMENTS,
         mid,
         new Date('2026-03-01'),
         new Date('2026-04-01'),

@@ -96,24 +96,30 @@ const NEAR_MISSES: Record<string, unknown[]> = {
   customer_email: ['a@b', 'a..b@c.in', '.a@c.in', 'a@c..in', 'a b@c.in', 'é@c.in', 'a@b.co\n', `${'a'.repeat(249)}@c.in`],
   customer_mobile: ['987654321', '98765432100', '987654321a', '९८७६५४३२१०', '987654321\n'],
   s_date: ['1-1-2026', '01/01/2026', '2026-01-01', '00-01-2026', '01-00-2026', '29-02-2025', '31-04-2026'],
+  refund_id: ['R 1', 'r'.repeat(41), 'é', ''],
   status: ['success', 'PENDING', ''],
   UTR: ['A-1', 'é1', ''],
   paidAt: ['2026-11-21T15:40:12', '2026-11-21', '2026-02-30T00:00:00Z', '2026-11-21T24:00:00Z', '2026-11-21 15:40:12Z'],
 } // biome-ignore format: one line a field
 
+const DAYS = { s_date: day('0000', '0001', '2024'), e_date: day('2024', '2026', '9999') }
+
 /** What each kind of body may hold, by its name in the document. */
 const BODIES: Record<string, { values: Values; optional: string[] }> = {
   NewPayment: { values: NEW_PAYMENT, optional: ['order_id'] },
   WhichPayment: { values: { mid: identifier, order_id: text }, optional: [] },
-  WhichSettlements: {
+  NewRefund: {
     values: {
-      pid: identifier,
-      mid: identifier,
-      s_date: day('0000', '0001', '2024'),
-      e_date: day('2024', '2026', '9999'),
+      ...{ mid: identifier, order_id: text, amount: NEW_PAYMENT.amount as fc.Arbitrary<unknown> },
+      refund_id: fc.constantFrom('R-1_x', 'r'.repeat(40)),
+      note: fc.constantFrom('Two cups', 'a\nb', '😀'.repeat(100), 'x\u0085y', 'cup'),
     },
-    optional: [],
+    optional: ['amount'],
   },
+  WhichRefund: { values: { mid: identifier, refund_id: fc.constantFrom('R-1_x', 'r'.repeat(40)) }, optional: [] },
+  WhichSettlements: { values: { pid: identifier, mid: identifier, ...DAYS }, optional: [] },
+  WhichTransactions: { values: { pid: identifier, mid: identifier, ...DAYS }, optional: [] },
+  WhichOwnTransactions: { values: { mid: identifier, ...DAYS }, optional: [] },
   PaymentNotification: {
     values: {
       orderId: text,

@@ -1,7 +1,8 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { createSettlements } from '../../src/settlements/settlements.ts'
+import { createLists } from '../../src/lists/lists.ts'
+import { SETTLEMENTS } from '../../src/settlements/settlements.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 
@@ -72,8 +73,8 @@ async function statementsOf(mid: string): Promise<string[]> {
     return query.apply(this, args)
   } as never)
   try {
-    const { list } = createSettlements({ lists: db })
-    for await (const _batch of list(mid, FROM, UNTIL, new AbortController().signal)) break
+    const { long } = createLists({ lists: db })
+    for await (const _batch of long(SETTLEMENTS, mid, FROM, UNTIL, new AbortController().signal)) break
   } finally {
     spy.mockRestore()
   }

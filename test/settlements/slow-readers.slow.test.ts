@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { createSettlements } from '../../src/settlements/settlements.ts'
+import { createLists } from '../../src/lists/lists.ts'
+import { SETTLEMENTS } from '../../src/settlements/settlements.ts'
 import { createAccessKeys } from '../../src/tenants/access-keys.ts'
 import { createPartners } from '../../src/tenants/partners.ts'
 import { testPool } from '../support/database.ts'
@@ -29,7 +30,7 @@ const KNOWN_WITHIN_MS = 10_000
 /** A partner's second long list. */
 const ONE_AT_A_TIME = refusal(
   429,
-  'Another long list of this partner is still being read; read it to its end first, or try again after Retry-After seconds',
+  'Another long list of yours is still being read; read it to its end first, or try again after Retry-After seconds',
 )
 const MOST_TRIES = 20
 const RETRY_MS = 200
@@ -218,7 +219,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     const proxy = await startTcpProxy(Number(url.port))
     url.port = String(proxy.port)
     const lists = testPool(url.href, 1)
-    const list = createSettlements({ lists }).list(mid, new Date('2026-02-01'), new Date('2026-03-01'), NEVER)
+    const list = createLists({ lists }).long(SETTLEMENTS, mid, new Date('2026-02-01'), new Date('2026-03-01'), NEVER)
     const readOn = async () => {
       while (!(await list.next()).done);
     }

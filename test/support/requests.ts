@@ -10,6 +10,8 @@ export const CANCEL = '/v1/payments/cancelPayment'
 export const REFUND = '/v1/payments/refundPayment'
 export const REFUND_STATUS = '/v1/payments/checkRefundStatus'
 export const LIST = '/v1/partner/fetchSettlementList'
+export const TRANSACTIONS = '/v1/partner/fetchTransactionList'
+export const OWN_TRANSACTIONS = '/v1/payments/fetchTransactionList'
 
 export const FORM = 'application/x-www-form-urlencoded'
 

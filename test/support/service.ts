@@ -18,7 +18,19 @@ import { allow } from './webhooks.ts'
 // What nearly every test of the service needs too. Programs that vitest does not run import it from where it is.
 export { ACQUIRER_SECRETS } from './acquirer.ts'
 export { type Answer, answerOf, post, postJson } from './inject.ts'
-export { CANCEL, CREATE, form, intentFields, LIST, ORDER, REFUND, REFUND_STATUS, STATUS } from './requests.ts'
+export {
+  CANCEL,
+  CREATE,
+  form,
+  intentFields,
+  LIST,
+  ORDER,
+  OWN_TRANSACTIONS,
+  REFUND,
+  REFUND_STATUS,
+  STATUS,
+  TRANSACTIONS,
+} from './requests.ts'
 export { basic, type Key, newKey, newMerchant, newPartner, unique } from './tenants.ts'
 
 /** A clock that stands still until a test moves it; `elapsedMs` goes on, and `advance` moves it too. */

@@ -1,0 +1,186 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import * as z from 'zod'
+import { badRequest, Failure, forbidden, oneLongListAtATime, unavailable } from '../errors.ts'
+import { errorText, identifier } from '../fields.ts'
+import { okBatches, okRows } from '../http/envelope.ts'
+import { type Answer, jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
+import { nextDay, startOfIstDay } from '../ist.ts'
+import type { Limits } from '../limits.ts'
+import type { AccessKeys, Caller } from '../tenants/access-keys.ts'
+import { authorizeMerchant, authorizePartner } from '../tenants/authorize.ts'
+import type { Partners } from '../tenants/partners.ts'
+import type { List } from './list.ts'
+import type { Lists } from './lists.ts'
+
+const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
+
+/** A day of India, `dd-mm-yyyy`, read as the day's first moment. */
+const istDay = z
+  .string(errorText(DATE_RULE))
+  // The pattern is only the form of a date; startOfIstDay checks whether that day exists.
+  .meta({ pattern: '^(0[1-9]|[12][0-9]|3[01])-(0[1-9]|1[0-2])-[0-9]{4}$' })
+  .transform((text, context) => {
+    const day = startOfIstDay(text)
+    if (day !== undefined) return day
+    context.addIssue(DATE_RULE)
+    return z.NEVER
+  })
+
+const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
+const s_date = istDay.meta({ description: 'First day of the list: a day of India, `dd-mm-yyyy`.' })
+const e_date = istDay.meta({ description: 'Last day of the list, itself included; not before `s_date`.' })
+const inOrder = ({ s_date, e_date }: { s_date: Date; e_date: Date }) => s_date <= e_date
+const NOT_IN_ORDER = { path: ['s_date'], error: 'must not be after e_date' }
+
+/** What each kind of caller asks with. Wide enough for all that a sandbox has. */
+const DAYS = { s_date: '01-01-2026', e_date: '31-12-2029' }
+const ASKED = {
+  partner: {
+    tag: 'Partner',
+    schema: z
+      .object({
+        pid: identifier.meta({ description: 'Your partner identifier, as the operator assigned it.' }),
+        mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }),
+        s_date,
+        e_date,
+      })
+      .refine(inOrder, NOT_IN_ORDER),
+    example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...DAYS },
+  },
+  merchant: {
+    tag: 'Merchant',
+    schema: z.object({ mid, s_date, e_date }).refine(inOrder, NOT_IN_ORDER),
+    example: { mid: 'DEMO_MERCHANT', ...DAYS },
+  },
+} as const
+
+/** A field of a record. */
+export const isoMoment = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+  .meta({ format: 'date-time' })
+
+/** Retry-After in seconds when another long list is still being read. A quick reader takes this long for 1,000,000 records. */
+const LONG_LIST_RETRY_SECONDS = 5
+
+type Description<Record extends z.ZodObject> = {
+  /** Of a record: `Settlement`. Messages and schemas are named after it. */
+  name: string
+  list: List
+  record: Record
+  example: z.output<Record>
+}
+
+/** Describes a list and its answer, for each operation that answers it. */
+export function describeList<Record extends z.ZodObject>({ name, list, record, example }: Description<Record>) {
+  const [found, noneFound] = [`${name}s found`, `No ${name.toLowerCase()}s found`]
+  const schema = z.strictObject({
+    status: z.literal(true),
+    statusCode: SUCCEEDED,
+    msg: z.enum([found, noneFound]),
+    data: z.array(record).meta({ description: 'Oldest first, then by UTR. Empty when there is none in the range.' }),
+  })
+  const answer: Answer<never> = jsonAnswer({
+    description: `The ${name.toLowerCase()}s.`,
+    schema,
+    named: { [`${name}List`]: schema, [name]: record },
+    example: { status: true, statusCode: 200, msg: found, data: [example] } as z.output<typeof schema>,
+  })
+  return { list, found, noneFound, answer }
+}
+
+/** The operation by which `by`, a partner or the merchant itself, reads a list. `bodyName` is that of its schema. */
+export function listOperation(
+  { list, found, noneFound, answer }: ReturnType<typeof describeList>,
+  by: keyof typeof ASKED,
+  { bodyName, ...texts }: { path: string; name?: string; bodyName: string; summary: string; description: string },
+) {
+  const { tag, schema, example } = ASKED[by]
+  return operation({
+    ...texts,
+    tag,
+    description:
+      `${texts.description} There is no maximum range: a long list is streamed, and one that breaks off is no valid JSON; ask ` +
+      `again. A ${by} reads one long list at a time.`,
+    body: { name: bodyName, schema: schema as z.ZodObject as typeof ASKED.merchant.schema, example },
+    refusals: [
+      badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
+      oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
+    ],
+    answer,
+    handle: ({ lists, longListReaders: readers, isLinked, findKey, listLimits }: Dependencies) => {
+      return async (request, reply) => {
+        const { mid, s_date: from, e_date } = request.body
+        const { pid } = request.body as { pid?: string }
+        const authorize = async (caller: Caller) =>
+          pid === undefined ? authorizeMerchant(caller, mid) : authorizePartner(caller, pid, mid, isLinked)
+        const until = nextDay(e_date)
+        await authorize(request.caller)
+        request.mid = mid
+        reply.type('application/json; charset=utf-8')
+        const short = await lists.short(list, mid, from, until, listLimits.shortRows)
+        if (short) return reply.send(okRows(short.length > 0 ? found : noneFound, short))
+
+        // A caller gets one long list at a time, and all callers a few, so that slow readers leave connections for
+        // short lists.
+        const reader = `${by} ${pid ?? mid}`
+        if (readers.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
+        if (readers.size >= listLimits.longAtOnce) throw unavailable()
+        const checkRight = async () => {
+          const key = await findKey(request.publicKey as string)
+          if (key === undefined) throw forbidden()
+          await authorize(key.caller)
+        }
+        readers.add(reader)
+        const over = watchReader(reply, checkRight, listLimits)
+        over.addEventListener('abort', () => readers.delete(reader))
+        const batches = lists.long(list, mid, from, until, over)
+        return reply.send(Readable.from(okBatches(found, batches), { objectMode: false }))
+      }
+    },
+  })
+}
+
+type Dependencies = {
+  lists: Lists
+  /** Those who are reading a long list from this instance. */
+  longListReaders: Set<string>
+  isLinked: Partners['isLinked']
+  findKey: AccessKeys['find']
+  listLimits: Limits['lists']
+}
+
+/**
+ * Breaks an answer off, which leaves invalid JSON, when its reader is too slow, may no longer read it, or reads for too long. The
+ * signal aborts when the answer has been taken or broken off, or its client has left.
+ */
+function watchReader(
+  { raw }: FastifyReply,
+  checkRight: () => Promise<void>,
+  { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs, longestMs }: Limits['lists'],
+): AbortSignal {
+  const over = new AbortController()
+  // Bytes at the ends of the window's intervals, oldest first.
+  const taken: number[] = []
+  const timer = setInterval(async () => {
+    // Bytes that still wait in this process were not taken.
+    if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
+    if (taken.length > readerWindowMs / readerCheckIntervalMs) {
+      const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
+      if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
+    }
+    // A failed look-up ends no list: if the database is away, the list breaks off by itself.
+    await checkRight().catch((error) => error instanceof Failure && raw.destroy())
+  }, readerCheckIntervalMs)
+  const end = setTimeout(() => raw.destroy(), longestMs)
+  const stop = () => {
+    clearInterval(timer)
+    clearTimeout(end)
+    over.abort()
+  }
+  // The client may have left already.
+  if (raw.destroyed) setImmediate(stop)
+  else raw.once('close', stop)
+  return over.signal
+}

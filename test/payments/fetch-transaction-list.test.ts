@@ -1,0 +1,191 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newUtr } from '../support/acquirer.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
+import {
+  type Key,
+  newKey,
+  newMerchant,
+  newPartner,
+  OWN_TRANSACTIONS,
+  post,
+  refusal,
+  startService,
+  type TestService,
+  TRANSACTIONS,
+  unique,
+} from '../support/service.ts'
+
+let service: TestService
+let mid: string
+let key: Key
+let partner: { pid: string; key: Key }
+beforeAll(async () => {
+  service = await startService({ asServiceRole: true })
+  ;({ mid, key } = await newMerchant(service.db, { input: 'shop' }))
+  partner = await newPartner(service.db, mid)
+})
+
+async function pay(paidAt: string, { UTR = newUtr(), ...fields }: Record<string, string> = {}) {
+  const orderId = await createOrder(service, { mid, key }, fields)
+  await reportPayment(service, orderId, { paidAt, UTR, amount: fields.amount ?? '200' })
+  return { orderId, UTR }
+}
+
+const own = (s_date: string, e_date: string) => post(service.app, OWN_TRANSACTIONS, { mid, s_date, e_date }, key)
+const partners = (s_date: string, e_date: string) =>
+  post(service.app, TRANSACTIONS, { pid: partner.pid, mid, s_date, e_date }, partner.key)
+const utrs = async (s_date: string, e_date: string) =>
+  (await own(s_date, e_date)).body.data.map((record: { UTR: string }) => record.UTR)
+
+const refund = (orderId: string, utr: string, paise: number, status: string) =>
+  service.db.query(
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at,
+                          status, ended_at)
+     values ($1, $2, $2, $3, $4, $5, 'Cold tea', 'direct', 'merchant', now(), $6, case when $6 <> 'PENDING' then now() end)`,
+    [mid, unique('R'), orderId, utr, paise, status],
+  )
+
+/** Stores `count` paid orders of the day of `at`, whose order_ids are the `names` in turn. */
+async function payMany(count: number, at: string, names: string[]) {
+  await service.db.query(
+    `with orders as (
+       select $4 || lpad(to_hex(i), 20, '0') as order_id, ($3::text[])[1 + i % cardinality($3::text[])] || ' ' || i as name,
+              $1::timestamptz + i * interval '1 ms' as at, i
+         from generate_series(1, $2::integer) i),
+     made as (
+       insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+         customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+       select $5, order_id, name, 200, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b', 'x', '5814',
+              at, at, 'SUCCESS', 'M' || order_id from orders)
+     insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     select $5, 'M' || order_id, order_id, 20000, at, at, 'first', 'direct' from orders`,
+    [at, count, names, unique('').slice(0, 12), mid],
+  )
+}
+
+describe('200', () => {
+  it('answers records of exactly these fields, every one a string, to the merchant and to its partner', async () => {
+    const { orderId, UTR } = await pay('2026-02-03T04:05:06.789+05:30', { order_id: '1001', amount: '588.82' })
+    for (const [paise, status] of [
+      [5000, 'SUCCESS'],
+      [8850, 'SUCCESS'],
+      [100, 'FAIL'],
+      [200, 'PENDING'],
+    ] as const) {
+      await refund(orderId, UTR, paise, status)
+    }
+    const body = {
+      status: true,
+      statusCode: 200,
+      msg: 'Transactions found',
+      data: [
+        {
+          amount: '588.82',
+          UTR,
+          orderId,
+          order_id: '1001',
+          merchant_id: mid,
+          status: 'SUCCESS',
+          refunded: '138.50',
+          created_at: '2026-03-31T18:29:59.000Z',
+          paid_at: '2026-02-02T22:35:06.789Z',
+        },
+      ],
+    }
+    expect((await own('03-02-2026', '03-02-2026')).body).toEqual(body)
+    expect((await partners('03-02-2026', '03-02-2026')).body).toEqual(body)
+    const none = { status: true, statusCode: 200, msg: 'No transactions found', data: [] }
+    expect((await own('02-02-2026', '02-02-2026')).body).toEqual(none)
+    expect((await partners('04-02-2026', '04-02-2026')).body).toEqual(none)
+  })
+
+  it('lists by when it was paid, then by UTR in byte order, on days of India', async () => {
+    const at = '2025-05-06T12:00:00+05:30'
+    for (const UTR of ['TB', 'TA1', 'T9']) await pay(at, { UTR })
+    await pay('2025-05-06T00:00:00+05:30', { UTR: 'TZ' })
+    await pay('2025-05-05T23:59:59.999+05:30', { UTR: 'TBEFORE' })
+    await pay('2025-05-06T23:59:59.999+05:30', { UTR: 'TLAST' })
+    expect(await utrs('06-05-2025', '06-05-2025')).toEqual(['TZ', 'T9', 'TA1', 'TB', 'TLAST'])
+  })
+
+  it('lists a payment without the bank’s time on the day on which it was heard of, under our orderId if there is no other', async () => {
+    const orderId = await createOrder(service, { mid, key })
+    await service.db.query(
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+       values ($1, $2, $3, 20000, null, '2025-04-03T18:30:00Z', 'first', 'direct')`,
+      [mid, newUtr(), orderId],
+    )
+    const { data } = (await own('04-04-2025', '04-04-2025')).body
+    expect(data).toMatchObject([{ orderId, order_id: orderId, refunded: '0.00', paid_at: '2025-04-03T18:30:00.000Z' }])
+  })
+
+  it('lists an order once, by its own payment, and no order that is unpaid', async () => {
+    const { orderId, UTR } = await pay('2025-06-06T12:00:00Z')
+    const second = newUtr()
+    await reportPayment(service, orderId, { paidAt: '2025-06-06T12:01:00Z', UTR: second })
+    await refund(orderId, second, 20_000, 'SUCCESS')
+    await createOrder(service, { mid, key })
+    expect((await own('06-06-2025', '06-06-2025')).body.data).toMatchObject([{ UTR, refunded: '0.00' }])
+  })
+
+  it('spells any order_id as it was sent, in a short list and in a streamed one', async () => {
+    const names = [
+      '1001',
+      '"quoted"',
+      'back\\slash',
+      '\\n',
+      '\\',
+      'ओम ₹',
+      '😀',
+      '\u2028',
+      '<script>',
+      '{}',
+      "it's",
+      '\\"',
+    ]
+    for (const [index, order_id] of names.entries()) {
+      await pay(`2025-07-07T12:00:00.0${10 + index}Z`, { order_id: `${order_id} s` })
+    }
+    const orderIds = async (day: string) =>
+      (await own(day, day)).body.data.map(({ order_id }: { order_id: string }) => order_id)
+    expect(await orderIds('07-07-2025')).toEqual(names.map((name) => `${name} s`))
+
+    // So many that pieces of what PostgreSQL sends begin within a character; control characters are from elsewhere.
+    const stored = [...names, 'tab\t', 'line\n', '\r', '\b\f\v', '\u0001']
+    await payMany(3_000, '2025-08-08T00:00:00Z', stored)
+    const expected = Array.from({ length: 3_000 }, (_, i) => `${stored[(i + 1) % stored.length]} ${i + 1}`)
+    expect(await orderIds('08-08-2025')).toEqual(expected)
+  })
+})
+
+describe('refusals', () => {
+  it('400 names wrong fields, for the merchant without pid', async () => {
+    const { body } = await post(service.app, OWN_TRANSACTIONS, undefined, key)
+    expect(body).toEqual(refusal(400, 'mid is required; s_date is required; e_date is required'))
+    expect((await own('02-01-2026', '01-01-2026')).body).toEqual(refusal(400, 's_date must not be after e_date'))
+  })
+
+  it('403 for a key of another or of the other kind', async () => {
+    const other = await newMerchant(service.db)
+    const stranger = await newPartner(service.db, other.mid)
+    const days = { s_date: '01-01-2026', e_date: '31-01-2026' }
+    const all = [
+      post(service.app, OWN_TRANSACTIONS, { mid, ...days }, other.key),
+      post(service.app, OWN_TRANSACTIONS, { mid, ...days }, partner.key),
+      post(service.app, TRANSACTIONS, { pid: partner.pid, mid, ...days }, key),
+      post(service.app, TRANSACTIONS, { pid: stranger.pid, mid, ...days }, stranger.key),
+    ]
+    for (const { body } of await Promise.all(all)) {
+      expect(body).toEqual(refusal(403, 'This key may not act for the mid or pid that was sent'))
+    }
+  })
+
+  it('a disabled merchant’s own list is 403, its partner still reads it', async () => {
+    const gone = await newMerchant(service.db)
+    const reader = await newPartner(service.db, gone.mid)
+    await service.db.query('update merchants set disabled_at = now() where mid = $1', [gone.mid])
+    const days = { mid: gone.mid, s_date: '01-01-2026', e_date: '31-01-2026' }
+    expect((await post(service.app, OWN_TRANSACTIONS, days, await newKey(service.db, gone))).status).toBe(403)
+    expect((await post(service.app, TRANSACTIONS, { pid: reader.pid, ...days }, reader.key)).status).toBe(200)
+  })
+})
