@@ -17,17 +17,20 @@ import { type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
  * What a customer is shown. In `open` and `attemptFailed` the intent can be paid. In `timeUp` it has expired, and the bank may
  * still report a payment for some minutes. The others are final.
  */
-export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'failed' | 'expired' | 'cancelled'
+export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'refunded' | 'failed' | 'expired' | 'cancelled'
 
-const FINAL: readonly PageState[] = ['paid', 'failed', 'expired', 'cancelled']
+const FINAL: readonly PageState[] = ['paid', 'refunded', 'failed', 'expired', 'cancelled']
 
 export function isFinal(state: PageState): boolean {
   return FINAL.includes(state)
 }
 
 /** The stored status of an unpaid intent is that of its last attempt; until expiry the customer may try again. */
-export function pageState({ status, expiresAt }: Pick<Checkout, 'status' | 'expiresAt'>, now: Date): PageState {
-  if (status === 'SUCCESS') return 'paid'
+export function pageState(
+  { status, expiresAt, refunded }: Pick<Checkout, 'status' | 'expiresAt'> & { refunded?: boolean },
+  now: Date,
+): PageState {
+  if (status === 'SUCCESS') return refunded ? 'refunded' : 'paid'
   if (status === 'CANCELLED') return 'cancelled'
   if (now < expiresAt) return status === 'PENDING' ? 'open' : 'attemptFailed'
   if (!isGivenUp(expiresAt, now)) return 'timeUp'
@@ -81,6 +84,7 @@ const RELOAD_SECONDS = {
   attemptFailed: 5,
   timeUp: 15,
   paid: 3,
+  refunded: undefined,
   failed: undefined,
   expired: undefined,
   cancelled: undefined,
@@ -126,6 +130,7 @@ ${
   isPayable(state) ? openSection(checkout, drawing) : undefined
 }
 ${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
+${outcome('refunded')}
 ${outcome('failed')}
 ${outcome('expired')}
 ${outcome('cancelled')}
@@ -148,6 +153,7 @@ type Outcome = Exclude<PageState, 'open' | 'attemptFailed'>
  */
 const OUTCOMES: Record<Outcome, { sign: string; moneyMayBeMissing: boolean }> = {
   paid: { sign: 'M6 12.5l4 4 8-9', moneyMayBeMissing: false },
+  refunded: { sign: 'M9 7L4 12l5 5M4 12h16', moneyMayBeMissing: false },
   failed: { sign: 'M12 6.5v7M12 17.5v0', moneyMayBeMissing: true },
   expired: { sign: 'M12 6v6l4 2.5', moneyMayBeMissing: true },
   cancelled: { sign: 'M7 7l10 10M17 7L7 17', moneyMayBeMissing: true },

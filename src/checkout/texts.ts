@@ -38,6 +38,11 @@ export const TEXTS = {
 
   paidTitle: { en: 'Paid', hi: 'भुगतान हो गया' },
   paidText: { en: 'Taking you back to the merchant.', hi: 'आपको विक्रेता के पास वापस ले जाया जा रहा है।' },
+  refundedTitle: { en: 'Refunded', hi: 'पैसे वापस किए गए' },
+  refundedText: {
+    en: 'The whole amount was sent back to the account that had paid it.',
+    hi: 'पूरी रकम उसी खाते में वापस भेज दी गई है, जिससे भुगतान हुआ था।',
+  },
   failedTitle: { en: 'Payment failed', hi: 'भुगतान नहीं हो पाया' },
   failedText: {
     en: 'The last attempt did not go through, and the time is up.',

@@ -19,7 +19,13 @@ export type InsertOutcome =
   | { refused: 'order id exists' | 'idempotency key was used for another request' }
 
 /** What pay page and QR need to know of an intent. */
-export type Checkout = StoredIntent & { status: Status; utr: string | null; merchantDisabled: boolean }
+export type Checkout = StoredIntent & {
+  status: Status
+  utr: string | null
+  /** Whether all that was paid went back. */
+  refunded: boolean
+  merchantDisabled: boolean
+}
 
 /** What an open pay page is told of its payment. `utr` is null until the order is paid. */
 export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
@@ -105,7 +111,12 @@ export function createIntents(
      */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
       const { rows } = await pages.query<Checkout>(
-        `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as "merchantDisabled"
+        `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as "merchantDisabled",
+                i.utr is not null and i.amount * 100 + i.paise <= (
+                  select coalesce(sum(r.amount_paise), 0)
+                    from refunds r
+                   where r.mid = i.mid and r.order_id = i.order_id and r.utr = upper(i.utr)
+                     and r.status = 'SUCCESS') as refunded
            from payment_intents i
            join merchants m on m.mid = i.mid
            left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id

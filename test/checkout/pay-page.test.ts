@@ -223,6 +223,35 @@ describe('the page that the service sends', () => {
     expect([qr.status, qr.body]).toEqual([410, refusal(410, GONE)])
   })
 
+  it('of an order whose money went back says so once all of it has, and leads nowhere by itself', async () => {
+    const { page, orderId } = await newOrder()
+    await notify(service, notification(orderId, { UTR: '523504870407' }))
+    const refund = (paise: number, status: string) =>
+      service.db.query(
+        `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at,
+                              status, ended_at)
+         select mid, $2, $2, order_id, utr, $3, 'Cold tea', acquirer, 'merchant', heard_at, $4,
+                case when $4 <> 'PENDING' then heard_at end
+           from payments where order_id = $1`,
+        [orderId, `R${paise}${status}`, paise, status],
+      )
+    for (const [paise, status] of [
+      [19_999, 'SUCCESS'],
+      [1, 'PENDING'],
+      [2, 'FAIL'],
+    ] as const)
+      await refund(paise, status)
+    expect(shown((await get(page)).text).visible).toEqual(['paid'])
+    await refund(1, 'SUCCESS')
+    const { text } = await get(page)
+    expect([shown(text), refresh(text)]).toEqual([
+      { visible: ['refunded'], back: BUTTON, attempt: false, utr: '523504870407' },
+      undefined,
+    ])
+    expect(text).toContain('<title>Refunded · Chai Point</title>')
+    expect(text).toContain('The whole amount was sent back to the account that had paid it.')
+  })
+
   it.each(['FAIL', 'REJECT'])(
     'after an attempt that ended in %s has ways to pay, and says that the attempt failed',
     async (status) => {

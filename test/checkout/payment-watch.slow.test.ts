@@ -25,6 +25,7 @@ const checkoutOf = (orderId: string): Checkout => ({
   expiresAt: new Date(OPENED.getTime() + EXPIRY_MS),
   status: 'PENDING',
   utr: null,
+  refunded: false,
   merchantDisabled: false,
 })
 
