@@ -1,7 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { keepRefundException } from '../../src/refunds/end-refund.ts'
 import { listRefunds } from '../../src/refunds/refunds.ts'
-import { startPage } from '../operator/operator-page.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
@@ -138,11 +137,6 @@ it('open refunds are in ops today, and those of an acquirer that is not set up i
   expect(today.warnings).toEqual([warning])
   const { body } = await service.app.inject('/readyz')
   expect(JSON.parse(body).data.warnings).toContainEqual(warning)
-  const page = await startPage(service)
-  const { body: overview } = await page.inject('/')
-  await page.close()
-  expect(overview).toMatch(/<h3>Refunds: \d+ open, ₹[\d,.]+; 0 older than T\+5 days<\/h3>/)
-  expect(overview).toContain(`<code>${refundId}</code>`)
   expect(await service.metrics()).toMatch(/^payment_refunds_open\{age="up to T\+5 days"\} [1-9]/m)
   expect((await ops('today')).stdout).toMatch(/^refunds +\d+ open, ₹[\d,.]+; 0 older than T\+5 days$/m)
 })
