@@ -123,7 +123,7 @@ describe.concurrent("the merchant's refund", { timeout: TIMEOUT_MS }, () => {
     const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
     const { orderId } = (await post(service.app, CREATE, fields, key)).body.data
     await simulate(service, orderId, 'SUCCESS')
-    const said = []
+    const said: unknown[] = []
     for (const { file, text, command } of REFUNDS.filter(({ there }) => there)) {
       const { code, stdout, stderr } = await runIn({ [file]: text }, command, { baseUrl: url, key })
       expect(code, stderr).toBe(0)
