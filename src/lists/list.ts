@@ -2,7 +2,8 @@
 export type List = {
   /**
    * Name, SQL, and what the column holds: a moment, free text, or else what JSON and the text format of COPY spell alike, which
-   * is ASCII without quotes, backslashes and control characters.
+   * is ASCII without quotes, backslashes and control characters. `{mid}` stands for the merchant, whom a subquery has to name:
+   * else Citus asks every shard.
    */
   fields: readonly (readonly [name: string, sql: string, holds?: 'moment' | 'free text'])[]
   /** Tables, with their joins. */

@@ -48,7 +48,7 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
 
 /** Makes a query with literals, because COPY takes no parameters. */
 const select = (list: List, columns: readonly string[], mid: string, from: Date, until: Date) => `
-  select ${columns.join(', ')}
+  select ${columns.join(', ').replaceAll('{mid}', () => escapeLiteral(mid))}
     from ${list.from}
    where ${list.mid} = ${escapeLiteral(mid)} and ${list.at} >= ${toTimestamp(from)} and ${list.at} < ${toTimestamp(until)}
    order by ${list.at}, ${list.utr}`

@@ -16,7 +16,7 @@ const TRANSACTIONS: List = {
       'refunded',
       `coalesce((select sum(r.amount_paise)
                    from refunds r
-                  where r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0) * 0.01`,
+                  where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0) * 0.01`,
     ],
     ['created_at', 'i.created_at', 'moment'],
     ['paid_at', 'coalesce(p.paid_at, p.heard_at)', 'moment'],

@@ -8,13 +8,17 @@ import {
   CREATE,
   intentFields,
   LIST,
+  newKey,
   newMerchant,
   newPartner,
   ORDER,
   post,
+  REFUND,
+  REFUND_STATUS,
   STATUS,
   startService,
   type TestService,
+  TRANSACTIONS,
 } from '../support/service.ts'
 import { addSettlements } from '../support/settlements.ts'
 
@@ -48,7 +52,7 @@ describe.skipIf(!ON_CITUS)('on a spread database', () => {
   }, 120_000)
   afterAll(() => vi.restoreAllMocks())
 
-  const NAMING_THEIR_MERCHANT = ['create', 'order', 'status', 'cancel', 'list', 'long list']
+  const NAMING_THEIR_MERCHANT = ['create', 'order', 'status', 'cancel', 'refund', 'list', 'long list', 'transactions']
   const BY_ORDER_ID = ['payment', 'failed attempt', 'page', 'QR', 'open page', 'ops payments show']
 
   it.each([...NAMING_THEIR_MERCHANT, ...BY_ORDER_ID])(
@@ -58,7 +62,7 @@ describe.skipIf(!ON_CITUS)('on a spread database', () => {
       await client.connect()
       try {
         const statements = (sent.get(name) ?? []).filter(({ text }) =>
-          /payment_|settlements|acquirer_|webhook_/.test(text),
+          /payment|refunds|settlements|acquirer_|webhook_/.test(text),
         )
         expect(statements.length).toBeGreaterThan(0)
         for (const statement of statements) {
@@ -94,7 +98,15 @@ async function driveTheHotPath() {
   await as('failed attempt', async () =>
     ok(await notify(service, notification(failed, { status: 'FAIL', UTR: undefined }))),
   )
-  const list = () => post(app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '31-12-2026' }, partner.key)
+  const mayRefund = await newKey(db, { mid }, true)
+  const refund = { mid, order_id: paid, refund_id: 'R1', note: 'Cold tea' }
+  await as('refund', async () => {
+    for (let i = 0; i < 2; i++) ok(await post(app, REFUND, refund, mayRefund))
+    ok(await post(app, REFUND_STATUS, { mid, refund_id: 'R1' }, key))
+  })
+  const days = { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '31-12-2026' }
+  const list = () => post(app, LIST, days, partner.key)
+  await as('transactions', async () => ok(await post(app, TRANSACTIONS, days, partner.key)))
   await as('list', async () => ok(await list()))
   await addSettlements(db, mid, LONG_LIST_ROWS)
   await as('long list', async () => ok(await list()))

@@ -16,7 +16,8 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     const order = blockWith('merchant', 'sh', '/v1/payments/createOrderRequest')
     const intent = blockWith('merchant', 'sh', '/v1/payments/createPaymentIntent')
     const check = blockWith('merchant', 'sh', '"$BASE_URL/v1/payments/checkPaymentStatus"')
-    const list = blockWith('partner', 'sh', 'curl -w ')
+    const list = blockWith('partner', 'sh', `"$PUBLIC_KEY:$SECRET_KEY" "$BASE_URL/v1/partner/fetchSettlementList"`)
+    const paid = blockWith('partner', 'sh', '/v1/partner/fetchTransactionList')
     const created = await paste(order, merchantKey)
     const intended = await paste(intent, merchantKey)
     real.push(created, intended)
@@ -24,6 +25,8 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     const { orderId, payment_url: paymentUrl } = created.data
     await simulateBy('SUCCESS', paymentUrl)
     real.push(await paste(check, merchantKey), await paste(list, partnerKey))
+    const { data } = await paste(paid, partnerKey)
+    expect(data.map(({ order_id }: { order_id: string }) => order_id).sort()).toEqual(['1001', 'DEMO-1'])
     real.push(await paste(list.replace('s_date=01', 's_date=32'), partnerKey))
     real.push((await notify(service, notification(orderId, { UTR: (real[4] as Paid).data.UTR }))).body)
     const askFailed = check.replace('order_id=1001', 'order_id=1002')

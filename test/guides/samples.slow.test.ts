@@ -1,7 +1,7 @@
 import { describe, it } from 'vitest'
 import { ACQUIRER_SECRETS, CREATE, intentFields, post } from '../support/service.ts'
-import { type DemoService, startDemoService } from './demo-service.ts'
-import { blockWith, filledIn } from './guides.ts'
+import { type DemoService, simulate, startDemoService } from './demo-service.ts'
+import { blockWith, filledIn, guideText } from './guides.ts'
 import { has, runIn } from './interpreters.ts'
 
 type Sample = { name: string; file: string; command: [string, ...string[]]; text: string; there: boolean }
@@ -76,6 +76,61 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     expect(stdout + stderr).toContain('Send valid credentials')
     expect([...demo.calls]).toEqual([['createOrderRequest', 1]])
     expect(await orders(demo)).toEqual([])
+  })
+})
+
+/** The line of the guide, with the part of the first sample that it needs. */
+const refundInNode = () => {
+  const [, line] = /`(await call\('refundPayment'[^`]+)`/.exec(guideText('merchant')) ?? []
+  const [call] = blockWith('merchant', 'js', 'checkPaymentStatus').split('const order =')
+  return `${call}console.log(JSON.stringify(${line}))`
+}
+
+const REFUNDS: Sample[] = [
+  {
+    name: 'Node.js',
+    file: 'refund.mjs',
+    command: [process.execPath, 'refund.mjs'],
+    text: refundInNode(),
+    there: true,
+  },
+  {
+    name: 'Python',
+    file: 'refund.py',
+    command: ['python3', 'refund.py'],
+    text: blockWith('merchant', 'python', 'refundPayment'),
+    there: has('python3', { mustHave: true }),
+  },
+  {
+    name: 'PHP',
+    file: 'refund.php',
+    command: ['php', 'refund.php'],
+    text: blockWith('merchant', 'php', 'refundPayment'),
+    there: has('php', { mustHave: true }),
+  },
+  {
+    name: 'Java',
+    file: 'Refund.java',
+    command: ['java', 'Refund.java'],
+    text: blockWith('merchant', 'java', 'refundPayment'),
+    there: has('java', { mustHave: false }),
+  },
+]
+
+describe.concurrent("the merchant's refund", { timeout: TIMEOUT_MS }, () => {
+  it('is made once, by whichever language it is asked for, and each gets the same answer', async ({ expect }) => {
+    const { service, url, merchantKey: key } = await startDemoService()
+    const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
+    const { orderId } = (await post(service.app, CREATE, fields, key)).body.data
+    await simulate(service, orderId, 'SUCCESS')
+    const said: unknown[] = []
+    for (const { file, text, command } of REFUNDS.filter(({ there }) => there)) {
+      const { code, stdout, stderr } = await runIn({ [file]: text }, command, { baseUrl: url, key })
+      expect(code, stderr).toBe(0)
+      said.push(JSON.parse(stdout))
+    }
+    expect(said[0]).toMatchObject({ msg: 'Refund accepted', data: { orderId, refund_id: '1001-R1', amount: 200 } })
+    expect(said).toEqual(said.map(() => said[0]))
   })
 })
 

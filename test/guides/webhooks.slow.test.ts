@@ -31,14 +31,14 @@ const NODE_SHOP: Sample = {
 
 const PHP: Sample = {
   name: 'PHP',
-  files: { 'receive.php': blockWith('merchant', 'php') },
+  files: { 'receive.php': blockWith('merchant', 'php', 'HTTP_WEBHOOK_ID') },
   command: (port) => ['php', '-S', `127.0.0.1:${port}`, 'receive.php'],
   there: has('php', { mustHave: true }),
 }
 
 const JAVA: Sample = {
   name: 'Java',
-  files: { 'Receive.java': blockWith('merchant', 'java') },
+  files: { 'Receive.java': blockWith('merchant', 'java', 'isGenuine') },
   command: () => ['java', 'Receive.java'],
   // Too large to be installed for one sample.
   there: has('java', { mustHave: false }),
