@@ -8,6 +8,7 @@ import { exhaustPool } from './faults/exhaust-pool.ts'
 import { fillDisk } from './faults/fill-disk.ts'
 import { jumpClock } from './faults/jump-clock.ts'
 import { killDatabase } from './faults/kill-database.ts'
+import { killRefunds } from './faults/kill-refunds.ts'
 import { killService } from './faults/kill-service.ts'
 import { leaveLists } from './faults/leave-lists.ts'
 import { loseNotifications } from './faults/lose-notifications.ts'
@@ -30,6 +31,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   acquirer: loseNotifications,
   'slow-acquirer': slowAcquirer,
   webhooks: tellShops,
+  refunds: killRefunds,
 }
 
 /** Twice what the longest fault takes; after that the run goes on without it. */

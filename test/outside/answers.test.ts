@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { type Call, createCaller } from '../../src/outside/call.ts'
 import { answerOk, type Listener, listen } from '../support/listener.ts'
+import { freePort } from '../support/processes.ts'
 import { trickle } from '../support/slow-sender.ts'
 import { until } from '../support/wait.ts'
 import { allow } from '../support/webhooks.ts'
@@ -310,5 +311,28 @@ describe('a host name', () => {
       })
     const send = createCaller({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual(TIMED_OUT)
+  })
+})
+
+describe('a call of an acquirer with a body', () => {
+  const ask = (to: Pick<Listener, 'host' | 'port'>, acquirerMs = PATIENT_MS) => {
+    const limits = { ...LIMITS.outside, acquirerMs }
+    const send = createCaller({ allowedNetworks: allow(), limits, now: () => NOW })
+    return send({ kind: 'acquirer', method: 'POST', url: `http://${to.host}:${to.port}/refunds`, body: '{"a":"é"}' })
+  }
+
+  it('is unsent where nobody takes the connection, or its name is not known', async () => {
+    expect(await ask({ host: '127.0.0.1', port: await freePort() })).toMatchObject({ isUnsent: true })
+    expect(await ask({ host: 'acquirer.invalid', port: 80 })).toMatchObject({ isUnsent: true })
+  })
+
+  it('may have arrived where the connection breaks off or nothing is answered, and comes as it is', async () => {
+    const breaks = await listen((socket) => void socket.destroy())
+    expect(await ask(breaks)).toEqual(expect.not.objectContaining({ isUnsent: true }))
+    expect(breaks.received).toContain('content-length: 10\r\n\r\n{"a":"é"}')
+    expect(breaks.connections).toBe(1)
+    const silent = await listen(() => undefined)
+    expect(await ask(silent, IMPATIENT_MS)).toEqual(TIMED_OUT)
+    expect(await ask(await listen(answerOk))).toMatchObject({ status: 200 })
   })
 })

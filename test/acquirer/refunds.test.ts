@@ -1,0 +1,427 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createAcquirers } from '../../src/acquirer/acquirers.ts'
+import { dueRefunds } from '../../src/acquirer/carry-out-refunds.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { createCaller } from '../../src/outside/call.ts'
+import { findRefund, makeRefund } from '../../src/refunds/make-refund.ts'
+import { createProgress, retryRefund } from '../../src/refunds/progress.ts'
+import type { Refund } from '../../src/refunds/refund.ts'
+import { doWhatIsDue } from '../support/due.ts'
+import { newSetuMerchant, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
+import { createOrder } from '../support/orders.ts'
+import { type TestService, unique } from '../support/service.ts'
+import type { FakeSetu } from '../support/setu-bank.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { allow } from '../support/webhooks.ts'
+
+const HOUR = 3_600
+const DAY = 24 * HOUR
+
+let service: TestService
+let bank: FakeSetu
+let merchant: NewMerchant
+beforeAll(async () => {
+  // Each test looks itself for what is due.
+  const limits = { webhooks: { lookIntervalMs: 3_600_000 } }
+  ;({ service, bank } = await startServiceWithBank({ asServiceRole: true, limits }))
+})
+
+/** An instance of the service, as far as it carries out refunds, with what it logs as errors. */
+function startInstance() {
+  const errors: object[] = []
+  const { now, elapsedMs } = service.clock
+  const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
+  const call = createCaller({ allowedNetworks: allow(), limits: { ...LIMITS.outside, acquirerMs: 300 }, now })
+  const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
+  const { issuers } = createAcquirers({ direct: [], setu: setuSettings(bank) }, call, options)
+  const progress = createProgress(service.pools.due)
+  const kind = dueRefunds({ progress, issuers, now })
+  return { errors, kind, look: () => doWhatIsDue(kind) }
+}
+
+async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
+  const of = orderId ?? (await newPaid())
+  const asked = { mid: merchant.mid, orderId: of, refundId: unique('R'), amount, note: 'sold out', madeBy: 'merchant' }
+  const made = await makeRefund(service.pools.due, asked, service.clock.now(), () => true)
+  if (!('refund' in made)) throw new Error(made.refused)
+  return made.refund
+}
+
+async function newPaid(notified = true): Promise<string> {
+  merchant = await newSetuMerchant(service)
+  const orderId = await createOrder(service, merchant, { order_id: unique('O') })
+  await bank.pay(orderId, { faults: notified ? {} : { lost: 1 } })
+  return orderId
+}
+
+const stored = async ({ mid, ourRefundId }: Refund) => (await findRefund(service.db, mid, { ourRefundId })) as Refund
+const booked = ({ ourRefundId }: Refund) => bank.refunds.all.filter(({ referenceId }) => referenceId === ourRefundId)
+const sendings = ({ ourRefundId }: Refund) =>
+  bank.requests.filter(
+    ({ call, body }) => call === 'refund' && (body as { referenceId: string }).referenceId === ourRefundId,
+  )
+
+async function exceptionsOf({ mid, ourRefundId }: Refund) {
+  const { rows } = await service.db.query(
+    `select e.kind, r.exception_id is null as open
+       from payment_exceptions e
+       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+      where e.mid = $1 and e.digest = $2`,
+    [mid, ourRefundId],
+  )
+  return rows.map(({ kind, open }) => (open ? kind : `${kind}, ended`))
+}
+
+describe('a refund that Setu has to make', () => {
+  it('is sent once, for the payment and by our own name, and ends as the answer says', async () => {
+    const refund = await newRefund(5_000)
+    const { look } = startInstance()
+    await look()
+    await look()
+    const [sent, ...others] = sendings(refund)
+    const payment = bank.find(refund.orderId)?.payments.at(-1)
+    const { ourRefundId: referenceId } = refund
+    expect(sent?.body).toEqual({
+      paymentId: payment?.id,
+      amount: 5_000,
+      referenceId,
+      remarks: 'sold out',
+      type: 'online',
+    })
+    expect(others).toEqual([])
+    const { crn, id } = booked(refund)[0] ?? {}
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: crn, acquirerRefundId: id, dueAt: null })
+  })
+
+  it('whose answer is lost is found after a minute, and is not sent again', async () => {
+    const refund = await newRefund()
+    bank.refunds.faults = { lost: 1 }
+    bank.nextFaults = { refund: ['no answer'] }
+    const { look } = startInstance()
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING', sentAt: service.clock.now() })
+    service.clock.advance(59)
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
+    service.clock.advance(1)
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: booked(refund)[0]?.crn })
+    expect(booked(refund)).toHaveLength(1)
+    bank.refunds.faults = {}
+  })
+
+  it.each([
+    ['half a body' as const],
+    ['no JSON' as const],
+    ['no fields' as const],
+    ['another order' as const],
+    [{ arrivesAfterMs: 500 }],
+  ])('whose answer is not one (%j) is found later, and is not sent again', async (fault) => {
+    const refund = await newRefund()
+    bank.refunds.faults = { lost: 1 }
+    bank.nextFaults = { refund: [fault] }
+    const { look } = startInstance()
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
+    await expect.poll(() => booked(refund)).toHaveLength(1)
+    service.clock.advance(60)
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+    expect(sendings(refund)).toHaveLength(1)
+    bank.refunds.faults = {}
+  })
+
+  it('is sent later where no byte left, with a growing pause', async () => {
+    const refund = await newRefund()
+    const { look } = startInstance()
+    await bank.goAway()
+    for (const seconds of [0, 60, 120]) {
+      service.clock.advance(seconds)
+      await look()
+      expect(await stored(refund)).toMatchObject({ status: 'PENDING', sentAt: null })
+    }
+    await bank.comeBack()
+    service.clock.advance(239)
+    await look()
+    expect(sendings(refund)).toEqual([])
+    service.clock.advance(1)
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+    expect(booked(refund)).toHaveLength(1)
+  })
+
+  it.each([401, 403])('that is refused with %i waits for the operator, and is sent then', async (status) => {
+    const refund = await newRefund()
+    const { look, errors } = startInstance()
+    bank.nextFaults = { refund: [{ status }, { status }] }
+    await look()
+    if (status === 403) bank.nextFaults = {}
+    expect(errors).toEqual([expect.objectContaining({ call: 'refund', outcome: 'refused', status })])
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING', sentAt: null })
+    service.clock.advance(60)
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+    expect(booked(refund)).toHaveLength(1)
+  })
+
+  it.each([400, 404, 422])('has failed when Setu refuses it with %i', async (status) => {
+    const refund = await newRefund()
+    bank.nextFaults = { refund: [{ status }] }
+    await startInstance().look()
+    expect(await stored(refund)).toMatchObject({ status: 'FAIL', reason: 'refused: fault', reference: '' })
+    expect(booked(refund)).toEqual([])
+  })
+
+  it.each([408, 409, 429, 500, 503])(
+    'that got %i is left to a person after 24 hours, who may send it again',
+    async (status) => {
+      const refund = await newRefund()
+      bank.nextFaults = { refund: [{ status }] }
+      const { look } = startInstance()
+      await look()
+      for (const seconds of [60, 540, 50 * 60, 6 * HOUR, 6 * HOUR, 6 * HOUR]) {
+        service.clock.advance(seconds)
+        await look()
+        expect(await stored(refund)).toMatchObject({ status: 'PENDING', reason: null })
+        expect(await retryRefund(service.pools.due, refund, service.clock.now())).toBe(false)
+      }
+      service.clock.advance(5 * HOUR)
+      await look()
+      expect(await stored(refund)).toMatchObject({ status: 'PENDING', dueAt: null })
+      expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
+      service.clock.advance(40 * DAY)
+      await look()
+      expect(sendings(refund)).toHaveLength(1)
+      expect(await retryRefund(service.pools.due, refund, service.clock.now())).toBe(true)
+      expect(await retryRefund(service.pools.due, refund, service.clock.now())).toBe(false)
+      await look()
+      expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+      expect(await exceptionsOf(refund)).toEqual(['refund unsure, ended'])
+      expect(booked(refund)).toHaveLength(1)
+    },
+  )
+
+  it('is not taken as unsure while Setu does not answer', async () => {
+    const refund = await newRefund()
+    bank.nextFaults = { refund: [{ status: 500 }], refundsOfPayment: [{ status: 500 }] }
+    const { look } = startInstance()
+    await look()
+    service.clock.advance(25 * HOUR)
+    await look()
+    expect(await exceptionsOf(refund)).toEqual([])
+    service.clock.advance(6 * HOUR)
+    await look()
+    expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
+  })
+
+  it('without an end is asked for during 35 days, and needs a person after 5; a late word ends both', async () => {
+    const refund = await newRefund()
+    bank.refunds.faults = { late: 1 }
+    const { look } = startInstance()
+    await look()
+    const questions = () => bank.requests.filter(({ path }) => path.includes(`/${booked(refund)[0]?.txnId}/`)).length
+    for (let asked = 0; ; asked++) {
+      const { dueAt } = await stored(refund)
+      if (dueAt === null) break
+      service.clock.advance((dueAt.getTime() - service.clock.now().getTime()) / 1000)
+      await look()
+      const age = service.clock.now().getTime() - refund.madeAt.getTime()
+      expect(await exceptionsOf(refund)).toEqual(age < 5 * DAY * 1000 ? [] : ['refund without an end'])
+      expect(questions()).toBe(asked + 1)
+    }
+    expect(questions()).toBe(3 + 20 + 30)
+    expect(service.clock.now().getTime() - refund.madeAt.getTime()).toBe(35 * DAY * 1000)
+    bank.refunds.faults = {}
+    await bank.refunds.endLate()
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+    expect(await exceptionsOf(refund)).toEqual(['refund without an end, ended'])
+  })
+
+  it('in a state that is not known is pending, with an error for the operator', async () => {
+    const refund = await newRefund()
+    bank.refunds.faults = { late: 1 }
+    const { look, errors } = startInstance()
+    await look()
+    bank.refunds.faults = {}
+    Object.assign(booked(refund)[0] as object, { status: 'parked' })
+    service.clock.advance(60)
+    await look()
+    const { ourRefundId } = refund
+    expect(errors).toEqual([expect.objectContaining({ call: 'findRefund', ourRefundId, status: 'parked' })])
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
+    Object.assign(booked(refund)[0] as object, { status: 'failed' })
+    service.clock.advance(9 * 60)
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'FAIL', reason: 'refund-disabled, R21' })
+  })
+
+  it('of a payment whose names nobody told is sent for the last payment of its link, if the UTR is the same', async () => {
+    const orderId = await newPaid(false)
+    const { qr, ...payment } = bank.paid().at(-1) as ReturnType<FakeSetu['paid']>[number]
+    const { id: _, txnId: __, ...event } = bank.eventOf(qr, payment)
+    expect(await bank.sendEvent(event)).toBe(200)
+    const refund = await newRefund(20_000, orderId)
+    bank.refunds.faults = { lost: 1 }
+    bank.nextFaults = { refund: ['no answer'] }
+    const { look } = startInstance()
+    const { rrn } = payment
+    Object.assign(qr.payments[0] as object, { rrn: '999999999999' })
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING', sentAt: null })
+    Object.assign(qr.payments[0] as object, { rrn })
+    service.clock.advance(60)
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING', sentAt: service.clock.now() })
+    service.clock.advance(120)
+    await look()
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+    const { rows } = await service.db.query('select * from payments where order_id = $1', [orderId])
+    expect(rows).toEqual([expect.objectContaining({ acquirer_payment_id: payment.id, acquirer_txn_id: payment.txnId })])
+    bank.refunds.faults = {}
+  })
+})
+
+describe('of several instances', () => {
+  it('one sends each refund', async () => {
+    const orderId = await newPaid()
+    const refunds = await Promise.all(Array.from({ length: 20 }, () => newRefund(1_000, orderId)))
+    const instances = Array.from({ length: 4 }, startInstance)
+    for (let round = 0; round < 6; round++) await Promise.all(instances.map(({ look }) => look()))
+    for (const refund of refunds) {
+      expect(booked(refund)).toHaveLength(1)
+      expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+    }
+  })
+
+  it('one that stood still before it marked a refund does not send what another one has sent', async () => {
+    const refund = await newRefund()
+    const [owner] = await startInstance().kind.find()
+    const [work] = (await owner?.take(1)) ?? []
+    service.clock.advance(60)
+    await startInstance().look()
+    expect(booked(refund)).toHaveLength(1)
+    await work?.(new AbortController().signal)
+    expect(sendings(refund)).toHaveLength(1)
+  })
+
+  it('only the one that marked a refund sends it, however long it stands still', async () => {
+    const refund = await newRefund()
+    const { now } = service.clock
+    let goOn: () => void = () => undefined
+    const standsStill = new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    const issuer = {
+      refunds: {
+        mayRepeat: false,
+        send: async () => {
+          await standsStill
+          return { status: 'SUCCESS', reference: '412345678901' }
+        },
+      },
+    }
+    const kind = dueRefunds({
+      progress: createProgress(service.pools.due),
+      issuers: new Map([['setu', issuer as never]]),
+      now,
+    })
+    const stopped = doWhatIsDue(kind)
+    await expect.poll(async () => (await stored(refund)).sentAt).not.toBeNull()
+    const { look } = startInstance()
+    for (const seconds of [60, 540, 3_000]) {
+      service.clock.advance(seconds)
+      await look()
+    }
+    expect(sendings(refund)).toEqual([])
+    goOn()
+    await stopped
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
+  })
+
+  it('an acquirer that knows a repeat is sent the refund again until it answers', async () => {
+    const refund = await newRefund()
+    const sent: string[] = []
+    const issuer = {
+      refunds: {
+        mayRepeat: true,
+        send: async ({ ourRefundId }: Refund) => {
+          sent.push(ourRefundId)
+          return sent.length < 3 ? undefined : { status: 'PENDING', id: 'THEIRS', reference: '' }
+        },
+        find: async () => ({ status: 'SUCCESS', reference: 'ARN' }),
+      },
+    }
+    const issuers = new Map([['setu', issuer as never]])
+    const kind = dueRefunds({ progress: createProgress(service.pools.due), issuers, now: service.clock.now })
+    for (const seconds of [0, 60, 540, 3_000]) {
+      service.clock.advance(seconds)
+      await doWhatIsDue(kind)
+    }
+    expect(sent).toEqual([refund, refund, refund].map(({ ourRefundId }) => ourRefundId))
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: 'ARN', acquirerRefundId: 'THEIRS' })
+  })
+})
+
+describe('a notification of Setu about a refund', () => {
+  /** A refund that is pending at the bank, and the bank's row of it. */
+  async function newPending() {
+    const refund = await newRefund()
+    bank.refunds.faults = { late: 1 }
+    await startInstance().look()
+    bank.refunds.faults = {}
+    return { refund, row: booked(refund)[0] as ReturnType<typeof booked>[number] }
+  }
+  const tell = (row: object, changes: object) => bank.sendEvent(bank.refunds.eventOf({ ...row, ...changes } as never))
+
+  it('ends it; pending changes nothing', async () => {
+    const { refund, row } = await newPending()
+    expect(await tell(row, {})).toBe(200)
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
+    expect(await tell(row, { status: 'failed' })).toBe(200)
+    expect(await stored(refund)).toMatchObject({ status: 'FAIL', reason: 'refund-disabled, R21' })
+    expect(await tell(row, { status: 'success', crn: '412345678901' })).toBe(200)
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: '412345678901', reason: null })
+    expect(await tell(row, { status: 'failed' })).toBe(200)
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+    expect(await exceptionsOf(refund)).toEqual(['refund failed after success'])
+  })
+
+  it.each([
+    ['amount', { amount: 1 }],
+    ['merchant', { merchantId: 'ANOTHER' }],
+  ])('with another %s is refused and kept', async (_, changes) => {
+    const { refund, row } = await newPending()
+    expect(await tell(row, { status: 'success', ...changes })).toBe(409)
+    expect(await tell(row, { status: 'success', ...changes })).toBe(409)
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
+    expect(await exceptionsOf(refund)).toEqual(['refund differs'])
+  })
+
+  it('of an unknown refund is 404, and one that cannot be read 400', async () => {
+    const { refund, row } = await newPending()
+    expect(await tell(row, { status: 'success', referenceId: refund.refundId })).toBe(404)
+    for (const wrong of [{ amount: '1' }, { referenceId: 7 }, { merchantId: '' }, { id: null }]) {
+      expect(await tell(row, { status: 'success', ...wrong })).toBe(400)
+    }
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
+  })
+
+  it('that comes before Setu lists the refund ends what was unsure', async () => {
+    const refund = await newRefund()
+    bank.nextFaults = { refund: [{ status: 500 }] }
+    const { look } = startInstance()
+    await look()
+    service.clock.advance(25 * HOUR)
+    await look()
+    expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
+    const row = { ...booked(await sentBefore(refund))[0], referenceId: refund.ourRefundId, amount: refund.amount }
+    expect(await tell(row, { status: 'pending', merchantId: refund.acquirerMerchantId })).toBe(200)
+    expect(await exceptionsOf(refund)).toEqual(['refund unsure, ended'])
+    expect(await stored(refund)).toMatchObject({ status: 'PENDING', dueAt: new Date(+service.clock.now() + 60_000) })
+    expect(await tell(row, { status: 'success', merchantId: refund.acquirerMerchantId })).toBe(200)
+    expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  /** Any refund that the bank has made. */
+  const sentBefore = async (_: Refund) => (await newPending()).refund
+})

@@ -1,0 +1,303 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createAcquirers } from '../../../src/acquirer/acquirers.ts'
+import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
+import type { Database } from '../../../src/db/pool.ts'
+import { LIMITS } from '../../../src/limits.ts'
+import { createCaller } from '../../../src/outside/call.ts'
+import { type Made, makeRefund } from '../../../src/refunds/make-refund.ts'
+import { createProgress } from '../../../src/refunds/progress.ts'
+import { doWhatIsDue } from '../../support/due.ts'
+import { groupBy } from '../../support/group-by.ts'
+import { createHttpClient } from '../../support/http-client.ts'
+import { freePort } from '../../support/processes.ts'
+import { createdOrderId, createRequest, forEach } from '../../support/requests.ts'
+import type { FakeSetu } from '../../support/setu-bank.ts'
+import { type NewMerchant, newMerchant } from '../../support/tenants.ts'
+import { allow } from '../../support/webhooks.ts'
+import { openBank } from '../bank.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
+import { type Finding, ms } from '../verdict.ts'
+
+const PAYMENTS = 2_000
+/** Of each ten at once for one payment three fit. */
+const STORMS = 20
+const STORM = 10
+/** The others are of one payment each, full, or partial by two halves. */
+const SINGLES = 540
+const KILLS = 20
+const KILL_EVERY_MS = 2_000
+const DATABASE_KILLS = 5
+const SHOPS_AT_ONCE = 16
+const MERCHANTS = 4
+const RETRY_MS = 250
+/** What each sending meets. A refused one is not done; one that arrives later is in no list until then. */
+const SENDINGS = [
+  { call: 'refund', fault: 'no answer', chance: 0.2 },
+  { call: 'refund', fault: { status: 400 }, chance: 0.06 },
+  { call: 'refund', fault: { arrivesAfterMs: 4_000 }, chance: 0.07 },
+] as const
+const ENDS = { late: 0.1, failed: 0.02, lost: 0.2, repeated: 0.2, contradicted: 0.01 }
+/** Seconds that pass after the kills, one after the other, for every refund: until it was asked for after 24 hours. */
+const PASSING_SECONDS = [60, 540, 3_000, 21_600, 21_600, 21_600, 21_600]
+const DONE_LIMIT_MS = 120_000
+const MOST_EXCEPTIONS = 0.03
+
+type Refund = {
+  mid: string
+  our_refund_id: string
+  order_id: string
+  utr: string
+  amount_paise: number
+  status: string
+  reference: string
+  kinds: string[]
+}
+
+/**
+ * Refunds by a bank that loses answers, ends late, refuses, contradicts itself and makes some only later, while one of two
+ * instances and the database are killed, and two instances stand still between the mark of a refund and its sending. Then the
+ * bank's own book is compared with ours.
+ */
+export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
+  const { url, db } = await setScene(postgres, 'refunds')
+  const { bank, merchant, settings } = await openBank(db)
+  const others = Array.from({ length: MERCHANTS - 1 }, (_, number) =>
+    newMerchant(db, { acquirer: 'setu', acquirerMerchantId: `01ARZ3NDEKTSV4RRFFQ69G5F0${number}` }),
+  )
+  const merchants = [merchant, ...(await Promise.all(others))]
+  const environment = { PORT: String(await freePort()), ...settings }
+  let service = await startService(url, environment)
+  const second = await startService(url, settings)
+  bank.notifyUrl = `${service.url}/acquirer/setu/notification`
+  const orders = await takePayments(bank, merchants, service.url)
+
+  Object.assign(bank, { faults: [...SENDINGS], retriesNotifications: true })
+  bank.refunds.faults = ENDS
+  const startedAt = performance.now()
+  const [made] = await Promise.all([makeRefunds(db, orders), killServices(), killDatabases()])
+  const loadMs = performance.now() - startedAt
+
+  bank.faults = []
+  for (const instance of [service, second]) await instance.stop()
+  const stoodStill = await standStill()
+  service = await startService(url, environment)
+  let passed = 0
+  for (const seconds of PASSING_SECONDS) {
+    await untilNothingIsDue()
+    await db.query(`update refunds set sent_at = sent_at - $1::interval, due_at = due_at - $1::interval`, [
+      `${seconds} seconds`,
+    ])
+    passed += seconds
+    if (passed > 4_000) await bank.refunds.endLate()
+    await bank.sendWaiting()
+  }
+  await untilNothingIsDue()
+  const { broken, notes } = await compareBooks(db, bank, made)
+  await bank.goAway()
+  await service.stop()
+  await db.end()
+  return [
+    {
+      fault: `refunds, ${KILLS} kills of the service, ${DATABASE_KILLS} of PostgreSQL`,
+      notes: [`${made} refunds of ${orders.length} payments in ${ms(loadMs)}; ${stoodStill}`, ...notes],
+      broken,
+    },
+  ]
+
+  async function killServices() {
+    for (let kill = 0; kill < KILLS; kill++) {
+      await sleep(KILL_EVERY_MS)
+      await service.killHard()
+      service = await startService(url, environment)
+    }
+  }
+
+  async function killDatabases() {
+    for (let kill = 0; kill < DATABASE_KILLS; kill++) {
+      await sleep((KILLS * KILL_EVERY_MS) / DATABASE_KILLS)
+      postgres.killHard()
+      await postgres.restart()
+    }
+  }
+
+  /**
+   * Two instances mark refunds and wait for a token. They are stopped there, while this process asks for all that is marked; then
+   * they get their tokens, and go on.
+   */
+  async function standStill(): Promise<string> {
+    let hand: (value?: unknown) => void = () => undefined
+    const token = { until: new Promise((resolve) => (hand = resolve)) }
+    bank.nextFaults = { logIn: [token, token] }
+    const instances = await Promise.all([startService(url, settings), startService(url, settings)])
+    const before = bank.countOf('refund')
+    await db.query('update refunds set due_at = null where status = $1', ['PENDING'])
+    const held = orders.slice(-16)
+    await forEach(held, 16, (order) => refundOnce(db, order, `held-${order.orderId}`, 100))
+    const marked = await until(8, `status = 'PENDING' and refund_id like 'held-%' and sent_at is not null`)
+    for (const { child } of instances) child.kill('SIGSTOP')
+    hand()
+    const { look, questions } = startAsking()
+    await db.query(`update refunds set due_at = now() where refund_id like 'held-%' and sent_at is not null`)
+    await look()
+    const asked = questions()
+    for (const { child } of instances) child.kill('SIGCONT')
+    await until(held.length, `refund_id like 'held-%' and status <> 'PENDING'`)
+    for (const instance of instances) await instance.stop()
+    await db.query(`update refunds set due_at = now() where status = 'PENDING'`)
+    return `${marked} were marked by two instances that stood still, ${asked} asked for meanwhile, ${bank.countOf('refund') - before} sent`
+  }
+
+  function startAsking() {
+    const now = () => new Date()
+    const limits = LIMITS.outside
+    const call = createCaller({ allowedNetworks: allow(), limits, now })
+    const log = { warn: () => undefined, error: () => undefined } as never
+    const setu = {
+      apiUrl: bank.url,
+      loginUrl: bank.loginUrl,
+      clientId: settings.SETU_CLIENT_ID as string,
+      clientSecret: settings.SETU_CLIENT_SECRET as string,
+      notificationSecrets: ['of0nobody0of0nobody0'],
+    }
+    const { issuers } = createAcquirers({ direct: [], setu }, call, {
+      ...{ log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: () => performance.now() },
+    })
+    const before = bank.countOf('refundsOfPayment')
+    const kind = dueRefunds({ progress: createProgress(db), issuers, now })
+    return { look: () => doWhatIsDue(kind), questions: () => bank.countOf('refundsOfPayment') - before }
+  }
+
+  /** Waits until at least `most` refunds are so, or for a while. */
+  async function until(most: number, condition: string): Promise<number> {
+    for (const end = performance.now() + 30_000; ; await sleep(50)) {
+      const { rows } = await db.query(`select count(*)::integer as count from refunds where ${condition}`)
+      if (rows[0].count >= most || performance.now() > end) return rows[0].count
+    }
+  }
+
+  async function untilNothingIsDue() {
+    for (const end = performance.now() + DONE_LIMIT_MS; ; await sleep(300)) {
+      const { rows } = await db.query('select count(*)::integer as due from refunds where due_at <= now()')
+      if (rows[0].due === 0) break
+      if (performance.now() > end) throw new Error(`${rows[0].due} refunds were not carried out`)
+    }
+    // The answers to the last ones.
+    await sleep(LIMITS.outside.acquirerMs + 500)
+  }
+}
+
+type Order = { mid: string; orderId: string; paise: number }
+
+async function takePayments(bank: FakeSetu, merchants: NewMerchant[], url: string): Promise<Order[]> {
+  const client = createHttpClient()
+  const numbers = Array.from({ length: PAYMENTS }, (_, number) => number)
+  const orders: Order[] = []
+  await forEach(numbers, SHOPS_AT_ONCE, async (number) => {
+    const merchant = merchants[number % merchants.length] as NewMerchant
+    const answer = await client.send(url, createRequest(merchant, { order_id: `order-${number}` }))
+    const orderId = createdOrderId(answer)
+    if (orderId === undefined) throw new Error(`an order was answered ${answer.status}: ${answer.text}`)
+    const { payment, answers } = await bank.pay(orderId)
+    if (answers.at(-1) !== 200) throw new Error(`a payment was answered ${answers}`)
+    orders.push({ mid: merchant.mid, orderId, paise: payment.amount })
+  })
+  client.close()
+  return orders
+}
+
+/** Makes the refunds, each until it is stored or refused. Returns how many were stored. */
+async function makeRefunds(db: Database, orders: Order[]): Promise<number> {
+  let made = 0
+  const refund = async (order: Order, name: string, paise: number | undefined) => {
+    if ('refund' in (await refundOnce(db, order, name, paise))) made++
+  }
+  const storms = orders.slice(0, STORMS)
+  const singles = orders.slice(STORMS, STORMS + SINGLES)
+  const begin = performance.now()
+  const pauseMs = (KILLS * KILL_EVERY_MS) / SINGLES
+  await Promise.all([
+    forEach(storms, 1, async (order) => {
+      const part = Math.floor(order.paise * 0.3)
+      await Promise.all(Array.from({ length: STORM }, (_, number) => refund(order, `storm-${number}`, part)))
+      await sleep((KILLS * KILL_EVERY_MS) / STORMS)
+    }),
+    forEach(singles, SHOPS_AT_ONCE, async (order, number) => {
+      await sleep(Math.max(0, begin + number * pauseMs - performance.now()))
+      if (number % 2 === 0) return refund(order, 'full', undefined)
+      await refund(order, 'part', Math.ceil(order.paise / 2))
+    }),
+  ])
+  return made
+}
+
+/** A shop asks until it knows what has become of it. */
+async function refundOnce(db: Database, order: Order, name: string, paise: number | undefined): Promise<Made> {
+  const { mid, orderId } = order
+  const refundId = `${name}-${orderId}`.slice(0, 40)
+  for (;;) {
+    const asked = { mid, orderId, refundId, amount: paise, note: 'sold out', madeBy: 'merchant' }
+    const made = await makeRefund(db, asked, new Date(), () => true).catch(() => undefined)
+    if (made) return made
+    await sleep(RETRY_MS)
+  }
+}
+
+async function compareBooks(db: Database, bank: FakeSetu, made: number) {
+  const { rows } = await db.query<Refund>(
+    `select r.*, array(select e.kind from payment_exceptions e where e.mid = r.mid and e.digest = r.our_refund_id) as kinds
+       from refunds r`,
+  )
+  const booked = groupBy(bank.refunds.all, ({ referenceId }) => referenceId)
+  const here = new Map(rows.map((row) => [row.our_refund_id, row]))
+  const wentBack = bank.refunds.all.filter(({ status }) => status === 'success')
+  const sum = (amounts: number[]) => amounts.reduce((total, amount) => total + amount, 0)
+  const bankPaise = sum(wentBack.map(({ amount }) => amount))
+  const ourPaise = sum(rows.filter(({ status }) => status === 'SUCCESS').map((row) => row.amount_paise))
+  const doubled = [...booked].filter(([, refunds]) => refunds.length > 1)
+  const unknown = [...booked.keys()].filter((name) => !here.has(name))
+  const isSo = ({ our_refund_id, status, reference, amount_paise }: Refund) => {
+    const row = booked.get(our_refund_id)?.[0]
+    if (row === undefined || row.status === 'failed') return status !== 'SUCCESS'
+    return status === 'SUCCESS' && reference === row.crn && amount_paise === row.amount
+  }
+  const wrong = rows.filter((row) => !isSo(row))
+  const open = rows.filter(({ status, kinds }) => status === 'PENDING' && kinds.length === 0)
+  const kinds = groupBy(
+    rows.flatMap((row) => row.kinds),
+    (kind) => kind,
+  )
+  const exceptions = rows.filter((row) => row.kinds.length > 0)
+  const { rows: above } = await db.query(
+    `select p.utr from payments p join refunds r on r.mid = p.mid and r.utr = p.utr and r.status <> 'FAIL'
+      group by p.mid, p.utr, p.amount_paise having sum(r.amount_paise) > p.amount_paise`,
+  )
+  const paidBack = groupBy(wentBack, ({ paymentId }) => paymentId)
+  const aboveThere = bank.paid().filter(({ id, amount }) => sum((paidBack.get(id) ?? []).map((r) => r.amount)) > amount)
+  const promises: [boolean, string][] = [
+    [rows.length >= made, `every refund that was made is stored: ${rows.length} of ${made}`],
+    [made >= SINGLES, `most refunds are made: ${made}`],
+    [bankPaise === ourPaise, `the bank's book and ours agree: ${bankPaise} and ${ourPaise} paise`],
+    [doubled.length === 0, `no refund is made twice: ${doubled.length} are`],
+    [unknown.length === 0, `the bank made no refund that we do not know: ${unknown.length}`],
+    [wrong.length === 0, `each has the end that it has at the bank: ${wrong.length} have not`],
+    [open.length === 0, `each has an end or an exception: ${open.length} have not`],
+    [
+      above.length + aboveThere.length === 0,
+      `none is above what was paid: ${above.length} and ${aboveThere.length} are`,
+    ],
+    [
+      exceptions.length <= rows.length * MOST_EXCEPTIONS,
+      `few need a person: ${exceptions.length} of ${rows.length} do`,
+    ],
+    [bank.violations.length === 0, `every request is as Setu documents it: ${bank.violations[0]}`],
+  ]
+  const counts = [...kinds].map(([kind, of]) => `${of.length} ${kind}`)
+  const ended = [...groupBy(rows, ({ status }) => status)].map(([status, of]) => `${of.length} ${status}`)
+  return {
+    broken: promises.flatMap(([holds, promise]) => (holds ? [] : promise)),
+    notes: [
+      `${ended.join(', ')}; ${bank.countOf('refund')} sendings, ${bank.countOf('refundsOfPayment')} questions; ₹${ourPaise / 100} went back`,
+      `exceptions: ${counts.join(', ') || 'none'}`,
+    ],
+  }
+}
