@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Finding, reconcile } from '../../src/books/reconcile.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { keepRefundException } from '../../src/refunds/end-refund.ts'
 import { newRefundId } from '../../src/refunds/refund.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'
@@ -31,7 +32,7 @@ beforeEach(async () => {
 })
 
 /** Stores a paid order of ₹200. */
-async function pay(utr: string, paidAt: Date, acquirer = 'direct'): Promise<string> {
+async function pay(utr: string, paidAt: Date): Promise<string> {
   count += 1
   const orderId = orderIdsBegin(paidAt) + String(count).padStart(20, '0')
   await db.query(
@@ -46,13 +47,6 @@ async function pay(utr: string, paidAt: Date, acquirer = 'direct'): Promise<stri
      values ($1, $2, 'SUCCESS', $3, $4, 'notification', $4)`,
     [mid, orderId, utr, paidAt],
   )
-  if (acquirer !== 'direct') {
-    await db.query(
-      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_id, link, reference, acquirer_merchant_id)
-       values ($1, $2, $3, $2, 'upi://pay', $2, 'A1')`,
-      [mid, orderId, acquirer],
-    )
-  }
   await storePayment(utr, orderId, paidAt, 'first')
   return orderId
 }
@@ -230,9 +224,34 @@ describe('a payout by sums', () => {
     ])
     expect(sums.carried).toBe(-50_00n)
   })
+
+  it('is not explained by an exception of a refund, which tells of no money that came in', async () => {
+    await pay('P2', at(WEDNESDAY))
+    const orderId = await pay('P1', at(WEDNESDAY))
+    const id = await refund({ orderId, utr: 'P1', rupees: 50, acquirer: 'setu' }, at(WEDNESDAY))
+    await keepRefundException(
+      db,
+      'refund unsure',
+      { mid, orderId, utr: 'P1', amount: 50_00, ourRefundId: id },
+      { by: 'enquiry' },
+      at(WEDNESDAY),
+    )
+    await settle('N1', at(THURSDAY), { amount: '450' })
+    expect((await report()).differences).toMatchObject([
+      { kind: 'sums differ', cause: `50.00 more than the payments of ${WEDNESDAY}` },
+    ])
+  })
 })
 
 describe('a double payment', () => {
+  it('that goes back is not refunded, since it was never paid', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await settle('P1', at(THURSDAY))
+    await payTwice('P9', orderId, at(WEDNESDAY))
+    await refund({ orderId, utr: 'P9' }, at(THURSDAY), at(THURSDAY))
+    expect(await report()).toMatchObject({ differences: [], sums: { refunded: 0n, carried: 0n } })
+  })
+
   it('that was settled goes back without unbalancing the books: it was never counted as paid', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     const exception = await payTwice('P9', orderId, at(WEDNESDAY))

@@ -7,7 +7,6 @@ import { createCaller } from '../../../src/outside/call.ts'
 import { type Made, makeRefund } from '../../../src/refunds/make-refund.ts'
 import { createProgress } from '../../../src/refunds/progress.ts'
 import { doWhatIsDue } from '../../support/due.ts'
-import { groupBy } from '../../support/group-by.ts'
 import { createHttpClient } from '../../support/http-client.ts'
 import { freePort } from '../../support/processes.ts'
 import { createdOrderId, createRequest, forEach } from '../../support/requests.ts'
@@ -106,7 +105,8 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
 
   async function killServices() {
     for (let kill = 0; kill < KILLS; kill++) {
-      await sleep(KILL_EVERY_MS)
+      // Not always at the moment of a look, when the most refunds are marked and not yet sent.
+      await sleep(KILL_EVERY_MS + ((kill * 137) % 1_000))
       await service.killHard()
       service = await startService(url, environment)
     }
@@ -247,7 +247,7 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
     `select r.*, array(select e.kind from payment_exceptions e where e.mid = r.mid and e.digest = r.our_refund_id) as kinds
        from refunds r`,
   )
-  const booked = groupBy(bank.refunds.all, ({ referenceId }) => referenceId)
+  const booked = mapBy(bank.refunds.all, ({ referenceId }) => referenceId)
   const here = new Map(rows.map((row) => [row.our_refund_id, row]))
   const wentBack = bank.refunds.all.filter(({ status }) => status === 'success')
   const sum = (amounts: number[]) => amounts.reduce((total, amount) => total + amount, 0)
@@ -262,7 +262,7 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
   }
   const wrong = rows.filter((row) => !isSo(row))
   const open = rows.filter(({ status, kinds }) => status === 'PENDING' && kinds.length === 0)
-  const kinds = groupBy(
+  const kinds = mapBy(
     rows.flatMap((row) => row.kinds),
     (kind) => kind,
   )
@@ -271,7 +271,7 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
     `select p.utr from payments p join refunds r on r.mid = p.mid and r.utr = p.utr and r.status <> 'FAIL'
       group by p.mid, p.utr, p.amount_paise having sum(r.amount_paise) > p.amount_paise`,
   )
-  const paidBack = groupBy(wentBack, ({ paymentId }) => paymentId)
+  const paidBack = mapBy(wentBack, ({ paymentId }) => paymentId)
   const aboveThere = bank.paid().filter(({ id, amount }) => sum((paidBack.get(id) ?? []).map((r) => r.amount)) > amount)
   const promises: [boolean, string][] = [
     [rows.length >= made, `every refund that was made is stored: ${rows.length} of ${made}`],
@@ -292,7 +292,7 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
     [bank.violations.length === 0, `every request is as Setu documents it: ${bank.violations[0]}`],
   ]
   const counts = [...kinds].map(([kind, of]) => `${of.length} ${kind}`)
-  const ended = [...groupBy(rows, ({ status }) => status)].map(([status, of]) => `${of.length} ${status}`)
+  const ended = [...mapBy(rows, ({ status }) => status)].map(([status, of]) => `${of.length} ${status}`)
   return {
     broken: promises.flatMap(([holds, promise]) => (holds ? [] : promise)),
     notes: [
@@ -300,4 +300,10 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
       `exceptions: ${counts.join(', ') || 'none'}`,
     ],
   }
+}
+
+function mapBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const one of all) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one])
+  return groups
 }
