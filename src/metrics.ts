@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { OpenCounts } from './books/overview.ts'
-import type { ExceptionKind, FinalStatus } from './payments/outcome.ts'
+import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus } from './payments/outcome.ts'
 import type { ReportReason } from './payments/reports.ts'
 
 /** Seconds; the p99 of a payment on a busy instance lies in the middle. */
@@ -16,22 +16,6 @@ const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
  * and uncounted.
  */
 const TOLD_BY = ['notification', 'enquiry'] as const satisfies readonly ReportReason[]
-
-const EXCEPTION_KINDS = Object.keys({
-  'unknown order': 0,
-  'amount differs': 0,
-  'UTR of another order': 0,
-  'UTR of another merchant': 0,
-  'double payment': 0,
-  'late payment': 0,
-  'failure after success': 0,
-  unreadable: 0,
-  'refund unsure': 0,
-  'refund without an end': 0,
-  'refund failed after success': 0,
-  'refunded above what was paid': 0,
-  'refund differs': 0,
-} satisfies Record<ExceptionKind, 0>)
 
 type Delivery = { kind: 'webhook' | 'return call'; outcome: 'delivered' | 'failed' | 'refused address' }
 

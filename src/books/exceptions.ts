@@ -1,22 +1,6 @@
 import type { Queryable } from '../db/pool.ts'
 import type { ExceptionKind, FinalStatus } from '../payments/outcome.ts'
 
-export const EXCEPTION_KINDS = Object.keys({
-  'unknown order': 0,
-  'amount differs': 0,
-  'UTR of another order': 0,
-  'UTR of another merchant': 0,
-  'double payment': 0,
-  'late payment': 0,
-  'failure after success': 0,
-  unreadable: 0,
-  'refund unsure': 0,
-  'refund without an end': 0,
-  'refund failed after success': 0,
-  'refunded above what was paid': 0,
-  'refund differs': 0,
-} satisfies Record<ExceptionKind, 0>) as ExceptionKind[]
-
 /** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */
 export type PaymentException = {
   /** 12 hex digits. */

@@ -44,24 +44,28 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
 }
 
 /** How a report may contradict what we know. */
-export type Contradiction =
-  | 'unknown order'
-  | 'amount differs'
-  | 'UTR of another order'
-  | 'double payment'
-  | 'failure after success'
+export type Contradiction = Extract<
+  ExceptionKind,
+  'unknown order' | 'amount differs' | 'UTR of another order' | 'double payment' | 'failure after success'
+>
 
 /** What the operator has to look into. */
-export type ExceptionKind =
-  | Contradiction
-  | 'late payment'
-  | 'UTR of another merchant'
-  | 'unreadable'
-  | 'refund unsure'
-  | 'refund without an end'
-  | 'refund failed after success'
-  | 'refunded above what was paid'
-  | 'refund differs'
+export const EXCEPTION_KINDS = [
+  'unknown order',
+  'amount differs',
+  'UTR of another order',
+  'UTR of another merchant',
+  'double payment',
+  'late payment',
+  'failure after success',
+  'unreadable',
+  'refund unsure',
+  'refund without an end',
+  'refund failed after success',
+  'refunded above what was paid',
+  'refund differs',
+] as const
+export type ExceptionKind = (typeof EXCEPTION_KINDS)[number]
 
 /** What follows from a report. */
 export type Verdict =

@@ -367,6 +367,11 @@ describe('the metric of exceptions', () => {
       'late payment': 1,
       'failure after success': 1,
       unreadable: 1,
+      'refund unsure': 0,
+      'refund without an end': 0,
+      'refund failed after success': 0,
+      'refunded above what was paid': 0,
+      'refund differs': 0,
     }
     expect(await metricOf(counted)).toEqual(Object.fromEntries(Object.keys(once).map((kind) => [kind, 0])))
     const orderId = await createOrder(counted, await newMerchant(counted.db))

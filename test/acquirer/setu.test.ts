@@ -468,22 +468,38 @@ describe('an enquiry to Setu', () => {
     }
   })
 
+  const namesOf = ({ id, txnId }: { id: string; txnId: string }) => ({ id, txnId })
+
   it('finds the last payment, even if its time zone has no colon', async () => {
     const orderId = await newOrder()
     const { payment: failed } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     const paidAt = new Date(failed.txnTs)
-    expect(await ask(orderId)).toEqual({ status: 'FAIL', utr: failed.rrn, amount: '200.00', paidAt })
+    expect(await ask(orderId)).toEqual({
+      status: 'FAIL',
+      utr: failed.rrn,
+      amount: '200.00',
+      paidAt,
+      names: namesOf(failed),
+    })
     const { payment } = await bank.pay(orderId, quietly)
     payment.txnTs = '2026-03-31T23:59:58+0530'
     const at = { paidAt: new Date('2026-03-31T18:29:58Z') }
-    expect(await ask(orderId)).toEqual({ status: 'SUCCESS', utr: payment.rrn, amount: '200.00', ...at })
+    expect(await ask(orderId)).toEqual({
+      status: 'SUCCESS',
+      utr: payment.rrn,
+      amount: '200.00',
+      ...at,
+      names: namesOf(payment),
+    })
   })
 
   it.each([[undefined], [null], ['']])('finds a failed payment that has %j instead of an rrn', async (rrn) => {
     const orderId = await newOrder()
     const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     Object.assign(payment, { rrn, txnTs: rrn })
-    expect(await ask(orderId)).toEqual({ status: 'FAIL', utr: undefined, amount: '200.00', paidAt: undefined })
+    expect(await ask(orderId)).toEqual({
+      ...{ status: 'FAIL', utr: undefined, amount: '200.00', paidAt: undefined, names: namesOf(payment) },
+    })
   })
 
   it.each([{ rrn: '' }, { rrn: 'x y' }, { amount: '20000' }, { amount: 0.5 }, { status: 'refunded' }])(

@@ -42,7 +42,7 @@ const FILES: Record<string, RegExp> = {
   'ist.ts': /^npm:zod$|^fields\.ts$/,
   'limits.ts': /^(?!.)/,
   'log.ts': /^npm:pino$/,
-  'metrics.ts': /^npm:prom-client$|^books\/vitals\.ts$/,
+  'metrics.ts': /^npm:prom-client$|^payments\/outcome\.ts$/,
   'money.ts': /^npm:zod$|^fields\.ts$/,
   'repeat.ts': /^(?!.)/,
   'shutdown.ts': /^(?!.)/,

@@ -4,10 +4,9 @@ import { connect } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { browserPath, useCheckout, violations } from '../support/browser.ts'
+import { makeOrders, startPage } from '../support/operator-page.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { startService } from '../support/service.ts'
-
-import { makeOrders, startPage } from './operator-page.ts'
 
 /** For a machine on which much else runs; alone, a test takes some seconds. */
 const SLOW_MS = 240_000

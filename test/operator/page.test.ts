@@ -1,10 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
+import { CANARIES, FORGETFUL, makeOrders, startPage } from '../support/operator-page.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-
-import { CANARIES, FORGETFUL, makeOrders, startPage } from './operator-page.ts'
 
 const textOf = (page: string) =>
   page

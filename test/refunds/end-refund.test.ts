@@ -141,6 +141,15 @@ describe('a word about a refund', () => {
     expect(await resolutionOf(exceptionId)).toBe(`the refund succeeded, reference ${SUCCESS.reference}`)
   })
 
+  it('of failure makes room for another refund, which a pending one and one that succeeded do not', async () => {
+    const orderId = await newPaid()
+    const refund = await newRefund(orderId, { amount: 15_000 })
+    await expect(newRefund(orderId, { amount: 5_001 })).rejects.toThrow('exceeds')
+    await end(refund, FAIL)
+    await end(await newRefund(orderId), SUCCESS)
+    await expect(newRefund(orderId, { amount: 1 })).rejects.toThrow('exceeds')
+  })
+
   it('of nothing that we know is undefined', async () => {
     const refund = await newRefund(await newPaid())
     expect(await end({ ...refund, ourRefundId: 'unknown' }, SUCCESS)).toBeUndefined()
