@@ -1,7 +1,6 @@
 import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
-import { overdueBefore } from '../refunds/refunds.ts'
 import type { DifferenceKind } from './differences.ts'
 import { TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
 import {
@@ -40,9 +39,6 @@ export type SettledOn = {
   named: number
 }
 
-/** Paise that went back on one day, and those of them that no row of the bank deducts. */
-export type RefundedOn = { day: string; refunded: bigint; undeducted: bigint }
-
 /** Settlements of one day that carry no known payment, and no exception of the merchant explains. */
 export type UnnamedOn = { day: string; rows: number; gross: bigint }
 
@@ -79,16 +75,6 @@ export type OpenException = {
   utr: string
   amount: bigint | null
   receivedAt: Date
-}
-
-/** A refund that is open after T+5 days; `amount` is in paise. */
-export type OverdueRefund = {
-  mid: string
-  refundId: string
-  orderId: string
-  acquirer: string
-  amount: bigint
-  madeAt: Date
 }
 
 export type MerchantBooks = ReturnType<typeof createMerchantBooks>
@@ -172,19 +158,6 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
       return rows.map((row) => withPaise<SettledOn>(row, 'gross', 'fee', 'tax', 'net'))
     },
 
-    async refundedDays({ from, to }: Days): Promise<RefundedOn[]> {
-      const { rows } = await client.query<Texts<RefundedOn>>(
-        `with ${REFUNDED}
-         select ${textOf('day')} as day, sum(amount)::text as refunded,
-                coalesce(sum(amount) filter (where row_utr is null), 0)::text as undeducted
-           from refunded
-          where not second and day >= $3 and day <= $4
-          group by refunded.day`,
-        [mid, known, from, to],
-      )
-      return rows.map((row) => withPaise<RefundedOn>(row, 'refunded', 'undeducted'))
-    },
-
     /** Those of the settlements on `days` that name no payment. Days without any are left out. */
     async unnamedDays(days: readonly string[]): Promise<UnnamedOn[]> {
       if (days.length === 0) return []
@@ -265,19 +238,6 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
         [mid, known, from, to],
       )
       return rows.map((row) => withPaise<Entry>(row, 'amount'))
-    },
-
-    /** Refunds made until the end of these days that were open after T+5 days, as it was known. */
-    async overdueRefunds(days: Days): Promise<OverdueRefund[]> {
-      const { rows } = await client.query<Texts<OverdueRefund>>(
-        `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise::text as amount,
-                made_at as "madeAt"
-           from refunds
-          where mid = $1 and made_at < least($3::timestamptz, $4) and (ended_at is null or ended_at > $2)
-          order by made_at, our_refund_id`,
-        [mid, known, overdueBefore(known), boundsOf(days).end],
-      )
-      return rows.map((row) => withPaise<OverdueRefund>(row, 'amount'))
     },
 
     /** Open exceptions that came on these days, or are of an order that was made on them. */

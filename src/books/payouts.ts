@@ -1,8 +1,9 @@
 import { toSumText } from '../money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 import type { Unnamed } from './differences.ts'
-import type { ExceptionOfMoney, MerchantBooks, PaidOn, RefundedOn, SettledOn, TakenBackRow } from './merchant-books.ts'
+import type { ExceptionOfMoney, MerchantBooks, PaidOn, SettledOn, TakenBackRow } from './merchant-books.ts'
 import type { Days } from './paid-and-settled.ts'
+import { type RefundedOn, refundedDays } from './refunded.ts'
 
 /** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
 export type DayForm = 'by payment' | 'by sums'
@@ -40,7 +41,7 @@ export async function judgePayouts(books: MerchantBooks, { from, to }: Days, ban
   // The form comes first, because the payments that are read last are kept for `findDifferences`.
   let form: DayForm = hasRows ? 'by payment' : await formBefore(books, addDays(first, 1), bankDays)
   const paid = await books.paidDays({ from: first, to: addDays(last, -1) })
-  const refunds = await books.refundedDays({ from: first, to: addDays(last, -1) })
+  const refunds = await refundedDays(books, { from: first, to: addDays(last, -1) })
   const payouts = gather(paid, settled, refunds, bankDays)
   const doubtful = [...payouts.values()].filter(({ rows, named, rest }) => rows > 0 && named < Math.max(1, rest))
   await judgeByRows(books, doubtful)

@@ -2,9 +2,10 @@ import { toSumText } from '../money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 import { type Difference, differenceId, owedBy, type Unnamed } from './differences.ts'
 import { findDifferences } from './find-differences.ts'
-import type { Entry, MerchantBooks, OpenException, OverdueRefund } from './merchant-books.ts'
+import type { Entry, MerchantBooks, OpenException } from './merchant-books.ts'
 import type { Days } from './paid-and-settled.ts'
 import { compareSums, type DayForm, judgePayouts, type Payouts } from './payouts.ts'
+import { type OverdueRefund, overdueRefunds } from './refunded.ts'
 import { addSums, type Balance, carriedBy, noSums, type Sums, type Totals, totalsFrom } from './sums.ts'
 
 /** What the books say of one merchant, in this order. */
@@ -51,7 +52,7 @@ export async function* reconcileMerchant(
   const merchant = { type: 'merchant', mid: books.mid, file: spellForms(payouts, days) } as const
   const total = totalsFrom(brought)
   let told = false
-  for await (const finding of eachOf(found, books.openExceptions(days), await books.overdueRefunds(days))) {
+  for await (const finding of eachOf(found, books.openExceptions(days), await overdueRefunds(books, days))) {
     if (!told) yield merchant
     told = true
     if (finding.type === 'exception') total.openExceptions += 1

@@ -1,4 +1,19 @@
-import { dayOf, settlementsKnown } from './paid-and-settled.ts'
+import { overdueBefore } from '../refunds/refunds.ts'
+import type { MerchantBooks } from './merchant-books.ts'
+import { boundsOf, type Days, dayOf, settlementsKnown, type Texts, textOf, withPaise } from './paid-and-settled.ts'
+
+/** Paise that went back on one day, and those of them that no row of the bank deducts. */
+export type RefundedOn = { day: string; refunded: bigint; undeducted: bigint }
+
+/** A refund that is open after T+5 days; `amount` is in paise. */
+export type OverdueRefund = {
+  mid: string
+  refundId: string
+  orderId: string
+  acquirer: string
+  amount: bigint
+  madeAt: Date
+}
 
 /**
  * Refunds of merchant $1 that succeeded, as they were known at $2, as `refunded`: each with `row_utr`, the negative row by which
@@ -39,3 +54,30 @@ export const REFUNDED = `
   ), undeducted as (
     select order_id, sum(amount) as amount from refunded where row_utr is null and not second group by order_id
   )`
+
+/** Refunds of payments that count as paid, by the day of their success. */
+export async function refundedDays({ client, mid, known }: MerchantBooks, { from, to }: Days): Promise<RefundedOn[]> {
+  const { rows } = await client.query<Texts<RefundedOn>>(
+    `with ${REFUNDED}
+     select ${textOf('day')} as day, sum(amount)::text as refunded,
+            coalesce(sum(amount) filter (where row_utr is null), 0)::text as undeducted
+       from refunded
+      where not second and day >= $3 and day <= $4
+      group by refunded.day`,
+    [mid, known, from, to],
+  )
+  return rows.map((row) => withPaise<RefundedOn>(row, 'refunded', 'undeducted'))
+}
+
+/** Refunds made until the end of these days that were open after T+5 days, as it was known. */
+export async function overdueRefunds({ client, mid, known }: MerchantBooks, days: Days): Promise<OverdueRefund[]> {
+  const { rows } = await client.query<Texts<OverdueRefund>>(
+    `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise::text as amount,
+            made_at as "madeAt"
+       from refunds
+      where mid = $1 and made_at < least($3::timestamptz, $4) and (ended_at is null or ended_at > $2)
+      order by made_at, our_refund_id`,
+    [mid, known, overdueBefore(known), boundsOf(days).end],
+  )
+  return rows.map((row) => withPaise<OverdueRefund>(row, 'amount'))
+}
