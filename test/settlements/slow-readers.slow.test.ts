@@ -15,9 +15,11 @@ import {
   LIST,
   newMerchant,
   newPartner,
+  OWN_TRANSACTIONS,
   refusal,
   startService,
   type TestService,
+  TRANSACTIONS,
 } from '../support/service.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
@@ -92,17 +94,21 @@ async function ask(partner: Partner, days: Record<string, string>): Promise<Inco
   }
 }
 
-function askOnce({ pid, key }: Partner, days: Record<string, string>, at = { service, mid }): Promise<IncomingMessage> {
+function askOnce(
+  { pid, key }: { pid?: string; key: Key },
+  days: Record<string, string>,
+  at = { service, mid, path: LIST },
+): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: basic(key), 'content-type': 'application/x-www-form-urlencoded' }
     const { port } = at.service.app.server.address() as AddressInfo
-    const call = request({ port, path: LIST, method: 'POST', headers, agent: false })
+    const call = request({ port, path: at.path, method: 'POST', headers, agent: false })
     call.on('error', reject).on('response', (response) => {
       response.on('error', () => undefined)
       open.push(response)
       resolve(response)
     })
-    call.end(form({ pid, mid: at.mid, ...days }))
+    call.end(form({ ...(pid !== undefined && { pid }), mid: at.mid, ...days }))
   })
 }
 
@@ -148,6 +154,41 @@ describe('a partner that asks for four long lists and takes nothing of them', ()
     }
     expect(await listedRows(partner, SHORT_LIST)).toEqual([200, 0])
     expect(await listedRows(other)).toEqual([200, LONG_LIST_ROWS])
+  })
+})
+
+describe('a merchant that asks for its own transactions', () => {
+  it('is served one long list at a time, beside its partner, and cut off when it is disabled', async () => {
+    const merchant = await newMerchant(service.db)
+    await service.db.query(
+      `with made as (
+         insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+           customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+         select $1, 'own' || i, 'own' || i, 200, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b',
+                'x', '5814', '2026-02-15', '2026-02-15', 'SUCCESS', 'OWN' || i
+           from generate_series(1, ${LONG_LIST_ROWS}) i
+         returning *)
+       insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+       select mid, utr, order_id, 20000, created_at, created_at, 'first', 'direct' from made`,
+      [merchant.mid],
+    )
+    const at = { service, mid: merchant.mid, path: OWN_TRANSACTIONS }
+    stopLooks()
+    await freed()
+    const own = await askOnce(merchant, LONG_LIST, at)
+    expect(own.statusCode).toBe(200)
+    expect(await readAll(await askOnce(merchant, LONG_LIST, at))).toEqual({ status: 429, body: ONE_AT_A_TIME })
+    const partner = await newPartner(service.db, merchant.mid)
+    const partners = await askOnce(partner, LONG_LIST, { ...at, path: TRANSACTIONS })
+    expect(partners.statusCode).toBe(200)
+    await service.db.query('update merchants set disabled_at = now() where mid = $1', [merchant.mid])
+    for (let checks = 1; checks < READER_WINDOW_MS / READER_CHECK_MS; checks++) {
+      await pass(1)
+      await sleep(PAUSE_MS)
+    }
+    await expect(readAll(own)).rejects.toThrow('aborted')
+    expect((await readAll(partners)).body.data).toHaveLength(LONG_LIST_ROWS)
+    vi.useRealTimers()
   })
 })
 
@@ -254,7 +295,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     const { mid } = await newMerchant(hasty.db)
     await addLongList(hasty, mid)
     const partner = await newPartner(hasty.db, mid)
-    const response = await askOnce(partner, LONG_LIST, { service: hasty, mid })
+    const response = await askOnce(partner, LONG_LIST, { service: hasty, mid, path: LIST })
     expect(response.statusCode).toBe(200)
     const { lists } = hasty.pools
     await vi.waitFor(() => expect(lists.totalCount - lists.idleCount).toBe(0), { timeout: KNOWN_WITHIN_MS })
