@@ -49,6 +49,19 @@ describe('the operator’s page', () => {
     expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
   })
 
+  it('shows refunds that wait, and how many are older than T+5 days', async () => {
+    await service.db.query(
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status)
+       select mid, id, id, order_id, utr, 5000, 'Canarynote 78', 'direct', 'merchant', at::timestamptz, 'PENDING'
+         from payments, (values ('R1', '2026-03-25T18:29:59Z'), ('R2', '2026-03-25T18:30:00Z')) as made (id, at)
+        where order_id = $1 and kind = 'first'`,
+      [made.paidTwice],
+    )
+    const { body } = await operators.inject('/')
+    expect(textOf(body)).toContain('Refunds: 2 open, ₹100; 1 older than T+5 days')
+    expect(body).toMatch(/<code>R1<\/code>[\s\S]*<code>R2<\/code>/)
+  })
+
   it('holds nothing of a customer, and nothing that a merchant wrote', async () => {
     const { body } = await operators.inject('/')
     for (const canary of Object.values(CANARIES)) expect(body.toLowerCase()).not.toContain(canary.toLowerCase())
