@@ -168,7 +168,7 @@ export async function buildApp({
     const ofMerchantsAndPartners = {
       intents,
       refunds: {
-        make: (asked: Asked, now: Date) => makeRefund(pools.requests, asked, now, (acquirer) => acquirer !== 'direct'),
+        make: (asked: Asked, now: Date) => makeRefund(pools.requests, asked, now),
         find: (mid: string, name: { refundId: string }) => findRefund(pools.requests, mid, name),
       },
       now,

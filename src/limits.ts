@@ -189,10 +189,10 @@ export const LIMITS = {
 
   /** Settlements. */
   lists: {
-    /** Longest list that is answered in one piece. A partner reads longer ones one at a time. */
+    /** Longest list that is answered in one piece. A caller reads longer ones one at a time. */
     shortRows: 1_000,
     /**
-     * Longer lists that are read at once, each by another partner. The pool has more connections, so that short lists
+     * Longer lists that are read at once, each by another caller. The pool has more connections, so that short lists
      * go on.
      */
     longAtOnce: 4,

@@ -56,9 +56,6 @@ export function createAcquirers(settings: AcquirerSettings, call: Caller, option
       throw unavailable()
     },
 
-    /** Whether the acquirer sends money back itself when it is asked to, and is set up. */
-    sendsRefunds: (name: string) => issuers.get(name)?.refunds !== undefined,
-
     /** One warning for each acquirer that is not set up. `names` are the acquirers that merchants have. */
     warningsOf: (names: readonly string[]) => names.filter(isMissing).map(notSetUp),
   }

@@ -61,7 +61,7 @@ export const refundCommands = [
         exception === undefined
           ? { mid: await ownerOf(db, orderId), orderId, note: note as string, amount }
           : await ofException(db, exception, note)
-      const made = await makeRefund(db, { ...asked, madeBy: person }, now, (acquirer) => acquirer !== 'direct')
+      const made = await makeRefund(db, { ...asked, madeBy: person }, now)
       if ('refused' in made) throw new CommandFault(REFUSED[made.refused])
       const { refund } = made
       const next =

@@ -135,7 +135,7 @@ proves nothing.`
 
 const TAGS = [
   { name: 'Merchant', description: 'Take payments, with a merchant’s key.' },
-  { name: 'Partner', description: 'Read what was settled, with a partner’s key.' },
+  { name: 'Partner', description: 'Read what was paid and settled, with a partner’s key.' },
   { name: 'Acquirer', description: 'How the bank tells of payments.' },
   { name: 'Customer', description: 'What the addresses show that a merchant gets for its customer.' },
   { name: 'Operator', description: 'Whether the service is well.' },

@@ -26,7 +26,7 @@ function header(description: string, example?: string, required = true) {
 const MEANING: Record<string, string> = {
   400: 'The body or some fields are wrong; `msg` names every wrong field at once.',
   401: 'No, malformed, unknown, wrong or revoked credentials.',
-  403: 'The key is good but not for that `mid` or `pid`, or the merchant is disabled.',
+  403: 'The key is good but not for that `mid` or `pid`, or not for refunds, or the merchant is disabled.',
   404: 'There is none.',
   409: 'It contradicts what is stored already.',
   410: 'Paid, cancelled, expired, or its merchant is disabled.',

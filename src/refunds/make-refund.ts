@@ -23,15 +23,10 @@ export type Made =
   | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
- * Stores a refund, which the clock then carries out if `isCarriedOut` its acquirer. The sum is decided under the lock of the
- * intent's row: however many come at once, no more goes back than was paid.
+ * Stores a refund, which the clock then carries out unless only a person can: with the acquirer `direct`. The sum is
+ * decided under the lock of the intent's row: however many come at once, no more goes back than was paid.
  */
-export async function makeRefund(
-  db: Database,
-  asked: Asked,
-  now: Date,
-  isCarriedOut: (acquirer: string) => boolean,
-): Promise<Made> {
+export async function makeRefund(db: Database, asked: Asked, now: Date): Promise<Made> {
   const before = await findRepeat(db, asked)
   if (before) return before
   return inTransaction(db, async (client) => {
@@ -57,7 +52,7 @@ export async function makeRefund(
       [
         ...[asked.mid, asked.refundId ?? ourRefundId, ourRefundId, asked.orderId, payment.utr, amount, asked.amount],
         ...[asked.note, asked.exceptionId, acquirer, acquirerMerchantId, asked.madeBy, now],
-        isCarriedOut(acquirer) ? now : null,
+        acquirer === 'direct' ? null : now,
       ],
     )
     // Another order's refund has taken this refund_id while this order was locked.

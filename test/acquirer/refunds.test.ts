@@ -42,7 +42,7 @@ function startInstance() {
 async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
   const of = orderId ?? (await newPaid())
   const asked = { mid: merchant.mid, orderId: of, refundId: unique('R'), amount, note: 'sold out', madeBy: 'merchant' }
-  const made = await makeRefund(service.pools.due, asked, service.clock.now(), () => true)
+  const made = await makeRefund(service.pools.due, asked, service.clock.now())
   if (!('refund' in made)) throw new Error(made.refused)
   return made.refund
 }

@@ -37,7 +37,7 @@ const RIGHTS: Record<string, string[]> = {
   payment_changes: ['INSERT', 'SELECT'],
   payment_exceptions: ['INSERT', 'SELECT'],
   payment_intents: ['INSERT', 'SELECT'],
-  payment_resolutions: ['SELECT'],
+  payment_resolutions: ['INSERT', 'SELECT'],
   payments: ['INSERT', 'SELECT'],
   refunds: ['INSERT', 'SELECT'],
   schema_migrations: ['SELECT'],
@@ -130,6 +130,7 @@ describe('the role of the service', () => {
     expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns.join(' ')]))).toEqual({
       acquirer_intents: 'enquire_at enquiries',
       payment_intents: 'event_sequence expires_at fail_told_at status utr',
+      payments: 'acquirer_payment_id acquirer_txn_id',
       refunds: 'acquirer_refund_id attempts due_at ended_at reason reference sent_at status',
       webhook_deliveries: 'answer attempted_at attempts delivered_at due_at outcome',
       webhook_endpoints: 'disabled_at disabled_reason failing_since',

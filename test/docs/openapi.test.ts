@@ -105,18 +105,18 @@ describe('the document', () => {
 describe('the examples of the document', () => {
   const example = (path: string, type: string) => POSTS[path]?.requestBody.content[type]?.example ?? {}
 
-  it.each(['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/partner/fetchSettlementList'])(
-    'work as they stand, as form and as JSON: %s',
-    async (path) => {
-      const key = path.includes('partner') ? partnerKey : merchantKey
-      for (const send of [
-        () => post(service.app, path, example(path, FORM), key),
-        () => postJson(service.app, path, example(path, JSON_TYPE), key),
-      ]) {
-        expect((await send()).status).toBe(200)
-      }
-    },
-  )
+  it.each([
+    ...['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/payments/fetchTransactionList'],
+    ...['/v1/partner/fetchSettlementList', '/v1/partner/fetchTransactionList'],
+  ])('work as they stand, as form and as JSON: %s', async (path) => {
+    const key = path.includes('partner') ? partnerKey : merchantKey
+    for (const send of [
+      () => post(service.app, path, example(path, FORM), key),
+      () => postJson(service.app, path, example(path, JSON_TYPE), key),
+    ]) {
+      expect((await send()).status).toBe(200)
+    }
+  })
 
   it('work as they stand once the order is there: checkPaymentStatus and paymentNotification', async () => {
     const path = '/v1/payments/checkPaymentStatus'

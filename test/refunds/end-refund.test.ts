@@ -39,7 +39,7 @@ async function newRefund(orderId: string, changes: Partial<Asked> = {}): Promise
     note: 'sold out',
     madeBy: 'merchant',
   }
-  const made = await makeRefund(service.pools.due, { ...asked, ...changes }, service.clock.now(), () => false)
+  const made = await makeRefund(service.pools.due, { ...asked, ...changes }, service.clock.now())
   if (!('refund' in made)) throw new Error(made.refused)
   return made.refund
 }

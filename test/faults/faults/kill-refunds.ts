@@ -236,7 +236,7 @@ async function refundOnce(db: Database, order: Order, name: string, paise: numbe
   const refundId = `${name}-${orderId}`.slice(0, 40)
   for (;;) {
     const asked = { mid, orderId, refundId, amount: paise, note: 'sold out', madeBy: 'merchant' }
-    const made = await makeRefund(db, asked, new Date(), () => true).catch(() => undefined)
+    const made = await makeRefund(db, asked, new Date()).catch(() => undefined)
     if (made) return made
     await sleep(RETRY_MS)
   }
