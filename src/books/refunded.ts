@@ -1,5 +1,5 @@
+import type { PoolClient } from 'pg'
 import { overdueBefore } from '../refunds/refunds.ts'
-import type { MerchantBooks } from './merchant-books.ts'
 import { boundsOf, type Days, dayOf, settlementsKnown, type Texts, textOf, withPaise } from './paid-and-settled.ts'
 
 /** Paise that went back on one day, and those of them that no row of the bank deducts. */
@@ -14,6 +14,8 @@ export type OverdueRefund = {
   amount: bigint
   madeAt: Date
 }
+
+type Books = { client: PoolClient; mid: string; known: Date }
 
 /**
  * Refunds of merchant $1 that succeeded, as they were known at $2, as `refunded`: each with `row_utr`, the negative row by which
@@ -56,7 +58,7 @@ export const REFUNDED = `
   )`
 
 /** Refunds of payments that count as paid, by the day of their success. */
-export async function refundedDays({ client, mid, known }: MerchantBooks, { from, to }: Days): Promise<RefundedOn[]> {
+export async function refundedDays({ client, mid, known }: Books, { from, to }: Days): Promise<RefundedOn[]> {
   const { rows } = await client.query<Texts<RefundedOn>>(
     `with ${REFUNDED}
      select ${textOf('day')} as day, sum(amount)::text as refunded,
@@ -70,7 +72,7 @@ export async function refundedDays({ client, mid, known }: MerchantBooks, { from
 }
 
 /** Refunds made until the end of these days that were open after T+5 days, as it was known. */
-export async function overdueRefunds({ client, mid, known }: MerchantBooks, days: Days): Promise<OverdueRefund[]> {
+export async function overdueRefunds({ client, mid, known }: Books, days: Days): Promise<OverdueRefund[]> {
   const { rows } = await client.query<Texts<OverdueRefund>>(
     `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise::text as amount,
             made_at as "madeAt"
