@@ -130,7 +130,7 @@ ${
   isPayable(state) ? openSection(checkout, drawing) : undefined
 }
 ${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
-${outcome('refunded')}
+${state === 'refunded' ? outcome('refunded') : undefined}
 ${outcome('failed')}
 ${outcome('expired')}
 ${outcome('cancelled')}

@@ -170,7 +170,8 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
       new RegExp(`^export BASE_URL=${checkout.publicUrl} MID=DEMO_MERCHANT\nexport PUBLIC_KEY=.*\n$`),
     )
     await tab.goto(addressOf('the operator’s'))
-    expect(await copied('2 inserted')).toBe('ops settlements import - < settlements.csv\n'.repeat(2))
+    const again = 'ops settlements import - < settlements.csv\n'
+    expect(await copied('2 inserted')).toBe(`${again.replace('- <', '--rows 2 --total 2,449.50 - <')}${again}`)
   })
 
   it('can be read and walked without JavaScript, and then have no buttons that do nothing', async () => {
