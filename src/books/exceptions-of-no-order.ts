@@ -68,9 +68,11 @@ async function findOfNoOrder(
 async function findSettledBefore(client: PoolClient, mid: string, known: Date, settlements: FoundDifference[]) {
   if (settlements.length === 0) return new Set<string | null>()
   const { rows } = await client.query<{ utr: string }>(
-    `select a.utr
+    // Materialized, since Citus joins settlements of all merchants to nothing else.
+    `with earlier as materialized (${settlementsOfAll(`${CARRIED_UTR} = any ($4) and mid <> $1 and ${PAID_OUT}`)})
+     select a.utr
        from unnest($3::text[], $4::text[], $5::timestamptz[]) as a (utr, key, initiated_at)
-       join (${settlementsOfAll(`${CARRIED_UTR} = any ($4) and mid <> $1 and ${PAID_OUT}`)}) earlier
+       join earlier
          on earlier.key = a.key and (earlier.initiated_at, earlier.mid) < (a.initiated_at, $1)`,
     [
       mid,

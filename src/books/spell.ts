@@ -71,9 +71,18 @@ export function balanceText({
   openExceptions,
 }: Days & Pick<RecentBalance, 'differences' | 'openExceptions'>): string {
   const days = from === to ? from : `${from} to ${to}`
-  const faults = [counted(differences, 'difference'), counted(openExceptions, 'open exception')].flat()
-  return faults.length === 0 ? `${days} balances` : `${days} does not balance: ${faults.join(', ')}`
+  const faults = faultsText({ differences, openExceptions })
+  return faults === '' ? `${days} balances` : `${days} does not balance: ${faults}`
 }
+
+/** `2 differences, 1 open exception`; empty when there are none. */
+export const faultsText = ({
+  differences,
+  openExceptions = 0,
+}: {
+  differences: number
+  openExceptions?: number | undefined
+}) => [counted(differences, 'difference'), counted(openExceptions, 'open exception')].flat().join(', ')
 
 const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`])
 

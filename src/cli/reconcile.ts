@@ -5,6 +5,7 @@ import { boundsOf } from '../books/paid-and-settled.ts'
 import { findPayout, type Payout, type PayoutRow } from '../books/payout.ts'
 import { type Asked, findDifference, reconcile } from '../books/reconcile.ts'
 import { enterResolution } from '../books/resolutions.ts'
+import { faultsText } from '../books/spell.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
@@ -80,7 +81,11 @@ export const reconcileCommands = [
         const closedAt = await lockedAt(client)
         const figures = await readFigures(db, { ...days, now: closedAt })
         const kept = await closeMonth(client, { month, closedAt, closedBy: person, figures })
-        return { json: kept, text: spellClosed(kept, closedAt), made: { sha256: kept.sha256 } }
+        const faults = faultsText(kept.figures[ALL] as Figures)
+        return {
+          ...{ json: kept, text: spellClosed(kept, closedAt), made: { sha256: kept.sha256 } },
+          ...(faults && { warnings: [`${month} was closed with ${faults}`] }),
+        }
       })
     },
   }),

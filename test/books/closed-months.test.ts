@@ -105,6 +105,14 @@ async function carried(day: string): Promise<string> {
 }
 
 describe('a closed month', () => {
+  it('is closed with a warning when it does not balance', async () => {
+    await settle('2026-10-06', 'C1')
+    const { code, stderr } = await opsOn('2026-11-02', 'close', '--month', '2026-10')
+    expect({ code, stderr }).toEqual({
+      ...{ code: 0, stderr: 'ops: warning: 2026-10 was closed with 1 difference\n' },
+    })
+  })
+
   it('keeps its figures, and names each change since and who has made it', async () => {
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
