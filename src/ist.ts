@@ -14,6 +14,11 @@ export function toIstText(moment: Date): string {
   return inIst(moment).replace('T', ' ')
 }
 
+/** The day of India in which `moment` lies: `YYYY-MM-DD`. */
+export function toIstDay(moment: Date): string {
+  return toIstText(moment).slice(0, 10)
+}
+
 /** For people: `YYYY-MM-DD HH:MM:SS IST`. */
 export function toIstTime(moment: Date): string {
   return `${toIstText(moment)} IST`

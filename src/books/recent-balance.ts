@@ -1,11 +1,12 @@
 import type { PoolClient } from 'pg'
 import { hasState, QUERY_CANCELED } from '../db/outage.ts'
 import { type Database, readBriefly, setLocally } from '../db/pool.ts'
+import { toIstDay } from '../ist.ts'
 import { addDays, createBankDays } from './bank-days.ts'
 import { holidaysOf } from './bank-holidays.ts'
 import { createMerchantBooks } from './merchant-books.ts'
 import { boundsOf, type Days } from './paid-and-settled.ts'
-import { dayText, snapshotOf } from './reconcile.ts'
+import { snapshotOf } from './reconcile.ts'
 import { reconcileMerchant } from './reconcile-merchant.ts'
 
 /** What `ops reconcile` says at last of the same days. */
@@ -31,7 +32,7 @@ export async function balanceUntilYesterday(
       await client.query('set transaction isolation level repeatable read')
       await setLocally(client, ['jit = off'])
       const bankDays = createBankDays(await holidaysOf(client))
-      const today = dayText(now)
+      const today = toIstDay(now)
       const to = addDays(today, -1)
       const days = { from: bankDays.previousBankDay(to), to }
       const mids = await activeMids(client, { from: bankDays.previousBankDay(days.from), to })

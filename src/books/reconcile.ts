@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import { type Database, setLocally } from '../db/pool.ts'
-import { toIstText } from '../ist.ts'
+import { toIstDay } from '../ist.ts'
 import { addDays, type BankDays, createBankDays } from './bank-days.ts'
 import { holidaysOf } from './bank-holidays.ts'
 import {
@@ -37,7 +37,7 @@ type Merchants = { mid?: string | undefined; pid?: string | undefined }
 export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Finding> {
   yield* inSnapshot(db, asked.now, async function* (snapshot, bankDays) {
     const all = totalsFrom(0n)
-    const days = { ...asked, today: dayText(asked.now), bankDays }
+    const days = { ...asked, today: toIstDay(asked.now), bankDays }
     const closed = await readClosedMonths(snapshot)
     for await (const mid of midsOf(snapshot.client, asked)) {
       const books = createMerchantBooks(snapshot, mid)
@@ -60,7 +60,7 @@ export async function findDifference(db: Database, id: string, now: Date): Promi
   const day = dayOfDifference(id)
   if (day === undefined) return undefined
   const findings = inSnapshot(db, now, async function* (snapshot, bankDays) {
-    const days = { from: day, to: day, today: dayText(now), bankDays }
+    const days = { from: day, to: day, today: toIstDay(now), bankDays }
     for await (const mid of midsOf(snapshot.client, {})) {
       yield* reconcileMerchant(createMerchantBooks(snapshot, mid), days, 0n)
     }
@@ -147,7 +147,7 @@ async function broughtForward(
   for (const { month, closedAt, figures } of closed) {
     const { to } = daysOfMonth(month)
     // A month that was closed before its last payments were due says nothing of them yet.
-    if (to >= from || to < first || dayText(closedAt) <= bankDays.nextBankDay(to)) continue
+    if (to >= from || to < first || toIstDay(closedAt) <= bankDays.nextBankDay(to)) continue
     if ((await changesSince(books, closedAt, to)).length > 0) continue
     first = addDays(to, 1)
     brought = toPaise(figures[books.mid]?.carriedForward ?? '0.00')
@@ -200,5 +200,3 @@ async function findNewestImport({ client, known }: Snapshot, mid?: string): Prom
   )
   return rows[0] ?? null
 }
-
-export const dayText = (moment: Date) => toIstText(moment).slice(0, 10)

@@ -7,7 +7,7 @@ import type { Finding } from '../books/reconcile.ts'
 import type { OverdueRefund } from '../books/refunded.ts'
 import { balanceText } from '../books/spell.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../books/sums.ts'
-import { toIstText, toIstTime } from '../ist.ts'
+import { toIstDay, toIstTime } from '../ist.ts'
 import { toSumText } from '../money.ts'
 import { printable, table } from './output.ts'
 
@@ -209,11 +209,11 @@ async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record
         yield { ...finding, differenceId: finding.id, cause: spellCause(finding) }
         break
       case 'exception':
-        yield { ...finding, day: toIstText(finding.receivedAt).slice(0, 10), paid: finding.amount }
+        yield { ...finding, day: toIstDay(finding.receivedAt), paid: finding.amount }
         break
       case 'refund':
         yield {
-          ...{ ...finding, day: toIstText(finding.madeAt).slice(0, 10), kind: 'open after T+5 days' },
+          ...{ ...finding, day: toIstDay(finding.madeAt), kind: 'open after T+5 days' },
           ...{ refunded: finding.amount, cause: `refund ${finding.refundId} by ${finding.acquirer}` },
         }
         break

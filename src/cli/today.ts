@@ -16,7 +16,7 @@ import {
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
 import { rememberBriefly } from '../db/remember-briefly.ts'
-import { istDayOf, toIstText, toIstTime } from '../ist.ts'
+import { istDayOf, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
 import { acquirersOfOpenRefunds } from '../refunds/refunds.ts'
@@ -104,7 +104,7 @@ async function readToday(db: Database, now: Date) {
 function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerchant: boolean) {
   const { exceptions, refunds, webhooks, returnCalls, settlementImport = null, migration = null } = overview
   return {
-    day: toIstText(now).slice(0, 10),
+    day: toIstDay(now),
     at: now,
     ...countsToJson(all),
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),

@@ -12,7 +12,7 @@ import {
   webhookText,
 } from '../books/spell.ts'
 import { type Html, html } from '../html.ts'
-import { toIstText, toIstTime } from '../ist.ts'
+import { toIstDay, toIstText, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
 import { type Bar, plot } from './plot.ts'
 
@@ -128,7 +128,7 @@ ${tile('Cancelled', toIndianDigits(all.cancelled))}
 }
 
 const hourName = ({ begins }: Counted) => toIstText(begins).slice(11, 16)
-const dayName = ({ begins }: Counted) => toIstText(begins).slice(0, 10)
+const dayName = ({ begins }: Counted) => toIstDay(begins)
 
 type Graph = { name: (one: Counted) => string; unit: string; label: string }
 
