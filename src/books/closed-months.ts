@@ -138,12 +138,12 @@ const CHANGES = `
        where e.mid = $1 and e.received_at <= $2 and (e.received_at > $3 or r.resolved_at > $3)
          and (e.received_at < $4 or e.order_id < $6 or exists (
                select from settlements s
-                where s.mid = $1 and upper(coalesce(s.payment_utr, s.utr)) = upper(e.utr) and s.initiated_at < $4))
+                where s.mid = $1 and ${CARRIED_UTR} = upper(e.utr) and s.initiated_at < $4))
        union all
       select told.by
         from unnest($7::text[], $8::text[]) as told (by, utr)
        where exists (
                select from settlements s
-                where s.mid = $1 and upper(coalesce(s.payment_utr, s.utr)) = told.utr and s.initiated_at < $4)) changed
+                where s.mid = $1 and ${CARRIED_UTR} = told.utr and s.initiated_at < $4)) changed
    group by by
    order by by`

@@ -81,10 +81,10 @@ export type MerchantBooks = ReturnType<typeof createMerchantBooks>
 
 /**
  * Condition for settlements `s` that name no payment: neither one of the merchant, nor one of his exceptions, nor one of no
- * known order. The UTRs of the last are a parameter, because in a Citus cluster they lie on another node.
+ * known order. The UTRs of the last are $5, because in a Citus cluster they lie on another node.
  */
-const namesNothing = (utrsOfNoOrder: string, isPast: boolean) => `
-  s.payment_utr is null and s.key <> all (${utrsOfNoOrder}::text[])
+const namesNothing = (isPast: boolean) => `
+  s.payment_utr is null and s.key <> all ($5::text[])
   and not exists (select from payment_intents i
                    where i.mid = $1 and i.utr = s.key collate "default"
                      and not (${isPast} and exists (
@@ -167,7 +167,7 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
            from unnest($3::timestamptz[], $4::timestamptz[]) as d (begins, ends)
           cross join lateral (
                 ${settlementsKnown(`${PAID_OUT} and initiated_at >= d.begins and initiated_at < d.ends`)}) s
-          where ${namesNothing('$5', isPast)}
+          where ${namesNothing(isPast)}
           group by 1`,
         [mid, known, bounds.map(({ begin }) => begin), bounds.map(({ end }) => end), utrsOfNoOrder],
       )
@@ -179,7 +179,7 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
       const { rows } = await client.query<Texts<TakenBackRow>>(
         `select ${textOf(dayOf('s.initiated_at'))} as day, s.utr, ${paiseOf('s.gross')} as gross
            from (${settlementsKnown(`status = 'FAILED' and initiated_at >= $3 and initiated_at < $4`)}) s
-          where ${WAS_PAID_OUT} and ${namesNothing('$5', isPast)}
+          where ${WAS_PAID_OUT} and ${namesNothing(isPast)}
           order by s.initiated_at, s.utr`,
         [...inDays(days), utrsOfNoOrder],
       )

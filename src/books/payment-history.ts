@@ -5,6 +5,7 @@ import type { ReportReason } from '../payments/reports.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { listRefunds } from '../refunds/refunds.ts'
 import { createExceptions, type PaymentException } from './exceptions.ts'
+import { CARRIED_UTR } from './paid-and-settled.ts'
 
 export type PaymentHistory = Pick<
   Intent,
@@ -148,7 +149,7 @@ export function createPaymentHistory(db: Database) {
       // The condition is left out when there is no `mid`: for an `or` Citus would ask every shard.
       `select mid, utr, payment_utr as "paymentUtr", amount, fee, tax, status, initiated_at as "initiatedAt"
          from settlements
-        where upper(coalesce(payment_utr, utr)) = any ($1) ${mid === undefined ? '' : 'and mid = $2'}
+        where ${CARRIED_UTR} = any ($1) ${mid === undefined ? '' : 'and mid = $2'}
         order by initiated_at, mid, utr`,
       [utrs.map((utr) => utr.toUpperCase()), ...(mid === undefined ? [] : [mid])],
     )
@@ -156,9 +157,8 @@ export function createPaymentHistory(db: Database) {
   }
 }
 
-/** The merchants come first, since these tables' indexes begin with the merchant. */
+/** The merchants come first, since the tables' indexes begin with the merchant. */
 const OF_MERCHANTS = 'select i.mid, i.order_id from merchants m join payment_intents i on i.mid = m.mid where'
-const PAID = 'select p.mid, p.order_id from merchants m join payments p on p.mid = m.mid where p.amount_paise = $4 and'
 
 /** A query of `mid` and `order_id`, and its values from $2 on. */
 function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: string; values: unknown[] } {
@@ -173,12 +173,14 @@ function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: strin
   }
   const { amount, from, until } = sought
   return {
-    // A payment counts on the day of the bank, else on the day on which we heard of it.
     orders: `select mid, order_id
                from payment_intents
               where order_id >= $2 and order_id < $3 and amount * 100 + paise = $4
-      union ${PAID} p.paid_at >= $5 and p.paid_at < $6
-      union ${PAID} p.paid_at is null and p.heard_at >= $5 and p.heard_at < $6
+      -- A payment counts on the day of the bank, else on the day on which we heard of it.
+      union select p.mid, p.order_id
+              from merchants m
+              join payments p on p.mid = m.mid
+             where p.amount_paise = $4 and coalesce(p.paid_at, p.heard_at) >= $5 and coalesce(p.paid_at, p.heard_at) < $6
       union select mid, order_id
               from payment_exceptions
              where mid <> '' and amount * 100 = $4 and coalesce(paid_at, received_at) >= $5
