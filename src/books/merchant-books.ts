@@ -204,24 +204,25 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
       return rows[0]?.day ?? undefined
     },
 
-    /** Exceptions of the merchant's money, and refunds that no row deducts, on these days; at most 10,000. */
+    /** Exceptions of the merchant's money, and refunds that no row deducts, on these days; at most the first 10,000. */
     async exceptionsOfMoney(days: Days): Promise<ExceptionOfMoney[]> {
       const { rows } = await client.query<Texts<ExceptionOfMoney>>(
         `with ${REFUNDED}
-         select e.exception_id as id, e.kind, ${textOf(dayOf('coalesce(e.paid_at, e.received_at)'))} as day,
-                ${paiseOf(`case when e.kind = 'failure after success' then -e.amount else e.amount end`)} as paise,
-                r.reason is not null as resolved
-           from payment_exceptions e
-           left join payment_resolutions r
-             on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
-          where e.mid = $1 and e.received_at <= $2
-            and coalesce(e.paid_at, e.received_at) >= $3 and coalesce(e.paid_at, e.received_at) < $4
-            and (${TELLS_OF_MONEY} or e.kind = 'failure after success')
-          union all
-         select refund_id, 'refund', ${textOf('day')}, case when second then -amount else amount end, false
-           from refunded
-          where row_utr is null and ended_at >= $3 and ended_at < $4
-          order by day, id
+         select id, kind, ${textOf(dayOf('at'))} as day, paise, resolved
+           from (select e.exception_id as id, e.kind, coalesce(e.paid_at, e.received_at) as at,
+                        ${paiseOf(`case when e.kind = 'failure after success' then -e.amount else e.amount end`)} as paise,
+                        r.reason is not null as resolved
+                   from payment_exceptions e
+                   left join payment_resolutions r
+                     on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
+                  where e.mid = $1 and e.received_at <= $2
+                    and coalesce(e.paid_at, e.received_at) >= $3 and coalesce(e.paid_at, e.received_at) < $4
+                    and (${TELLS_OF_MONEY} or e.kind = 'failure after success')
+                  union all
+                 select refund_id, 'refund', ended_at, case when second then -amount else amount end, false
+                   from refunded
+                  where row_utr is null and ended_at >= $3 and ended_at < $4) money
+          order by at, id
           limit 10000`,
         inDays(days),
       )

@@ -53,7 +53,8 @@ let utrs: Map<string, string>
 beforeAll(async () => {
   ;({ url, drop } = await createTestDatabase())
   db = testPool(url, 3)
-  const seed = isSlow() ? Date.now() % 100_000 : 1
+  // With seed 2 the two double payments of one payout are of the same day.
+  const seed = isSlow() ? Date.now() % 100_000 : 2
   if (isSlow()) console.log(`the months of seed ${seed}`)
   months = makeMonths(PAYMENTS, seed)
   await storeMonths(db, months)
