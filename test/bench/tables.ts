@@ -40,6 +40,40 @@ export function fillSettlements(db: Database, count: number, merchants = MERCHAN
   )
 }
 
+/** Stores `count` paid orders of the merchant, in the 60 days after the rare day; one in a hundred has gone back in part. */
+export async function fillPayments(db: Database, count: number, mid: string): Promise<void> {
+  const orders = `generate_series(1, ${count}) i,
+                  lateral (select lpad(to_hex(i), 32, '0') as order_id, (523500000000 + i)::text as utr,
+                                  timestamptz '2026-08-16 00:00:00+00' + interval '60 days' * (i / ${count}.0) as at) one`
+  await fill(
+    db,
+    'payment_intents',
+    count,
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+     select '${mid}', order_id, 'SHOP-' || i, 100 + i % 100000, 'https://shop.example/', 'Order', 'Asha Rao',
+            'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', at, at, 'SUCCESS', utr
+       from ${orders}`,
+  )
+  await fill(
+    db,
+    'payments',
+    count,
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     select '${mid}', utr, order_id, 100 * (100 + i % 100000), at, at, 'first', 'direct' from ${orders}`,
+  )
+  const made = count / 100
+  await fill(
+    db,
+    'refunds',
+    made,
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+       reference, ended_at)
+     select '${mid}', 'R' || i, order_id, order_id, utr, 5000, '', 'direct', 'ops', at, 'SUCCESS', 'ARN' || i, at
+       from ${orders} where i % 100 = 0`,
+  )
+}
+
 /** A constraint or an index, and the statements that take it away and bring it back. */
 type Part = { drop: string; restore: string }
 

@@ -1,4 +1,6 @@
+import type { Database } from '../../../src/db/pool.ts'
 import { readList } from '../../support/list-reader.ts'
+import { residentMB } from '../../support/processes.ts'
 import { type FormRequest, listRequest } from '../../support/requests.ts'
 import { newPartner } from '../../support/tenants.ts'
 import type { WorkspaceDatabase } from '../../support/workspace.ts'
@@ -9,7 +11,7 @@ import { answerTo, CONNECTIONS, load } from '../load.ts'
 import { COPY_CLIENT, copyOut } from '../psql.ts'
 import type { Finding } from '../report.ts'
 import { alternate, ratios } from '../statistics.ts'
-import { addMerchants, fillSettlements, merchantId, RARE_DAY, RARE_ROWS } from '../tables.ts'
+import { addMerchants, fillPayments, fillSettlements, merchantId, RARE_DAY, RARE_ROWS } from '../tables.ts'
 
 const ROUNDS = 5
 /** A turn varies from 0.4 to 0.75 × of COPY, on two cores that three processes share. */
@@ -20,6 +22,7 @@ const WARM_UP_SECONDS = 3
 const LATENCY_ROUNDS = 11
 const LATENCY_ROUND_SECONDS = 1
 const STREAMED_ROWS = 1_000_000
+const WATCH_MS = 20
 const SMALL_TABLE_ROWS = 10_000
 const LARGE_TABLE_ROWS = 10_000_000
 const QUICK_LARGE_TABLE_ROWS = 1_000_000
@@ -28,41 +31,77 @@ const MID = merchantId(0)
 
 type Table = { database: WorkspaceDatabase; request: FormRequest; rows: number }
 
-/** fetchSettlementList: rows a second of a long one, and what a short one costs in a large table. */
+/** A list of a whole table, and the query of the very rows in the very order, in PostgreSQL's own spelling. */
+type Whole = Table & { name: string; query: string }
+
+/** fetchSettlementList and fetchTransactionList: rows a second of a long one, and what a short one costs in a large table. */
 export const list: Section = async (bench) => {
   const large = bench.quick ? QUICK_LARGE_TABLE_ROWS : LARGE_TABLE_ROWS
-  const [streamed, smallTable, largeTable] = await Promise.all([
-    table('list_streamed', STREAMED_ROWS, { merchants: 1, from: RARE_DAY, till: LAST_DAY }),
-    table('list_small', SMALL_TABLE_ROWS, { from: RARE_DAY, till: RARE_DAY }),
-    table('list_large', large, { from: RARE_DAY, till: RARE_DAY }),
+  const rare = { from: RARE_DAY, till: RARE_DAY, fill: (db: Database, rows: number) => fillSettlements(db, rows) }
+  const whole = { from: RARE_DAY, till: LAST_DAY }
+  const [settlements, transactions, smallTable, largeTable] = await Promise.all([
+    table('list_settlements', STREAMED_ROWS, { ...whole, fill: (db, rows) => fillSettlements(db, rows, 1) }),
+    table('list_transactions', STREAMED_ROWS, { ...whole, fill: (db, rows) => fillPayments(db, rows, MID) }),
+    table('list_small', SMALL_TABLE_ROWS, rare),
+    table('list_large', large, rare),
   ])
-  return async () => [await wholeTable(streamed), ...(await shortLists(smallTable, largeTable))]
+  const path = '/v1/partner/fetchTransactionList'
+  return async () => [
+    await wholeTable({ ...settlements, name: 'fetchSettlementList', query: SETTLEMENTS }),
+    await wholeTable({
+      ...transactions,
+      request: { ...transactions.request, path },
+      name: 'fetchTransactionList',
+      query: TRANSACTIONS,
+    }),
+    ...(await shortLists(smallTable, largeTable)),
+  ]
 
   async function table(
     name: string,
     rows: number,
-    { merchants, from, till }: { merchants?: number; from: string; till: string },
+    { from, till, fill }: { from: string; till: string; fill: (db: Database, rows: number) => Promise<void> },
   ): Promise<Table> {
     const database = await bench.createDatabase(name)
     await addMerchants(database.db)
     const request = listRequest(await newPartner(database.db, MID), MID, from, till)
-    await fillSettlements(database.db, rows, merchants)
+    await fill(database.db, rows)
     return { database, request, rows }
   }
 }
 
-async function wholeTable({ database, request, rows }: Table): Promise<Finding> {
+const between = (at: string) => `${at} >= '2026-08-15T00:00:00+05:30' and ${at} < '2027-01-01T00:00:00+05:30'`
+
+const SETTLEMENTS = `
+  select amount, utr, bank_reference_number, status, mid, initiated_at, created_at
+    from settlements
+   where mid = '${MID}' and ${between('initiated_at')}
+   order by mid, initiated_at, utr`
+
+const TRANSACTIONS = `
+  select p.amount_paise * 0.01, p.utr, p.order_id, i.merchant_order_id, p.mid, 'SUCCESS',
+         coalesce((select sum(r.amount_paise)
+                     from refunds r
+                    where r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0) * 0.01,
+         i.created_at, coalesce(p.paid_at, p.heard_at)
+    from payments p
+    join payment_intents i on i.mid = p.mid and i.order_id = p.order_id and p.kind <> 'second'
+   where p.mid = '${MID}' and ${between('coalesce(p.paid_at, p.heard_at)')}
+   order by p.mid, coalesce(p.paid_at, p.heard_at), p.utr`
+
+async function wholeTable({ database, request, rows, name: listName, query }: Whole): Promise<Finding> {
   const service = await startOurs(database.url)
-  // The very rows in the very order, in PostgreSQL's own spelling.
-  const query = `
-    select amount, utr, bank_reference_number, status, mid, initiated_at, created_at
-      from settlements
-     where mid = '${MID}' and initiated_at >= '2026-08-15T00:00:00+05:30' and initiated_at < '2027-01-01T00:00:00+05:30'
-     order by mid, initiated_at, utr`
+  const grownMB: number[] = []
   const fetchAll = {
     copy: () => copyOut(database, query),
     async ours() {
-      const found = await readList(service.url, request)
+      const before = residentMB(service.pid)
+      let most = before
+      const watch = setInterval(() => {
+        most = Math.max(most, residentMB(service.pid))
+      }, WATCH_MS)
+      const found = await readList(service.url, request).finally(() => clearInterval(watch))
+      grownMB.push(most - before)
       if (found !== rows) throw new Error(`The list had ${found} rows instead of ${rows}`)
     },
   }
@@ -72,18 +111,21 @@ async function wholeTable({ database, request, rows }: Table): Promise<Finding> 
     const startedAt = performance.now()
     await fetchAll[name]()
     const rowsPerSecond = (rows / (performance.now() - startedAt)) * 1000
-    progress(`fetchSettlementList: round ${round} of ${STREAMED_ROUNDS}, ${name}: ${Math.round(rowsPerSecond)} rows/s`)
+    progress(`${listName}: round ${round} of ${STREAMED_ROUNDS}, ${name}: ${Math.round(rowsPerSecond)} rows/s`)
     return rowsPerSecond
   })
   await service.stop()
   const unit = 'rows/s'
   return {
-    title: `fetchSettlementList of ${rows.toLocaleString('en')} rows`,
+    title: `${listName} of ${rows.toLocaleString('en')} rows`,
     series: [
       { contender: `copy to stdout through ${COPY_CLIENT}`, unit, samples: series.copy },
       { contender: 'ours', unit, samples: series.ours },
     ],
-    figures: [{ what: 'ours / copy to stdout', samples: ratios(series.ours, series.copy), unit: '×', atLeast: 0.6 }],
+    figures: [
+      { what: 'ours / copy to stdout', samples: ratios(series.ours, series.copy), unit: '×', atLeast: 0.6 },
+      { what: 'memory that the first list takes', samples: grownMB.slice(0, 1), unit: 'MB', atMost: 64 },
+    ],
   }
 }
 
