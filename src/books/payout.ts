@@ -1,7 +1,7 @@
 import type { Database } from '../db/pool.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 import { createMerchantBooks, type Snapshot } from './merchant-books.ts'
-import { CARRIED_UTR, dayOf, paiseOf, type Texts, textOf, withPaise } from './paid-and-settled.ts'
+import { dayOf, paiseOf, settlementsOfAll, type Texts, textOf, withPaise } from './paid-and-settled.ts'
 import { inSnapshot } from './reconcile.ts'
 
 /** One settlement of a payout and the payment that it carries. Amounts are in paise; `gross` is with fee and tax. */
@@ -45,7 +45,7 @@ async function* readPayout(
   { bankDayFrom, previousBankDay }: BankDays,
   { payout, mid, pid }: Sought,
 ): AsyncGenerator<Payout> {
-  const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [payout, mid, pid])
+  const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [payout, snapshot.known, mid, pid])
   const rows = found.rows.map((row) => withPaise<PayoutRow>(row, 'paid', 'gross', 'fee', 'tax', 'net'))
   const payments: PaymentOfSum[] = []
   const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')
@@ -62,14 +62,11 @@ async function* readPayout(
 
 const ROWS = `
   select s.mid, ${textOf(dayOf('s.initiated_at'))} as day, i.order_id as "orderId", s.key as utr, s.utr as "settlementUtr",
-         s.status, i.amount * 100 + i.paise as paid, ${paiseOf('s.amount + s.fee + s.tax')} as gross,
-         ${paiseOf('s.fee')} as fee, ${paiseOf('s.tax')} as tax, ${paiseOf('s.amount')} as net
-    from (select mid, utr, ${CARRIED_UTR} as key, status, initiated_at, amount, coalesce(fee, 0) as fee,
-                 coalesce(tax, 0) as tax
-            from settlements
-           where (bank_reference_number = $1 or utr in ($1, upper($1), lower($1)))
-             and ($2::text is null or mid = $2)
-             and ($3::text is null or mid in (select mid from partner_merchants where pid = $3))) s
+         s.status, i.amount * 100 + i.paise as paid, ${paiseOf('s.gross')} as gross,
+         ${paiseOf('coalesce(s.fee, 0)')} as fee, ${paiseOf('coalesce(s.tax, 0)')} as tax, ${paiseOf('s.amount')} as net
+    from (${settlementsOfAll(`(bank_reference_number = $1 or utr in ($1, upper($1), lower($1)))
+             and ($3::text is null or mid = $3)
+             and ($4::text is null or mid in (select mid from partner_merchants where pid = $4))`)}) s
     left join payment_intents i on i.mid = s.mid and i.utr = s.key collate "default"
    order by s.mid, s.initiated_at, s.utr`
 
