@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { createAcquirers, refundWarnings } from './acquirer/acquirers.ts'
 import { dueRefunds } from './acquirer/carry-out-refunds.ts'
 import { paymentNotification } from './acquirer/direct.ts'
-import { dueEnquiries } from './acquirer/enquire.ts'
+import { closeIssued, dueEnquiries } from './acquirer/enquire.ts'
 import { takeNotifications } from './acquirer/notification.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
@@ -52,8 +52,7 @@ export type Dependencies = {
     Config,
     | 'publicUrl'
     | 'intentExpiryMinutes'
-    | 'acquirerSecrets'
-    | 'setu'
+    | 'acquirers'
     | 'sandbox'
     | 'trustProxy'
     | 'rateLimitPerSecond'
@@ -100,8 +99,7 @@ export async function buildApp({
   const refunds = createProgress(pools.reports, metrics.reports.onException)
   const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
   const call = createCaller({ allowedNetworks, limits: limits.outside, now })
-  const settings = { direct: config.acquirerSecrets, setu: config.setu }
-  const acquirers = createAcquirers(settings, call, {
+  const acquirers = createAcquirers(config.acquirers, call, {
     log,
     onCall: metrics.acquirerCall,
     limits: limits.acquirers,
@@ -133,7 +131,7 @@ export async function buildApp({
     warnings: async () => [
       ...config.warnings,
       ...acquirers.warningsOf(await createMerchants(pools.pages).acquirers()),
-      ...refundWarnings(await acquirersOfOpenRefunds(pools.pages), settings),
+      ...refundWarnings(await acquirersOfOpenRefunds(pools.pages), config.acquirers),
     ],
   }
   for (const operation of OPERATIONS.health) operation.register(app, health)
@@ -148,7 +146,7 @@ export async function buildApp({
     pageEvents(pages, checkout)
     if (sandbox) simulation(pages, checkout)
     // True when an acquirer may send notifications in our own form. Only then the documents describe them.
-    const takesNotifications = config.acquirerSecrets.length > 0
+    const takesNotifications = config.acquirers.direct.length > 0
     const operations = Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat()
     docsRoutes(pages, { publicUrl, operations, takesNotifications, sandbox })
   })
@@ -183,7 +181,13 @@ export async function buildApp({
       isLinked: rememberBriefly(createPartners(pools.keys).isLinked, limits.lookUps),
       findKey,
       issuerOf: acquirers.issuerOf,
-      closeIssued: (link: IssuedLink) => issuers.get(link.acquirer)?.close(link),
+      closeIssued(orderId: string, issued: IssuedLink) {
+        const issuer = issuers.get(issued.acquirer)
+        if (issuer === undefined) return
+        closeIssued({ orderId, issued }, { issuer, reports, now }).catch((err) =>
+          log.error({ err, orderId }, 'whether a cancelled order is paid could not be stored: it is asked again'),
+        )
+      },
     }
     for (const operation of OPERATIONS.v1) operation.register(v1, ofMerchantsAndPartners)
   })

@@ -2,39 +2,17 @@ import { createSecretKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import ipaddr from 'ipaddr.js'
 import * as z from 'zod'
-import type { SetuSettings } from './acquirer/setu.ts'
+import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './acquirer/accounts.ts'
 import { readUrl } from './url.ts'
+import { checked, listOf, wholeNumber, withoutTrailingSlash } from './variables.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-/** A text that passes `test`; the error says `rule` behind the name of the variable, and never the value. */
-const checked = (rule: string, test: (text: string) => boolean) => z.string().refine(test, rule)
-
-const wholeNumber = (min: number, max: number) =>
-  checked(
-    `must be a whole number from ${min} to ${max}`,
-    (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
-  ).transform(Number)
-
-/** One or several texts, joined by commas. */
-const listOf = (rule: string, test: (text: string) => boolean) => {
-  const split = (list: string) => list.split(',').map((text) => text.trim())
-  return checked(`${rule}, joined by commas`, (list) => split(list).every(test)).transform(split)
-}
-
-const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '')
 
 const port = wholeNumber(0, 65_535)
 
 const postgresUrl = checked('must be a PostgreSQL URL, such as postgres://user:password@host:5432/name', (text) =>
   /^postgres(ql)?:\/\//.test(text),
 )
-
-/** URL that receives credentials: https, or http to this machine only. */
-const secureUrl = checked(
-  'must be an https URL',
-  (text) => readUrl(text) !== undefined && /^(https:|http:\/\/(127\.0\.0\.1|localhost)[:/])/.test(text),
-).transform(withoutTrailingSlash)
 
 const SEALING_KEY_BYTES = 32
 const SECRET_MIN_CHARACTERS = 16
@@ -94,13 +72,7 @@ const OperatorVariables = z.object({
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
   DATABASE_READ_URL: postgresUrl.optional(),
   DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(6),
-  SETU_API_URL: secureUrl.default('https://umap.setu.co'),
-  SETU_LOGIN_URL: secureUrl.default('https://accountservice.setu.co/v1/users/login'),
-  SETU_CLIENT_ID: z.string().optional(),
-  SETU_CLIENT_SECRET: z.string().optional(),
-  SETU_NOTIFICATION_SECRETS: listOf('must be one or several secrets of 20 to 50 letters and digits each', (secret) =>
-    /^[A-Za-z0-9]{20,50}$/.test(secret),
-  ).optional(),
+  ...ACCOUNT_VARIABLES,
   WEBHOOK_SEALING_KEY: sealingKey.optional(),
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
   RETURN_CALL_ALLOWED_NETWORKS: networks.default([]),
@@ -144,7 +116,7 @@ const Variables = OperatorVariables.extend({
  * that, production does not.
  */
 const LEARNS_OF_NO_PAYMENT =
-  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS or SETU_CLIENT_ID'
+  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
 
 /** The earlier setting, which is still read. */
 const PER_SECOND =
@@ -175,12 +147,16 @@ export function readConfig(environment: Environment) {
     throw new Error(`PORT and OPS_PORT are both ${variables.PORT}: give OPS_PORT another one`)
   }
   const database = databaseConfig(variables)
+  const publicUrl = variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`
+  const accounts = readAccounts(variables)
+  const acquirers: AcquirerSettings = { ...accounts, direct: variables.ACQUIRER_SECRETS }
+  const hears = acquirers.direct.length > 0 || Object.values(accounts).some((account) => account !== undefined)
   const { RATE_LIMIT_PER_MINUTE: perMinute } = variables
   return {
     ...database,
     host: variables.HOST,
     port: variables.PORT,
-    publicUrl: variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`,
+    publicUrl,
     logLevel: variables.LOG_LEVEL,
     intentExpiryMinutes: variables.INTENT_EXPIRY_MINUTES,
     opsHost: variables.OPS_HOST,
@@ -189,10 +165,10 @@ export function readConfig(environment: Environment) {
     trustProxy: variables.TRUST_PROXY ?? false,
     rateLimitPerSecond: variables.RATE_LIMIT_PER_SECOND ?? Math.ceil((perMinute ?? 60_000) / 60),
     shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,
-    acquirerSecrets: variables.ACQUIRER_SECRETS,
+    acquirers,
     sandbox: variables.SANDBOX === 'on',
     warnings: [
-      ...(production && variables.ACQUIRER_SECRETS.length === 0 && !database.setu ? [LEARNS_OF_NO_PAYMENT] : []),
+      ...(production && !hears ? [LEARNS_OF_NO_PAYMENT] : []),
       ...(perMinute === undefined ? [] : [PER_SECOND]),
     ],
   }
@@ -204,7 +180,8 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
     databaseMigrateUrl: variables.DATABASE_MIGRATE_URL ?? variables.DATABASE_URL,
     databaseReadUrl: variables.DATABASE_READ_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
-    setu: setuSettings(variables),
+    // Commands take no notifications.
+    acquirers: { ...readAccounts(variables), direct: [] },
     webhooks: {
       sealingKey: variables.WEBHOOK_SEALING_KEY,
       allowedNetworks: {
@@ -213,27 +190,6 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
       },
     },
     operator: variables.OPS_BY,
-  }
-}
-
-/**
- * Setu's settings; undefined when none of the three credentials is set. Throws when only some of them are: without all
- * three, payments could not be taken, or not be heard of.
- */
-function setuSettings(variables: z.output<typeof OperatorVariables>): SetuSettings | undefined {
-  const { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS } = variables
-  const credentials = { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS }
-  const missing = Object.entries(credentials).flatMap(([name, value]) => (value ? [] : name))
-  if (missing.length === 3) return undefined
-  if (!SETU_CLIENT_ID || !SETU_CLIENT_SECRET || !SETU_NOTIFICATION_SECRETS) {
-    throw new Error(`To take payments through Setu, set ${missing.join(' and ')} too`)
-  }
-  return {
-    apiUrl: variables.SETU_API_URL,
-    loginUrl: variables.SETU_LOGIN_URL,
-    clientId: SETU_CLIENT_ID,
-    clientSecret: SETU_CLIENT_SECRET,
-    notificationSecrets: SETU_NOTIFICATION_SECRETS,
   }
 }
 

@@ -97,9 +97,8 @@ export const refundRefused = (why: keyof typeof REFUND_REFUSALS) => new Failure(
 export const notificationUnsigned = () =>
   new Failure('unauthorized', 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
 
-/** 401 for a notification of Setu without a valid signature. */
-export const setuUnsigned = () =>
-  new Failure('unauthorized', 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body')
+/** The same for an acquirer's own form: `how` says which header it has to send. */
+export const unsigned = (how: string) => new Failure('unauthorized', how)
 
 /** 409: the notification contradicts what we know; `kind` says how, in words. */
 export const notificationRefused = (kind: keyof typeof REFUSED_NOTIFICATIONS) =>

@@ -3,52 +3,77 @@ import { errorText } from './fields.ts'
 
 /**
  * Rupees and paise: the one place where an amount is read, and each way to spell it. The amount of an intent is a whole number
- * of paise, 100 to 10,000,000; what the bank says is decimal text. Neither is ever a float.
+ * of paise, 100 to 50,000,000; what the bank says is decimal text. Neither is ever a float.
  */
 
-const ORDER_RULE = 'must be a whole number from 1 to 100000'
-const SHOP_RULE = 'must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
+/** Largest amount of an intent in rupees, as the interface has it, unless the operator sets another one for a merchant. */
+export const USUAL_MAX_RUPEES = 100_000
+/** The largest that may be set. NPCI allows as much for verified merchants of some categories. */
+export const HIGHEST_MAX_RUPEES = 500_000
 
-/**
- * Whole rupees as text, 1 to 100000; the result is paise. Shop plugins send `200.00` for 200. z.coerce is not used: it
- * takes `1e3`, `0x10` and blanks.
- */
-const orderAmountText = z
-  .string(errorText(ORDER_RULE))
-  .regex(/^0*([1-9][0-9]{0,4}|100000)(\.00?)?$/, ORDER_RULE)
-  .transform(toPaise)
+/** Whole rupees as text or as a JSON number, which is judged by its value; the result is paise. */
+export function orderAmount(maxRupees: number) {
+  const rule = `must be a whole number from 1 to ${maxRupees}`
+  return z.union(
+    [
+      // Shop plugins send `200.00` for 200. z.coerce is not used: it takes `1e3`, `0x10` and blanks.
+      textInPaise(new RegExp(`^0*(${oneTo(maxRupees)})(\\.00?)?$`), rule),
+      z
+        .int(rule)
+        .min(1, rule)
+        .max(maxRupees, rule)
+        .transform((rupees) => rupees * 100),
+    ],
+    errorText(rule),
+  )
+}
 
-/** Whole rupees as text, or as a JSON number, which is judged by its value; the result is paise. */
-export const orderAmount = z.union(
-  [
-    orderAmountText,
-    z
-      .int(ORDER_RULE)
-      .min(1, ORDER_RULE)
-      .max(100_000, ORDER_RULE)
-      .transform((rupees) => rupees * 100),
-  ],
-  errorText(ORDER_RULE),
+/** Rupees from 1.00, as text or as a JSON number; the result is paise. */
+export const shopAmount = (maxRupees: number) => textOrNumber(shopPattern(maxRupees), shopRule(maxRupees))
+
+/** The amount of any intent as a person types it; the result is paise. */
+export const shopAmountText = textInPaise(shopPattern(HIGHEST_MAX_RUPEES), shopRule(HIGHEST_MAX_RUPEES))
+
+function shopPattern(maxRupees: number): RegExp {
+  return new RegExp(`^0*((${oneTo(maxRupees - 1)})(\\.[0-9]{1,2})?|${maxRupees}(\\.00?)?)$`)
+}
+
+function shopRule(maxRupees: number): string {
+  const example = maxRupees > 588 ? ', such as 588.82' : ''
+  return `must be rupees from 1.00 to ${maxRupees}.00 with at most two decimals${example}`
+}
+
+const REFUND_RULE = `must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}.00 with at most two decimals, such as 88.82`
+
+/** What goes back of a shop's order: from 0.01, as text or as a JSON number; the result is paise. */
+export const shopRefund = textOrNumber(
+  new RegExp(
+    `^(?!0*(\\.0*)?$)0*((0|${oneTo(HIGHEST_MAX_RUPEES - 1)})(\\.[0-9]{1,2})?|${HIGHEST_MAX_RUPEES}(\\.00?)?)$`,
+  ),
+  REFUND_RULE,
 )
 
-const SHOP_AMOUNT = /^0*([1-9][0-9]{0,4}(\.[0-9]{1,2})?|100000(\.00?)?)$/
+/** The regular expression of the whole numbers from 1 to `max`, without zeros before them; of nothing when that is 0. */
+function oneTo(max: number): string {
+  const digits = String(max)
+  const shorter = digits.length > 1 ? [`[1-9][0-9]{0,${digits.length - 2}}`] : []
+  // Of the same length: those that begin as `max` does and then have a lower digit.
+  const lower = [...digits].flatMap((digit, place) => {
+    const [from, to] = [place === 0 ? 1 : 0, Number(digit) - 1]
+    return from > to ? [] : `${digits.slice(0, place)}[${from}-${to}][0-9]{${digits.length - place - 1}}`
+  })
+  return max === 0 ? '(?!)' : [...shorter, ...lower, digits].join('|')
+}
 
-/** Rupees as text, 1.00 to 100000.00; the result is paise. */
-export const shopAmountText = z.string(errorText(SHOP_RULE)).regex(SHOP_AMOUNT, SHOP_RULE).transform(toPaise)
-
-/** Rupees as text or as a JSON number; the result is paise. */
-export const shopAmount = textOrNumber(SHOP_AMOUNT, SHOP_RULE)
-
-const REFUND_RULE = 'must be rupees from 0.01 to 100000.00 with at most two decimals, such as 88.82'
-
-/** What goes back of a shop's order: 0.01 to 100000.00, as text or as a JSON number; the result is paise. */
-export const shopRefund = textOrNumber(/^(?!0*(\.0*)?$)0*([0-9]{1,5}(\.[0-9]{1,2})?|100000(\.00?)?)$/, REFUND_RULE)
+function textInPaise(pattern: RegExp, rule: string) {
+  return z.string(errorText(rule)).regex(pattern, rule).transform(toPaise)
+}
 
 /** A number is read by its digits, never by arithmetic. */
 function textOrNumber(pattern: RegExp, rule: string) {
   return z.union(
     [
-      z.string(errorText(rule)).regex(pattern, rule).transform(toPaise),
+      textInPaise(pattern, rule),
       z
         .number()
         .refine((rupees) => pattern.test(String(rupees)), rule)
@@ -140,7 +165,7 @@ export function toIndianRupees(rupees: string): string {
   return `${rupees.startsWith('-') ? '-' : ''}₹${toIndianDigits(BigInt(whole))}.${decimals}`
 }
 
-/** For people, in the groups that India reads: 10000000 paise are `₹1,00,000`, 58882 are `₹588.82`. */
+/** For people, in the groups that India reads: 50000000 paise are `₹5,00,000`, 58882 are `₹588.82`. */
 export function toIndianText(paise: number): string {
   const decimals = paise % 100 === 0 ? '' : toDecimalText(paise).slice(-3)
   return `₹${toIndianDigits(Math.floor(paise / 100))}${decimals}`

@@ -2,9 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   bankAmount,
+  HIGHEST_MAX_RUPEES,
   orderAmount,
   shopAmount,
   shopAmountText,
+  shopRefund,
   toDecimalText,
   toIndianRupees,
   toIndianText,
@@ -12,21 +14,88 @@ import {
   toPlainText,
   toSumText,
   totalText,
+  USUAL_MAX_RUPEES,
 } from '../src/money.ts'
 import { runs } from './support/generated.ts'
 
 /** Every amount that an intent can have. */
-const paise = fc.integer({ min: 100, max: 10_000_000 })
+const paise = fc.integer({ min: 100, max: 50_000_000 })
+const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), shopAmount(HIGHEST_MAX_RUPEES)]
 const MANY = { numRuns: runs(20_000) }
 
-describe('an amount, 1.00 to 100000.00 rupees', () => {
+describe('the largest amount of a merchant', () => {
+  const takes = (schema: { safeParse: (value: unknown) => { success: boolean } }, value: unknown) =>
+    schema.safeParse(value).success
+
+  it('and no rupee more is taken, as text and as a number, by strict and by shop', () => {
+    const least = fc.integer({ min: 1, max: HIGHEST_MAX_RUPEES })
+    const near = (max: number) =>
+      fc.oneof(fc.integer({ min: 0, max: 1_000_000 }), fc.integer({ min: Math.max(0, max - 12), max: max + 12 }))
+    const pairs = least.chain((max) => near(max).map((rupees): [number, number] => [max, rupees]))
+    fc.assert(
+      fc.property(pairs, ([max, rupees]) => {
+        const expected = rupees >= 1 && rupees <= max
+        const values = [rupees, `${rupees}`, `00${rupees}.0`, `${rupees}.00`]
+        for (const schema of [orderAmount(max), shopAmount(max)]) {
+          expect(values.map((value) => takes(schema, value))).toEqual(values.map(() => expected))
+        }
+        const withPaise = [`${rupees}.01`, rupees + 0.01]
+        expect(withPaise.map((value) => takes(shopAmount(max), value))).toEqual(
+          withPaise.map(() => expected && rupees < max),
+        )
+        expect(withPaise.map((value) => takes(orderAmount(max), value))).toEqual([false, false])
+      }),
+      { numRuns: runs(5_000) },
+    )
+  })
+
+  it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999])(
+    'may be %i: all up to it',
+    (max) => {
+      const schema = orderAmount(max)
+      const taken = Array.from(
+        { length: Math.min(max, 2_000) + 2 },
+        (_, index) => Math.max(0, max - 2_000) + index,
+      ).filter((rupees) => takes(schema, `${rupees}`))
+      expect([taken[0], taken.at(-1)]).toEqual([Math.max(1, max - 2_000), max])
+      expect(taken).toHaveLength(max - (taken[0] ?? 0) + 1)
+    },
+  )
+
+  it('is the interface’s own unless it is set', () => {
+    const refused = (schema: ReturnType<typeof orderAmount | typeof shopAmount>) =>
+      schema.safeParse('100000.01').error?.issues[0]?.message
+    expect(refused(orderAmount(USUAL_MAX_RUPEES))).toBe('must be a whole number from 1 to 100000')
+    expect(refused(shopAmount(USUAL_MAX_RUPEES))).toBe(
+      'must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82',
+    )
+    // The example must not be one that is refused.
+    expect(refused(shopAmount(500))).toBe('must be rupees from 1.00 to 500.00 with at most two decimals')
+  })
+})
+
+it.each(['0.01', '0.5', '1', '500000', '500000.00', '499999.99', 0.01, 500_000])(
+  '%j may go back of a shop’s order',
+  (amount) => {
+    expect(shopRefund.safeParse(amount).success).toBe(true)
+  },
+)
+
+it.each(['0', '0.00', '0.001', '500000.01', '500001', '1e2', '', '.5', 0, 500_000.01])(
+  '%j may not go back of a shop’s order',
+  (amount) => {
+    expect(shopRefund.safeParse(amount).success).toBe(false)
+  },
+)
+
+describe('an amount, 1.00 to 500000.00 rupees', () => {
   it('is read back unchanged from each of its spellings', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const asJson = JSON.stringify(toJsonNumber(amount))
         const spelled = [toPlainText(amount), toDecimalText(amount), toIndianText(amount).replace(/[₹,]/g, ''), asJson]
-        expect(spelled.map((text) => shopAmount.parse(text))).toEqual(spelled.map(() => amount))
-        expect(shopAmount.parse(JSON.parse(asJson))).toBe(amount)
+        expect(spelled.map((text) => SHOP.parse(text))).toEqual(spelled.map(() => amount))
+        expect(SHOP.parse(JSON.parse(asJson))).toBe(amount)
         // As the bank tells of it, and as it is compared.
         const told = [toDecimalText(amount), toPlainText(amount), JSON.parse(asJson)]
         expect(told.map((amount) => bankAmount.parse(amount))).toEqual(told.map(() => toDecimalText(amount)))
@@ -50,9 +119,9 @@ describe('an amount, 1.00 to 100000.00 rupees', () => {
 
   it('in whole rupees is the same for a strict and a shop merchant', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 100_000 }), fc.constantFrom('', '.0', '.00'), (rupees, decimals) => {
+      fc.property(fc.integer({ min: 1, max: 500_000 }), fc.constantFrom('', '.0', '.00'), (rupees, decimals) => {
         for (const value of [`${rupees}${decimals}`, `00${rupees}${decimals}`, rupees]) {
-          expect([orderAmount.parse(value), shopAmount.parse(value)]).toEqual([rupees * 100, rupees * 100])
+          expect([ORDER.parse(value), SHOP.parse(value)]).toEqual([rupees * 100, rupees * 100])
         }
       }),
     )
@@ -65,6 +134,7 @@ it.each([
   [58_850, '₹588.50'],
   [100_005, '₹1,000.05'],
   [10_000_000, '₹1,00,000'],
+  [50_000_000, '₹5,00,000'],
   [9_999_999, '₹99,999.99'],
 ])('%i paise are, for people, %s', (amount, text) => {
   expect(toIndianText(amount)).toBe(text)
@@ -98,10 +168,10 @@ it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 0
   },
 )
 
-it.each(['0.99', '100000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', '1,000', '1 000', '५', '', 'NaN'])(
+it.each(['0.99', '500000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', '1,000', '1 000', '५', '', 'NaN'])(
   'no merchant may send the amount %j',
   (amount) => {
-    expect([orderAmount, shopAmount, shopAmountText].map((schema) => schema.safeParse(amount).success)).toEqual([
+    expect([ORDER, SHOP, shopAmountText].map((schema) => schema.safeParse(amount).success)).toEqual([
       false,
       false,
       false,
@@ -109,9 +179,9 @@ it.each(['0.99', '100000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', 
   },
 )
 
-it.each([0.99, 100_000.01, 588.823, -5, 0.1 + 0.2, 1e21, Number.NaN, Number.POSITIVE_INFINITY])(
+it.each([0.99, 500_000.01, 588.823, -5, 0.1 + 0.2, 1e21, Number.NaN, Number.POSITIVE_INFINITY])(
   'no merchant may send the JSON number %d',
   (amount) => {
-    expect([orderAmount, shopAmount].map((schema) => schema.safeParse(amount).success)).toEqual([false, false])
+    expect([ORDER, SHOP].map((schema) => schema.safeParse(amount).success)).toEqual([false, false])
   },
 )

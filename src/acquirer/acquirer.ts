@@ -1,4 +1,4 @@
-import type { Call } from '../outside/call.ts'
+import type { Call, Caller } from '../outside/call.ts'
 import type { Intent, IssuedLink } from '../payments/intent.ts'
 import type { FinalStatus, PaymentNames } from '../payments/outcome.ts'
 import type { RefundStatus } from '../refunds/refund.ts'
@@ -14,7 +14,7 @@ export type Acquirer<Settings> = {
   /** Its notifications; undefined unless it is set up. */
   notifications: (settings: Settings) => Notifications | undefined
   /** Calls of an acquirer that makes its own links; undefined unless it is set up. `elapsedMs` is a monotonic clock. */
-  calls?: (settings: Settings, ask: Ask, elapsedMs: () => number) => AcquirerCalls | undefined
+  calls?: (settings: Settings, call: Caller, elapsedMs: () => number) => AcquirerCalls | undefined
 }
 
 export type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
@@ -32,10 +32,10 @@ export type JsonAnswer = { status: number; body: unknown; requestId: string | un
  * AcquirerFault.
  */
 export type AcquirerCalls = {
-  /** Makes a link for an intent of the acquirer's merchant `merchantId`. */
-  prepare: (intent: Intent, merchantId: string, signal: AbortSignal) => Promise<IssuedLink>
-  /** Lets nobody pay by a link any more. */
-  close: (link: IssuedLink, signal: AbortSignal) => Promise<void>
+  /** Makes a link for an intent. It was read by `readIssuedLink`. */
+  prepare: (intent: Intent, merchant: LinkMerchant, signal: AbortSignal) => Promise<Prepared>
+  /** Lets nobody pay by a link any more. Resolves to `refused` where the acquirer may have refused because it is paid. */
+  close: (link: IssuedLink, signal: AbortSignal) => Promise<'refused' | undefined>
   /** The last payment by a link; undefined when there is none, or it has not ended. */
   enquire: (link: IssuedLink, signal: AbortSignal) => Promise<Told | undefined>
   /** Plays a customer who tries to pay by a link. Only an acquirer's sandbox does it. */
@@ -47,6 +47,12 @@ export type AcquirerCalls = {
   /** Whether the acquirer knows a repeat by our name for the refund. Otherwise each is sent at most once. */
   repeatsRefunds?: boolean
 }
+
+/** A merchant for whom an acquirer makes links: its identifier there, and the payees that a link may have. */
+export type LinkMerchant = { id: string; payees: readonly string[] }
+
+/** `payeeVpa` is the link's `pa`. */
+export type Prepared = { issued: IssuedLink; payeeVpa: string }
 
 /**
  * What an acquirer knows of a payment that has ended. `amount` is decimal text with two decimals, `names` how it calls the
@@ -67,6 +73,8 @@ export type RefundOrder = {
   amount: number
   note: string
   utr: string
+  /** Whether its order was paid by another payment before. */
+  isSecond: boolean
   link: IssuedLink
   /** Undefined until they are known. */
   names: PaymentNames | undefined

@@ -1,23 +1,25 @@
 import { unavailable } from '../errors.ts'
 import type { Caller } from '../outside/call.ts'
 import type { Merchant } from '../tenants/merchants.ts'
+import type { AcquirerSettings } from './accounts.ts'
 import type { Acquirer, Payee } from './acquirer.ts'
-import { createAsk } from './ask.ts'
 import { direct } from './direct.ts'
 import { createIssuer, type Issuer, type IssuerOptions } from './issuer.ts'
 import type { Notifications } from './notification.ts'
-import { type SetuSettings, setu } from './setu.ts'
-
-/** Settings of the acquirers. `direct` holds the secrets of that acquirer's notifications. */
-export type AcquirerSettings = { direct: readonly string[]; setu: SetuSettings | undefined }
+import { setu } from './setu.ts'
 
 /** Every acquirer that a merchant may have, by name. */
 const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ direct, setu }))
 
+export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
+
+/** Those that make their own links. */
+export const ISSUER_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.calls)
+
 /** Why a merchant cannot have this acquirer, for the operator; undefined when it can. */
 export function acquirerFault(name: string, merchant: Payee, settings: AcquirerSettings): string | undefined {
   const acquirer = ACQUIRERS.get(name)
-  if (acquirer === undefined) return `acquirer must be one of ${[...ACQUIRERS.keys()].join(', ')}`
+  if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
   // Only an acquirer that makes its own links has to be set up first: links that we make work without notifications.
   if (acquirer.calls && !acquirer.notifications(settings)) {
     return `the acquirer ${name} is not set up: set ${acquirer.variables}`
@@ -38,7 +40,7 @@ export function createAcquirers(settings: AcquirerSettings, call: Caller, option
   const issuers = new Map<string, Issuer>()
   const notifications: Notifications[] = []
   for (const [name, acquirer] of ACQUIRERS) {
-    const calls = acquirer.calls?.(settings, createAsk(call), options.elapsedMs)
+    const calls = acquirer.calls?.(settings, call, options.elapsedMs)
     if (calls) issuers.set(name, createIssuer(name, calls, options))
     const taken = acquirer.notifications(settings)
     if (taken) notifications.push(taken)

@@ -1,7 +1,9 @@
+import * as z from 'zod'
 import type { Caller } from '../outside/call.ts'
-import { AcquirerFault, type Ask } from './acquirer.ts'
+import { AcquirerFault, type Ask, type JsonAnswer } from './acquirer.ts'
 
-export function createAsk(call: Caller): Ask {
+/** How acquirers are called, and what their answers mean. `parse` reads the JSON of an answer. */
+export function createAsk(call: Caller, parse: (json: string) => unknown = JSON.parse): Ask {
   return async ({ body, ...request }) => {
     const json = body !== undefined && {
       headers: { 'content-type': 'application/json', ...request.headers },
@@ -12,7 +14,16 @@ export function createAsk(call: Caller): Ask {
       const fault = new AcquirerFault('unavailable', `the acquirer cannot be reached: ${answer.text}`)
       throw answer.isUnsent ? undone(fault) : fault
     }
-    return { status: answer.status, body: parse(answer.body), requestId: shortText(answer.headers?.requestid) }
+    const { requestid, 'x-request-id': requestId = requestid } = answer.headers ?? {}
+    return { status: answer.status, body: read(answer.body), requestId: shortText(requestId) }
+  }
+
+  function read(body: Buffer | undefined): unknown {
+    try {
+      return parse(String(body))
+    } catch {
+      return undefined
+    }
   }
 }
 
@@ -22,15 +33,27 @@ export function undone<E>(error: E): E {
   return error
 }
 
-function parse(body: Buffer | undefined): unknown {
-  try {
-    return JSON.parse(String(body))
-  } catch {
-    return undefined
-  }
-}
-
 /** `text` for the log; undefined unless it is short and plain, because a stranger sent it. */
 export function shortText(text: unknown): string | undefined {
   return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined
 }
+
+/** What an unexpected status means; `advice` is for the operator, where it is theirs to mend. */
+export function failed(acquirer: string, { status, requestId, body }: JsonAnswer, advice: string): AcquirerFault {
+  const facts = { status, requestId, code: shortText((body as { code?: unknown } | undefined)?.code) }
+  const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
+  const fault = isRefused
+    ? new AcquirerFault('refused', `${acquirer} refused a call: ${advice}`, facts)
+    : new AcquirerFault('unavailable', `a call of ${acquirer} failed`, facts)
+  return status === 401 || status === 403 ? undone(fault) : fault
+}
+
+export const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: object = {}) =>
+  new AcquirerFault('bad answer', message, { ...facts, requestId })
+
+/**
+ * A field that may be absent, which null and empty text mean too: a payment that failed early may have neither
+ * reference nor time.
+ */
+export const orAbsent = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (value === null || value === '' ? undefined : value), schema.optional())

@@ -36,7 +36,7 @@ export function dueRefunds({
       // The issuer has logged this fault. The next look is planned already.
       if (!(error instanceof AcquirerFault)) throw error
     }
-    if (due.sentAt && now().getTime() - due.sentAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
+    if (now().getTime() - due.madeAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
       await progress.needPerson(due, 'refund without an end', now())
     }
     return true
@@ -82,6 +82,6 @@ export function dueRefunds({
   }
 }
 
-const toOrder = ({ ourRefundId, orderId, amount, note, utr, link, names }: DueRefund) => {
-  return { ourRefundId, orderId, amount, note, utr, link, names: names ?? undefined }
+const toOrder = ({ ourRefundId, orderId, amount, note, utr, isSecond, link, names }: DueRefund) => {
+  return { ourRefundId, orderId, amount, note, utr, isSecond, link, names: names ?? undefined }
 }

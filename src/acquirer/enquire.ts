@@ -12,13 +12,25 @@ const AT_ONCE = 4
  * Rejects with an AcquirerFault.
  */
 export async function enquire(
-  { orderId, issued }: Enquiry,
+  { orderId, issued }: Pick<Enquiry, 'orderId' | 'issued'>,
   { issuer, reports, now }: { issuer: Issuer; reports: Reports; now: () => Date },
 ): Promise<Recorded | undefined> {
   const told = await issuer.enquire(issued)
   if (told === undefined) return undefined
   const report = { orderId, ...told, acquirer: { name: issued.acquirer, id: issued.id } }
   return reports.record(report, { reason: 'enquiry', now })
+}
+
+/** Closes the link of an order that was cancelled. Where that is refused, because it may be paid, asks whether it is. */
+export async function closeIssued(
+  order: Pick<Enquiry, 'orderId' | 'issued'>,
+  { issuer, reports, now }: { issuer: Issuer; reports: Reports; now: () => Date },
+): Promise<void> {
+  if ((await issuer.close(order.issued)) !== 'refused') return
+  await enquire(order, { issuer, reports, now }).catch((error) => {
+    // The issuer has logged this fault. The question that follows the expiry is planned already.
+    if (!(error instanceof AcquirerFault)) throw error
+  })
 }
 
 /** Questions to acquirers about orders whose end has not been reported. */

@@ -2,7 +2,14 @@ import type { Logger } from 'pino'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Intent, IssuedLink } from '../payments/intent.ts'
-import { type AcquirerCalls, AcquirerFault, type PlayedAttempt, type RefundOrder, type RefundTold } from './acquirer.ts'
+import {
+  type AcquirerCalls,
+  AcquirerFault,
+  type LinkMerchant,
+  type PlayedAttempt,
+  type RefundOrder,
+  type RefundTold,
+} from './acquirer.ts'
 import { undone } from './ask.ts'
 
 export type CallOutcome = 'done' | 'crowded' | AcquirerFault['outcome']
@@ -72,8 +79,8 @@ export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, 
      * Makes a link for a request that began at `began`, by `elapsedMs`. The time limit counts from there: otherwise the
      * intent could be stored after the caller has received 503.
      */
-    prepare: (intent: Intent, merchantId: string, began: number) =>
-      ask('prepare', (signal) => calls.prepare(intent, merchantId, signal), began).catch(orUnavailable),
+    prepare: (intent: Intent, merchant: LinkMerchant, began: number) =>
+      ask('prepare', (signal) => calls.prepare(intent, merchant, signal), began).catch(orUnavailable),
 
     /**
      * Plays a customer in the acquirer's sandbox. The result comes as for any payment: by a notification or an enquiry.
@@ -81,12 +88,11 @@ export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, 
     playCustomer: (link: IssuedLink, attempt: PlayedAttempt) =>
       ask('playCustomer', (signal) => calls.playCustomer(link, attempt, signal)).catch(orUnavailable),
 
-    /** Closes a link, without waiting and without a second try: a link that stays open expires by itself. */
-    close(link: IssuedLink): void {
+    /** Closes a link, without a second try: a link that stays open expires by itself. Resolves as `calls.close` does. */
+    close: (link: IssuedLink) =>
       ask('close', (signal) => calls.close(link, signal)).catch((error) => {
         if (!(error instanceof AcquirerFault)) throw error
-      })
-    },
+      }),
 
     /** Rejects with an AcquirerFault. */
     enquire: (link: IssuedLink) => ask('enquire', (signal) => calls.enquire(link, signal)),

@@ -1,24 +1,26 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { Failure, notificationRefused, orderNotFound } from '../errors.ts'
-import { errorText } from '../fields.ts'
+import { errorText, utr } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { success } from '../http/operation.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Report } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
 import type { RefundWord } from '../refunds/end-refund.ts'
+import type { OwnRefund } from '../refunds/own-refund.ts'
 import type { Progress } from '../refunds/progress.ts'
 
 /** What the notifications of every acquirer need. */
 export type NotificationDependencies = {
   reports: Reports
-  refunds: Pick<Progress, 'tellOfNamed'>
+  refunds: Pick<Progress, 'tellOfNamed' | 'tellOfOwn'>
   now: () => Date
 }
 
-/** What a notification tells: of a payment, or of one of our refunds. */
-export type News = Report | RefundNews
+/** What a notification tells: of a payment, of one of our refunds, or of one that the acquirer has made by itself. */
+export type News = Report | RefundNews | OwnRefund
 export type RefundNews = { ourRefundId: string; acquirer: string; word: RefundWord }
 
 /** The fields of a notification, as they came. */
@@ -40,6 +42,9 @@ export type Notifications = {
 export const isoTime = z.iso
   .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
   .transform((time) => new Date(time))
+
+/** A payment's UTR. Absent where it is in no form that is known: only a success needs it. */
+export const bankReference = utr.optional().catch(undefined)
 
 export const NOTIFICATION_RECORDED = success('Notification recorded', {
   description: 'Recorded.',
@@ -70,11 +75,10 @@ export async function recordNotification({ reports, now }: Omit<NotificationDepe
 }
 
 /** Stores what an acquirer tells of a refund. Throws 404 for an unknown one, 409 where it differs from what we sent. */
-async function recordRefundNews(
-  { refunds, now }: NotificationDependencies,
-  { ourRefundId, acquirer, word }: RefundNews,
-) {
-  const told = await refunds.tellOfNamed({ ourRefundId, acquirer }, word, now())
+async function recordRefundNews({ refunds, now }: NotificationDependencies, news: RefundNews | OwnRefund) {
+  const told = await ('ourRefundId' in news
+    ? refunds.tellOfNamed(news, news.word, now())
+    : refunds.tellOfOwn(news, now()))
   if (told === undefined) throw orderNotFound()
   if (told.exception === 'refund differs') throw notificationRefused('refund differs')
   return {}
@@ -82,12 +86,15 @@ async function recordRefundNews(
 
 /**
  * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined
- * for a notification that changes nothing, and throws the 400 for one that it cannot read.
+ * for a notification that changes nothing, and throws the 400 for one that it cannot read. `body` are the signed bytes.
  */
-export function routeOfOwnForm(path: string, read: (fields: Fields) => News | undefined): Notifications['register'] {
+export function routeOfOwnForm(
+  path: string,
+  read: (fields: Fields, body: Buffer) => News | undefined,
+): Notifications['register'] {
   return (app, dependencies) => {
-    app.post<{ Body: Fields }>(path, async ({ body }) => {
-      const news = read(body)
+    app.post<{ Body: Fields }>(path, async ({ body, signedBody }) => {
+      const news = read(body, signedBody as Buffer)
       if (news === undefined) return NOTIFICATION_RECORDED.toBody({})
       const record = 'word' in news ? recordRefundNews(dependencies, news) : recordNotification(dependencies, news)
       return NOTIFICATION_RECORDED.toBody(await record)
@@ -116,4 +123,27 @@ export function takeNotifications(
     throw error
   })
   register(app, dependencies)
+}
+
+/** Whether `header` is the base64 of the HMAC-SHA256 of `parts` with one of `secrets`, found out in constant time. */
+export function isSigned(header: unknown, secrets: readonly string[], ...parts: readonly (string | Buffer)[]): boolean {
+  if (typeof header !== 'string' || header.length > 64) return false
+  const signature = Buffer.from(header, 'base64')
+  let signed = false
+  for (const secret of secrets) {
+    const hmac = createHmac('sha256', secret)
+    for (const part of parts) hmac.update(part)
+    const expected = hmac.digest()
+    signed = (signature.length === expected.length && timingSafeEqual(expected, signature)) || signed
+  }
+  return signed
+}
+
+/** Of a body that cannot be read, the fields of these names, at any depth: what is beside them may be the customer's. */
+export function keepFields(body: Buffer, names: string[]): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(JSON.parse(body.toString('utf8')), names))
+  } catch {
+    return Buffer.from('not JSON')
+  }
 }

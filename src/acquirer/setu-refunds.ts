@@ -12,9 +12,9 @@ import {
   type RefundTold,
   type Told,
 } from './acquirer.ts'
-import { shortText, undone } from './ask.ts'
+import { notBelieved, orAbsent, shortText, undone } from './ask.ts'
 import type { Fields, RefundNews } from './notification.ts'
-import { ACQUIRER_ID, notBelieved, orAbsent, paise } from './setu-fields.ts'
+import { ACQUIRER_ID, paise } from './setu-fields.ts'
 
 /** A call of a Setu account. Throws unless the status of its answer is one of `expected`. */
 export type SetuCaller = (
@@ -30,8 +30,8 @@ const Refund = z.object({
   status: z.string().max(40),
   amount: orAbsent(paise),
   referenceId: orAbsent(z.string()),
-  crn: z.unknown(),
-  reason: z.unknown(),
+  crn: z.unknown().optional(),
+  reason: z.unknown().optional(),
 })
 
 const STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
@@ -127,8 +127,8 @@ const RefundEvent = z.object({
   referenceId: z.string(errorText('must be text')).max(255),
   merchantId: z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu'),
   amount: paise,
-  crn: z.unknown(),
-  reason: z.unknown(),
+  crn: z.unknown().optional(),
+  reason: z.unknown().optional(),
 })
 
 const checkRefundEvent = bodyCheck(RefundEvent)

@@ -1,15 +1,16 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
-import { setuUnsigned } from '../errors.ts'
-import { errorText, text, utr } from '../fields.ts'
+import { unsigned } from '../errors.ts'
+import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
-import { bankAmount, toDecimalText } from '../money.ts'
-import type { Intent, IssuedLink } from '../payments/intent.ts'
-import { transactionNote, UPI_PREFIX } from '../payments/upi-links.ts'
+import { toDecimalText } from '../money.ts'
+import type { IssuedLink } from '../payments/intent.ts'
+import { transactionNote } from '../payments/upi-links.ts'
 import type { Acquirer, AcquirerCalls, Ask, Told } from './acquirer.ts'
-import { undone } from './ask.ts'
-import { type Fields, type News, routeOfOwnForm } from './notification.ts'
-import { ACQUIRER_ID, failed, moment, namesOf, notBelieved, orAbsent, paise, paymentNames } from './setu-fields.ts'
+import { createAsk, failed, notBelieved, orAbsent, undone } from './ask.ts'
+import { readIssuedLink } from './issued-link.ts'
+import { bankReference, type Fields, isSigned, keepFields, type News, routeOfOwnForm } from './notification.ts'
+import type { SetuSettings } from './setu-account.ts'
+import { ACQUIRER_ID, moment, namesOf, paise, paymentNames } from './setu-fields.ts'
 import { isRefundEvent, readRefundEvent, type SetuCaller, setuRefunds } from './setu-refunds.ts'
 import { createToken } from './setu-token.ts'
 
@@ -19,14 +20,6 @@ import { createToken } from './setu-token.ts'
  */
 
 const NAME = 'setu'
-
-export type SetuSettings = {
-  apiUrl: string
-  loginUrl: string
-  clientId: string
-  clientSecret: string
-  notificationSecrets: readonly string[]
-}
 
 /** Setu takes no other UPI address as that of a payee. */
 const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
@@ -41,10 +34,7 @@ const LoggedIn = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}
 
 const DynamicQr = z.object({
   id: z.string().regex(ACQUIRER_ID),
-  intentLink: z
-    .string()
-    .max(2_048)
-    .regex(/^upi:\/\/pay\?[!\x24-\x7e]+$/),
+  intentLink: z.string(),
   status: z.enum(['inactive', 'active']).optional(),
   referenceId: z.string().optional(),
 })
@@ -53,12 +43,12 @@ const LastPayment = z.object({
   status: z.enum(['initiated', 'pending', 'success', 'failed']),
   productInstanceId: z.string(),
   amount: paise,
-  rrn: orAbsent(z.string()),
+  rrn: bankReference,
   txnTs: orAbsent(moment),
   ...paymentNames,
 })
 
-/** The calls of one Setu account. A link that is not for this payee and amount is never returned. */
+/** The calls of one Setu account. */
 export function setuCalls(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
   ask: Ask,
@@ -71,7 +61,7 @@ export function setuCalls(
     const answer = await ask({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
     // Any 2xx is taken: Setu's guides do not name the status of a successful log-in.
     if (answer.status < 200 || answer.status > 299) {
-      throw failed(answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
+      throw failed('Setu', answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
     }
     const loggedIn = LoggedIn.safeParse(answer.body)
     if (loggedIn.success) return loggedIn.data.access_token
@@ -95,7 +85,7 @@ export function setuCalls(
     }
     if (expected.includes(answer.status)) return answer
     const advice = `check merchant ${merchantId} at Setu, its UPI address, and the rights of SETU_CLIENT_ID`
-    throw failed(answer, advice)
+    throw failed('Setu', answer, advice)
   }
 
   async function enquire({ id, merchantId }: IssuedLink, signal: AbortSignal): Promise<Told | undefined> {
@@ -104,14 +94,13 @@ export function setuCalls(
     // Nobody has tried to pay.
     if (answer.status === 404) return undefined
     const { data: last } = LastPayment.safeParse(answer.body)
-    const rrn = utr.safeParse(last?.rrn)
-    if (last?.productInstanceId !== id || (last.status === 'success' && !rrn.success)) {
+    if (last?.productInstanceId !== id || (last.status === 'success' && last.rrn === undefined)) {
       throw notBelieved(answer, 'Setu told of a payment in a form that is not known')
     }
     if (last.status !== 'success' && last.status !== 'failed') return undefined
     return {
       status: last.status === 'success' ? 'SUCCESS' : 'FAIL',
-      utr: rrn.data,
+      utr: last.rrn,
       amount: toDecimalText(last.amount),
       paidAt: last.txnTs,
       names: namesOf(last),
@@ -122,7 +111,7 @@ export function setuCalls(
     ...setuRefunds(call, enquire),
     enquire,
 
-    async prepare(intent, merchantId, signal) {
+    async prepare(intent, { id: merchantId, payees }, signal) {
       const body = {
         merchantVpa: intent.payee.vpa,
         amount: intent.amount,
@@ -132,21 +121,21 @@ export function setuCalls(
       }
       const answer = await call({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
       const { data: made } = DynamicQr.safeParse(answer.body)
-      const reference = made && referenceOf(made.intentLink, intent)
+      const { orderId } = intent
       // A link of another order is refused, even for the same payee and amount: paying it would make that other order
       // paid.
-      if (!reference || (made.referenceId ?? intent.orderId) !== intent.orderId) {
-        throw notBelieved(answer, 'Setu made a link that is not for this order, payee and amount', {
-          orderId: intent.orderId,
-        })
+      if (!made || (made.referenceId ?? orderId) !== orderId) {
+        throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
       }
-      return { acquirer: NAME, merchantId, id: made.id, reference, link: made.intentLink }
+      const { reference, payeeVpa } = readIssuedLink(made.intentLink, intent, payees, { requestId: answer.requestId })
+      return { issued: { acquirer: NAME, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
     },
 
     async close({ id, merchantId }, signal) {
       // 400 and 404 are expected too: Setu may refuse to close a QR that was paid or has expired. Then there is nothing
       // to close, and nothing for the operator to mend.
       await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
+      return undefined
     },
 
     async playCustomer({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
@@ -155,26 +144,6 @@ export function setuCalls(
       await call({ method: 'POST', path: 'pay', body }, merchantId, signal, [200])
     },
   }
-}
-
-/** The parameter `tr` of a link that is for this payee and amount; undefined for any other link. */
-function referenceOf(link: string, { payee, amount }: Intent): string | undefined {
-  const parameters = [...new URLSearchParams(link.slice(UPI_PREFIX.length))]
-  // Upper and lower case are the same here: an app may take PA for pa.
-  const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
-  const only = (name: string) => {
-    const values = valuesOf(name)
-    return values.length === 1 ? values[0] : undefined
-  }
-  const isAmount = (text: string | undefined) => bankAmount.safeParse(text).data === toDecimalText(amount)
-  const isOurs =
-    only('pa')?.toLowerCase() === payee.vpa.toLowerCase() &&
-    isAmount(only('am')) &&
-    // `mam` is the least that may be paid. With one below the amount, the customer would choose how much to pay.
-    valuesOf('mam').every(isAmount) &&
-    only('cu') === 'INR'
-  const reference = only('tr')
-  return isOurs && reference !== undefined && /^[A-Za-z0-9]{1,35}$/.test(reference) ? reference : undefined
 }
 
 const EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
@@ -186,7 +155,7 @@ const EndOfPayment = z
     merchantReferenceId: text(255),
     productInstanceId: z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu'),
     amount: paise,
-    rrn: utr.optional(),
+    rrn: bankReference,
     txnTs: moment.optional(),
     ...paymentNames,
   })
@@ -214,7 +183,12 @@ function readEvent(event: Fields): News | undefined {
   }
 }
 
-export const setu: Acquirer<{ setu: SetuSettings | undefined }> = {
+const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
+
+/** The fields that say which payment it is about; Setu sends the customer's address and account beside them. */
+const KEPT = [...Object.keys(EndOfPayment.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
+
+export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
   variables: 'SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
   faultOf({ vpa, acquirerMerchantId }) {
     if (!acquirerMerchantId) return 'setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'
@@ -227,34 +201,10 @@ export const setu: Acquirer<{ setu: SetuSettings | undefined }> = {
       register: routeOfOwnForm('/acquirer/setu/notification', readEvent),
       requireSignature(request, body) {
         const signature = request.headers['x-setu-signature']
-        if (!isSigned(signature, body, account.notificationSecrets)) throw setuUnsigned()
+        if (!isSigned(signature, account.notificationSecrets, body)) throw unsigned(SIGNATURE)
       },
       orderIdOf: ({ merchantReferenceId }) => merchantReferenceId,
-      keep: withoutCustomer,
+      keep: (body) => keepFields(body, KEPT),
     },
-  calls: ({ setu: account }, ask, elapsedMs) => account && setuCalls(account, ask, elapsedMs),
-}
-
-/** Whether `header` is the base64 of the HMAC-SHA256 of these bytes with one of `secrets`, found out in constant time. */
-function isSigned(header: unknown, body: Buffer, secrets: readonly string[]): boolean {
-  if (typeof header !== 'string' || header.length > 64) return false
-  const signature = Buffer.from(header, 'base64')
-  let signed = false
-  for (const secret of secrets) {
-    const expected = createHmac('sha256', secret).update(body).digest()
-    signed = (signature.length === expected.length && timingSafeEqual(expected, signature)) || signed
-  }
-  return signed
-}
-
-/** The fields that say which payment it is about; Setu sends the customer's address and account beside them. */
-function withoutCustomer(body: Buffer): Buffer {
-  let event: Record<string, unknown>
-  try {
-    event = JSON.parse(body.toString('utf8'))
-  } catch {
-    return Buffer.from('not JSON')
-  }
-  const names = [...Object.keys(EndOfPayment.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
-  return Buffer.from(JSON.stringify(event, names))
+  calls: ({ setu: account }, call, elapsedMs) => account && setuCalls(account, createAsk(call), elapsedMs),
 }

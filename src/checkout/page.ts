@@ -8,7 +8,7 @@ import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
 import type { Checkout } from '../payments/intents.ts'
 import { isGivenUp } from '../payments/outcome.ts'
-import { upiLinkQuery } from '../payments/upi-links.ts'
+import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Simulation } from './simulate.ts'
 import { TEXTS, type Texts, textsFor } from './texts.ts'
 import { type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
@@ -163,7 +163,8 @@ const OUTCOMES: Record<Outcome, { sign: string; moneyMayBeMissing: boolean }> = 
 /** A QR for another device to scan, and links that open a wallet on this one; page.css shows what fits the device. */
 function openSection(checkout: Checkout, { now, platform, texts }: Drawing): Html {
   const { orderId, amount, expiresAt } = checkout
-  const links = walletLinks(upiLinkQuery(checkout), platform)
+  const address = sandboxAddress(checkout)
+  const links = address ? [{ app: 'any' as const, href: address }] : walletLinks(upiLinkQuery(checkout), platform)
   // With loading=lazy a browser does not load the QR where the style hides it.
   const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="${fill(texts.qrCode, { amount: toIndianText(amount) })}" width="320" height="320" loading="lazy">`
   const link = ({ app, href }: WalletLink, index: number) => {

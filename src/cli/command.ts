@@ -55,7 +55,8 @@ type ChangeDefinition<S extends z.ZodObject> = Definition<S, ChangingContext> & 
 
 /**
  * A command that changes nothing. Its flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A
- * flag whose schema accepts `true` takes no value; every other flag takes one.
+ * flag whose schema accepts `true` takes no value, and one whose schema accepts a list may be given several times; every
+ * other flag takes one value.
  */
 export function command<S extends z.ZodObject>({ run, ...definition }: Definition<S>): Command {
   return define(definition, false, (input) => (context) => run(input, context))
@@ -84,7 +85,7 @@ function define<S extends z.ZodObject>(
   const spell = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
   const flags = Object.keys(schema.shape).filter((key) => key !== argument)
   const types: Record<string, Flag> = Object.fromEntries(
-    flags.map((key) => [kebabCase(key), { type: typeOf(schema.shape[key]) }]),
+    flags.map((key) => [kebabCase(key), flagOf(schema.shape[key])]),
   )
   if (changes) types.by = { type: 'string' }
   return {
@@ -115,14 +116,17 @@ const PERSON = z.string().trim().pipe(text(64))
 /** Stands in the audit for a value that it must not keep. */
 export const withhold = () => 'withheld'
 
-const typeOf = (schema: z.ZodType) => (schema.safeParse(true).success ? 'boolean' : 'string')
+type Flag = { type: 'string' | 'boolean'; multiple?: boolean }
 
-type Flag = { type: 'string' | 'boolean' }
+const flagOf = (schema: z.ZodType): Flag => ({
+  type: schema.safeParse(true).success ? 'boolean' : 'string',
+  multiple: schema.safeParse([]).success,
+})
 
 function readArguments(args: string[], flags: Record<string, Flag>) {
   const { values, positionals, tokens } = parse(args, { ...flags, json: { type: 'boolean' } })
   const named = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
-  const twice = named.find((flag, index) => named.indexOf(flag) !== index)
+  const twice = named.find((flag, index) => named.indexOf(flag) !== index && !flags[flag]?.multiple)
   if (twice !== undefined) throw new UsageError(`--${twice} is given twice`)
   return { values, words: positionals }
 }

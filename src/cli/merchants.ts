@@ -1,4 +1,4 @@
-import { acquirerFault } from '../acquirer/acquirers.ts'
+import { ACQUIRER_NAMES, acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
 import { createMerchants, type Merchant } from '../tenants/merchants.ts'
@@ -9,18 +9,17 @@ import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { type Output, record, table } from './output.ts'
 
-const OPTIONAL =
-  '[--dynamic-qr link|image] [--acquirer direct|setu] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off]'
+const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
 
 export const merchantCommands = [
   changingCommand({
     name: 'merchants add',
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
-    async run({ returnCall, ...merchant }, { config, change, now }) {
+    async run({ returnCall, payee: payees, ...merchant }, { config, change, now }) {
       refuseFaultyAcquirer(merchant, config)
       return change(async (client) => {
-        const added = await createMerchants(client).add(merchant, now)
+        const added = await createMerchants(client).add({ ...merchant, payees }, now)
         if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
         if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
         return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
@@ -34,7 +33,7 @@ export const merchantCommands = [
       const returnCalls = await createEndpoints(db).returnCalls()
       const merchants = (await createMerchants(db).list()).map((merchant) => withWarnings(merchant, returnCalls))
       const columns =
-        'mid, name, vpa, mcc, dynamicQr, acquirer, input, expiryMinutes, returnCall, createdAt, disabledAt, warnings'
+        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, input, expiryMinutes, maxAmount, returnCall, createdAt, disabledAt, warnings'
       const rows = merchants.map((merchant) => ({ ...merchant, warnings: merchant.warnings.join(', ') }))
       return { json: merchants, text: table(columns, rows, 'no merchants') }
     },
@@ -45,15 +44,15 @@ export const merchantCommands = [
     usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes, --return-call',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount',
     ),
-    run: ({ mid, returnCall, ...changes }, { config, change, now }) =>
+    run: ({ mid, returnCall, payee: payees, ...changes }, { config, change, now }) =>
       change(async (client) => {
         const merchants = createMerchants(client)
         const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
         refuseFaultyAcquirer({ ...known(mid, await merchants.find(mid)), ...given }, config)
         if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
-        return showWithAdvice(known(mid, await merchants.update(mid, changes)), client)
+        return showWithAdvice(known(mid, await merchants.update(mid, { ...changes, payees })), client)
       }),
   }),
 
@@ -71,9 +70,9 @@ export const merchantCommands = [
 /** Throws when the acquirer cannot serve the merchant, who could then take no payments. */
 function refuseFaultyAcquirer(
   { acquirer, ...merchant }: Pick<Merchant, 'vpa' | 'acquirer'> & { acquirerMerchantId?: string | null | undefined },
-  config: Pick<DatabaseConfig, 'setu'>,
+  config: Pick<DatabaseConfig, 'acquirers'>,
 ) {
-  const fault = acquirerFault(acquirer, merchant, { direct: [], setu: config.setu })
+  const fault = acquirerFault(acquirer, merchant, config.acquirers)
   if (fault !== undefined) throw new CommandFault(fault)
 }
 

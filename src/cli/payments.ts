@@ -9,7 +9,7 @@ import { momentText } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
 import { createCaller } from '../outside/call.ts'
-import { createEnquiries } from '../payments/enquiries.ts'
+import { createEnquiries, type Enquiry } from '../payments/enquiries.ts'
 import { type Forgotten, forgetCustomers } from '../payments/forget-customers.ts'
 import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
 import type { Contradiction } from '../payments/outcome.ts'
@@ -77,7 +77,7 @@ export const paymentCommands = [
     async run({ orderId }, { config, db, now }) {
       const { allowedNetworks } = config.webhooks
       const call = createCaller({ allowedNetworks, limits: LIMITS.outside, now: () => now })
-      const { issuers } = createAcquirers({ direct: [], setu: config.setu }, call, ACQUIRER_OPTIONS)
+      const { issuers } = createAcquirers(config.acquirers, call, ACQUIRER_OPTIONS)
       const history = await createPaymentHistory(db).find(orderId)
       if (!history) throw new CommandFault(REFUSED['unknown order'])
       const issuer = issuers.get(history.acquirer)
@@ -151,7 +151,7 @@ const ACQUIRER_OPTIONS = {
   elapsedMs: () => performance.now(),
 }
 
-async function askOrExplain(...[enquiry, options]: Parameters<typeof enquire>): Promise<Recorded | undefined> {
+async function askOrExplain(enquiry: Enquiry, options: Parameters<typeof enquire>[1]): Promise<Recorded | undefined> {
   try {
     return await enquire(enquiry, options)
   } catch (error) {

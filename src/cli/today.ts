@@ -42,7 +42,7 @@ export const todayCommands = [
       )
       const show = async (moment: Date) => {
         const today = { ...(await readToday(db, moment)), balance: await readBalance() }
-        const warnings = refundWarnings(await acquirersOfOpenRefunds(db), { direct: [], setu: config.setu })
+        const warnings = refundWarnings(await acquirersOfOpenRefunds(db), config.acquirers)
         return {
           json: { ...toJson(today, byMerchant), warnings },
           text: [toText(today, byMerchant), ...warnings].join('\n'),

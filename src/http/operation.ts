@@ -26,10 +26,10 @@ type Body<Schema extends z.ZodObject> = {
   name: string
   schema: Schema
   /**
-   * A second schema with the same output, for the requests that `isFor` selects. The document contains only `schema`,
-   * and describes this one in words.
+   * The schema for a request, if callers have settings of their own; its output is that of `schema`. The document contains only
+   * `schema`, and describes the others in words.
    */
-  other?: { schema: z.ZodObject; isFor: (request: FastifyRequest) => boolean }
+  schemaFor?: (request: FastifyRequest) => z.ZodObject
   example: Record<string, string>
   jsonExample?: Record<string, unknown>
 }
@@ -101,15 +101,15 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
     answer,
     register(app, dependencies) {
       const handleRequest = handle(dependencies)
-      const check = body && bodyCheck(body.schema)
-      const checkOther = body?.other && bodyCheck(body.other.schema)
       app.route<{ Body: z.output<Schema>; Params: Record<string, string> }>({
         ...route,
         method,
         url: path,
         async handler(request, reply) {
-          const checkThis = body?.other?.isFor(request) ? checkOther : check
-          if (checkThis) request.body = checkThis(request.body as Record<string, unknown>) as z.output<Schema>
+          if (body) {
+            const check = bodyCheck(body.schemaFor?.(request) ?? body.schema)
+            request.body = check(request.body as Record<string, unknown>) as z.output<Schema>
+          }
           const result = await handleRequest(request as OperationRequest<Schema>, reply)
           return result === reply ? reply : answer.toBody(result as Result)
         },

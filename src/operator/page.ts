@@ -65,7 +65,7 @@ ${facts(overview, balance, now)}
 <section aria-labelledby="guides">
 <h2 id="guides">Guides</h2>
 <ul>
-<li><a href="docs">For the operator</a>, and <a href="docs/setu">Setu</a></li>
+<li><a href="docs">For the operator</a></li>
 <li><a href="${publicUrl}/docs">For those who call the service</a>, which is public</li>
 <li><a href="metrics">Metrics</a>, for Prometheus</li>
 </ul>

@@ -22,7 +22,7 @@ export const cancelPayment = operation({
       const { mid } = authorizeMerchant(caller, body.mid)
       const payment = await intents.cancel(mid, body.order_id, now())
       if (!payment) throw orderNotFound()
-      if (payment.toClose) closeIssued(payment.toClose)
+      if (payment.toClose) closeIssued(payment.orderId, payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
       const answer = toPaymentStatus(payment, body.order_id, now())
       keepTold(reply, { intents, now }, mid, payment, answer)
@@ -35,5 +35,5 @@ type Dependencies = {
   intents: Pick<Intents, 'cancel' | 'endReturnCall' | 'keepFailTold'>
   now: () => Date
   /** Tells the acquirer that its link is not to be paid, without waiting for it. */
-  closeIssued: (link: IssuedLink) => void
+  closeIssued: (orderId: string, link: IssuedLink) => void
 }

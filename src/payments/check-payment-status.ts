@@ -4,7 +4,7 @@ import { badRequest, orderNotFound } from '../errors.ts'
 import { text } from '../fields.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import type { Patiently } from '../http/time-limits.ts'
-import { toJsonNumber } from '../money.ts'
+import { HIGHEST_MAX_RUPEES, toJsonNumber } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Intents, PaymentStatus } from './intents.ts'
 import { mid } from './new-payment.ts'
@@ -19,7 +19,7 @@ const PaymentFinal = z.strictObject({
     amount: z
       .number()
       .min(1)
-      .max(100_000)
+      .max(HIGHEST_MAX_RUPEES)
       .meta({ description: 'Rupees; here a number. Whole, or with paise for a merchant set to `shop`.' }),
     UTR: z.string().meta({ description: 'Unique transaction reference; empty without a successful payment.' }),
     order_id: z.string().meta({ description: 'As you asked for it.' }),

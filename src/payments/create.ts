@@ -10,7 +10,7 @@ import type { Merchant } from '../tenants/merchants.ts'
 import { buildIntent, type Idempotency, type Intent, type IssuedLink } from './intent.ts'
 import type { InsertOutcome, Intents } from './intents.ts'
 import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
-import { upiLinkQuery, upiLinks, upiQrLink } from './upi-links.ts'
+import { linksOf, upiQrLink } from './upi-links.ts'
 
 type Dependencies = {
   intents: Pick<Intents, 'insert' | 'findEarlier'>
@@ -27,7 +27,11 @@ type Dependencies = {
 /** Makes the links of an acquirer's merchants. */
 type LinkIssuer = {
   /** For a request that `began` then, by `elapsedMs`. Rejects with 503. */
-  prepare: (intent: Intent, acquirerMerchantId: string, began: number) => Promise<IssuedLink>
+  prepare: (
+    intent: Intent,
+    merchant: { id: string; payees: readonly string[] },
+    began: number,
+  ) => Promise<{ issued: IssuedLink; payeeVpa: string }>
   close: (link: IssuedLink) => void
 }
 
@@ -118,7 +122,7 @@ export const createPaymentIntent = operation({
   handle: (dependencies: Dependencies) => {
     return async (request) => {
       const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, dependencies)
-      const links = upiLinks(upiLinkQuery(intent))
+      const links = linksOf(intent)
       const inline = merchant.dynamicQr === 'image' && {
         dynamicQR: `data:image/png;base64,${(await dependencies.drawQr('png', upiQrLink(intent))).toString('base64')}`,
         cred: links.intent,
@@ -182,20 +186,22 @@ export async function storeNewPayment(
 }
 
 /**
- * Asks the acquirer for a link, then stores the intent with it. A repeat costs no call of the acquirer. The link is
- * closed when another request with the same order_id was faster, or when PostgreSQL refuses the intent: nobody has seen
- * the link then. Throws 503 and stores nothing when there is no link.
+ * Asks the acquirer for a link, then stores the intent with it and with the payee that it names. A repeat costs no call of
+ * the acquirer. The link is closed when another request with the same order_id was faster, or when PostgreSQL refuses the
+ * intent: nobody has seen the link then. Throws 503 and stores nothing when there is no link.
  */
 async function insertWithLink(
   intent: Intent,
-  { acquirerMerchantId }: Merchant,
+  { acquirerMerchantId, vpa, payees }: Merchant,
   issuer: LinkIssuer,
   { intents, began }: { intents: Pick<Intents, 'insert' | 'findEarlier'>; began: number },
 ): Promise<InsertOutcome> {
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
-  const issued = await issuer.prepare(intent, acquirerMerchantId ?? '', began)
-  const stored = await intents.insert({ ...intent, issued }).catch((error) => {
+  const merchant = { id: acquirerMerchantId ?? '', payees: payees.length > 0 ? payees : [vpa] }
+  const { issued, payeeVpa } = await issuer.prepare(intent, merchant, began)
+  const payee = { ...intent.payee, vpa: payeeVpa }
+  const stored = await intents.insert({ ...intent, payee, issued }).catch((error) => {
     // Only a refused row is certainly not stored. After any other failure a repeat may find the intent, so its link
     // stays open.
     if (isRefusedRow(error)) issuer.close(issued)

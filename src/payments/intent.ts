@@ -55,7 +55,7 @@ export function buildIntent(
   expiryMinutes: number,
   idempotency?: Idempotency,
 ): Intent {
-  const orderId = newOrderId(now)
+  const orderId = newId(now)
   return {
     mid: merchant.mid,
     orderId,
@@ -72,11 +72,11 @@ export function buildIntent(
 }
 
 /**
- * Makes an orderId: 48 bits of time, so that new orders lie together in the index, and 80 random bits, so that nobody
- * can guess one. The random bits are those of a UUID without its version and variant digits, because Node.js prepares
- * UUIDs in advance, while randomBytes takes 7 µs a call.
+ * Makes an orderId, or the service's name of a refund: 48 bits of time, so that new ones lie together in the index, and 80
+ * random bits, so that nobody can guess one. The random bits are those of a UUID without its version and variant digits,
+ * because Node.js prepares UUIDs in advance, while randomBytes takes 7 µs a call.
  */
-function newOrderId(now: Date): string {
+export function newId(now: Date): string {
   const uuid = randomUUID()
   return orderIdsBegin(now) + uuid.slice(0, 8) + uuid.slice(24)
 }

@@ -2,7 +2,8 @@ import type { FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { badRequest } from '../errors.ts'
 import { CONTROLS, errorText, identifier, mobileAsWritten, text, textRule } from '../fields.ts'
-import { orderAmount, shopAmount } from '../money.ts'
+import { orderAmount, shopAmount, USUAL_MAX_RUPEES } from '../money.ts'
+import type { Merchant } from '../tenants/merchants.ts'
 import { readUrl } from '../url.ts'
 
 const MOBILE_RULE = 'must be 10 digits'
@@ -59,10 +60,10 @@ export const mid = identifier.meta({ description: 'Your merchant identifier, as 
 /** What a merchant sends to be paid, in the order in which faults are named. */
 export const NewPayment = z.object({
   mid,
-  amount: orderAmount.meta({
+  amount: orderAmount(USUAL_MAX_RUPEES).meta({
     description:
-      'Whole rupees, 1 to 100000. `200.00` is 200; `200.50` is refused, unless the operator has set your input to `shop`: ' +
-      'then paise are taken, as in `588.82`.',
+      `Whole rupees, 1 to ${USUAL_MAX_RUPEES}, or to the maximum that the operator has set for you. \`200.00\` is 200; ` +
+      '`200.50` is refused, unless the operator has set your input to `shop`: then paise are taken, as in `588.82`.',
   }),
   order_id: text(64)
     .meta({
@@ -84,13 +85,24 @@ export const NewPayment = z.object({
 
 export type NewPayment = z.output<typeof NewPayment>
 
-/**
- * The fields as merchants with the input `shop` send them: amounts may have paise, and mobile numbers other spellings.
- */
-const ShopPayment = NewPayment.extend({ amount: shopAmount, customer_mobile: mobileAsWritten })
+/** The schemas of merchants by their largest amount. There are as many as operators have set different ones. */
+const schemas = new Map<number, Record<Merchant['input'], z.ZodObject>>()
 
-/** Whether the merchant who asks sends amounts with paise. */
-export const isOfShop = ({ caller }: FastifyRequest) => caller.kind === 'merchant' && caller.merchant.input === 'shop'
+/** What the merchant who asks may send. */
+function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
+  if (caller.kind !== 'merchant') return NewPayment
+  const { input, maxAmount } = caller.merchant
+  let both = schemas.get(maxAmount)
+  if (!both) {
+    both = {
+      strict: NewPayment.extend({ amount: orderAmount(maxAmount) }),
+      // Amounts may have paise, and mobile numbers other spellings.
+      shop: NewPayment.extend({ amount: shopAmount(maxAmount), customer_mobile: mobileAsWritten }),
+    }
+    schemas.set(maxAmount, both)
+  }
+  return both[input]
+}
 
 const EXAMPLE = {
   mid: 'DEMO_MERCHANT',
@@ -106,13 +118,13 @@ const EXAMPLE = {
 export const NEW_PAYMENT = {
   name: 'NewPayment',
   schema: NewPayment,
-  other: { schema: ShopPayment, isFor: isOfShop },
+  schemaFor: newPaymentOf,
   example: EXAMPLE,
   jsonExample: { ...EXAMPLE, amount: 200 },
 }
 
 export const BAD_NEW_PAYMENT = badRequest(
-  'amount must be a whole number from 1 to 100000; customer_mobile must be 10 digits',
+  `amount must be a whole number from 1 to ${USUAL_MAX_RUPEES}; customer_mobile must be 10 digits`,
 )
 
 /** Our identifier, as the operations that make an intent return it. */

@@ -27,8 +27,8 @@ export type Report = {
   names?: PaymentNames | undefined
 }
 
-/** How an acquirer names a payment, where it has to be told that when the payment is refunded. */
-export type PaymentNames = { id: string; txnId: string }
+/** How an acquirer names a payment, where it has to be told that when the payment is refunded, or tells so what went back. */
+export type PaymentNames = { id: string; txnId?: string | undefined }
 
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
   status: Status

@@ -167,8 +167,8 @@ type Stored = Recorded & { kept?: ExceptionKind | undefined; paise?: number | un
 /** An intent as it is stored, and who made its link. */
 type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & { acquirer: string }
 
-/** The merchant of an order, which never changes. */
-async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
+/** The merchant of an order, which never changes; undefined for an unknown one. */
+export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
   const { rows } = await db.query<{ mid: string }>('select mid from payment_intents where order_id = $1', [orderId])
   return rows[0]?.mid
 }

@@ -33,6 +33,20 @@ export function upiLinks(query: string) {
 }
 
 /**
+ * The web address by which an acquirer's sandbox plays a customer, in the place of a UPI link; undefined for every link that
+ * pays.
+ */
+export const sandboxAddress = ({ issued }: Pick<Payment, 'issued'>) =>
+  issued && !issued.link.startsWith(UPI_PREFIX) ? issued.link : undefined
+
+/** The links of a payment, as `upiLinks` names them. */
+export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
+  const address = sandboxAddress(payment)
+  if (address === undefined) return upiLinks(upiLinkQuery(payment))
+  return { intent: address, phonepe: address, paytm: address, gpay: address }
+}
+
+/**
  * The link inside the QR: an acquirer's own, or ours, which carries its expiry, so that the payer's app refuses it in time.
  * A note that is not ASCII is left out of ours: percent-encoded, 50 characters of Devanagari make 93 modules a side instead
  * of 61, which are too small for many cameras to read from a screen.

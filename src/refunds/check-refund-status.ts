@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { badRequest, refundNotFound } from '../errors.ts'
 import { errorText } from '../fields.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
+import { HIGHEST_MAX_RUPEES } from '../money.ts'
 import { mid, orderId } from '../payments/new-payment.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import { type Refund, toRefundData } from './refund.ts'
@@ -27,7 +28,7 @@ export const RefundData = z.strictObject({
   amount: z
     .number()
     .min(0.01)
-    .max(100_000)
+    .max(HIGHEST_MAX_RUPEES)
     .meta({ description: 'Rupees that go back, as a number, with paise where there are any.' }),
   txnStatus: z.enum(['PENDING', 'SUCCESS', 'FAIL']).meta({ description: 'Only `SUCCESS` went back.' }),
   reference: z

@@ -1,5 +1,6 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { FROM_REFUNDS, newRefundId, REFUND, type Refund } from './refund.ts'
+import { newId } from '../payments/intent.ts'
+import { FROM_REFUNDS, REFUND, type Refund } from './refund.ts'
 
 /** Refunds of one payment, failed ones included. */
 const MOST_OF_PAYMENT = 100
@@ -41,7 +42,7 @@ export async function makeRefund(db: Database, asked: Asked, now: Date): Promise
     const left = payment.amount - payment.refunded
     const amount = asked.amount ?? left
     if (amount < 1 || amount > left) return { refused: 'exceeds' }
-    const ourRefundId = newRefundId(now)
+    const ourRefundId = newId(now)
     const { acquirer, acquirerMerchantId } = order
     const { rowCount } = await client.query(
       `insert into refunds

@@ -1,6 +1,7 @@
 import { type Database, inTransaction } from '../db/pool.ts'
 import type { ExceptionKind, PaymentNames } from '../payments/outcome.ts'
 import { type EndedRefund, endRefund, keepRefundException, type RefundWord } from './end-refund.ts'
+import { keepOwnRefund, type OwnRefund } from './own-refund.ts'
 
 /**
  * Seconds from the sending of a refund to each question about it, while it has no end: 1 minute, 10 minutes, 1 hour, then
@@ -24,8 +25,11 @@ export type DueRefund = {
   amount: number
   note: string
   utr: string
+  /** Whether its order was paid by another payment before. */
+  isSecond: boolean
   acquirer: string
   acquirerRefundId: string | null
+  madeAt: Date
   sentAt: Date | null
   names: PaymentNames | null
   link: { acquirer: string; merchantId: string; id: string; reference: string; link: string }
@@ -56,6 +60,12 @@ export function createProgress(db: Database, onException: (kind: ExceptionKind) 
         [named.ourRefundId, named.acquirer],
       )
       return rows[0] && tell(rows[0], word, now)
+    },
+
+    /** The same for a refund that an acquirer has made by itself; undefined for one of an unknown payment. */
+    async tellOfOwn(own: OwnRefund, now: Date): Promise<EndedRefund | undefined> {
+      const which = await keepOwnRefund(db, own, now)
+      return which && tell(which, own.word, now)
     },
 
     /** Merchants of these acquirers with a refund that is due, longest due first. */
@@ -98,7 +108,8 @@ export function createProgress(db: Database, onException: (kind: ExceptionKind) 
            returning r.*
          )
          select r.mid, r.order_id as "orderId", r.our_refund_id as "ourRefundId", r.amount_paise as amount, r.note, r.utr,
-                r.acquirer, r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt",
+                coalesce(p.kind = 'second', false) as "isSecond", r.acquirer,
+                r.acquirer_refund_id as "acquirerRefundId", r.made_at as "madeAt", r.sent_at as "sentAt",
                 case when p.acquirer_payment_id is not null and p.acquirer_txn_id is not null
                   then json_build_object('id', p.acquirer_payment_id, 'txnId', p.acquirer_txn_id) end as names,
                 json_build_object('acquirer', r.acquirer, 'merchantId', r.acquirer_merchant_id, 'id', a.acquirer_id,

@@ -1,9 +1,9 @@
 import { badRequest, mayNotRefund, orderNotFound, refundRefused } from '../errors.ts'
 import { operation, success } from '../http/operation.ts'
-import { orderAmount, shopRefund } from '../money.ts'
+import { HIGHEST_MAX_RUPEES, orderAmount, shopRefund } from '../money.ts'
 import { WHICH_PAYMENT } from '../payments/check-payment-status.ts'
 import type { Intents } from '../payments/intents.ts'
-import { isOfShop, note } from '../payments/new-payment.ts'
+import { note } from '../payments/new-payment.ts'
 import { authorizeRefunds } from '../tenants/authorize.ts'
 import { REFUND_EXAMPLE, RefundData, refundId } from './check-refund-status.ts'
 import type { Asked, Made } from './make-refund.ts'
@@ -11,7 +11,8 @@ import { toRefundData } from './refund.ts'
 
 const NewRefund = WHICH_PAYMENT.schema.extend({
   refund_id: refundId,
-  amount: orderAmount
+  // What was paid is its limit, whatever the merchant's own maximum is now.
+  amount: orderAmount(HIGHEST_MAX_RUPEES)
     .meta({
       description:
         'Rupees, as your input spells them: whole, or from 0.01 for a merchant set to `shop`. Without it all that is left goes ' +
@@ -20,6 +21,8 @@ const NewRefund = WHICH_PAYMENT.schema.extend({
     .optional(),
   note: note(100, 3).meta({ description: 'Why it goes back. Line breaks become blanks.' }),
 })
+
+const ShopRefund = NewRefund.extend({ amount: shopRefund.optional() })
 
 const EXAMPLE = { ...WHICH_PAYMENT.example, refund_id: 'DEMO-1-R1', note: 'One cup was cold' }
 
@@ -35,7 +38,8 @@ export const refundPayment = operation({
   body: {
     name: 'NewRefund',
     schema: NewRefund,
-    other: { schema: NewRefund.extend({ amount: shopRefund.optional() }), isFor: isOfShop },
+    schemaFor: ({ caller }) =>
+      caller.kind === 'merchant' && caller.merchant.input === 'shop' ? ShopRefund : NewRefund,
     example: EXAMPLE,
   },
   refusals: [

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { toJsonNumber } from '../money.ts'
 
 /** What has become of a refund. A success is never undone. */
@@ -44,12 +43,6 @@ export const REFUND = `r.mid, r.refund_id as "refundId", r.our_refund_id as "our
 
 /** Where REFUND is read from. */
 export const FROM_REFUNDS = `refunds r join payment_intents i on i.mid = r.mid and i.order_id = r.order_id`
-
-/** 48 bits of time, so that new refunds lie together in the index, and 80 random bits. */
-export function newRefundId(now: Date): string {
-  const uuid = randomUUID()
-  return now.getTime().toString(16).padStart(12, '0') + uuid.slice(0, 8) + uuid.slice(24)
-}
 
 /** As every operation and command answers it. */
 export const toRefundData = ({

@@ -5,6 +5,8 @@ export type Merchant = {
   name: string
   /** The UPI address that is paid. */
   vpa: string
+  /** Payees that an acquirer's link may have: UPI addresses, or `prefix*@handle`. Without one it is `vpa`. */
+  payees: readonly string[]
   /** Merchant category code, 4 digits. */
   mcc: string
   dynamicQr: 'link' | 'image'
@@ -16,13 +18,15 @@ export type Merchant = {
   input: 'strict' | 'shop'
   /** How long its intents can be paid; null for the service's own setting. */
   expiryMinutes: number | null
+  /** Largest amount of an intent, in whole rupees. */
+  maxAmount: number
   createdAt: Date
   disabledAt: Date | null
 }
 
 const FIELDS: readonly (keyof Merchant)[] = [
-  ...(['mid', 'name', 'vpa', 'mcc', 'dynamicQr', 'acquirer', 'acquirerMerchantId'] as const),
-  ...(['input', 'expiryMinutes', 'createdAt', 'disabledAt'] as const),
+  ...(['mid', 'name', 'vpa', 'payees', 'mcc', 'dynamicQr', 'acquirer', 'acquirerMerchantId'] as const),
+  ...(['input', 'expiryMinutes', 'maxAmount', 'createdAt', 'disabledAt'] as const),
 ]
 
 /** The column of a field: `dynamic_qr` of `dynamicQr`. */

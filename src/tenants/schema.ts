@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import * as z from 'zod'
-import { errorText, identifier, text } from '../fields.ts'
+import { errorText, identifier, text, VPA } from '../fields.ts'
+import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../money.ts'
 
 /**
  * The UPI parameter pn holds at most 99 characters. Characters that change the writing direction are refused: they
@@ -13,7 +14,21 @@ const name = z
   .refine((text) => !/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(text), 'must not turn the writing direction')
 
 const VPA_RULE = 'must be a UPI address such as shop@bank'
-const vpa = z.string(errorText(VPA_RULE)).regex(/^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/, VPA_RULE)
+const vpa = z.string(errorText(VPA_RULE)).regex(VPA, VPA_RULE)
+
+const PAYEES_LIMIT = 20
+const PAYEES_RULE = `must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most ${PAYEES_LIMIT} of them, or default alone`
+/** Without three characters before it, `*` would let an acquirer's link pay nearly anybody of a bank. */
+const PAYEE_PREFIX = /^[a-z0-9.-]{3,255}\*@[a-z0-9.-]{1,64}$/i
+
+/** Payees that an acquirer's link may have. `default` stands for the merchant's own UPI address and becomes none. */
+const payees = z
+  .array(z.string())
+  .transform((given) => (given.length === 1 && given[0] === 'default' ? [] : given))
+  .refine(
+    (given) => given.length <= PAYEES_LIMIT && given.every((one) => VPA.test(one) || PAYEE_PREFIX.test(one)),
+    PAYEES_RULE,
+  )
 
 const MCC_RULE = 'must be 4 digits, such as 5814'
 const mcc = z.string(errorText(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
@@ -27,10 +42,20 @@ const expiryMinutes = z
   .transform((text) => (text === 'default' ? null : Number(text)))
   .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
 
+const MAX_AMOUNT_RULE = `must be whole rupees, 1 to ${HIGHEST_MAX_RUPEES}, or default`
+
+/** The largest amount of a merchant's intents, in whole rupees. */
+const maxAmount = z
+  .string(errorText(MAX_AMOUNT_RULE))
+  .regex(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
+  .transform((text) => (text === 'default' ? USUAL_MAX_RUPEES : Number(text)))
+  .refine((rupees) => rupees <= HIGHEST_MAX_RUPEES, MAX_AMOUNT_RULE)
+
 const MerchantFields = z.object({
   mid: identifier,
   name,
   vpa,
+  payee: payees,
   mcc,
   dynamicQr: z.enum(['link', 'image'], errorText('must be link or image')),
   acquirer: z.string(errorText('must be the name of an acquirer')),
@@ -39,6 +64,7 @@ const MerchantFields = z.object({
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
   expiryMinutes,
+  maxAmount,
   /** Whether the service itself calls the redirect_url of an order once it is paid. */
   returnCall: z.enum(['on', 'off'], errorText('must be on or off')),
 })

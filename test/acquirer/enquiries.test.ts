@@ -7,7 +7,6 @@ import { createEnquiries } from '../../src/payments/enquiries.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents, type Intents } from '../../src/payments/intents.ts'
 import { createReports } from '../../src/payments/reports.ts'
-import { notification, notify } from '../support/acquirer.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
@@ -107,14 +106,6 @@ it(`8 instances together make each of ${MANY} enquiries exactly once`, async () 
   // An instance may find nothing while another one holds the last rows.
   await instance()
   expect(asked.sort()).toEqual(orderIds.sort())
-})
-
-it('a notification of another acquirer pays no order with a link of setu', async () => {
-  const orderId = await newIssued()
-  service.clock.set('2026-04-01T00:10:00Z')
-  expect((await notify(service, notification(orderId))).status).toBe(404)
-  const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
-  expect(rows).toEqual([{ status: 'PENDING' }])
 })
 
 it('an enquiry whose result cannot be stored does not stop the others, and is logged', async () => {

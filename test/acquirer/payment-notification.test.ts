@@ -341,7 +341,7 @@ describe('400 for a notification that cannot be read', () => {
   })
 
   it('is 404 instead where ACQUIRER_SECRETS is not set', async () => {
-    const bare = await startService({ acquirerSecrets: [] })
+    const bare = await startService({ acquirers: { direct: [] } })
     expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
       refusal(404, 'There is nothing at this address'),
     )

@@ -20,19 +20,22 @@ async function newRequest(limits = LIMITS.acquirers) {
   const { mid } = await newMerchant(service.db)
   const payee = { name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
   const made = { createdAt: new Date(), disabledAt: null, acquirer: 'setu', acquirerMerchantId: 'M' }
-  const merchant: Merchant = { mid, ...payee, ...made, input: 'strict', expiryMinutes: null }
+  const merchant: Merchant = {
+    mid,
+    ...payee,
+    payees: [],
+    ...made,
+    input: 'strict',
+    expiryMinutes: null,
+    maxAmount: 100_000,
+  }
   const closed: string[] = []
   const calls: AcquirerCalls = {
-    async prepare({ orderId }, merchantId, signal) {
+    async prepare({ orderId }, { id: merchantId }, signal) {
       await sleep(10)
       if (signal.aborted) throw new AcquirerFault('unavailable', 'the time of the request is over')
-      return {
-        acquirer: 'setu',
-        merchantId,
-        id: unique('QR'),
-        reference: `SU${orderId.slice(0, 20)}`,
-        link: 'upi://pay?',
-      }
+      const named = { acquirer: 'setu', merchantId, id: unique('QR'), reference: `SU${orderId.slice(0, 20)}` }
+      return { issued: { ...named, link: 'upi://pay?' }, payeeVpa: payee.vpa }
     },
     close: async ({ id }) => void closed.push(id),
     enquire: async () => undefined,

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 
 /** What a file of a folder may import at run time: paths below src, `node:` for the platform, `npm:` for libraries. */
 const FOLDERS: Record<string, RegExp> = {
-  acquirer: /^npm:zod$|^(errors|fields|ist|money)\.ts$|^http\/(operation|input)\.ts$|^(payments|refunds|acquirer)\//,
+  acquirer:
+    /^npm:zod$|^(errors|fields|ist|money|variables)\.ts$|^http\/(operation|input)\.ts$|^(payments|refunds|acquirer)\//,
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|refunds|settlements|books)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|checkout)\//,
@@ -15,7 +16,7 @@ const FOLDERS: Record<string, RegExp> = {
   docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
-  tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields)\.ts$|^(db|tenants)\//,
+  tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields|money)\.ts$|^(db|tenants)\//,
   operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(books|db|operator)\//,
   payments:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list-operation\.ts$|^(db|payments)\//,
@@ -33,7 +34,7 @@ const FOLDERS: Record<string, RegExp> = {
 const FILES: Record<string, RegExp> = {
   'app.ts': /^(?!cli\/|dev\/)/,
   'server.ts': /^(?!cli\/|dev\/)/,
-  'config.ts': /^npm:(zod|ipaddr\.js)$|^url\.ts$/,
+  'config.ts': /^npm:(zod|ipaddr\.js)$|^(url|variables)\.ts$|^acquirer\/accounts\.ts$/,
   'colours.ts': /^(?!.)/,
   'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,
@@ -42,11 +43,12 @@ const FILES: Record<string, RegExp> = {
   'ist.ts': /^npm:zod$|^fields\.ts$/,
   'limits.ts': /^(?!.)/,
   'log.ts': /^npm:pino$/,
-  'metrics.ts': /^npm:prom-client$|^payments\/outcome\.ts$/,
+  'metrics.ts': /^npm:prom-client$|^acquirer\/acquirers\.ts$|^payments\/outcome\.ts$/,
   'money.ts': /^npm:zod$|^fields\.ts$/,
   'repeat.ts': /^(?!.)/,
   'shutdown.ts': /^(?!.)/,
   'url.ts': /^(?!.)/,
+  'variables.ts': /^npm:zod$|^url\.ts$/,
 }
 
 /** The concerns of a file, recognised by its text and its imports. One file must not mix two that exclude each other. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Finding, reconcile } from '../../src/books/reconcile.ts'
 import type { Database } from '../../src/db/pool.ts'
-import { orderIdsBegin } from '../../src/payments/intent.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 
 /** A Monday; the Friday before it was a bank day, the Saturday the second of its month. */
@@ -14,7 +14,6 @@ let url: string
 let db: Database
 let drop: () => Promise<void>
 let mid: string
-let count = 0
 
 beforeAll(async () => {
   ;({ url, drop } = await createTestDatabase())
@@ -28,29 +27,12 @@ beforeEach(async () => {
   ;({ mid } = await newMerchant(db))
 })
 
-/** Stores a paid order of ₹200, made at the moment of its payment unless `madeAt` says another. */
-async function pay(utr: string, paidAt: Date, { madeAt = paidAt, toldAt = paidAt, owner = mid } = {}): Promise<string> {
-  count += 1
-  const orderId = orderIdsBegin(madeAt) + String(count).padStart(20, '0')
-  await db.query(
-    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
-       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     values ($1, $2, $2, 200, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
-       'chaipoint@examplebank', 'Chai Point', '5814', $3, $3, 'SUCCESS', $4)`,
-    [owner, orderId, madeAt, utr],
-  )
-  await db.query(
-    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
-     values ($1, $2, 'SUCCESS', $3, $4, 'notification', $5)`,
-    [owner, orderId, utr, paidAt, toldAt],
-  )
-  await db.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
-     values ($1, $2, $3, 20000, $4, $5, 'first', 'direct')`,
-    [owner, utr, orderId, paidAt, toldAt],
-  )
-  return orderId
-}
+/** A paid order of ₹200, made at the moment of its payment unless `madeAt` says another. */
+const pay = (
+  utr: string,
+  paidAt: Date,
+  { owner = mid, ...rest }: { madeAt?: Date; toldAt?: Date; owner?: string } = {},
+) => storePaidOrder(db, { mid: owner, utr, paidAt, ...rest })
 
 type Settling = { amount?: string; fee?: string; tax?: string; paymentUtr?: string; status?: string }
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Finding, reconcile } from '../../src/books/reconcile.ts'
 import type { Database } from '../../src/db/pool.ts'
-import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { newId } from '../../src/payments/intent.ts'
 import { keepRefundException } from '../../src/refunds/end-refund.ts'
-import { newRefundId } from '../../src/refunds/refund.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 
 /** Wednesday, and bank days until Friday; Saturday is the third of its month. */
@@ -16,7 +16,6 @@ let url: string
 let db: Database
 let drop: () => Promise<void>
 let mid: string
-let count = 0
 const { ops, json } = opsOn(() => url)
 
 beforeAll(async () => {
@@ -31,36 +30,15 @@ beforeEach(async () => {
   ;({ mid } = await newMerchant(db))
 })
 
-/** Stores a paid order of ₹200. */
-async function pay(utr: string, paidAt: Date): Promise<string> {
-  count += 1
-  const orderId = orderIdsBegin(paidAt) + String(count).padStart(20, '0')
-  await db.query(
-    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
-       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     values ($1, $2, $2, 200, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
-       'chaipoint@examplebank', 'Chai Point', '5814', $3, $3, 'SUCCESS', $4)`,
-    [mid, orderId, paidAt, utr],
-  )
-  await db.query(
-    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
-     values ($1, $2, 'SUCCESS', $3, $4, 'notification', $4)`,
-    [mid, orderId, utr, paidAt],
-  )
-  await storePayment(utr, orderId, paidAt, 'first')
-  return orderId
-}
-
-const storePayment = (utr: string, orderId: string, paidAt: Date, kind: string) =>
-  db.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
-     values ($1, $2, $3, 20000, $4, $4, $5, 'direct')`,
-    [mid, utr, orderId, paidAt, kind],
-  )
+const pay = (utr: string, paidAt: Date) => storePaidOrder(db, { mid, utr, paidAt })
 
 /** A second payment of the order; returns the id of its exception. */
 async function payTwice(utr: string, orderId: string, paidAt: Date): Promise<string> {
-  await storePayment(utr, orderId, paidAt, 'second')
+  await db.query(
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     values ($1, $2, $3, 20000, $4, $4, 'second', 'direct')`,
+    [mid, utr, orderId, paidAt],
+  )
   const { rows } = await db.query<{ id: string }>(
     `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
      values ($1, $2, 'double payment', $3, 200, 'SUCCESS', $4, $4)
@@ -76,7 +54,7 @@ async function refund(
   madeAt: Date,
   endedAt?: Date,
 ): Promise<string> {
-  const id = newRefundId(madeAt)
+  const id = newId(madeAt)
   await db.query(
     `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
        reference, ended_at)

@@ -37,12 +37,14 @@ describe('merchants', () => {
       mid,
       name: 'Chai Point',
       vpa: 'chaipoint@examplebank',
+      payees: [],
       mcc: '5814',
       dynamicQr: 'image',
       acquirer: 'direct',
       acquirerMerchantId: null,
       input: 'strict',
       expiryMinutes: null,
+      maxAmount: 100_000,
       returnCall: 'off',
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       disabledAt: null,
@@ -77,7 +79,7 @@ describe('merchants', () => {
     }
   })
 
-  it('add and update set input and expiry, and `default` returns to the service’s', async () => {
+  it('add and update set input, expiry and largest amount, and `default` returns to the service’s', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
     const settings = ['--input', 'shop', '--expiry-minutes', '5']
@@ -93,7 +95,53 @@ describe('merchants', () => {
       returnCall: 'on',
     })
     expect(await update('--return-call', 'off')).toMatchObject({ returnCall: 'off' })
-    expect(await update('--input', 'strict')).toMatchObject({ input: 'strict', expiryMinutes: null })
+    expect(await update('--input', 'strict')).toMatchObject({
+      input: 'strict',
+      expiryMinutes: null,
+      maxAmount: 100_000,
+    })
+    expect(await update('--max-amount', '1')).toMatchObject({ maxAmount: 1 })
+    expect(await update('--max-amount', '500000')).toMatchObject({ maxAmount: 500_000 })
+    expect(await update('--name', 'Newer')).toMatchObject({ maxAmount: 500_000 })
+    expect((await ops('merchants', 'list')).stdout).toMatch(/ 500000 /)
+    expect(await update('--max-amount', 'default')).toMatchObject({ maxAmount: 100_000 })
+    expect(await json(...add.with(3, unique('M')), '--max-amount', '200000')).toMatchObject({ maxAmount: 200_000 })
+  })
+
+  it('add and update set the payees of an acquirer’s links, all at once, and `default` takes them away', async () => {
+    const mid = unique('M')
+    const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
+    const payees = ['shop.*@icici', 'Shop@examplebank']
+    expect(await json(...add, ...payees.flatMap((payee) => ['--payee', payee]))).toMatchObject({ payees })
+    const update = (...args: string[]) => json('merchants', 'update', '--mid', mid, ...args)
+    expect(await update('--name', 'New')).toMatchObject({ payees })
+    expect((await ops('merchants', 'update', '--mid', mid, '--name', 'New')).stdout).toMatch(
+      /^payees +shop\.\*@icici Shop@examplebank$/m,
+    )
+    expect((await ops('merchants', 'list')).stdout).toContain('shop.*@icici Shop@examplebank')
+    const kept = await update('--payee', 'other@bank')
+    expect(kept).toMatchObject({ payees: ['other@bank'] })
+    expect(await json('merchants', 'list')).toContainEqual(kept)
+    expect(await update('--payee', 'default')).toMatchObject({ payees: [] })
+    const [last] = (await json('audit', '--mid', mid)).filter((row: { arguments: { payee?: string[] } }) =>
+      row.arguments.payee?.includes('shop.*@icici'),
+    )
+    expect(last.arguments.payee).toEqual(payees)
+  })
+
+  it.each([
+    ...['*@bank', 'ab*@bank', 'a*b@bank', 'abc*', 'abc*@', 'abc*@*', 'abc**@bank', 'abc_*@bank', 'abc*d@bank'].map(
+      (payee) => [payee],
+    ),
+    ...[['abc'], [''], ['abc@bank@bank'], ['shop@bank', 'default'], ['shop@bank', 'ab*@bank']],
+    Array.from({ length: 21 }, (_, index) => `shop${index}@bank`),
+  ])('update refuses the payees %j with usage, exit 2', async (...payees) => {
+    const given = payees.map((payee) => `--payee=${payee}`)
+    const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...given)
+    expect([code, stderr.split('\n')[0]]).toEqual([
+      2,
+      'ops: --payee must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most 20 of them, or default alone',
+    ])
   })
 
   it.each([
@@ -102,6 +150,12 @@ describe('merchants', () => {
       [`--expiry-minutes=${minutes}`],
       '--expiry-minutes must be a whole number of minutes, 1 to 1440, or default',
     ]),
+    ...['0', '500001', '1000000', '0200', '200.00', '2,00,000', '2e5', 'none', '-1', ''].map(
+      (rupees): [string[], string] => [
+        [`--max-amount=${rupees}`],
+        '--max-amount must be whole rupees, 1 to 500000, or default',
+      ],
+    ),
   ])('update refuses %j with usage, exit 2', async (args, message) => {
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])

@@ -12,7 +12,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 
-const AMOUNT = '--amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
+const AMOUNT = '--amount must be rupees from 1.00 to 500000.00 with at most two decimals, such as 588.82'
 
 let service: TestService
 beforeAll(async () => {
@@ -119,7 +119,7 @@ describe('payments confirm', () => {
     [confirm('x', 'U'), '--order-id must be our orderId, of 32 or 35 letters and digits'],
     [['confirm', '--utr', 'U', '--amount', '1'], '--order-id is required'],
     [confirm(NOBODY, 'U 1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
-    ...['999999', '100001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
+    ...['999999', '500001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
     [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be a time that exists'],
     [confirm(NOBODY, 'U', '--double=yes'), "--double' does not take"],
   ] as const)('refuses %j with usage, exit 2', async (args, line) => {

@@ -68,7 +68,7 @@ describe('the document', () => {
   })
 
   it('speaks of notifications only where they are taken', async () => {
-    const { app } = await startService({ acquirerSecrets: [] })
+    const { app } = await startService({ acquirers: { direct: [] } })
     const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
@@ -212,7 +212,7 @@ describe('the pages below /docs', () => {
   })
 
   it('speak of the acquirer only where notifications are taken', async () => {
-    const { app } = await startService({ acquirerSecrets: [] })
+    const { app } = await startService({ acquirers: { direct: [] } })
     expect(answerOf(await app.inject('/docs/acquirer')).status).toBe(404)
     for (const url of ['/docs', '/docs/merchant']) expect((await app.inject(url)).payload).not.toContain('acquirer')
     expect((await request('GET', '/docs')).text).toContain('href="docs/acquirer"')

@@ -63,7 +63,24 @@ const wildText = fc.oneof(
 )
 const wild = fc.oneof(
   wildText,
-  fc.constantFrom<unknown>(null, true, 0, -1, 1, 100_000, 100_001, 200.5, 1e300, 1e12, 999_999_999_999, [], ['a'], {}),
+  fc.constantFrom<unknown>(
+    null,
+    true,
+    0,
+    -1,
+    1,
+    100_000,
+    100_001,
+    500_000,
+    500_001,
+    200.5,
+    1e300,
+    1e12,
+    999_999_999_999,
+    [],
+    ['a'],
+    {},
+  ),
 )
 
 const identifier = fc.constantFrom('DEMO_MERCHANT', 'M-1_x', 'a'.repeat(64))
@@ -90,8 +107,10 @@ const NEW_PAYMENT: Values = {
   customer_mobile: fc.constantFrom('0000000000', '9876543210'),
 }
 
+const REFUND_AMOUNT = fc.constantFrom<unknown>('1', '200.00', '007', '499999', '500000', '0500000.00', 200, 500_000)
+
 const NEAR_MISSES: Record<string, unknown[]> = {
-  amount: ['0', '100001', '200.50', '200.', '1e3', '0x10', '+5', '५०', '200.000', 0, 100_001, 0.5, '00', '0.00'],
+  amount: ['0', '100001', '500001', '200.50', '200.', '1e3', '0x10', '+5', '५०', '200.000', 0, 100_001, 0.5, '00', '0.00'],
   redirect_url: ['ftp://x', 'javascript:alert(1)', 'https://', 'https://bank@evil', 'https://u:p@x/', '//x', 'https://x y', `https://x/${'y'.repeat(2039)}`],
   customer_email: ['a@b', 'a..b@c.in', '.a@c.in', 'a@c..in', 'a b@c.in', 'é@c.in', 'a@b.co\n', `${'a'.repeat(249)}@c.in`],
   customer_mobile: ['987654321', '98765432100', '987654321a', '९८७६५४३२१०', '987654321\n'],
@@ -110,7 +129,7 @@ const BODIES: Record<string, { values: Values; optional: string[] }> = {
   WhichPayment: { values: { mid: identifier, order_id: text }, optional: [] },
   NewRefund: {
     values: {
-      ...{ mid: identifier, order_id: text, amount: NEW_PAYMENT.amount as fc.Arbitrary<unknown> },
+      ...{ mid: identifier, order_id: text, amount: REFUND_AMOUNT },
       refund_id: fc.constantFrom('R-1_x', 'r'.repeat(40)),
       note: fc.constantFrom('Two cups', 'a\nb', '😀'.repeat(100), 'x\u0085y', 'cup'),
     },

@@ -8,7 +8,7 @@ import { createMetrics } from '../../src/metrics.ts'
 import { GUIDES, guideText, ROOT } from './guides.ts'
 
 /** Those that lie beside one another below /docs. */
-const PUBLIC_GUIDES = GUIDES.filter((guide) => guide !== 'operator' && guide !== 'setu')
+const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu'].includes(guide))
 
 const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
 const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -28,11 +28,12 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
     const [page = '', anchor = ''] = target.split('#')
     if (page === 'reference') return expect(['', ...operations]).toContain(anchor)
     if (page === '') return expect(anchorsOf(text)).toContain(anchor)
-    // One public page from another.
-    const beside = PUBLIC_GUIDES.find((name) => name === page)
+    // One page of a port from another.
+    const isPublic = (name: string) => PUBLIC_GUIDES.some((it) => it === name)
+    const beside = GUIDES.find((name) => name === page && isPublic(name) === isPublic(guide))
     if (beside) return expect(anchorsOf(guideText(beside))).toContain(anchor)
     // From the operator's port to the public one.
-    if (guide === 'operator' && page === 'docs/setu') return
+    if (guide === 'operator' && /^docs\/setu$/.test(page)) return
     return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
   })
 

@@ -34,7 +34,7 @@ const vpa = fc
 
 const anyPayment = fc.record({
   orderId: fc.bigInt({ min: 0n, max: 2n ** 128n - 1n }).map((id) => id.toString(16).padStart(32, '0')),
-  amount: fc.integer({ min: 100, max: 10_000_000 }),
+  amount: fc.integer({ min: 100, max: 50_000_000 }),
   note: text,
   payee: fc.record({ vpa, name: text, mcc: fc.constantFrom('0000', '5814', '9999') }),
   createdAt: fc.date({ min: new Date('2020-01-01'), max: new Date('2060-01-01'), noInvalidDate: true }),

@@ -38,7 +38,7 @@ let unseen: Key
 let partner: { pid: string; key: Key }
 let orderId: string
 beforeAll(async () => {
-  service = await startService({ acquirerSecrets: ACQUIRER_SECRETS, limits: LIMITS_HERE })
+  service = await startService({ acquirers: { direct: ACQUIRER_SECRETS }, limits: LIMITS_HERE })
   ;({ mid, key } = await newMerchant(service.db))
   unseen = await newKey(service.db, { mid })
   partner = await newPartner(service.db, mid)

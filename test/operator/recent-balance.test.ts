@@ -3,9 +3,9 @@ import { balanceUntilYesterday } from '../../src/books/recent-balance.ts'
 import { reconcile } from '../../src/books/reconcile.ts'
 import { applyGrants } from '../../src/db/grants.ts'
 import type { Database } from '../../src/db/pool.ts'
-import { orderIdsBegin } from '../../src/payments/intent.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 
 const at = (day: string) => new Date(`${day}T12:00:00+05:30`)
@@ -17,7 +17,6 @@ let db: Database
 /** As the service connects. */
 let asService: Database
 let drop: () => Promise<void>
-let count = 0
 
 beforeAll(async () => {
   let url: string
@@ -31,26 +30,7 @@ afterAll(async () => {
   await drop()
 })
 
-async function pay(mid: string, utr: string, day: string) {
-  count += 1
-  const orderId = orderIdsBegin(at(day)) + String(count).padStart(20, '0')
-  await db.query(
-    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
-       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     values ($1, $2, $2, 200, '', '', '', '', '', '', '', '', $3, $3, 'SUCCESS', $4)`,
-    [mid, orderId, at(day), utr],
-  )
-  await db.query(
-    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
-     values ($1, $2, 'SUCCESS', $3, $4, 'notification', $4)`,
-    [mid, orderId, utr, at(day)],
-  )
-  await db.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
-     values ($1, $2, $3, 20000, $4, $4, 'first', 'direct')`,
-    [mid, utr, orderId, at(day)],
-  )
-}
+const pay = (mid: string, utr: string, day: string) => storePaidOrder(db, { mid, utr, paidAt: at(day) })
 
 const settle = (mid: string, utr: string, day: string, amount = 200, paymentUtr: string | null = null) =>
   db.query(

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { expect } from 'vitest'
-import type { SetuSettings } from '../../src/acquirer/setu.ts'
+import type { AcquirerSettings } from '../../src/acquirer/accounts.ts'
 import { buildApp } from '../../src/app.ts'
 import { createOverview } from '../../src/books/overview.ts'
 import type { Config } from '../../src/config.ts'
@@ -92,8 +92,7 @@ export async function startService(
   options: {
     expiryMinutes?: number
     sandbox?: boolean
-    acquirerSecrets?: string[]
-    setu?: SetuSettings
+    acquirers?: Partial<AcquirerSettings>
     webhooks?: WebhookSettings
     rateLimitPerSecond?: number
     trustProxy?: string
@@ -118,8 +117,7 @@ export async function startService(
   const config = {
     publicUrl: options.publicUrl ?? PUBLIC_URL,
     intentExpiryMinutes: options.expiryMinutes ?? 15,
-    acquirerSecrets: options.acquirerSecrets ?? ACQUIRER_SECRETS,
-    setu: options.setu,
+    acquirers: { direct: ACQUIRER_SECRETS, ...options.acquirers },
     webhooks: options.webhooks ?? { sealingKey: undefined, allowedNetworks: allow() },
     sandbox: options.sandbox ?? false,
     trustProxy: options.trustProxy === undefined ? (false as const) : [options.trustProxy],

@@ -1,8 +1,7 @@
-import { Ajv } from 'ajv'
-import addFormats from 'ajv-formats'
-import type { SetuCall, SetuRequest } from './setu-bank.ts'
+import { departureFrom, type RequestSchemas } from './request-schemas.ts'
+import type { SetuCall } from './setu-bank.ts'
 
-/** What Setu documents of each request: its headers and its body. No body means that none may be sent. */
+/** What Setu documents of each request. */
 const text = { type: 'string', minLength: 1 }
 const vpa = { type: 'string', pattern: '^[a-z0-9.-]*@[a-zA-Z]*$' }
 /** Setu has no payment below one rupee. */
@@ -11,7 +10,7 @@ const json = { const: 'application/json' }
 
 const asMerchant = { authorization: { type: 'string', pattern: '^Bearer [!-~]+$' }, merchantid: text }
 
-const REQUESTS: Record<SetuCall, { headers: Record<string, object>; body?: object }> = {
+const REQUESTS: RequestSchemas<SetuCall> = {
   logIn: {
     headers: { client: { const: 'bridge' }, 'content-type': json },
     body: {
@@ -66,27 +65,5 @@ const REQUESTS: Record<SetuCall, { headers: Record<string, object>; body?: objec
   },
 }
 
-const ajv = new Ajv({ allErrors: true, strict: false })
-addFormats.default(ajv)
-
-const checks = new Map(
-  Object.entries(REQUESTS).map(([call, { headers, body }]) => [
-    call,
-    ajv.compile({
-      type: 'object',
-      required: body ? ['body'] : [],
-      properties: {
-        headers: { type: 'object', required: Object.keys(headers), properties: headers },
-        // Setu ignores a field that it does not know: one would be a misspelt one of ours.
-        body: body ? { type: 'object', additionalProperties: false, ...body } : false,
-      },
-    }),
-  ]),
-)
-
 /** How a request departs from what Setu documents; undefined when it does not. */
-export function departure({ call, headers, body }: SetuRequest): string | undefined {
-  const isRight = checks.get(call)
-  if (isRight === undefined || isRight({ headers, ...(body !== undefined && { body }) })) return undefined
-  return ajv.errorsText(isRight.errors, { dataVar: 'request' })
-}
+export const departure = departureFrom(REQUESTS)

@@ -17,7 +17,10 @@ export const unique = (prefix: string) => `${prefix}${randomUUID().replaceAll('-
 export async function newMerchant(
   db: Database,
   values: Partial<
-    Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr' | 'input' | 'expiryMinutes'> & {
+    Pick<
+      Merchant,
+      'mid' | 'name' | 'vpa' | 'payees' | 'mcc' | 'dynamicQr' | 'input' | 'expiryMinutes' | 'maxAmount'
+    > & {
       acquirer: string
       acquirerMerchantId: string
     }

@@ -247,7 +247,7 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
     `select r.*, array(select e.kind from payment_exceptions e where e.mid = r.mid and e.digest = r.our_refund_id) as kinds
        from refunds r`,
   )
-  const booked = mapBy(bank.refunds.all, ({ referenceId }) => referenceId)
+  const booked = mapBy(bank.refunds.all, ({ ourRefundId }) => ourRefundId)
   const here = new Map(rows.map((row) => [row.our_refund_id, row]))
   const wentBack = bank.refunds.all.filter(({ status }) => status === 'success')
   const sum = (amounts: number[]) => amounts.reduce((total, amount) => total + amount, 0)
@@ -258,7 +258,7 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
   const isSo = ({ our_refund_id, status, reference, amount_paise }: Refund) => {
     const row = booked.get(our_refund_id)?.[0]
     if (row === undefined || row.status === 'failed') return status !== 'SUCCESS'
-    return status === 'SUCCESS' && reference === row.crn && amount_paise === row.amount
+    return status === 'SUCCESS' && reference === row.reference && amount_paise === row.amount
   }
   const wrong = rows.filter((row) => !isSo(row))
   const open = rows.filter(({ status, kinds }) => status === 'PENDING' && kinds.length === 0)

@@ -1,12 +1,21 @@
-/** What the fake of Setu does wrong on purpose. */
+/** What the fake of an acquirer does wrong on purpose. */
 
-/** How a call fails. With a status it is not done; else it is done, and the answer to it is spoilt. */
+/** How a call fails. With a status, or as a redirect, it is not done; else it is done, and the answer to it is spoilt. */
 export type CallFault =
   | { status: number }
   | { afterMs: number }
   | { until: Promise<unknown> }
   /** It arrives only then, and its answer never does. */
   | { arrivesAfterMs: number }
+  /** To the very same call, which succeeds. */
+  | 'redirect'
+  /** A proxy sends it twice, and the second answer comes. */
+  | 'sent twice'
+  /** The answer follows on one of status 101. */
+  | 'interim answer'
+  | SpoiltAnswer
+
+export type SpoiltAnswer =
   | 'no answer'
   | 'half a body'
   | 'huge body'
@@ -45,32 +54,47 @@ export type NotificationFaults = {
   contradicted?: number
 }
 
-/** `isCut` ends it in the middle of its body. */
-export type Answer = { status: number; body: string; isCut?: boolean }
+/** `isCut` ends it in the middle of its body, `isInterim` begins it with status 101. */
+export type Answer = {
+  status: number
+  body: string
+  headers?: Record<string, string>
+  isCut?: boolean
+  isInterim?: boolean
+}
+
+/** Where the answers of an acquirer tell the link and our name for the order. */
+export type AnswerFields = {
+  withLink: (body: Json, change: (link: string) => string) => Json
+  withOrder: (body: Json, orderId: string) => Json
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: each acquirer has answers of its own
+type Json = any
 
 const HUGE_BYTES = 1024 * 1024
 
-/** What is left of an answer. */
-export function spoil(
-  answer: Answer,
-  fault: Exclude<CallFault, { status: number } | { arrivesAfterMs: number } | 'no answer'>,
-): Answer {
-  if (typeof fault === 'object') return answer
+/** What is left of an answer; undefined where nothing is. */
+export function spoil(answer: Answer, fault: SpoiltAnswer, { withLink, withOrder }: AnswerFields): Answer | undefined {
+  const changed = (change: (body: Json) => Json) => ({
+    ...answer,
+    body: JSON.stringify(change(JSON.parse(answer.body))),
+  })
   switch (fault) {
+    case 'no answer':
+      return undefined
     case 'half a body':
       return { ...answer, isCut: true }
     case 'huge body':
-      return { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), padding: ' '.repeat(HUGE_BYTES) }) }
+      return { ...answer, body: ' '.repeat(HUGE_BYTES) + answer.body }
     case 'no JSON':
       return { ...answer, body: '<html>It works</html>' }
     case 'no fields':
       return { ...answer, body: '{}' }
     case 'another order':
-      return { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), referenceId: 'another' }) }
-    default: {
-      const body = JSON.parse(answer.body)
-      return { ...answer, body: JSON.stringify({ ...body, intentLink: SPOILT_LINKS[fault](body.intentLink) }) }
-    }
+      return changed((body) => withOrder(body, 'another'))
+    default:
+      return changed((body) => withLink(body, SPOILT_LINKS[fault]))
   }
 }
 

@@ -1,0 +1,60 @@
+import { VPA } from '../fields.ts'
+import { bankAmount, toDecimalText } from '../money.ts'
+import type { Intent } from '../payments/intent.ts'
+import { UPI_PREFIX } from '../payments/upi-links.ts'
+import { AcquirerFault } from './acquirer.ts'
+
+/** What may follow the prefix: printable ASCII without `"` and `#`, which would end a link in a page or as an address. */
+const QUERY = /^[!\x24-\x7e]+$/
+const LINK_LIMIT_CHARACTERS = 2_048
+
+/**
+ * Reads a link that an acquirer has made for an intent: its `tr` and its payee. The link itself is never changed, since it may
+ * be signed, and may have any further parameters. `payees` are those that the merchant accepts, see isAccepted. Throws an
+ * AcquirerFault for a link that must not be shown; `facts` stand in its log line too.
+ */
+export function readIssuedLink(
+  link: string,
+  { orderId, amount }: Pick<Intent, 'orderId' | 'amount'>,
+  payees: readonly string[],
+  facts: object,
+): { reference: string; payeeVpa: string } {
+  const query = link.slice(UPI_PREFIX.length)
+  const isLink = link.startsWith(UPI_PREFIX) && link.length <= LINK_LIMIT_CHARACTERS && QUERY.test(query)
+  const parameters = isLink ? [...new URLSearchParams(query)] : []
+  // Upper and lower case are the same here: an app may take PA for pa.
+  const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
+  const only = (name: string) => {
+    const [value = '', ...others] = valuesOf(name)
+    return others.length === 0 ? value : ''
+  }
+  const isAmount = (text: string) => bankAmount.safeParse(text).data === toDecimalText(amount)
+  const [payeeVpa, reference] = [only('pa'), only('tr')]
+  const isOfOrder =
+    isAmount(only('am')) &&
+    // `mam` is the least that may be paid. With one below the amount, the customer would choose how much to pay.
+    valuesOf('mam').every(isAmount) &&
+    only('cu') === 'INR' &&
+    /^[A-Za-z0-9]{1,35}$/.test(reference)
+  if (!isOfOrder || !VPA.test(payeeVpa)) {
+    throw new AcquirerFault('bad answer', 'a link was made that is not for this order', { ...facts, orderId })
+  }
+  if (!payees.some((accepted) => isAccepted(payeeVpa, accepted))) {
+    throw new AcquirerFault(
+      'bad answer',
+      'a link was made that pays a payee whom the merchant does not accept: if it is theirs, name it with ops merchants update --payee',
+      { ...facts, orderId, payee: payeeVpa, accepted: payees },
+    )
+  }
+  return { reference, payeeVpa }
+}
+
+/**
+ * Whether a UPI address is the accepted one. A `*` before the `@` of that stands for any text, none too. Upper and lower
+ * case are the same.
+ */
+function isAccepted(vpa: string, accepted: string): boolean {
+  const [given, [prefix = '', handle]] = [vpa.toLowerCase(), accepted.toLowerCase().split('*')]
+  if (handle === undefined) return given === prefix
+  return given.startsWith(prefix) && given.slice(given.indexOf('@')) === handle
+}

@@ -1,0 +1,67 @@
+import { type Database, inTransaction } from '../db/pool.ts'
+import { newId } from '../payments/intent.ts'
+import { findMerchant } from '../payments/reports.ts'
+import type { RefundWord } from './end-refund.ts'
+
+/**
+ * A refund that an acquirer has made by itself, such as of a payment that came too late. The word names it by the acquirer's own
+ * id, and says its amount. `utr` is the payment's, `paymentId` how the acquirer names that; undefined where it was not told.
+ */
+export type OwnRefund = {
+  orderId: string
+  acquirer: string
+  utr: string | undefined
+  paymentId?: string | undefined
+  word: RefundWord & { id: string; amount: number }
+}
+
+/**
+ * Stores an acquirer's own refund once, so that it counts in the sum of its payment and ends the exception of that. Returns its
+ * names. Undefined for a payment that was not told: the acquirer repeats the notification, and the payment may come before.
+ */
+export async function keepOwnRefund(
+  db: Database,
+  { orderId, acquirer, utr, paymentId, word }: OwnRefund,
+  now: Date,
+): Promise<{ mid: string; ourRefundId: string } | undefined> {
+  const mid = await findMerchant(db, orderId)
+  if (mid === undefined) return undefined
+  return inTransaction(db, async (client) => {
+    // Repeats wait here for the first.
+    await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
+    const { rows: known } = await client.query<{ ourRefundId: string }>(
+      `select our_refund_id as "ourRefundId"
+         from refunds
+        where mid = $1 and order_id = $2 and acquirer = $3 and acquirer_refund_id = $4`,
+      [mid, orderId, acquirer, word.id],
+    )
+    if (known[0]) return { mid, ...known[0] }
+    const { rows: payments } = await client.query<{ utr: string }>(
+      // A payment of which nobody has told the acquirer's name is the order's own. Names come first in this order.
+      `select utr
+         from payments
+        where mid = $1 and order_id = $2
+          and case when $3::text is not null then utr = $3
+                   when $4::text is not null and acquirer_payment_id is not null then acquirer_payment_id = $4
+                   else kind <> 'second' end
+        order by acquirer_payment_id
+        limit 1`,
+      [mid, orderId, utr, paymentId],
+    )
+    const ourRefundId = newId(now)
+    const { rowCount } = await client.query(
+      `insert into refunds
+         (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, exception_id, acquirer, acquirer_merchant_id,
+          made_by, made_at, status, acquirer_refund_id)
+       select p.mid, $4, $4, p.order_id, p.utr, $6, 'by the acquirer', e.exception_id, $5, a.acquirer_merchant_id,
+              'acquirer', $8, 'PENDING', $7
+         from payments p
+         join acquirer_intents a on a.mid = p.mid and a.order_id = p.order_id and a.acquirer = $5
+         left join payment_exceptions e on e.mid = p.mid and e.order_id = p.order_id and e.utr = p.utr
+           and e.kind in ('late payment', 'double payment')
+        where p.mid = $1 and p.order_id = $2 and p.utr = $3`,
+      [mid, orderId, payments[0]?.utr, ourRefundId, acquirer, word.amount, word.id, now],
+    )
+    return rowCount === 1 ? { mid, ourRefundId } : undefined
+  })
+}

@@ -1,0 +1,40 @@
+import * as z from 'zod'
+import { readUrl } from './url.ts'
+
+/** A text that passes `test`; the error says `rule` behind the name of the variable, and never the value. */
+export const checked = (rule: string, test: (text: string) => boolean) => z.string().refine(test, rule)
+
+export const wholeNumber = (min: number, max: number) =>
+  checked(
+    `must be a whole number from ${min} to ${max}`,
+    (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
+  ).transform(Number)
+
+/** One or several texts, joined by commas. */
+export const listOf = (rule: string, test: (text: string) => boolean) => {
+  const split = (list: string) => list.split(',').map((text) => text.trim())
+  return checked(`${rule}, joined by commas`, (list) => split(list).every(test)).transform(split)
+}
+
+export const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '')
+
+/** URL that receives credentials, and paths behind it: https, or http to this machine only. */
+export const secureUrl = checked(
+  'must be an https URL without query',
+  (text) =>
+    readUrl(text) !== undefined && /^(https:|http:\/\/(127\.0\.0\.1|localhost)[:/])/.test(text) && !/[?#]/.test(text),
+).transform(withoutTrailingSlash)
+
+/**
+ * The credentials of an acquirer; undefined when none is set. Throws when only some are: payments could not be taken, or not
+ * be heard of.
+ */
+export function allOrNone<T extends Record<string, unknown>>(
+  acquirer: string,
+  credentials: T,
+): { [K in keyof T]: NonNullable<T[K]> } | undefined {
+  const missing = Object.keys(credentials).filter((name) => !credentials[name])
+  if (missing.length === 0) return credentials as { [K in keyof T]: NonNullable<T[K]> }
+  if (missing.length === Object.keys(credentials).length) return undefined
+  throw new Error(`To take payments through ${acquirer}, set ${missing.join(' and ')} too`)
+}

@@ -1,0 +1,39 @@
+import { beforeAll, describe, it } from 'vitest'
+import { direct } from './conformance/direct.ts'
+import type { AcquirerName, Driver, Stage } from './conformance/driver.ts'
+import { ENQUIRIES } from './conformance/enquiries.ts'
+import { LINK_FAULTS, LINKS } from './conformance/links.ts'
+import { NOTIFICATIONS } from './conformance/notifications.ts'
+import { REFUNDS } from './conformance/refunds.ts'
+import { setu } from './conformance/setu.ts'
+
+/** Long, so that a busy machine does not turn a right answer into a 503. Each case looks itself for what is due. */
+const PATIENT = {
+  outside: { acquirerMs: 30_000 },
+  acquirers: { requestMs: 30_000 },
+  webhooks: { lookIntervalMs: 3_600_000 },
+}
+/** Short, because the cases of faults wait for it. */
+const IMPATIENT = { outside: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
+
+const DRIVERS: Record<AcquirerName, Driver> = { direct, setu }
+
+const TABLES = [
+  { what: 'with a bank', limits: PATIENT, cases: [...LINKS, ...NOTIFICATIONS, ...ENQUIRIES, ...REFUNDS] },
+  { what: 'with a bank that fails', limits: IMPATIENT, cases: LINK_FAULTS },
+]
+
+type Table = (typeof TABLES)[number]
+
+const applying = ({ cases }: Table, name: AcquirerName) => cases.filter(({ not }) => not?.[name] === undefined)
+
+/** What every acquirer has to do. A case that does not apply to one says why. */
+describe.each(Object.keys(DRIVERS) as AcquirerName[])('the acquirer %s', (name) => {
+  describe.each(TABLES.filter((table) => applying(table, name).length > 0))('$what', (table) => {
+    let stage: Stage
+    beforeAll(async () => {
+      stage = await DRIVERS[name]({ limits: table.limits })
+    })
+    for (const { name: promise, run } of applying(table, name)) it(promise, () => run(stage))
+  })
+})

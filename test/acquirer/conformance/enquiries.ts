@@ -1,0 +1,127 @@
+import { expect } from 'vitest'
+import type { CallFault } from '../../support/bank-faults.ts'
+import { until } from '../../support/wait.ts'
+import { type BankPayment, type Case, OURS, type Stage } from './driver.ts'
+import { startInstance } from './instance.ts'
+import { bankOf, cancel, NOTHING, newOrder, type Order, recorded, statusOf } from './orders.ts'
+
+const PATIENCE_MS = 30_000
+const quietly = { faults: { lost: 1 } }
+
+const ask = (stage: Stage, { orderId }: Order) => startInstance(stage, PATIENCE_MS).ask(orderId)
+
+const pay = async (stage: Stage, { orderId }: Order, how: object = {}): Promise<BankPayment> =>
+  (await bankOf(stage).pay(orderId, { ...quietly, ...how })).payment
+
+/** A question about a paid order which meets a fault fails, and changes nothing; the next one finds the payment. */
+const fails = (outcome: string, fault: CallFault): Case => ({
+  name: `a question that meets ${JSON.stringify(fault)} fails as ${outcome}, and the next one finds the payment`,
+  not: OURS,
+  async run(stage) {
+    const [bank, order] = [bankOf(stage), await newOrder(stage)]
+    const { rrn } = await pay(stage, order)
+    bank.nextFaults[bank.calls.enquire] = [fault]
+    const isSlow = fault === 'no answer' || (typeof fault === 'object' && 'afterMs' in fault)
+    const asking = isSlow ? startInstance(stage).ask(order.orderId) : ask(stage, order)
+    await expect(asking).rejects.toMatchObject({ outcome })
+    expect(await recorded(stage, order)).toEqual(NOTHING)
+    await ask(stage, order)
+    expect((await recorded(stage, order)).intent).toEqual(['SUCCESS', rrn])
+  },
+})
+
+/** A bank that tells of a success what no bank should: nothing is believed. */
+const notBelieved = (changes: object): Case => ({
+  name: `a question whose answer says ${JSON.stringify(changes)} of a success changes nothing`,
+  not: OURS,
+  async run(stage) {
+    const order = await newOrder(stage)
+    Object.assign(await pay(stage, order), changes)
+    // An unknown state may be one of a payment that has not ended.
+    const told = await ask(stage, order).catch(({ outcome }) => outcome)
+    expect(['bad answer', undefined]).toContain(told)
+    expect(await recorded(stage, order)).toEqual(NOTHING)
+  },
+})
+
+export const ENQUIRIES: Case[] = [
+  {
+    name: 'a question finds nothing while nobody has tried to pay, or the payment has not ended',
+    not: OURS,
+    async run(stage) {
+      const order = await newOrder(stage)
+      expect(await ask(stage, order)).toBeUndefined()
+      await pay(stage, order, { outcome: 'pending' })
+      expect(await ask(stage, order)).toBeUndefined()
+      expect(await recorded(stage, order)).toEqual(NOTHING)
+    },
+  },
+  {
+    name: 'a question finds a failed attempt, and the payment that follows it',
+    not: OURS,
+    async run(stage) {
+      const order = await newOrder(stage)
+      const { rrn: failed } = await pay(stage, order, { outcome: 'failed' })
+      await ask(stage, order)
+      expect(await recorded(stage, order)).toEqual({ ...NOTHING, intent: ['FAIL', null], attempts: [[failed]] })
+      stage.service.clock.advance(1)
+      const { rrn } = await pay(stage, order)
+      for (let i = 0; i < 2; i++) await ask(stage, order)
+      expect(await recorded(stage, order)).toMatchObject({
+        intent: ['SUCCESS', rrn],
+        successes: [[rrn, 'enquiry']],
+        exceptions: [],
+      })
+    },
+  },
+  {
+    name: 'a question after the notification, and a notification after the question, change nothing',
+    not: OURS,
+    async run(stage) {
+      for (const isToldFirst of [true, false]) {
+        const order = await newOrder(stage)
+        const { rrn: utr } = await pay(stage, order)
+        const tell = () => stage.send(stage.notification(order.orderId, { utr }))
+        const steps = [() => ask(stage, order), tell]
+        for (const step of isToldFirst ? steps.reverse() : steps) await step()
+        expect(await recorded(stage, order)).toMatchObject({
+          successes: [[utr, isToldFirst ? 'notification' : 'enquiry']],
+          exceptions: [],
+        })
+      }
+    },
+  },
+  {
+    name: 'a question that finds another amount pays nothing, and is kept',
+    not: OURS,
+    async run(stage) {
+      const order = await newOrder(stage)
+      const { rrn } = await pay(stage, order, { amount: 100 })
+      await ask(stage, order)
+      expect(await recorded(stage, order)).toEqual({
+        ...NOTHING,
+        exceptions: [['amount differs', 'SUCCESS', rrn, '1.00']],
+      })
+    },
+  },
+  {
+    name: 'an order that is cancelled when the bank holds it as paid is found, as a late payment',
+    not: OURS,
+    async run(stage) {
+      const order = await newOrder(stage)
+      const { rrn } = await pay(stage, order)
+      expect((await cancel(stage, order)).txnStatus).toBe('FAIL')
+      // Setu closes a paid one without a word; who refuses to is asked at once.
+      if (stage.name === 'setu') await ask(stage, order)
+      await until('it is paid', async () => (await statusOf(stage, order)) === 'SUCCESS')
+      expect((await recorded(stage, order)).exceptions).toEqual([['late payment', 'SUCCESS', rrn, '200.00']])
+    },
+  },
+  ...[500, 429, 408].map((status) => fails('unavailable', { status })),
+  ...(['no answer', 'half a body', 'redirect', 'interim answer', { afterMs: 500 }] as const).map((fault) =>
+    fails('unavailable', fault),
+  ),
+  ...(['no JSON', 'no fields', 'huge body', 'another order'] as const).map((fault) => fails('bad answer', fault)),
+  ...[400, 403].map((status) => fails('refused', { status })),
+  ...[{ rrn: '' }, { rrn: 'x y' }, { status: 'refunded' }, { amount: -20_000 }].map(notBelieved),
+]

@@ -1,0 +1,42 @@
+import { createAcquirers } from '../../../src/acquirer/acquirers.ts'
+import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
+import { enquire } from '../../../src/acquirer/enquire.ts'
+import type { Issuer } from '../../../src/acquirer/issuer.ts'
+import { LIMITS } from '../../../src/limits.ts'
+import { createCaller } from '../../../src/outside/call.ts'
+import { createEnquiries, type Enquiry } from '../../../src/payments/enquiries.ts'
+import { createReports } from '../../../src/payments/reports.ts'
+import { createProgress } from '../../../src/refunds/progress.ts'
+import { doWhatIsDue } from '../../support/due.ts'
+import { allow } from '../../support/webhooks.ts'
+import type { Stage } from './driver.ts'
+
+/** An instance of the service, as far as it asks an acquirer by the clock, with what it logs as errors. */
+export function startInstance(
+  { service: { clock, db, pools }, settings, name }: Pick<Stage, 'service' | 'settings' | 'name'>,
+  acquirerMs = 300,
+) {
+  const errors: object[] = []
+  const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
+  const call = createCaller({ allowedNetworks: allow(), limits: { ...LIMITS.outside, acquirerMs }, now: clock.now })
+  const { issuers } = createAcquirers({ direct: [], ...settings }, call, {
+    log: log as never,
+    onCall: () => undefined,
+    limits: LIMITS.acquirers,
+    elapsedMs: clock.elapsedMs,
+  })
+  const refunds = dueRefunds({ progress: createProgress(pools.due), issuers, now: clock.now })
+  return {
+    errors,
+    issuers,
+    /** Does what is due of refunds. */
+    look: () => doWhatIsDue(refunds),
+
+    /** Asks about an order, however often that was done, and records what is told. */
+    async ask(orderId: string) {
+      await db.query('update acquirer_intents set enquiries = 0 where order_id = $1', [orderId])
+      const enquiry = (await createEnquiries(db).take(orderId)) as Enquiry
+      return enquire(enquiry, { issuer: issuers.get(name) as Issuer, reports: createReports(db), now: clock.now })
+    },
+  }
+}

@@ -1,0 +1,259 @@
+import { expect } from 'vitest'
+import { html } from '../../../src/html.ts'
+import type { CallFault } from '../../support/bank-faults.ts'
+import { decodePng } from '../../support/decode-png.ts'
+import { newMerchant, unique } from '../../support/service.ts'
+import { until } from '../../support/wait.ts'
+import { type Case, OURS, type Stage } from './driver.ts'
+import { bankOf, cancel, count, create, gate, newOrder, recorded, statusOf } from './orders.ts'
+
+/** Creates that the bank has prepared, and none of which is stored yet. */
+async function heldCreates(stage: Stage, of: Parameters<typeof create>[1], times: number, headers = {}) {
+  const bank = bankOf(stage)
+  const held = gate()
+  bank.nextFaults[bank.calls.link] = Array.from({ length: times }, () => ({ until: held.opens }))
+  const known = bank.countOf(bank.calls.link)
+  const order_id = unique('order')
+  const answers = Promise.all(Array.from({ length: times }, () => create(stage, of, { order_id }, headers)))
+  await until('all are prepared', () => bank.countOf(bank.calls.link) === known + times, { pollMs: 1 })
+  return { answers, made: bank.made().slice(-times), open: held.open }
+}
+
+const isStoredOnce = async (stage: Stage, headers: Record<string, string>, statuses: number[]) => {
+  const bank = bankOf(stage)
+  const { answers, made, open } = await heldCreates(stage, await stage.newMerchant(), 5, headers)
+  open()
+  const told = await answers
+  expect(told.map(({ status }) => status).sort()).toEqual(statuses)
+  const [stored, ...others] = new Set(told.flatMap(({ body }) => body.data?.orderId ?? []))
+  expect(others).toEqual([])
+  const losers = made.filter((orderId) => orderId !== stored)
+  expect(losers).toHaveLength(4)
+  await until('the losers are closed', () => losers.every((orderId) => !bank.isOpen(orderId)))
+  expect(bank.isOpen(stored)).toBe(true)
+}
+
+/** What becomes of links while nothing is wrong with the bank. */
+export const LINKS: Case[] = [
+  {
+    name: 'a link is what customers get: unchanged under the four prefixes, on the pay page and in the QR',
+    not: OURS,
+    async run(stage) {
+      const made = await create(stage, await stage.newMerchant(), { note: 'Order 1001' })
+      const { intent, phonepe, paytm, gpay, orderId } = made.body.data
+      const link = bankOf(stage).linkOf(orderId)
+      const query = link.slice('upi://pay?'.length)
+      expect({ intent, phonepe, paytm, gpay }).toEqual({
+        intent: link,
+        phonepe: `phonepe://upi/pay?${query}`,
+        paytm: `paytmmp://upi/pay?${query}`,
+        gpay: `tez://upi/pay?${query}`,
+      })
+      const qr = await stage.service.app.inject({ url: `/pay/${orderId}/qr.png` })
+      expect(decodePng(qr.rawPayload)).toBe(link)
+      const page = await stage.service.app.inject({ url: `/pay/${orderId}` })
+      expect(page.payload).toContain(`upi://pay?${String(html`${query}`)}`)
+    },
+  },
+  ...['1', '3.00', '10', '588.82', '588.80', '99999'].map(
+    (amount): Case => ({
+      name: `a link of ₹${amount} is taken in whatever form the bank spells it`,
+      not: OURS,
+      async run(stage) {
+        const of = await stage.newMerchant()
+        await stage.service.db.query(`update merchants set input = 'shop' where mid = $1`, [of.mid])
+        for (let i = 0; i < 3; i++) expect((await create(stage, of, { amount })).status).toBe(200)
+      },
+    }),
+  ),
+  {
+    name: 'a link costs no second call when the order_id or the Idempotency-Key is repeated',
+    not: OURS,
+    async run(stage) {
+      const of = await stage.newMerchant()
+      const order_id = unique('order')
+      const headers = { 'idempotency-key': unique('key') }
+      const first = await create(stage, of, { order_id }, headers)
+      const calls = bankOf(stage).requests.length
+      expect((await create(stage, of, { order_id }, headers)).body).toEqual(first.body)
+      expect((await create(stage, of, { order_id })).status).toBe(409)
+      expect((await create(stage, of, { order_id, amount: '201' }, headers)).status).toBe(422)
+      expect(bankOf(stage).requests.length).toBe(calls)
+    },
+  },
+  {
+    name: 'of simultaneous creates with one order_id one is stored, and the unused links are closed',
+    not: OURS,
+    run: (stage) => isStoredOnce(stage, {}, [200, 409, 409, 409, 409]),
+  },
+  {
+    name: 'of simultaneous creates with one Idempotency-Key one is stored, and the unused links are closed',
+    not: OURS,
+    run: (stage) => isStoredOnce(stage, { 'idempotency-key': unique('key') }, [200, 200, 200, 200, 200]),
+  },
+  {
+    name: 'an order that a proxy sends twice is made once',
+    not: { ...OURS, setu: 'it does not know a repeat' },
+    async run(stage) {
+      const [bank, of] = [bankOf(stage), await stage.newMerchant()]
+      const known = bank.made().length
+      bank.nextFaults[bank.preparing[0] as string] = ['sent twice']
+      const { orderId } = await newOrder(stage, of)
+      expect(bank.made().slice(known)).toEqual([orderId])
+    },
+  },
+  {
+    name: 'a link is closed when PostgreSQL refuses the intent: nobody will see it',
+    not: OURS,
+    async run(stage) {
+      const [bank, of] = [bankOf(stage), await stage.newMerchant()]
+      await stage.service.db.query(
+        "alter table payment_intents add constraint refused_by_a_test check (note <> 'refused by PostgreSQL') not valid",
+      )
+      const known = bank.made().length
+      const answers = await Promise.all([1, 2, 3].map(() => create(stage, of, { note: 'refused by PostgreSQL' })))
+      const { orderId } = await newOrder(stage, of)
+      await stage.service.db.query('alter table payment_intents drop constraint refused_by_a_test')
+      expect(answers.map(({ status }) => status)).toEqual([500, 500, 500])
+      const refused = bank.made().slice(known, known + 3)
+      await until('the refused ones are closed', () => refused.every((one) => !bank.isOpen(one)))
+      expect(bank.isOpen(orderId)).toBe(true)
+    },
+  },
+  {
+    name: 'a link is closed, once, when the merchant cancels the order',
+    not: OURS,
+    async run(stage) {
+      const [bank, order] = [bankOf(stage), await newOrder(stage)]
+      const before = bank.countOf(bank.calls.close)
+      for (let i = 0; i < 3; i++) expect((await cancel(stage, order)).msg).toBe('Payment cancelled')
+      await until('it is closed', () => !bank.isOpen(order.orderId))
+      expect(bank.countOf(bank.calls.close) - before).toBe(1)
+    },
+  },
+  {
+    name: 'a link that is paid while it is being closed: the money counts, as a late payment',
+    not: OURS,
+    async run(stage) {
+      const [bank, order] = [bankOf(stage), await newOrder(stage)]
+      await bank.pay(order.orderId, { outcome: 'pending' })
+      const held = gate()
+      bank.nextFaults[bank.calls.close] = [{ until: held.opens }]
+      const before = bank.countOf(bank.calls.close)
+      expect((await cancel(stage, order)).txnStatus).toBe('FAIL')
+      await until('it is being closed', () => bank.countOf(bank.calls.close) > before)
+      const body = stage.notification(order.orderId, { utr: 'RACED1' })
+      expect((await stage.send(body)).status).toBe(200)
+      held.open()
+      expect(await statusOf(stage, order)).toBe('SUCCESS')
+      expect(await recorded(stage, order)).toMatchObject({
+        successes: [['RACED1', 'notification']],
+        exceptions: [['late payment', 'SUCCESS', 'RACED1', '200.00']],
+      })
+    },
+  },
+  {
+    name: 'a bank that hangs is not felt by merchants of `direct`: 64 calls may hang, and the 65th is refused at once',
+    not: OURS,
+    async run(stage) {
+      const bank = bankOf(stage)
+      const of = await stage.newMerchant()
+      const ofDirect = await newMerchant(stage.service.db)
+      const held = gate()
+      bank.faults = [{ call: bank.calls.link, fault: { until: held.opens }, chance: 1 }]
+      const before = bank.countOf(bank.calls.link)
+      const hanging = Array.from({ length: 64 }, () => create(stage, of))
+      await until('64 calls hang', () => bank.countOf(bank.calls.link) - before === 64)
+      expect((await create(stage, of)).status).toBe(503)
+      expect(bank.countOf(bank.calls.link) - before).toBe(64)
+      for (let i = 0; i < 20; i++) expect((await create(stage, ofDirect)).status).toBe(200)
+      bank.faults = []
+      held.open()
+      expect(new Set((await Promise.all(hanging)).map(({ status }) => status))).toEqual(new Set([200]))
+      expect((await create(stage, of)).status).toBe(200)
+    },
+  },
+]
+
+type Outcome = 'unavailable' | 'bad answer' | 'refused'
+
+const OF_ANY_CALL: [Outcome, CallFault[]][] = [
+  [
+    'unavailable',
+    [
+      ...[500, 502, 503, 429, 408].map((status) => ({ status })),
+      { afterMs: 1_400 },
+      'no answer',
+      'half a body',
+      'redirect',
+      'interim answer',
+    ],
+  ],
+  ['bad answer', ['huge body', 'no JSON', 'no fields']],
+  ['refused', [{ status: 400 }, { status: 403 }, { status: 404 }]],
+]
+
+const OF_LINKS: CallFault[] = [
+  'wrong payee',
+  'two payees',
+  'two payees, one in capitals',
+  'two payees, one encoded',
+  'two amounts, one in capitals',
+  'wrong amount',
+  'no amount',
+  'lower minimum',
+  'wrong currency',
+  'no tr',
+  'other scheme',
+]
+
+function refusedLink(
+  outcome: Outcome,
+  fault: CallFault | 'away',
+  which: 'first' | 'last',
+  not: Case['not'] = OURS,
+): Case {
+  return {
+    name: `a create is 503, stores nothing and leaves the order_id free: its ${which} call meets ${JSON.stringify(fault)}, ${outcome}`,
+    not,
+    async run(stage) {
+      const { service, name } = stage
+      const [bank, of] = [bankOf(stage), await stage.newMerchant()]
+      const sample = `acquirer_calls_total{acquirer="${name}",call="prepare",outcome="${outcome}"} `
+      const counted = async () => Number((await service.metrics()).split(sample)[1]?.split('\n')[0] ?? 0)
+      const [stored, issued, before] = [
+        await count(service, 'payment_intents'),
+        await count(service, 'acquirer_intents'),
+        await counted(),
+      ]
+      const order_id = unique('order')
+      service.log.length = 0
+      if (fault === 'away') await bank.goAway()
+      else bank.nextFaults[bank.preparing.at(which === 'first' ? 0 : -1) as string] = [fault]
+      const answer = await create(stage, of, { order_id })
+      if (fault === 'away') await bank.comeBack()
+      expect([answer.status, answer.body.data]).toEqual([503, undefined])
+      expect(answer.headers['retry-after']).toBeDefined()
+      expect([await count(service, 'payment_intents'), await count(service, 'acquirer_intents')]).toEqual([
+        stored,
+        issued,
+      ])
+      const lines = service.log.map((line) => JSON.parse(line)).filter(({ acquirer }) => acquirer === name)
+      const level = outcome === 'unavailable' ? 40 : 50
+      expect(lines).toMatchObject([{ level, acquirer: name, call: 'prepare', outcome }])
+      expect(await counted()).toBe(before + 1)
+      expect((await create(stage, of, { order_id })).status).toBe(200)
+    },
+  }
+}
+
+/** What becomes of a create when the bank fails. The service has little patience here. */
+export const LINK_FAULTS: Case[] = [
+  refusedLink('unavailable', 'away', 'first'),
+  ...OF_ANY_CALL.flatMap(([outcome, faults]) => faults.map((fault) => refusedLink(outcome, fault, 'first'))),
+  refusedLink('bad answer', 'another order', 'first'),
+  ...OF_LINKS.map((fault) => refusedLink('bad answer', fault, 'last')),
+  ...OF_ANY_CALL.flatMap(([outcome, faults]) =>
+    faults.map((fault) => refusedLink(outcome, fault, 'last', { ...OURS, setu: 'the last call is the first' })),
+  ),
+]

@@ -1,0 +1,275 @@
+import { expect } from 'vitest'
+import { newUtr } from '../../support/acquirer.ts'
+import { CUSTOMER_VPA } from '../../support/fake-bank.ts'
+import { until } from '../../support/wait.ts'
+import { type Case, OURS, type Stage, type Told } from './driver.ts'
+import { bankOf, create, gate, NOTHING, newOrder, type Order, recorded, statusOf } from './orders.ts'
+
+const tell = async (stage: Stage, orderId: string, told?: Told) =>
+  (await stage.send(stage.notification(orderId, told))).status
+
+const exceptionsOf = async (stage: Stage, order: Order) => (await recorded(stage, order)).exceptions
+
+/** Late by 10 minutes, from when on the shop is told that the order has failed. */
+const OVER_SECONDS = 25 * 60
+
+/** A signed notification that says what it must not is refused with `status`, and changes nothing. */
+const refused = (name: string, status: number, change: (body: string, stage: Stage) => string): Case => ({
+  name: `a signed notification ${name} is ${status} and changes nothing`,
+  async run(stage) {
+    const order = await newOrder(stage)
+    const answer = await stage.send(change(stage.notification(order.orderId), stage))
+    expect([answer.status, answer.body.status]).toEqual([status, false])
+    expect(await recorded(stage, order)).toEqual(NOTHING)
+  },
+})
+
+const withAmount = (body: string, { amountField }: Stage, amount: string) =>
+  body.replace(new RegExp(`"${amountField}":[\\d.]+`), `"${amountField}":${amount}`)
+
+export const NOTIFICATIONS: Case[] = [
+  {
+    name: 'a notification makes an order paid, with its UTR and the time when the money moved',
+    async run(stage) {
+      const order = await newOrder(stage)
+      const [utr, paidAt] = [newUtr(), new Date('2026-03-31T18:20:00Z')]
+      expect(await tell(stage, order.orderId, { utr, paidAt })).toBe(200)
+      expect(await statusOf(stage, order)).toBe('SUCCESS')
+      const { rows } = await stage.service.db.query(
+        'select utr, reason, paid_at from payment_changes where order_id = $1',
+        [order.orderId],
+      )
+      expect(rows).toEqual([{ utr, reason: 'notification', paid_at: paidAt }])
+    },
+  },
+  {
+    name: 'a bank that is paid tells the service, however often and in whatever order',
+    not: OURS,
+    async run(stage) {
+      const order = await newOrder(stage)
+      await bankOf(stage).pay(order.orderId, { outcome: 'failed' })
+      const faults = { repeated: 1, reordered: 1, forged: 1, contradicted: 1 }
+      const { payment, answers } = await bankOf(stage).pay(order.orderId, { faults })
+      expect(answers.at(-1)).toBe(401)
+      expect(await recorded(stage, order)).toMatchObject({
+        intent: ['SUCCESS', payment.rrn],
+        successes: [[payment.rrn, 'notification']],
+        exceptions: [['amount differs', 'SUCCESS', payment.rrn, '201.00']],
+      })
+    },
+  },
+  {
+    name: 'a notification that is replayed changes nothing',
+    async run(stage) {
+      const order = await newOrder(stage)
+      const body = stage.notification(order.orderId)
+      await stage.send(body)
+      const first = await recorded(stage, order)
+      for (let i = 0; i < 3; i++) {
+        stage.service.clock.advance(60)
+        expect((await stage.send(body)).status).toBe(200)
+      }
+      expect(await recorded(stage, order)).toEqual(first)
+    },
+  },
+  {
+    name: 'of 20 simultaneous repeats of a notification one counts',
+    async run(stage) {
+      const order = await newOrder(stage)
+      const body = stage.notification(order.orderId)
+      const answers = await Promise.all(Array.from({ length: 20 }, () => stage.send(body)))
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+      const { successes, exceptions } = await recorded(stage, order)
+      expect([successes.length, exceptions]).toEqual([1, []])
+    },
+  },
+  {
+    name: 'a failed attempt leaves an order open, and it may be paid then',
+    async run(stage) {
+      const order = await newOrder(stage)
+      expect(await tell(stage, order.orderId, { status: 'FAIL', utr: 'ATT1' })).toBe(200)
+      expect(await statusOf(stage, order)).toBe('PENDING')
+      expect(await tell(stage, order.orderId, { utr: 'PAID1' })).toBe(200)
+      const paid = { intent: ['SUCCESS', 'PAID1'], attempts: [['ATT1']], exceptions: [] }
+      expect(await recorded(stage, order)).toMatchObject(paid)
+    },
+  },
+  {
+    name: 'a failed attempt counts whatever the bank writes for its UTR, which only a success needs',
+    not: { direct: 'in our own form it is left out' },
+    async run(stage) {
+      const order = await newOrder(stage)
+      const failed = stage.notification(order.orderId, { status: 'FAIL', utr: 'N/A' })
+      for (let i = 0; i < 2; i++) expect((await stage.send(failed)).status).toBe(200)
+      expect(await recorded(stage, order)).toEqual({ ...NOTHING, intent: ['FAIL', null], attempts: [[null]] })
+      expect(await tell(stage, order.orderId, { utr: 'N/A' })).toBe(400)
+    },
+  },
+  {
+    name: 'a failure never undoes a success, and is kept for the operator',
+    async run(stage) {
+      const order = await newOrder(stage)
+      await tell(stage, order.orderId, { utr: 'KEPT1' })
+      for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { status: 'FAIL', utr: 'KEPT1' })).toBe(200)
+      expect(await statusOf(stage, order)).toBe('SUCCESS')
+      expect(await exceptionsOf(stage, order)).toEqual([['failure after success', 'FAIL', 'KEPT1', '200.00']])
+    },
+  },
+  {
+    name: 'a second payment of an order is a double payment, once',
+    async run(stage) {
+      const order = await newOrder(stage)
+      await tell(stage, order.orderId, { utr: 'DOUBLE1' })
+      for (let i = 0; i < 3; i++) expect(await tell(stage, order.orderId, { utr: 'DOUBLE2' })).toBe(200)
+      expect(await recorded(stage, order)).toMatchObject({
+        intent: ['SUCCESS', 'DOUBLE1'],
+        exceptions: [['double payment', 'SUCCESS', 'DOUBLE2', '200.00']],
+      })
+    },
+  },
+  {
+    name: 'money that comes after the shop was told the end counts, as a late payment',
+    async run(stage) {
+      const order = await newOrder(stage)
+      stage.service.clock.advance(OVER_SECONDS)
+      expect(await statusOf(stage, order)).toBe('FAIL')
+      for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { utr: 'LATE1' })).toBe(200)
+      expect(await statusOf(stage, order)).toBe('SUCCESS')
+      expect(await exceptionsOf(stage, order)).toEqual([['late payment', 'SUCCESS', 'LATE1', '200.00']])
+    },
+  },
+  ...[19_900, 20_100, 20_001, 2_000_000].map(
+    (amount): Case => ({
+      name: `a payment of ${amount} paise does not pay an order of 20000: 409, and kept once`,
+      async run(stage) {
+        const order = await newOrder(stage)
+        for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { amount, utr: 'OTHER1' })).toBe(409)
+        const exceptions = [['amount differs', 'SUCCESS', 'OTHER1', (amount / 100).toFixed(2)]]
+        expect(await recorded(stage, order)).toEqual({ ...NOTHING, exceptions })
+      },
+    }),
+  ),
+  {
+    name: 'a UTR that has paid another order of the merchant is 409, and kept',
+    async run(stage) {
+      const of = await stage.newMerchant()
+      const [first, second] = [await newOrder(stage, of), await newOrder(stage, of)]
+      expect(await tell(stage, first.orderId, { utr: 'USED1' })).toBe(200)
+      expect(await tell(stage, second.orderId, { utr: 'used1' })).toBe(409)
+      const exceptions = [['UTR of another order', 'SUCCESS', 'USED1', '200.00']]
+      expect(await recorded(stage, second)).toEqual({ ...NOTHING, exceptions })
+    },
+  },
+  {
+    name: 'a notification of nobody’s order, or of another acquirer’s, is 404 and changes nothing',
+    async run(stage) {
+      const [order, stranger] = [await newOrder(stage), await newOrder(stage, await stage.newStranger())]
+      for (const about of ['a'.repeat(32), stranger.orderId])
+        expect(await tell(stage, order.orderId, { about })).toBe(404)
+      expect(await recorded(stage, order)).toEqual(NOTHING)
+      expect((await recorded(stage, stranger)).intent).toEqual(NOTHING.intent)
+    },
+  },
+  {
+    name: 'a notification is accepted with each of the secrets',
+    async run(stage) {
+      for (const secret of stage.secrets) {
+        const order = await newOrder(stage)
+        expect((await stage.send(stage.notification(order.orderId), { secret })).status).toBe(200)
+        expect(await statusOf(stage, order)).toBe('SUCCESS')
+      }
+    },
+  },
+  {
+    name: 'a notification without a right signature is 401 and changes nothing',
+    async run(stage) {
+      const order = await newOrder(stage)
+      const body = stage.notification(order.orderId)
+      for (const signature of [undefined, '', 'AAAA', 'x'.repeat(44), 'x'.repeat(10_000)]) {
+        expect((await stage.sendSigned(body, signature)).status).toBe(401)
+      }
+      const reserialised = JSON.stringify(JSON.parse(body), null, 1)
+      for (const as of [{ secret: 'of-somebody-else' }, { signed: `${body} ` }, { signed: reserialised }]) {
+        expect((await stage.send(body, as)).status).toBe(401)
+      }
+      expect((await stage.send(reserialised, { signed: body })).status).toBe(401)
+      expect(await recorded(stage, order)).toEqual(NOTHING)
+    },
+  },
+  refused('with its amount twice', 400, (body, { amountField }) =>
+    body.replace(`"${amountField}"`, `"${amountField}":200,"${amountField}"`),
+  ),
+  refused('with an amount that a float takes for the right one', 400, (body, stage) =>
+    withAmount(body, stage, stage.name === 'setu' ? '19999.99999999999999999' : '199.99999999999999999'),
+  ),
+  refused('with three decimals', 400, (body, stage) => withAmount(body, stage, '200.001')),
+  refused('with a negative amount', 400, (body, stage) => withAmount(body, stage, '-200')),
+  refused('with an amount that is no number', 400, (body, stage) => withAmount(body, stage, '"much"')),
+  refused('of half a body', 400, (body) => body.slice(0, body.length / 2)),
+  refused('that is a list', 400, (body) => `[${body}]`),
+  refused('of 17 kB', 413, (body) => body + ' '.repeat(17_000)),
+  {
+    name: 'a signed notification that cannot be read is kept, without its customer',
+    async run(stage) {
+      const { orderId } = await newOrder(stage)
+      await stage.send(withAmount(stage.notification(orderId), stage, '"much"'))
+      const { rows } = await stage.service.db.query("select body from payment_exceptions where kind = 'unreadable'")
+      const kept = rows.map(({ body }) => body).filter((text) => text.includes(orderId))
+      expect(kept).toHaveLength(1)
+      expect(kept[0]).not.toContain('made.up')
+    },
+  },
+  {
+    name: 'a notification that tells nothing that counts is 200, whatever its fields are',
+    not: { direct: 'every notification in our own form tells of an end' },
+    async run(stage) {
+      const order = await newOrder(stage)
+      for (const body of stage.idle(order.orderId)) expect((await stage.send(body)).status).toBe(200)
+      expect(await recorded(stage, order)).toEqual(NOTHING)
+    },
+  },
+  {
+    name: 'nothing of the customer is left in the database or the log',
+    not: { direct: 'our own form has no customer' },
+    async run(stage) {
+      const order = await newOrder(stage)
+      expect(stage.notification(order.orderId)).toContain(CUSTOMER_VPA)
+      await bankOf(stage).pay(order.orderId, { outcome: 'failed' })
+      await bankOf(stage).pay(order.orderId, { faults: { contradicted: 1, repeated: 1, forged: 1, reordered: 1 } })
+      await tell(stage, order.orderId, { about: 'a'.repeat(32) })
+      await stage.send(withAmount(stage.notification(order.orderId), stage, '"much"'))
+      const { rows: tables } = await stage.service.db.query(
+        "select tablename from pg_tables where schemaname = 'public'",
+      )
+      expect(tables.length).toBeGreaterThan(5)
+      const isOfCustomer = (text: string) => /made\.up|SAVINGS|AXL1234|XXXXXXX6024/.test(text)
+      for (const { tablename } of tables) {
+        const { rows } = await stage.service.db.query(`select t::text as text from "${tablename}" t`)
+        expect(rows.filter(({ text }) => isOfCustomer(text))).toEqual([])
+      }
+      expect(stage.service.log.filter(isOfCustomer)).toEqual([])
+    },
+  },
+  {
+    name: 'a notification is refused before its order is stored, and counts when it is sent again',
+    not: OURS,
+    async run(stage) {
+      const [bank, of] = [bankOf(stage), await stage.newMerchant()]
+      const stored = gate()
+      bank.nextFaults[bank.calls.link] = [{ until: stored.opens }]
+      const known = bank.countOf(bank.calls.link)
+      const creating = create(stage, of)
+      await until('the bank has made the link', () => bank.countOf(bank.calls.link) > known, { pollMs: 1 })
+      const orderId = bank.made().at(-1) as string
+      const told = [{ status: 'FAIL', utr: 'EARLY1' } as const, { utr: 'EARLY2' }].map((one) =>
+        stage.notification(orderId, one),
+      )
+      for (const body of told) expect((await stage.send(body)).status).toBe(404)
+      stored.open()
+      expect((await creating).body.data.orderId).toBe(orderId)
+      for (const body of told) expect((await stage.send(body)).status).toBe(200)
+      const end = { intent: ['SUCCESS', 'EARLY2'], attempts: [['EARLY1']] }
+      expect(await recorded(stage, { orderId, of })).toMatchObject(end)
+    },
+  },
+]

@@ -1,0 +1,62 @@
+import { EventEmitter, once } from 'node:events'
+import { type Answer, CANCEL, CREATE, intentFields, post, STATUS, type TestService } from '../../support/service.ts'
+import type { NewMerchant } from '../../support/tenants.ts'
+import type { IssuingBank, Stage } from './driver.ts'
+
+export type Order = { orderId: string; of: NewMerchant }
+
+export const create = (
+  { service }: Stage,
+  of: NewMerchant,
+  changes: Record<string, string> = {},
+  headers: Record<string, string> = {},
+): Promise<Answer> => post(service.app, CREATE, intentFields(of.mid, changes), of.key, headers)
+
+/** An order for ₹200. */
+export async function newOrder(stage: Stage, merchant?: NewMerchant): Promise<Order> {
+  const of = merchant ?? (await stage.newMerchant())
+  const { status, text, body } = await create(stage, of)
+  if (status !== 200) throw new Error(text)
+  return { orderId: body.data.orderId, of }
+}
+
+export const cancel = async ({ service }: Stage, { orderId, of }: Order) =>
+  (await post(service.app, CANCEL, { mid: of.mid, order_id: orderId }, of.key)).body
+
+/** What the shop is told. */
+export const statusOf = async ({ service }: Stage, { orderId, of }: Order): Promise<string> =>
+  (await post(service.app, STATUS, { mid: of.mid, order_id: orderId }, of.key)).body.txnStatus
+
+export function bankOf({ bank }: Stage): IssuingBank {
+  if (bank) return bank
+  throw new Error('this acquirer makes no links')
+}
+
+/** What waits for `opens` goes on after `open`. */
+export function gate() {
+  const events = new EventEmitter()
+  return { opens: once(events, 'open'), open: () => events.emit('open') }
+}
+
+export async function count({ db }: TestService, table: string): Promise<number> {
+  return (await db.query(`select count(*)::int as count from ${table}`)).rows[0].count
+}
+
+/** Everything that was recorded of an order, in an order that does not depend on when it came. */
+export async function recorded({ service: { db } }: Stage, { orderId, of }: Order) {
+  const rows = async (sql: string) => (await db.query(sql, [of.mid, orderId])).rows.map((row) => Object.values(row))
+  return {
+    intent: (await rows('select status, utr from payment_intents where mid = $1 and order_id = $2'))[0],
+    successes: await rows(
+      "select utr, reason from payment_changes where mid = $1 and order_id = $2 and status = 'SUCCESS'",
+    ),
+    attempts: await rows('select utr from payment_attempts where mid = $1 and order_id = $2 order by utr'),
+    exceptions: await rows(
+      `select kind, status, utr, amount from payment_exceptions
+        where mid = $1 and order_id = $2 order by kind, utr, amount`,
+    ),
+  }
+}
+
+/** An order of which nothing was recorded. */
+export const NOTHING = { intent: ['PENDING', null], successes: [], attempts: [], exceptions: [] }

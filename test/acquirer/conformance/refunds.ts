@@ -1,0 +1,266 @@
+import { expect } from 'vitest'
+import { findRefund, makeRefund } from '../../../src/refunds/make-refund.ts'
+import type { Refund } from '../../../src/refunds/refund.ts'
+import type { CallFault } from '../../support/bank-faults.ts'
+import type { BookedRefund } from '../../support/bank-refunds.ts'
+import { unique } from '../../support/service.ts'
+import type { Case, Stage } from './driver.ts'
+import { startInstance } from './instance.ts'
+import { bankOf, newOrder } from './orders.ts'
+
+const BY_HAND = { direct: 'only a person sends money back' }
+const HOUR = 3_600
+
+/** A refund of a payment that the service was told of. */
+async function newRefund(stage: Stage, amount = 20_000): Promise<Refund> {
+  const { orderId, of } = await newOrder(stage)
+  await bankOf(stage).pay(orderId)
+  const asked = { mid: of.mid, orderId, refundId: unique('R'), amount, note: 'sold out', madeBy: 'merchant' }
+  const made = await makeRefund(stage.service.pools.due, asked, stage.service.clock.now())
+  if ('refund' in made) return made.refund
+  throw new Error(made.refused)
+}
+
+/** A refund that is pending at the bank. */
+async function newPending(stage: Stage): Promise<{ refund: Refund; row: BookedRefund }> {
+  const refund = await newRefund(stage)
+  await withFaults(stage, { late: 1 }, startInstance(stage).look)
+  return { refund, row: booked(stage, refund)[0] as BookedRefund }
+}
+
+async function withFaults(stage: Stage, faults: object, work: () => Promise<unknown>): Promise<void> {
+  bankOf(stage).refunds.faults = faults
+  await work()
+  bankOf(stage).refunds.faults = {}
+}
+
+const stored = async ({ service: { db } }: Stage, { mid, ourRefundId }: Refund) =>
+  (await findRefund(db, mid, { ourRefundId })) as Refund
+
+const booked = (stage: Stage, { ourRefundId }: Refund) =>
+  bankOf(stage).refunds.all.filter((one) => one.ourRefundId === ourRefundId)
+
+const sendings = (stage: Stage, { ourRefundId }: Refund) =>
+  bankOf(stage).requests.filter(
+    ({ call, body }) => call === bankOf(stage).calls.refund && JSON.stringify(body).includes(ourRefundId),
+  )
+
+async function exceptionsOf({ service: { db } }: Stage, { mid }: Refund): Promise<string[]> {
+  const { rows } = await db.query('select kind from payment_exceptions where mid = $1 order by kind', [mid])
+  return rows.map(({ kind }) => kind)
+}
+
+/** What the bank tells of a refund in its book, or what `changes` make of it. */
+const tell = (stage: Stage, row: BookedRefund, changes: Partial<BookedRefund>) => {
+  const { refunds, sendEvent } = bankOf(stage)
+  return sendEvent(refunds.eventOf({ ...row, ...changes } as never))
+}
+
+const meets = (fault: CallFault, name: string, run: (stage: Stage, refund: Refund) => Promise<void>): Case => ({
+  name: `a refund that meets ${JSON.stringify(fault)} ${name}`,
+  not: BY_HAND,
+  async run(stage) {
+    const refund = await newRefund(stage)
+    bankOf(stage).nextFaults[bankOf(stage).calls.refund] = [fault]
+    await run(stage, refund)
+  },
+})
+
+const lost = (fault: CallFault): Case =>
+  meets(fault, 'is found, or sent again, after a minute: it is made once', async (stage, refund) => {
+    await withFaults(stage, { lost: 1 }, async () => {
+      const { look } = startInstance(stage)
+      await look()
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
+      await expect.poll(() => booked(stage, refund)).toHaveLength(1)
+      stage.service.clock.advance(60)
+      await look()
+      const [{ reference } = { reference: undefined }, ...others] = booked(stage, refund)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS', reference })
+      expect(others).toEqual([])
+    })
+  })
+
+export const REFUNDS: Case[] = [
+  {
+    name: 'a refund is sent once, and ends with the bank’s reference',
+    not: BY_HAND,
+    async run(stage) {
+      const refund = await newRefund(stage, 5_001)
+      const { look } = startInstance(stage)
+      for (let i = 0; i < 3; i++) await look()
+      expect(sendings(stage, refund)).toHaveLength(1)
+      const [{ reference, id, amount } = {} as BookedRefund] = booked(stage, refund)
+      expect(amount).toBe(5_001)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS', reference, acquirerRefundId: id })
+      expect(await exceptionsOf(stage, refund)).toEqual([])
+    },
+  },
+  ...(['no answer', 'half a body', 'no JSON', 'no fields', 'another order', { arrivesAfterMs: 500 }] as const).map(
+    lost,
+  ),
+  ...[408, 409, 429, 500, 503].map((status) =>
+    meets({ status }, 'is made once in the end, or left to a person: never twice', async (stage, refund) => {
+      const { look } = startInstance(stage)
+      for (const seconds of [0, 60, 540, 3_000, 6 * HOUR, 6 * HOUR, 6 * HOUR, 6 * HOUR]) {
+        stage.service.clock.advance(seconds)
+        await look()
+      }
+      const made = booked(stage, refund).length
+      expect(await stored(stage, refund)).toMatchObject({ status: made === 1 ? 'SUCCESS' : 'PENDING' })
+      expect(await exceptionsOf(stage, refund)).toEqual(made === 1 ? [] : ['refund unsure'])
+    }),
+  ),
+  ...[401, 403].map((status) =>
+    meets({ status }, 'waits for the operator, and is sent then', async (stage, refund) => {
+      const { bank } = stage
+      const { look, errors } = startInstance(stage)
+      // Setu's log-in is tried once more.
+      bank?.nextFaults[bank.calls.refund]?.push(...(stage.name === 'setu' && status === 401 ? [{ status }] : []))
+      await look()
+      expect(errors).toEqual([expect.objectContaining({ call: 'refund', outcome: 'refused', status })])
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING', sentAt: null })
+      stage.service.clock.advance(60)
+      await look()
+      expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS' })
+      expect(booked(stage, refund)).toHaveLength(1)
+    }),
+  ),
+  ...[400, 404, 422].map((status) =>
+    meets({ status }, 'in the acquirer’s own form has failed', async (stage, refund) => {
+      await startInstance(stage).look()
+      expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL', reason: 'refused: fault', reference: '' })
+      expect(booked(stage, refund)).toEqual([])
+    }),
+  ),
+  {
+    name: 'a refund is sent later where no byte left',
+    not: BY_HAND,
+    async run(stage) {
+      const refund = await newRefund(stage)
+      const { look } = startInstance(stage)
+      await bankOf(stage).goAway()
+      await look()
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING', sentAt: null })
+      await bankOf(stage).comeBack()
+      stage.service.clock.advance(60)
+      await look()
+      expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS' })
+      expect(booked(stage, refund)).toHaveLength(1)
+    },
+  },
+  {
+    name: 'a refund that ends late is asked for until it has ended, where nobody tells of it',
+    not: BY_HAND,
+    async run(stage) {
+      const { refund } = await newPending(stage)
+      await withFaults(stage, { lost: 1 }, bankOf(stage).refunds.endLate)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
+      stage.service.clock.advance(60)
+      await startInstance(stage).look()
+      expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS' })
+      expect(sendings(stage, refund)).toHaveLength(1)
+    },
+  },
+  {
+    name: 'a refund that the bank gives up has failed, with a reason',
+    not: BY_HAND,
+    async run(stage) {
+      const { refund } = await newPending(stage)
+      await withFaults(stage, { failed: 1, repeated: 1 }, bankOf(stage).refunds.endLate)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL', reason: expect.stringMatching(/./) })
+      expect(await exceptionsOf(stage, refund)).toEqual([])
+    },
+  },
+  {
+    name: 'a refund whose end the bank contradicts has succeeded, and an exception says so',
+    not: BY_HAND,
+    async run(stage) {
+      const { refund, row } = await newPending(stage)
+      await withFaults(stage, { contradicted: 1, repeated: 1 }, bankOf(stage).refunds.endLate)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS', reference: row.reference })
+      expect(await exceptionsOf(stage, refund)).toEqual([
+        expect.stringMatching(/^refund (differs|failed after success)$/),
+      ])
+    },
+  },
+  {
+    name: 'a refund in a state that is not known is pending, with an error for the operator',
+    not: BY_HAND,
+    async run(stage) {
+      const { refund, row } = await newPending(stage)
+      Object.assign(row, { status: 'parked' })
+      stage.service.clock.advance(60)
+      const { look, errors } = startInstance(stage)
+      await look()
+      const { ourRefundId } = refund
+      expect(errors).toEqual([
+        expect.objectContaining({ call: 'findRefund', ourRefundId, status: expect.stringMatching(/^parked$/i) }),
+      ])
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
+      Object.assign(row, { status: 'failed' })
+      stage.service.clock.advance(9 * 60)
+      await look()
+      expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL' })
+    },
+  },
+  {
+    name: 'a notification ends a refund: a success is never undone, a failure is',
+    not: BY_HAND,
+    async run(stage) {
+      const { refund, row } = await newPending(stage)
+      expect(await tell(stage, row, {})).toBe(200)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
+      expect(await tell(stage, row, { status: 'failed' })).toBe(200)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL' })
+      expect(await tell(stage, row, { status: 'success', reference: '412345678901' })).toBe(200)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS', reference: '412345678901', reason: null })
+      expect(await tell(stage, row, { status: 'failed' })).toBe(200)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS' })
+      expect(await exceptionsOf(stage, refund)).toEqual(['refund failed after success'])
+    },
+  },
+  {
+    name: 'a notification of a refund of another amount is 409, changes nothing and is kept once',
+    not: BY_HAND,
+    async run(stage) {
+      const { refund, row } = await newPending(stage)
+      for (let i = 0; i < 2; i++) expect(await tell(stage, row, { status: 'success', amount: 1 })).toBe(409)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
+      expect(await exceptionsOf(stage, refund)).toEqual(['refund differs'])
+    },
+  },
+  {
+    name: 'a notification of an unknown refund is 404, and one that cannot be read 400',
+    not: BY_HAND,
+    async run(stage) {
+      const { refund, row } = await newPending(stage)
+      expect(await tell(stage, row, { status: 'success', ourRefundId: 'a'.repeat(32) })).toBe(404)
+      expect(await tell(stage, row, { status: 'success', id: '' })).toBe(400)
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
+    },
+  },
+  {
+    name: 'money that the bank sends back by itself is a refund, once, and ends the late payment',
+    not: { ...BY_HAND, setu: 'it sends nothing back by itself' },
+    async run(stage) {
+      const order = await newOrder(stage)
+      await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+      stage.service.clock.advance(25 * 60)
+      await startInstance(stage).ask(order.orderId)
+      await withFaults(stage, { repeated: 1 }, async () => bankOf(stage).sendBack?.(order.orderId))
+      const rows = async () =>
+        (
+          await stage.service.db.query(
+            `select r.status, r.amount_paise, e.kind, x.exception_id is null as open
+               from refunds r
+               join payment_exceptions e on e.mid = r.mid and e.exception_id = r.exception_id
+               left join payment_resolutions x on x.mid = e.mid and x.exception_id = e.exception_id
+              where r.mid = $1`,
+            [order.of.mid],
+          )
+        ).rows
+      await expect.poll(rows).toEqual([{ status: 'SUCCESS', amount_paise: 20_000, kind: 'late payment', open: false }])
+    },
+  },
+]

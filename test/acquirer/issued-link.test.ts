@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest'
+import { AcquirerFault } from '../../src/acquirer/acquirer.ts'
+import { readIssuedLink } from '../../src/acquirer/issued-link.ts'
+
+const PAYEE = 'cf.kulfi@icici'
+const QUERY = `pa=${PAYEE}&pn=Chai%20Point&am=588.80&cu=INR&tr=AB12`
+
+const read = (
+  query: string,
+  { amount = 58_880, payees = [PAYEE] as readonly string[], link = `upi://pay?${query}` } = {},
+) => readIssuedLink(link, { orderId: 'O1', amount }, payees, { requestId: 'R1' })
+
+/** The fault for which a link is refused; undefined where it is taken. */
+function faultOf(...args: Parameters<typeof read>): AcquirerFault | undefined {
+  try {
+    read(...args)
+  } catch (error) {
+    if (error instanceof AcquirerFault) return error
+    throw error
+  }
+  return undefined
+}
+
+describe('a link of an acquirer', () => {
+  it.each([
+    ['plain', QUERY],
+    ['parameters in capitals', QUERY.replace('pa=', 'PA=').replace('am=', 'Am=').replace('tr=', 'TR=')],
+    ['parameters that are not known, a signature too', `${QUERY}&mode=16&purpose=00&sign=MEQCIA%2Bb%3D%3D&x=1&x=2`],
+    ['an encoded @', QUERY.replace('@', '%40')],
+    ['a least amount that is the amount', `${QUERY}&mam=588.8`],
+    ['another order of the parameters', QUERY.split('&').reverse().join('&')],
+  ])('is read with %s', (_, query) => {
+    expect(read(query)).toEqual({ reference: 'AB12', payeeVpa: PAYEE })
+  })
+
+  it.each([
+    ['no pa', QUERY.replace('pa=', 'x=')],
+    ['an empty pa', QUERY.replace(PAYEE, '')],
+    ['two payees', `${QUERY}&pa=${PAYEE}`],
+    ['two payees, one in capitals', `${QUERY}&PA=other@icici`],
+    ['two payees, one with an encoded name', `${QUERY}&p%61=other@icici`],
+    ['a payee that is no UPI address', QUERY.replace(PAYEE, 'cf.chai')],
+    ['a payee with a letter that only looks like ours', QUERY.replace('kulfi', '%E2%84%AAulfi')],
+    ['a payee behind another', QUERY.replace(PAYEE, `${PAYEE}@other`)],
+    ['a payee with a blank', QUERY.replace(PAYEE, `${PAYEE}+`)],
+    ['no am', QUERY.replace('am=', 'x=')],
+    ['two amounts', `${QUERY}&am=588.80`],
+    ['two amounts, one in capitals', `${QUERY}&AM=1.00`],
+    ['a lower least amount', `${QUERY}&mam=1.00`],
+    ['an empty least amount', `${QUERY}&mam=`],
+    ['no cu', QUERY.replace('cu=', 'x=')],
+    ['another currency', QUERY.replace('INR', 'USD')],
+    ['two currencies', `${QUERY}&CU=USD`],
+    ['no tr', QUERY.replace('tr=', 'x=')],
+    ['two tr', `${QUERY}&tr=AB12`],
+    ['a tr with other characters', QUERY.replace('AB12', 'AB-12')],
+    ['a tr that is too long', QUERY.replace('AB12', 'A'.repeat(36))],
+    ['an empty tr', QUERY.replace('AB12', '')],
+    ['a fragment', `${QUERY}#x`],
+    ['a quotation mark', `${QUERY}&x="`],
+    ['a blank', `${QUERY}&x= y`],
+    ['a letter that is not ASCII', `${QUERY}&x=é`],
+    ['nothing', ''],
+  ])('is refused with %s', (_, query) => {
+    expect(faultOf(query)).toMatchObject({ outcome: 'bad answer', facts: { requestId: 'R1', orderId: 'O1' } })
+  })
+
+  it.each([
+    'https://pay?',
+    'UPI://pay?',
+    'upi://collect?',
+    'upi:pay?',
+    'upi://pay/?',
+    ' upi://pay?',
+    'phonepe://upi/pay?',
+  ])('is refused with the prefix %j', (prefix) => {
+    expect(faultOf('', { link: `${prefix}${QUERY}` })).toMatchObject({ outcome: 'bad answer' })
+  })
+
+  it('may have 2048 characters, and no more', () => {
+    const filler = 'x'.repeat(2_048 - `upi://pay?${QUERY}&x=`.length)
+    expect(read(`${QUERY}&x=${filler}`).reference).toBe('AB12')
+    expect(faultOf(`${QUERY}&x=${filler}x`)?.outcome).toBe('bad answer')
+  })
+})
+
+describe('am is compared as a decimal', () => {
+  it.each([
+    ['10.00', 1_000],
+    ['10.0', 1_000],
+    ['10', 1_000],
+    ['010.00', 1_000],
+    ['3', 300],
+    ['588.8', 58_880],
+    ['588.82', 58_882],
+    ['500000', 50_000_000],
+    ['500000.00', 50_000_000],
+  ])('%s is %i paise', (am, amount) => {
+    expect(faultOf(QUERY.replace('588.80', am), { amount })).toBeUndefined()
+    expect(faultOf(QUERY.replace('588.80', am), { amount: amount + 1 })?.outcome).toBe('bad answer')
+    expect(faultOf(QUERY.replace('588.80', am), { amount: amount * 100 })?.outcome).toBe('bad answer')
+  })
+
+  it.each([
+    '1e1',
+    '10.',
+    '.10',
+    '+10',
+    '-10',
+    '0xa',
+    '10,00',
+    '1,000',
+    '10.000',
+    '10%20',
+    '१०',
+    '9.999999999999999999',
+    '',
+  ])('%s is no amount', (am) => {
+    expect(faultOf(QUERY.replace('588.80', am), { amount: 1_000 })?.outcome).toBe('bad answer')
+  })
+})
+
+describe('the payee of a link', () => {
+  it.each([
+    ['cf.chai@icici', 'cf.chai@icici'],
+    ['CF.Chai@ICICI', 'cf.chai@icici'],
+    ['cf.chai@icici', 'Cf.Chai@Icici'],
+    ['cf.chai@icici', 'cf.*@icici'],
+    ['cf.@icici', 'cf.*@icici'],
+    ['CF.CHAI_1-x@ICICI', 'cf.*@icici'],
+  ])('%s is accepted by %s', (payeeVpa, accepted) => {
+    expect(read(QUERY.replace(PAYEE, payeeVpa), { payees: ['other@bank', accepted] }).payeeVpa).toBe(payeeVpa)
+  })
+
+  it.each([
+    ['cf.chai@icici', 'cf.chai@ici'],
+    ['cf.chai@icici', 'f.chai@icici'],
+    ['cf.chai@icici', 'cf_chai@icici'],
+    ['cf-chai@icici', 'cf.*@icici'],
+    ['xcf.chai@icici', 'cf.*@icici'],
+    ['cf.chai@icici.evil', 'cf.*@icici'],
+    ['cf.chai@xicici', 'cf.*@icici'],
+    ['cf.chai.icici@evil', 'cf.*@icici'],
+    ['cf@icici', 'cf.*@icici'],
+  ])('%s is not accepted by %s, and the fault names both', (payeeVpa, accepted) => {
+    expect(faultOf(QUERY.replace(PAYEE, payeeVpa), { payees: [accepted] })).toMatchObject({
+      outcome: 'bad answer',
+      facts: { requestId: 'R1', orderId: 'O1', payee: payeeVpa, accepted: [accepted] },
+    })
+  })
+
+  it('is looked at last: of a link for another amount nothing tells the operator to accept the payee', () => {
+    const fault = faultOf(QUERY.replace('588.80', '1'), { payees: ['other@bank'] })
+    expect([fault?.facts.payee, fault?.message]).toEqual([undefined, 'a link was made that is not for this order'])
+  })
+})

@@ -1,0 +1,107 @@
+import { beforeAll, expect, it } from 'vitest'
+import { findRefund } from '../../src/refunds/make-refund.ts'
+import { createProgress } from '../../src/refunds/progress.ts'
+import type { RefundStatus } from '../../src/refunds/refund.ts'
+import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
+import { createOrder } from '../support/orders.ts'
+import { CANCEL, post, type TestService, unique } from '../support/service.ts'
+import type { FakeSetu } from '../support/setu-bank.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+
+let service: TestService
+let bank: FakeSetu
+let merchant: NewMerchant
+beforeAll(async () => {
+  ;({ service, bank } = await startServiceWithBank({ asServiceRole: true }))
+  merchant = await newSetuMerchant(service)
+})
+
+/** Tells of a refund that the acquirer has made by itself. */
+const tell = (orderId: string, utr: string | undefined, id: string, status: RefundStatus = 'SUCCESS', by = 'setu') =>
+  createProgress(service.pools.reports).tellOfOwn(
+    { orderId, acquirer: by, utr, word: { status, id, amount: 200_00, reference: `ARN${id}`, by: 'notification' } },
+    service.clock.now(),
+  )
+
+/** An order that is cancelled, and paid all the same. */
+async function paidLate() {
+  const orderId = await createOrder(service, merchant, { order_id: unique('O') })
+  const { payment } = await bank.pay(orderId, { faults: { lost: 1 } })
+  const { qr } = bank.paid().at(-1) as ReturnType<FakeSetu['paid']>[number]
+  await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
+  return { orderId, utr: payment.rrn, hear: () => bank.sendEvent(bank.eventOf(qr, payment)) }
+}
+
+const exceptionsOf = async (orderId: string) =>
+  (
+    await service.db.query(
+      `select e.kind, r.reason
+         from payment_exceptions e
+         left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+        where e.order_id = $1
+        order by e.kind`,
+      [orderId],
+    )
+  ).rows
+
+const refundsOf = async (orderId: string) =>
+  (await service.db.query(`select status, utr, made_by from refunds where order_id = $1`, [orderId])).rows
+
+it('of a late payment is a refund of that payment, and ends its exception, however often it is told', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  expect(await hear()).toBe(200)
+  expect(await exceptionsOf(orderId)).toEqual([{ kind: 'late payment', reason: null }])
+  const id = unique('own')
+  await tell(orderId, utr, id, 'PENDING')
+  expect(await refundsOf(orderId)).toEqual([{ status: 'PENDING', utr, made_by: 'acquirer' }])
+  const told = await Promise.all(Array.from({ length: 8 }, () => tell(orderId, utr, id)))
+  expect(told.filter((one) => one?.changed)).toHaveLength(1)
+  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, made_by: 'acquirer' }])
+  expect(await exceptionsOf(orderId)).toEqual([
+    { kind: 'late payment', reason: `the refund succeeded, reference ARN${id}` },
+  ])
+  const ourRefundId = told[0]?.refund.ourRefundId as string
+  expect(await findRefund(service.db, merchant.mid, { ourRefundId })).toMatchObject({
+    acquirerRefundId: id,
+    dueAt: null,
+  })
+})
+
+it('that is told for the first time by several at once is stored once', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  await hear()
+  const id = unique('own')
+  await Promise.all(Array.from({ length: 8 }, () => tell(orderId, utr, id)))
+  expect(await refundsOf(orderId)).toHaveLength(1)
+})
+
+it('told before its payment is unknown until that is told too', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  expect(await tell(orderId, utr, 'early')).toBeUndefined()
+  expect(await hear()).toBe(200)
+  expect(await tell(orderId, utr, 'early')).toMatchObject({ changed: true })
+})
+
+it('that does not name the payment is of the order’s own', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  await hear()
+  expect(await tell(orderId, undefined, unique('own'))).toMatchObject({ changed: true })
+  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, made_by: 'acquirer' }])
+})
+
+it.each([
+  ['of an order that is not there', 'f'.repeat(32), 'setu'],
+  ['of an order of another acquirer', undefined, 'another'],
+])('%s is not stored', async (_what, other, acquirer) => {
+  const { orderId, utr, hear } = await paidLate()
+  await hear()
+  expect(await tell(other ?? orderId, utr, unique('own'), 'SUCCESS', acquirer)).toBeUndefined()
+  expect(await refundsOf(orderId)).toEqual([])
+})
+
+it('counts in the sum of its payment', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  await hear()
+  await tell(orderId, utr, unique('own'))
+  expect(await tell(orderId, utr, unique('own'))).toMatchObject({ exception: 'refunded above what was paid' })
+})

@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type Answer,
+  type AnswerFields,
+  type CallFault,
+  type NotificationFaults,
+  seeded,
+  spoil,
+} from './bank-faults.ts'
+
+/*
+ * What the fakes of all acquirers are built on: a server that answers calls, sends notifications, and can fail in every way in
+ * which a bank fails, see bank-faults.ts. It keeps everything in memory, no money moves, and its customer does not exist.
+ */
+
+/** A request as it came; `body` is undefined where it is not JSON. */
+export type BankRequest<Call extends string> = {
+  call: Call
+  method: string
+  path: string
+  headers: IncomingHttpHeaders
+  body: unknown
+}
+
+export type BankOptions<Call extends string> = {
+  now: () => Date
+  port?: number
+  /** What is wrong with a request; it is refused then, and remembered as a violation. */
+  check?: (request: BankRequest<Call>) => string | undefined
+  /** The same seed makes the same faults. */
+  seed?: number
+}
+
+/** How one acquirer speaks. */
+type Speech<Call extends string> = {
+  routes: [Call, string, RegExp][]
+  /** What the groups of the route's pattern have caught are `names`. */
+  answer: (request: BankRequest<Call>, ...names: string[]) => Answer
+  refuse: (status: number, code: string, detail: string) => Answer
+  answerFields: AnswerFields
+  /** A notification as it is sent, signed with `secret` or with the acquirer's own. Text stays as it is. */
+  seal: (event: object | string, secret?: string) => { body: string; headers: Record<string, string> }
+}
+
+/** Of nobody. */
+export const CUSTOMER_VPA = 'asha.made.up@thisisnobank'
+
+/** How often a notification is sent at most. */
+const NOTIFICATION_TRIES = 4
+
+/** Starts a bank on 127.0.0.1, on a free port unless one is given. */
+export async function startFakeBank<Call extends string>(options: BankOptions<Call>, speech: Speech<Call>) {
+  const { check = () => undefined } = options
+  const random = seeded(options.seed ?? 1)
+  const happens = (chance = 0) => random() < chance
+  const waiting: { event: object; triesLeft: number }[] = []
+  const server = createServer((request, response) => {
+    text(request)
+      .then((body) => serve({ method: request.method ?? '', path: request.url ?? '', headers: request.headers }, body))
+      .then((answer) => answer && send(response, answer))
+      // The caller has gone.
+      .catch(() => response.destroy())
+  })
+  await listen(server, options.port ?? 0)
+  const { port } = server.address() as AddressInfo
+
+  const bank = {
+    url: `http://127.0.0.1:${port}`,
+    /** Where notifications go. Without it none is sent. */
+    notifyUrl: undefined as string | undefined,
+    /** What each call meets, in turn. */
+    nextFaults: {} as Partial<Record<Call, CallFault[]>>,
+    /** What each call meets that has no fault of its own; with how likely it is, and a part of its path if it is one of few. */
+    faults: [] as { call: Call; fault: CallFault; chance: number; path?: string }[],
+    notificationFaults: {} as NotificationFaults,
+    /** Whether a notification that is not taken waits to be sent again, up to three times. */
+    retriesNotifications: false,
+    /** Every request that came, in order. */
+    requests: [] as BankRequest<Call>[],
+    /** What was wrong with them. */
+    violations: [] as string[],
+    countOf: (call: Call) => bank.requests.filter((request) => request.call === call).length,
+    happens,
+    seal: speech.seal,
+    sendEvent,
+    tell,
+
+    /** Sends a notification when the answer to the call that caused it is on its way. */
+    sendSoon: async (event: object) => deliver(await sleep(5, event)),
+
+    /** Sends the notifications that are late or were not taken. */
+    async sendWaiting(): Promise<void> {
+      for (const { event, triesLeft } of waiting.splice(0)) await deliver(event, triesLeft)
+    },
+    waiting,
+
+    /** Closes its port and all connections, until `comeBack`. */
+    async goAway(): Promise<void> {
+      if (!server.listening) return
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+    comeBack: () => listen(server, port),
+  }
+  return bank
+
+  async function serve(request: Omit<BankRequest<Call>, 'call' | 'body'>, bodyText: string) {
+    const route = speech.routes.find(([, method, pattern]) => method === request.method && pattern.test(request.path))
+    if (!route) return speech.refuse(404, 'not-found', 'there is no such call')
+    const [call, , pattern] = route
+    const seen = { ...request, call, body: parse(bodyText) }
+    bank.requests.push(seen)
+    const violation = check(seen)
+    if (violation !== undefined) {
+      bank.violations.push(`${call}: ${violation}`)
+      return speech.refuse(400, 'invalid-request', violation)
+    }
+    const fault =
+      bank.nextFaults[call]?.shift() ??
+      bank.faults.find(
+        ({ call: of, chance, path = '' }) => of === call && request.path.includes(path) && random() < chance,
+      )?.fault
+    const answer = () => speech.answer(seen, ...(pattern.exec(request.path)?.slice(1) ?? []))
+    if (fault === undefined) return answer()
+    if (fault === 'redirect') return { status: 307, body: '', headers: { location: request.path } }
+    if (fault === 'sent twice') {
+      answer()
+      return answer()
+    }
+    if (fault === 'interim answer') return { ...answer(), isInterim: true }
+    if (typeof fault === 'string') return spoil(answer(), fault, speech.answerFields)
+    if ('status' in fault) return speech.refuse(fault.status, 'fault', 'as the test wants it')
+    if ('arrivesAfterMs' in fault) {
+      await sleep(fault.arrivesAfterMs)
+      answer()
+      return undefined
+    }
+    const done = answer()
+    await ('until' in fault ? fault.until : sleep(fault.afterMs))
+    return done
+  }
+
+  /**
+   * Sends the notifications of a payment. Resolves when they were sent, or are waiting, with the statuses of the answers;
+   * undefined where none came. A forged one comes last.
+   */
+  async function tell(
+    ofPayment: object[],
+    faults: NotificationFaults,
+    { contradiction, forgery }: { contradiction: () => object; forgery: () => object },
+  ): Promise<(number | undefined)[]> {
+    let events = ofPayment
+    if (happens(faults.contradicted)) events = [...events, contradiction()]
+    if (happens(faults.repeated)) events = [...events, ...events]
+    if (happens(faults.reordered)) events = events.toReversed()
+    const answers: (number | undefined)[] = []
+    for (const event of events) {
+      if (happens(faults.lost)) continue
+      if (happens(faults.late)) waiting.push({ event, triesLeft: NOTIFICATION_TRIES })
+      else answers.push(await deliver(event))
+    }
+    if (happens(faults.forged)) answers.push(await sendEvent(forgery(), { secret: 'of-somebody-else' }))
+    return answers
+  }
+
+  async function deliver(event: object, triesLeft = NOTIFICATION_TRIES) {
+    const status = await sendEvent(event)
+    if (status !== 200 && bank.retriesNotifications && triesLeft > 1) waiting.push({ event, triesLeft: triesLeft - 1 })
+    return status
+  }
+
+  /** Sends one notification once. Returns its status; undefined when no answer came. */
+  async function sendEvent(event: object, { secret }: { secret?: string } = {}): Promise<number | undefined> {
+    if (bank.notifyUrl === undefined) return undefined
+    const { body, headers } = speech.seal(event, secret)
+    try {
+      const response = await fetch(bank.notifyUrl, { method: 'POST', headers, body })
+      await response.arrayBuffer()
+      return response.status
+    } catch {
+      return undefined
+    }
+  }
+}
+
+/** A JSON answer. */
+export const answered = (status: number, body: object): Answer => ({ status, body: JSON.stringify(body) })
+
+function send(response: ServerResponse, { status, body, headers, isCut, isInterim }: Answer) {
+  // A client that did not ask for another protocol must not go on as if it had.
+  if (isInterim) response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n')
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    requestId: randomBytes(10).toString('hex'),
+    ...headers,
+  })
+  if (isCut) response.write(body.slice(0, body.length / 2), () => response.destroy())
+  else response.end(body)
+}
+
+async function listen(server: Server, port: number): Promise<void> {
+  if (server.listening) return
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}

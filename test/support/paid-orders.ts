@@ -1,0 +1,27 @@
+import type { Database } from '../../src/db/pool.ts'
+import { newId } from '../../src/payments/intent.ts'
+
+type Paid = { mid: string; utr: string; paidAt: Date; madeAt?: Date; toldAt?: Date }
+
+/** Stores an order of ₹200 that was paid, with its history, as a notification would have; returns its orderId. */
+export async function storePaidOrder(db: Database, { mid, utr, paidAt, madeAt = paidAt, toldAt = paidAt }: Paid) {
+  const orderId = newId(madeAt)
+  await db.query(
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+     values ($1, $2, $2, 200, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
+       'chaipoint@examplebank', 'Chai Point', '5814', $3, $3, 'SUCCESS', $4)`,
+    [mid, orderId, madeAt, utr],
+  )
+  await db.query(
+    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
+     values ($1, $2, 'SUCCESS', $3, $4, 'notification', $5)`,
+    [mid, orderId, utr, paidAt, toldAt],
+  )
+  await db.query(
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     values ($1, $2, $3, 20000, $4, $5, 'first', 'direct')`,
+    [mid, utr, orderId, paidAt, toldAt],
+  )
+  return orderId
+}

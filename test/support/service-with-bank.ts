@@ -1,0 +1,52 @@
+import { expect } from 'vitest'
+import type { AcquirerSettings } from '../../src/acquirer/accounts.ts'
+import { checkAfterEach, stopAtEnd } from './at-end.ts'
+import { startService, type TestService } from './service.ts'
+
+export type BesideOptions = Omit<NonNullable<Parameters<typeof startService>[0]>, 'acquirers'>
+
+type Bank = { notifyUrl: string | undefined; violations: string[]; goAway: () => Promise<void> }
+
+/** How the fake of an acquirer is started, what the service has to know of it, and where it takes notifications. */
+export type Starter<Started extends Bank> = {
+  start: (now: () => Date) => Promise<Started>
+  settings: (bank: Started) => Partial<AcquirerSettings>
+  path: string
+}
+
+const started: Bank[] = []
+checkAfterEach(() =>
+  expect(
+    started.flatMap(({ violations }) => violations.splice(0)),
+    'requests that the acquirer does not document',
+  ).toEqual([]),
+)
+
+/** The bank of an acquirer. A request that departs from the acquirer's documents fails the test that made it. */
+export async function startBank<Started extends Bank>(
+  { start }: Pick<Starter<Started>, 'start'>,
+  now: () => Date,
+): Promise<Started> {
+  const bank = await start(now)
+  started.push(bank)
+  stopAtEnd(() => {
+    started.splice(started.indexOf(bank), 1)
+    return bank.goAway()
+  })
+  return bank
+}
+
+/** A service and the bank of one of its acquirers, each of which reaches the other over the network. */
+export async function startServiceBeside<Beside extends Bank>(
+  { start, settings, path }: Starter<Beside>,
+  options: BesideOptions = {},
+): Promise<{ service: TestService; bank: Beside }> {
+  // The service has the clock, and needs the bank's address first.
+  const clock = { now: () => new Date() }
+  const bank = await startBank({ start }, () => clock.now())
+  const service = await startService({ ...options, acquirers: settings(bank) })
+  clock.now = service.clock.now
+  const url = await service.app.listen({ host: '127.0.0.1', port: 0 })
+  bank.notifyUrl = url + path
+  return { service, bank }
+}
