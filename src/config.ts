@@ -148,7 +148,7 @@ export function readConfig(environment: Environment) {
   }
   const database = databaseConfig(variables)
   const publicUrl = variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`
-  const accounts = readAccounts(variables)
+  const accounts = readAccounts(variables, { production, publicUrl })
   const acquirers: AcquirerSettings = { ...accounts, direct: variables.ACQUIRER_SECRETS }
   const hears = acquirers.direct.length > 0 || Object.values(accounts).some((account) => account !== undefined)
   const { RATE_LIMIT_PER_MINUTE: perMinute } = variables

@@ -70,6 +70,31 @@ describe('the configuration', () => {
     expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
   })
 
+  it('refuses to start with Cashfree’s sandbox in production', () => {
+    const account = { CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' }
+    const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }
+    const apiUrl = (NODE_ENV: string, CASHFREE_API_URL: string) =>
+      readConfig({ ...service, NODE_ENV, CASHFREE_API_URL }).acquirers.cashfree?.apiUrl
+    expect(apiUrl('development', 'https://sandbox.cashfree.com/pg/')).toBe('https://sandbox.cashfree.com/pg')
+    expect(apiUrl('production', '')).toBe('https://api.cashfree.com/pg')
+    expect(() => apiUrl('production', 'https://sandbox.cashfree.com/pg')).toThrow(
+      /^CASHFREE_API_URL must not be .* set NODE_ENV=development/,
+    )
+    // Paths are put behind it.
+    expect(() => apiUrl('production', 'https://api.cashfree.com/pg?a=b')).toThrow(/^CASHFREE_API_URL must be .* query$/)
+  })
+
+  it('refuses a client of Cashfree that no header can carry', () => {
+    const read = (id: string) =>
+      readConfig({ DATABASE_URL, CASHFREE_CLIENT_ID: id, CASHFREE_CLIENT_SECRET: 'new, old' }).acquirers.cashfree
+    expect(read('client')).toMatchObject({
+      clientId: 'client',
+      clientSecret: 'new',
+      notificationSecrets: ['new', 'old'],
+    })
+    for (const id of ['cli\nent', 'cli ent', 'ग्राहक']) expect(() => read(id)).toThrow(/^CASHFREE_CLIENT_ID must be/)
+  })
+
   it('lets compose be a sandbox by SANDBOX=on and NODE_ENV=development, and is production by default', () => {
     const compose = readFileSync(join(import.meta.dirname, '../docker-compose.yml'), 'utf8')
     const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''

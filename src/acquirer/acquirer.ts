@@ -17,6 +17,9 @@ export type Acquirer<Settings> = {
   calls?: (settings: Settings, call: Caller, elapsedMs: () => number) => AcquirerCalls | undefined
 }
 
+/** What an account has to know of the service; commands have none. */
+export type Service = { production: boolean; publicUrl: string }
+
 export type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
 
 /** One call of an acquirer's HTTP interface; `body` is sent as JSON. Rejects with an AcquirerFault when no whole answer comes. */

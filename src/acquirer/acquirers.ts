@@ -3,13 +3,14 @@ import type { Caller } from '../outside/call.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerSettings } from './accounts.ts'
 import type { Acquirer, Payee } from './acquirer.ts'
+import { cashfree } from './cashfree.ts'
 import { direct } from './direct.ts'
 import { createIssuer, type Issuer, type IssuerOptions } from './issuer.ts'
 import type { Notifications } from './notification.ts'
 import { setu } from './setu.ts'
 
 /** Every acquirer that a merchant may have, by name. */
-const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ direct, setu }))
+const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ direct, setu, cashfree }))
 
 export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
 

@@ -59,9 +59,9 @@ export function guidePage(name: GuideName, fragment: string, options: PageOption
 }
 
 /** The pages below /docs of the port for operators. */
-export const OPERATOR_GUIDES = ['setu'] as const
+export const OPERATOR_GUIDES = ['setu', 'cashfree'] as const
 
-const OPERATOR_TITLES = { operator: 'For the operator', setu: 'Setu' } as const
+const OPERATOR_TITLES = { operator: 'For the operator', setu: 'Setu', cashfree: 'Cashfree' } as const
 
 /** /docs of the port for operators, and the pages below it. */
 export function operatorPage(

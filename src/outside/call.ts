@@ -18,7 +18,7 @@ export type Call = {
   kind: CallKind | 'acquirer'
   url: string
   /** POST for a webhook, GET for others, unless it is given. */
-  method?: 'GET' | 'POST' | 'PUT'
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
   headers?: Readonly<Record<string, string>>
   body?: string
   /** Aborting this signal cancels the call. */

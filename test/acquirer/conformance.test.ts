@@ -1,4 +1,5 @@
 import { beforeAll, describe, it } from 'vitest'
+import { cashfree } from './conformance/cashfree.ts'
 import { direct } from './conformance/direct.ts'
 import type { AcquirerName, Driver, Stage } from './conformance/driver.ts'
 import { ENQUIRIES } from './conformance/enquiries.ts'
@@ -16,7 +17,7 @@ const PATIENT = {
 /** Short, because the cases of faults wait for it. */
 const IMPATIENT = { outside: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
 
-const DRIVERS: Record<AcquirerName, Driver> = { direct, setu }
+const DRIVERS: Record<AcquirerName, Driver> = { direct, setu, cashfree }
 
 const TABLES = [
   { what: 'with a bank', limits: PATIENT, cases: [...LINKS, ...NOTIFICATIONS, ...ENQUIRIES, ...REFUNDS] },

@@ -8,7 +8,7 @@ import { createMetrics } from '../../src/metrics.ts'
 import { GUIDES, guideText, ROOT } from './guides.ts'
 
 /** Those that lie beside one another below /docs. */
-const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu'].includes(guide))
+const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree'].includes(guide))
 
 const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
 const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -33,7 +33,7 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
     const beside = GUIDES.find((name) => name === page && isPublic(name) === isPublic(guide))
     if (beside) return expect(anchorsOf(guideText(beside))).toContain(anchor)
     // From the operator's port to the public one.
-    if (guide === 'operator' && /^docs\/setu$/.test(page)) return
+    if (guide === 'operator' && /^docs\/(setu|cashfree)$/.test(page)) return
     return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
   })
 

@@ -91,7 +91,7 @@ it('that does not name the payment is of the order’s own', async () => {
 
 it.each([
   ['of an order that is not there', 'f'.repeat(32), 'setu'],
-  ['of an order of another acquirer', undefined, 'another'],
+  ['of an order of another acquirer', undefined, 'cashfree'],
 ])('%s is not stored', async (_what, other, acquirer) => {
   const { orderId, utr, hear } = await paidLate()
   await hear()

@@ -7,7 +7,7 @@ import type { NewMerchant } from '../../support/tenants.ts'
 
 /** How a case reaches an acquirer, whichever it is. Amounts are in paise. */
 
-export type AcquirerName = 'direct' | 'setu'
+export type AcquirerName = 'direct' | 'setu' | 'cashfree'
 
 export type Driver = (options: BesideOptions) => Promise<Stage>
 

@@ -1,0 +1,75 @@
+import * as z from 'zod'
+import { errorText } from '../fields.ts'
+import { bankAmount, toPaise } from '../money.ts'
+import type { Caller } from '../outside/call.ts'
+import type { FinalStatus } from '../payments/outcome.ts'
+import type { RefundStatus } from '../refunds/refund.ts'
+import type { JsonAnswer, RefundTold } from './acquirer.ts'
+import { createAsk, failed, orAbsent, shortText } from './ask.ts'
+import type { CashfreeSettings } from './cashfree-account.ts'
+import { parseExact } from './exact-json.ts'
+import { isoTime } from './notification.ts'
+
+/** How Cashfree is called, and how it writes its fields: every number is its text. */
+
+export const NAME = 'cashfree'
+const API_VERSION = '2025-01-01'
+
+/** A call of a Cashfree account. Throws unless the status of its answer is one of `expected`. */
+export type CashfreeCaller = (
+  request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object },
+  signal: AbortSignal,
+  expected: readonly number[],
+) => Promise<JsonAnswer>
+
+export function cashfreeCaller({ apiUrl, clientId, clientSecret }: CashfreeSettings, call: Caller): CashfreeCaller {
+  const ask = createAsk(call, parseExact)
+  const headers = { 'x-client-id': clientId, 'x-client-secret': clientSecret, 'x-api-version': API_VERSION }
+  return async ({ path, ...request }, signal, expected) => {
+    const answer = await ask({ ...request, url: `${apiUrl}/${path}`, headers, signal })
+    if (expected.includes(answer.status)) return answer
+    throw failed('Cashfree', answer, 'check CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET and the rights of that account')
+  }
+}
+
+/** An identifier, which older samples spell as a number. */
+export const cashfreeId = z
+  .string(errorText('must be text'))
+  .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
+
+/** Rupees with at most two decimals; becomes paise. */
+export const rupees = bankAmount.transform(toPaise)
+
+/** Absent where it is in no form that is known: the payment counts all the same. */
+export const time = orAbsent(isoTime).catch(undefined)
+
+/** How a payment ends; every other word is of one that has not ended. */
+export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
+  ['SUCCESS', 'SUCCESS'],
+  ...['FAILED', 'USER_DROPPED', 'CANCELLED', 'VOID'].map((word) => [word, 'FAIL'] as const),
+])
+
+const REFUND_STATES = new Map<string, RefundStatus>([
+  ['SUCCESS', 'SUCCESS'],
+  ...['PENDING', 'ONHOLD'].map((word) => [word, 'PENDING'] as const),
+  ...['CANCELLED', 'FAILED'].map((word) => [word, 'FAIL'] as const),
+])
+
+/** What Cashfree says of a refund, in an answer or in a notification. */
+export const refundFields = {
+  cf_refund_id: cashfreeId,
+  refund_status: z.string(errorText('must be text')),
+  refund_amount: rupees,
+  refund_arn: z.unknown().optional(),
+}
+
+export function toRefundTold(
+  refund: z.output<z.ZodObject<typeof refundFields>>,
+): RefundTold & { id: string; amount: number } {
+  const { cf_refund_id: id, refund_status: word, refund_amount: amount, refund_arn: arn } = refund
+  const status = REFUND_STATES.get(word)
+  return {
+    ...(status === undefined ? { status: 'PENDING', strangeStatus: shortText(word) ?? '?' } : { status }),
+    ...{ id, amount, reference: shortText(arn) ?? '', reason: status === 'FAIL' ? shortText(word) : undefined },
+  }
+}

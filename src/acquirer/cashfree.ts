@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto'
+import * as z from 'zod'
+import { bankAmount, toJsonNumber } from '../money.ts'
+import type { Intent } from '../payments/intent.ts'
+import { type Acquirer, type AcquirerCalls, AcquirerFault, type JsonAnswer, type RefundOrder } from './acquirer.ts'
+import { notBelieved, shortText } from './ask.ts'
+import type { CashfreeSettings } from './cashfree-account.ts'
+import {
+  type CashfreeCaller,
+  cashfreeCaller,
+  cashfreeId,
+  NAME,
+  PAYMENT_ENDS,
+  refundFields,
+  rupees,
+  time,
+  toRefundTold,
+} from './cashfree-call.ts'
+import { cashfreeNotifications, NOTIFICATIONS } from './cashfree-notifications.ts'
+import { readIssuedLink } from './issued-link.ts'
+import { bankReference } from './notification.ts'
+
+/*
+ * Cashfree Payments, API of 2025-01-01. Source: its published OpenAPI document (orders, payments, refunds, simulation) and its
+ * guides (webhooks). Built against these documents alone. An order is named by our orderId there too.
+ */
+
+const Order = z.object({
+  order_id: z.string(),
+  order_amount: rupees,
+  order_currency: z.literal('INR'),
+  order_status: z.literal('ACTIVE'),
+  payment_session_id: z.string().min(1).max(1_024),
+})
+
+const Session = z.object({ data: z.object({ payload: z.object({ default: z.string().max(2_048) }) }) })
+
+const Payment = z.object({
+  order_id: z.string(),
+  cf_payment_id: cashfreeId,
+  payment_status: z.string(),
+  payment_amount: bankAmount,
+  bank_reference: bankReference,
+  payment_time: time,
+})
+
+const Refund = z.object({ order_id: z.string(), refund_id: z.string(), ...refundFields })
+
+export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller): AcquirerCalls {
+  const { isSandbox = false, publicUrl = '' } = settings
+
+  /** The order that was made, or the same one where Cashfree has it from the same request, which a proxy may repeat. */
+  async function makeOrder(intent: Intent, signal: AbortSignal): Promise<string> {
+    const { orderId, amount, expiresAt } = intent
+    const body = {
+      order_id: orderId,
+      order_amount: toJsonNumber(amount),
+      order_currency: 'INR',
+      customer_details: customerOf(intent),
+      order_meta: { payment_methods: 'upi', notify_url: notifyUrlBelow(publicUrl) },
+      order_expiry_time: expiresAt.toISOString(),
+      order_note: noteOf(intent.note, 200),
+    }
+    const made = await call({ method: 'POST', path: 'orders', body }, signal, [200, 409])
+    const answer = made.status === 409 ? await call({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
+    const { data: order } = Order.safeParse(answer.body)
+    if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
+    throw notBelieved(answer, 'Cashfree made an order that is not this one', { orderId })
+  }
+
+  async function paymentsOf(orderId: string, signal: AbortSignal) {
+    const answer = await call({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
+    const { data: payments } = z.array(Payment).safeParse(answer.body)
+    const isOurs = ({ order_id, payment_status: status, bank_reference: utr }: z.output<typeof Payment>) =>
+      order_id === orderId && (status !== 'SUCCESS' || utr !== undefined)
+    if (payments?.every(isOurs)) {
+      return payments.sort((a, b) => (a.payment_time?.getTime() ?? 0) - (b.payment_time?.getTime() ?? 0))
+    }
+    throw notBelieved(answer, 'Cashfree told of payments in a form that is not known', { orderId })
+  }
+
+  function toldOf(answer: JsonAnswer, { orderId, ourRefundId }: RefundOrder) {
+    const { data: refund } = Refund.safeParse(answer.body)
+    if (refund?.order_id === orderId && refund.refund_id === ourRefundId) return toRefundTold(refund)
+    throw notBelieved(answer, 'Cashfree told of another refund, or in a form that is not known', { ourRefundId })
+  }
+
+  async function findRefund(order: RefundOrder, signal: AbortSignal) {
+    const path = `orders/${order.orderId}/refunds/${order.ourRefundId}`
+    const answer = await call({ method: 'GET', path }, signal, [200, 404])
+    if (answer.status === 200) return toldOf(answer, order)
+    // A 404 that is not Cashfree's own, such as a proxy's, says nothing of the refund.
+    if (codeOf(answer) !== undefined) return undefined
+    throw notBelieved(answer, 'Cashfree answered 404 in a form that is not its own')
+  }
+
+  return {
+    async prepare(intent, { id: merchantId, payees }, signal) {
+      const { orderId } = intent
+      const body = { payment_session_id: await makeOrder(intent, signal), payment_method: { upi: { channel: 'link' } } }
+      const answer = await call({ method: 'POST', path: 'orders/sessions', body }, signal, [200])
+      const link = Session.safeParse(answer.body).data?.data.payload.default ?? ''
+      const names = { acquirer: NAME, merchantId, id: orderId, link }
+      if (isSandbox && /^https:\/\/[!-~]+$/.test(link)) {
+        return { issued: { ...names, reference: orderId }, payeeVpa: intent.payee.vpa }
+      }
+      const { reference, payeeVpa } = readIssuedLink(link, intent, payees, { requestId: answer.requestId })
+      return { issued: { ...names, reference }, payeeVpa }
+    },
+
+    async close({ id }, signal) {
+      const body = { order_status: 'TERMINATED' }
+      const answer = await call({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
+      const { data } = z.object({ order_status: z.string() }).safeParse(answer.body)
+      return answer.status === 200 && data?.order_status.startsWith('TERMINAT') ? undefined : 'refused'
+    },
+
+    async enquire({ id }, signal) {
+      const payments = await paymentsOf(id, signal)
+      const isPaid = ({ payment_status: status }: z.output<typeof Payment>) => status === 'SUCCESS'
+      // An attempt that is under way may still pay, whatever became of the others.
+      const hasEnded = payments.every(({ payment_status: status }) => PAYMENT_ENDS.get(status))
+      const last = payments.find(isPaid) ?? (hasEnded ? payments.at(-1) : undefined)
+      const status = PAYMENT_ENDS.get(last?.payment_status)
+      if (last === undefined || status === undefined) return undefined
+      const { bank_reference: utr, payment_amount: amount, payment_time: paidAt, cf_payment_id } = last
+      return { status, utr, amount, paidAt, names: { id: cf_payment_id } }
+    },
+
+    async refund(order, signal) {
+      const { orderId, ourRefundId, amount, note, isSecond } = order
+      // The call names the order, not the payment: it would send back the one that the order was paid by.
+      if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
+      const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
+      const body = { ...refund, refund_note: noteOf(note, 100) }
+      const answer = await call({ method: 'POST', path: `orders/${orderId}/refunds`, body }, signal, [200, ...REFUSED])
+      if (answer.status === 200) return toldOf(answer, order)
+      // A repeat may be refused because the first one has arrived.
+      const known = await findRefund(order, signal)
+      if (known) return known
+      const code = codeOf(answer)
+      // A 409 says that it is there, whatever the question after it has found.
+      const isRefused = code !== undefined && answer.status !== 409
+      if (isRefused) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
+      throw notBelieved(answer, `an answer ${answer.status} of Cashfree is no end of a refund`, { ourRefundId })
+    },
+    findRefund,
+    repeatsRefunds: true,
+
+    async playCustomer({ id }, { succeeds }, signal) {
+      const open = (await paymentsOf(id, signal)).findLast(({ payment_status: status }) => !PAYMENT_ENDS.get(status))
+      if (open === undefined) throw new AcquirerFault('unavailable', 'Cashfree has no open payment of this order')
+      const simulated = { payment_status: succeeds ? 'SUCCESS' : 'FAILED' }
+      const body = { entity: 'PAYMENTS', entity_id: open.cf_payment_id, entity_simulation: simulated }
+      await call({ method: 'POST', path: 'simulate', body }, signal, [200])
+    },
+  }
+}
+
+/** Cashfree takes an https address of at most 250 characters; without one, what its dashboard says. */
+function notifyUrlBelow(publicUrl: string): string | undefined {
+  const url = publicUrl + NOTIFICATIONS
+  return url.startsWith('https:') && url.length <= 250 ? url : undefined
+}
+
+/** A hash, since Cashfree asks for a customer by an id of ours: nobody's name leaves. */
+function customerOf({ mid, customer: { mobile } }: Intent) {
+  const id = createHash('sha256').update(`${mid} ${mobile}`).digest('hex').slice(0, 40)
+  return { customer_id: id, customer_phone: /^[6-9]/.test(mobile) ? mobile : '9999999999' }
+}
+
+/** Cashfree takes notes of 3 characters and more. */
+function noteOf(note: string, most: number): string | undefined {
+  const characters = [...note].slice(0, most)
+  return characters.length < 3 ? undefined : characters.join('')
+}
+
+const ONLY_ITS_OWN =
+  'Cashfree takes refunds of the payment that an order was paid by: send a second one back in its dashboard'
+
+/** Answers that refuse a refund for good, if they are in Cashfree's own form. */
+const REFUSED = [400, 404, 409, 422]
+const codeOf = ({ body }: JsonAnswer) => shortText((body as { code?: unknown } | undefined)?.code)
+
+export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
+  variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
+  // Its own identifier of a merchant is only a name: every merchant of the account is paid to one bank account.
+  faultOf: () => undefined,
+  notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
+  calls: ({ cashfree: account }, call) => account && cashfreeCalls(account, cashfreeCaller(account, call)),
+}

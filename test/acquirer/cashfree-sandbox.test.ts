@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { decodePng } from '../support/decode-png.ts'
+import { CASHFREE, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
+import { intentFields, ORDER, post } from '../support/service.ts'
+import { startServiceBeside } from '../support/service-with-bank.ts'
+
+it.each([
+  ['of the sandbox stands in the page and in the QR', true, 200],
+  ['anywhere else is refused', false, 503],
+])('an https link %s', async (_what, isSandbox, status) => {
+  const { service, bank } = await startServiceBeside({
+    ...CASHFREE,
+    settings: (bank) => ({ cashfree: { ...cashfreeSettings(bank), isSandbox } }),
+  })
+  bank.nextFaults = { openSession: ['other scheme'] }
+  const { mid, key } = await newCashfreeMerchant(service)
+  const { body, status: answered } = await post(service.app, ORDER, intentFields(mid), key)
+  expect(answered).toBe(status)
+  if (!isSandbox) return
+  const link = bank.find(body.data.orderId)?.links.at(-1)?.replace('upi:', 'https:')
+  const { payload } = await service.app.inject(`/pay/${body.data.orderId}`)
+  expect(payload).toContain('href="https://pay?')
+  const png = await service.app.inject(`/pay/${body.data.orderId}/qr.png`)
+  expect(decodePng(png.rawPayload)).toBe(link)
+})

@@ -1,0 +1,89 @@
+import { beforeAll, expect, it } from 'vitest'
+import { findRefund, makeRefund } from '../../src/refunds/make-refund.ts'
+import { newUtr } from '../support/acquirer.ts'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
+import { createOrder } from '../support/orders.ts'
+import { type TestService, unique } from '../support/service.ts'
+import { startServiceBeside } from '../support/service-with-bank.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+
+let service: TestService
+let bank: FakeCashfree
+let merchant: NewMerchant
+beforeAll(async () => {
+  ;({ service, bank } = await startServiceBeside(CASHFREE, {
+    asServiceRole: true,
+    limits: { webhooks: { lookIntervalMs: 20 } },
+  }))
+  merchant = await newCashfreeMerchant(service)
+})
+
+/** An order that is paid by one payment and then by another, of which Cashfree tells too. */
+async function paidTwice() {
+  const orderId = await createOrder(service, merchant, { order_id: unique('O') })
+  const { order, payment } = await bank.pay(orderId)
+  const second = { ...payment, id: newUtr(), rrn: newUtr() }
+  expect(await bank.sendEvent(bank.eventOf(order, second))).toBe(200)
+  return { orderId, second }
+}
+
+const refundsOf = async (orderId: string) =>
+  (await service.db.query('select utr, status, amount_paise from refunds where order_id = $1', [orderId])).rows
+
+const openExceptionsOf = async (orderId: string) =>
+  (
+    await service.db.query(
+      `select e.exception_id, e.kind
+         from payment_exceptions e
+         left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+        where e.order_id = $1 and r.mid is null`,
+      [orderId],
+    )
+  ).rows
+
+/** An own refund as Cashfree's published refund entity has it, which names its payment by Cashfree's own id. */
+const ownRefund = (orderId: string, cf_payment_id: string, changes = {}) => ({
+  data: {
+    refund: {
+      cf_refund_id: unique('8'),
+      cf_payment_id,
+      refund_id: null,
+      order_id: orderId,
+      refund_amount: 200,
+      refund_currency: 'INR',
+      refund_note: null,
+      refund_status: 'SUCCESS',
+      refund_type: 'PAYMENT_AUTO_REFUND',
+      refund_arn: unique('ARN').replace(/[^A-Za-z0-9]/g, ''),
+      ...changes,
+    },
+  },
+  type: 'REFUND_STATUS_WEBHOOK',
+})
+
+it('Cashfree’s own refund of the second payment of an order is of that one, and ends its exception', async () => {
+  const { orderId, second } = await paidTwice()
+  expect(await bank.sendEvent(ownRefund(orderId, second.id))).toBe(200)
+  expect(await refundsOf(orderId)).toEqual([{ utr: second.rrn, status: 'SUCCESS', amount_paise: 20_000 }])
+  expect(await openExceptionsOf(orderId)).toEqual([])
+})
+
+it('a refund that a person has made in Cashfree’s dashboard is stored, and ends the exception of its payment', async () => {
+  const { orderId, second } = await paidTwice()
+  const inDashboard = { refund_id: 'refund_of_asha-1', refund_type: 'MERCHANT_INITIATED', refund_note: 'paid twice' }
+  expect(await bank.sendEvent(ownRefund(orderId, second.id, inDashboard))).toBe(200)
+  expect(await refundsOf(orderId)).toEqual([{ utr: second.rrn, status: 'SUCCESS', amount_paise: 20_000 }])
+  expect(await openExceptionsOf(orderId)).toEqual([])
+})
+
+it('a refund of the second payment is not sent to Cashfree, which would send the first one back', async () => {
+  const { orderId, second } = await paidTwice()
+  const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
+  const asked = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', madeBy: 'asha' }
+  const made = await makeRefund(service.db, { ...asked, utr: second.rrn, exceptionId }, service.clock.now())
+  const { ourRefundId } = 'refund' in made ? made.refund : { ourRefundId: '' }
+  const stored = () => findRefund(service.db, merchant.mid, { ourRefundId })
+  await expect.poll(stored).toMatchObject({ status: 'FAIL', reason: expect.stringContaining('in its dashboard') })
+  expect(bank.refunds.all.filter((one) => one.orderId === orderId)).toEqual([])
+})

@@ -1,0 +1,56 @@
+import { createHmac } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { cashfree, cashfreeCalls } from '../../src/acquirer/cashfree.ts'
+
+describe('the signature of a Cashfree notification', () => {
+  const secret = 'TEST_client_secret'
+  const account = { apiUrl: 'https://api.example', clientId: 'client', clientSecret: 'another' }
+  const settings = { ...account, notificationSecrets: ['another', secret] }
+  const at = '1617695238078'
+  const body = '{"data":{"order":{"order_id":"OFR_2","order_amount":2.00}},"type":"PAYMENT_SUCCESS_WEBHOOK"}'
+  const published = '29kwVaQoljtxZVOvLRnxgh4qyN5swGhzghTZN+b8PbQ='
+
+  const check =
+    (signature: unknown, timestamp: unknown = at, sent = body) =>
+    () =>
+      cashfree
+        .notifications({ cashfree: settings })
+        ?.requireSignature(
+          { headers: { 'x-webhook-signature': signature, 'x-webhook-timestamp': timestamp } } as never,
+          Buffer.from(sent),
+          new Date('2026-11-23T00:00:00Z'),
+        )
+
+  it('is that of a known vector, with any of the secrets and of any age', () => {
+    expect(check(published)).not.toThrow()
+  })
+
+  it.each([
+    ['of other bytes of the same JSON', published, at, body.replace('2.00', '2.0')],
+    ['of another time', published, '1617695238079', body],
+    ['with a dot between time and body', sign(`${at}.${body}`), at, body],
+    ['without a time', sign(body), undefined, body],
+    ['that is missing', undefined, at, body],
+    ['with a secret of somebody else', sign(at + body, 'somebody else'), at, body],
+  ])('%s is refused', (_what, signature, timestamp, sent) => {
+    expect(check(signature, timestamp, sent)).toThrow('Send x-webhook-signature')
+  })
+
+  function sign(text: string, key = secret): string {
+    return createHmac('sha256', key).update(text).digest('base64')
+  }
+})
+
+it.each([null, '', '2026-03-31T18:20:00', '2026-03-31 18:20:00'])(
+  'a payment with the time %j is found without it',
+  async (time) => {
+    const payment = { order_id: 'O1', cf_payment_id: '7', payment_status: 'SUCCESS', payment_amount: '200.00' }
+    const body = [{ ...payment, bank_reference: '523504870405', payment_time: time }]
+    const account = { apiUrl: 'https://api.example', clientId: 'client', clientSecret: 'secret' }
+    const settings = { ...account, notificationSecrets: ['secret'] }
+    const calls = cashfreeCalls(settings, async () => ({ status: 200, body, requestId: undefined }))
+    const link = { acquirer: 'cashfree', merchantId: 'CF', id: 'O1', reference: 'O1', link: 'upi://pay?' }
+    const told = await calls.enquire(link, AbortSignal.timeout(1_000))
+    expect(told).toMatchObject({ status: 'SUCCESS', utr: '523504870405', paidAt: undefined })
+  },
+)

@@ -1,0 +1,72 @@
+import { newUtr } from '../../support/acquirer.ts'
+import { CASHFREE, CASHFREE_SECRETS, newCashfreeMerchant } from '../../support/fake-cashfree.ts'
+import { newMerchant, post } from '../../support/service.ts'
+import { startServiceBeside } from '../../support/service-with-bank.ts'
+import type { Driver } from './driver.ts'
+
+const CALLS = {
+  link: 'openSession',
+  close: 'terminate',
+  enquire: 'payments',
+  refund: 'refund',
+  findRefund: 'findRefund',
+}
+
+let lastPayment = 9_000_000_000_000_000_000n
+
+export const cashfree: Driver = async (options) => {
+  const { service, bank } = await startServiceBeside(CASHFREE, options)
+  const { sendBack } = bank
+  const orderOf = (orderId: string) => {
+    const order = bank.orders.get(orderId)
+    if (order) return order
+    throw new Error(`Cashfree does not know ${orderId}`)
+  }
+  const sendSigned = (body: string, signature: string | undefined) =>
+    post(service.app, CASHFREE.path, body, undefined, {
+      ...bank.seal(body).headers,
+      'x-webhook-signature': signature ?? '',
+    })
+  return {
+    name: 'cashfree',
+    service,
+    newMerchant: () => newCashfreeMerchant(service),
+    newStranger: () => newMerchant(service.db),
+    notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = service.clock.now(), about } = {}) {
+      const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
+      const payment = { id: String(++lastPayment), status: state, amount, rrn: utr ?? newUtr() }
+      const order = { ...orderOf(orderId), orderId: about ?? orderId }
+      return bank.seal(bank.eventOf(order, { ...payment, begunAt: paidAt, endedAt: paidAt })).body
+    },
+    send: (body, { secret, signed = body } = {}) =>
+      post(service.app, CASHFREE.path, body, undefined, bank.seal(signed, secret).headers),
+    sendSigned,
+    secrets: CASHFREE_SECRETS,
+    amountField: 'payment_amount',
+    idle: (orderId) => {
+      const order = orderOf(orderId)
+      const event = bank.eventOf(order, {
+        ...(order.payments[0] as NonNullable<(typeof order.payments)[0]>),
+        status: 'pending',
+      })
+      const types = ['PAYMENT_CHARGES_WEBHOOK', 'constructor', undefined]
+      return types.flatMap((type) =>
+        [event.data, {}, { payment: { payment_status: 'PENDING' } }].map(
+          (data) => bank.seal({ ...event, type, data }).body,
+        ),
+      )
+    },
+    settings: CASHFREE.settings(bank),
+    // Its types are narrower than what a case may do to any bank.
+    bank: Object.assign(bank, {
+      calls: CALLS,
+      preparing: ['createOrder', CALLS.link],
+      linkOf: (orderId: string) => orderOf(orderId).links.at(-1) ?? '',
+      made: () => [...bank.orders.keys()],
+      isOpen: (orderId: string) => bank.statusOf(orderOf(orderId)) === 'ACTIVE',
+      sendBack(orderId: string) {
+        for (const { order, ...payment } of bank.paid()) if (payment.orderId === orderId) sendBack(order, payment)
+      },
+    }) as never,
+  }
+}

@@ -1,0 +1,31 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseExact } from '../../src/acquirer/exact-json.ts'
+
+describe('JSON with each number as its text', () => {
+  it.each([
+    ['{"amount":170.00}', { amount: '170.00' }],
+    ['{"id":1234881617186388204}', { id: '1234881617186388204' }],
+    ['{"a":199.99999999999999999,"b":[-1.5e3,0]}', { a: '199.99999999999999999', b: ['-1.5e3', '0'] }],
+    ['{"a":"12","b":"say \\"1\\", {2}","c":null,"d":true}', { a: '12', b: 'say "1", {2}', c: null, d: true }],
+    ['[{"a":1},{"a":2}]', [{ a: '1' }, { a: '2' }]],
+  ])('%s', (json, expected) => {
+    expect(parseExact(json)).toEqual(expected)
+  })
+
+  it.each(['{"a":1,"a":2}', '{"data":{"order":{"id":"x"},"order":{"id":"y"}}}', '{"a":1,"\\u0061":2}', '{', '1 2', ''])(
+    'refuses %s',
+    (json) => {
+      expect(() => parseExact(json)).toThrow(SyntaxError)
+    },
+  )
+
+  it('is what JSON.parse reads, but for the numbers', () => {
+    const asText = (_name: string, value: unknown) => (typeof value === 'number' ? JSON.stringify(value) : value)
+    fc.assert(
+      fc.property(fc.json(), (json) => {
+        expect(parseExact(json)).toEqual(JSON.parse(json.replace(/-0(?![.\d])/g, '0'), asText))
+      }),
+    )
+  })
+})

@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto'
+import type { Answer } from './bank-faults.ts'
+import type { BookedRefund } from './bank-refunds.ts'
+import { CUSTOMER_VPA } from './fake-bank.ts'
+
+/** What the bank that plays Cashfree has in its book, and how Cashfree writes it. */
+
+/** One attempt to pay an order. */
+export type CashfreePayment = {
+  id: string
+  status: keyof typeof PAYMENT_STATES
+  /** In paise. */
+  amount: number
+  /** The bank's reference; empty until the attempt has ended. */
+  rrn: string
+  begunAt: Date
+  endedAt?: Date
+}
+
+export type CashfreeOrder = {
+  id: string
+  /** Our name for it. */
+  orderId: string
+  /** In paise. */
+  amount: number
+  status: 'ACTIVE' | 'PAID' | 'TERMINATED' | 'TERMINATION_REQUESTED'
+  sessionId: string
+  createdAt: Date
+  expiresAt: Date
+  /** What the service has sent. */
+  sent: Sent
+  /** The last one's is the link that customers pay. */
+  links: string[]
+  payments: CashfreePayment[]
+}
+
+export type Sent = {
+  order_id: string
+  order_amount: number
+  order_expiry_time: string
+  customer_details: { customer_id: string; customer_phone: string }
+  order_meta?: { notify_url?: string; payment_methods?: string }
+  order_note?: string
+}
+
+export type CashfreeRefund = BookedRefund & { orderId: string; note: string }
+
+const PAYMENT_STATES = {
+  begun: 'NOT_ATTEMPTED',
+  pending: 'PENDING',
+  success: 'SUCCESS',
+  failed: 'FAILED',
+  dropped: 'USER_DROPPED',
+  cancelled: 'CANCELLED',
+}
+
+const REFUND_STATES = {
+  pending: 'PENDING',
+  initiated: 'PENDING',
+  'on hold': 'ONHOLD',
+  success: 'SUCCESS',
+  failed: 'CANCELLED',
+}
+
+/** A payment as a list tells of it. */
+export function paymentOf(order: CashfreeOrder, payment: CashfreePayment) {
+  const hasFailed = payment.status === 'failed'
+  const method = { channel: 'link', upi_id: CUSTOMER_VPA, upi_payer_ifsc: 'AXL1234' }
+  return {
+    cf_payment_id: payment.id,
+    order_id: order.orderId,
+    entity: 'payment',
+    payment_currency: 'INR',
+    error_details: hasFailed
+      ? {
+          error_code: 'TRANSACTION_DECLINED',
+          error_description: 'issuer bank or payment service provider declined the transaction',
+          error_reason: 'auth_declined',
+          error_source: 'customer',
+          error_code_raw: 'ZM',
+          error_description_raw: 'INVALID / INCORRECT MPIN',
+          error_subcode_raw: '',
+        }
+      : null,
+    order_amount: asNumber(order.amount),
+    order_currency: 'INR',
+    is_captured: payment.status === 'success',
+    payment_group: 'upi',
+    authorization: null,
+    payment_method: { upi: { ...method, upi_payer_account_number: 'XXXXXXX6024' } },
+    payment_amount: asNumber(payment.amount),
+    payment_time: istTime(payment.begunAt),
+    payment_completion_time: payment.endedAt ? istTime(payment.endedAt) : null,
+    payment_status: inWords(PAYMENT_STATES, payment.status),
+    payment_message: hasFailed ? 'Transaction failed' : 'Transaction successful',
+    bank_reference: payment.rrn || null,
+    auth_id: null,
+    international_payment: { international: false },
+    payment_gateway_details: {
+      gateway_name: 'CASHFREE',
+      gateway_order_id: order.id,
+      gateway_payment_id: payment.id,
+      gateway_order_reference_id: 'null',
+      gateway_status_code: null,
+      gateway_settlement: 'CASHFREE',
+      gateway_reference_name: null,
+    },
+    payment_surcharge: { payment_surcharge_service_charge: 0, payment_surcharge_service_tax: 0 },
+  }
+}
+
+/** A refund as an answer tells of it. */
+export function refundOf(refund: CashfreeRefund) {
+  const hasEnded = refund.status === 'success'
+  return {
+    cf_payment_id: refund.paymentId,
+    cf_refund_id: refund.id,
+    refund_id: refund.ourRefundId,
+    order_id: refund.orderId,
+    entity: 'refund',
+    refund_amount: asNumber(refund.amount),
+    refund_currency: 'INR',
+    refund_note: refund.note,
+    refund_status: inWords(REFUND_STATES, refund.status),
+    refund_type: refund.ourRefundId === '' ? 'PAYMENT_AUTO_REFUND' : 'MERCHANT_INITIATED',
+    refund_splits: [],
+    status_description: hasEnded ? 'Refund processed successfully' : 'In Progress',
+    refund_arn: refund.reference || null,
+    metadata: null,
+    created_at: istTime(new Date(refund.createdAt)),
+    processed_at: hasEnded && refund.endedAt ? istTime(refund.endedAt) : null,
+    refund_charge: 0,
+    refund_mode: 'STANDARD',
+    refund_speed: { requested: 'STANDARD', accepted: 'STANDARD', processed: 'STANDARD', message: null },
+    forex_conversion_handling_charge: null,
+    forex_conversion_handling_tax: null,
+    forex_conversion_rate: null,
+    charges_currency: 'INR',
+  }
+}
+
+/** Cashfree's word for a state; one that a test made up in capitals. */
+const inWords = (words: Record<string, string>, state: string) => words[state] ?? state.toUpperCase()
+
+const NUMBER_MARK = '\u0001'
+/** A number that is written as `digits`, which JSON.stringify would shorten or round. */
+export const number = (digits: string) => `${NUMBER_MARK}${digits}`
+export const toJson = (value: object) => JSON.stringify(value).replace(/"\\u0001([^"]*)"/g, '$1')
+
+export const rupees = (paise: number) => (paise / 100).toFixed(2)
+export const asNumber = (paise: number) => number(inSomeForm(paise, String(paise)))
+
+/** Rupees with two decimals, or as few as can be: the form depends on `name` alone. */
+export function inSomeForm(paise: number, name: string): string {
+  const isShort = (createHash('sha256').update(name).digest()[0] as number) % 2
+  return isShort ? rupees(paise).replace(/\.?0+$/, '') : rupees(paise)
+}
+
+/** In ISO 8601, as in India. */
+export function istTime(moment: Date): string {
+  return new Date(moment.getTime() + 19_800_000).toISOString().replace(/\.\d+Z$/, '+05:30')
+}
+
+export const answered = (status: number, body: object): Answer => ({ status, body: toJson(body) })
+
+export function refuse(status: number, code: string, message: string): Answer {
+  const types: Record<number, string> = {
+    401: 'authentication_error',
+    422: 'idempotency_error',
+    429: 'rate_limit_error',
+  }
+  const type = types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
+  return answered(status, { message, code, help: 'https://docs.example/errors', type })
+}
