@@ -15,6 +15,8 @@ export type Acquirer<Settings> = {
   notifications: (settings: Settings) => Notifications | undefined
   /** Calls of an acquirer that makes its own links; undefined unless it is set up. `elapsedMs` is a monotonic clock. */
   calls?: (settings: Settings, call: Caller, elapsedMs: () => number) => AcquirerCalls | undefined
+  /** What it has settled; undefined unless it is set up. Absent where only the bank's file tells that. */
+  settled?: (settings: Settings, call: Caller) => ReadSettled | undefined
 }
 
 /** What an account has to know of the service; commands have none. */
@@ -24,7 +26,7 @@ export type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null
 
 /** One call of an acquirer's HTTP interface; `body` is sent as JSON. Rejects with an AcquirerFault when no whole answer comes. */
 export type Ask = (
-  request: Pick<Call, 'method' | 'url' | 'headers' | 'signal'> & { body?: unknown },
+  request: Pick<Call, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonAnswer>
 
 /** `body` is undefined if it is not JSON. `requestId` is the acquirer's name for the request, which its support asks for. */
@@ -95,6 +97,40 @@ export type RefundTold = {
   strangeStatus?: string | undefined
   /** How the acquirer names the payment, where that was not known before. */
   names?: PaymentNames | undefined
+}
+
+/**
+ * Reads what an acquirer has settled on the days `from` to `to` (`YYYY-MM-DD`, IST, both included), page by page. `pause`
+ * resolves after so many milliseconds. Throws an AcquirerFault.
+ */
+export type ReadSettled = (
+  days: { from: string; to: string },
+  pause: (ms: number) => Promise<unknown>,
+) => AsyncIterable<SettledEvent[]>
+
+/** Money that an acquirer puts into a payout, or takes out of it. */
+export type SettledEvent = {
+  /** The acquirer's word for what it is. */
+  kind: string
+  /** In paise; negative where it is taken out. */
+  amount: number
+  /** The line of a settlement file that it makes; undefined unless it is a payment, or takes one back. */
+  line?: SettledLine | undefined
+}
+
+/** Texts are as the acquirer wrote them: the import checks them. `fee` and `tax` are in paise. */
+export type SettledLine = {
+  orderId: string | undefined
+  utr: string | undefined
+  /** By which it may be stored already, since the acquirer told its `utr` later. */
+  earlierUtr?: string | undefined
+  paymentUtr: string | undefined
+  /** Undefined until it is paid out. */
+  payoutUtr: string | undefined
+  fee: number | undefined
+  tax: number | undefined
+  initiatedAt: string | undefined
+  createdAt: string | undefined
 }
 
 /** What a played customer does: pays `amount`, in paise, to `payeeVpa`, or fails to. */

@@ -2,7 +2,7 @@ import { unavailable } from '../errors.ts'
 import type { Caller } from '../outside/call.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerSettings } from './accounts.ts'
-import type { Acquirer, Payee } from './acquirer.ts'
+import type { Acquirer, Payee, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
 import { direct } from './direct.ts'
 import { createIssuer, type Issuer, type IssuerOptions } from './issuer.ts'
@@ -16,6 +16,13 @@ export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
 
 /** Those that make their own links. */
 export const ISSUER_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.calls)
+
+/** Those that say what they have settled. */
+export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.settled)
+
+/** Reads what the acquirer of this name has settled; undefined if it is not set up. */
+export const settledReader = (name: string, settings: AcquirerSettings, call: Caller): ReadSettled | undefined =>
+  ACQUIRERS.get(name)?.settled?.(settings, call)
 
 /** Why a merchant cannot have this acquirer, for the operator; undefined when it can. */
 export function acquirerFault(name: string, merchant: Payee, settings: AcquirerSettings): string | undefined {
@@ -72,7 +79,8 @@ export function createAcquirers(settings: AcquirerSettings, call: Caller, option
 
 const notSetUp = (name: string) => `Merchants of the acquirer ${name} cannot take payments: ${adviceOn(name)}`
 
-function adviceOn(name: string): string {
+/** What the operator has to do about an acquirer that is not set up. */
+export function adviceOn(name: string): string {
   const advice = ACQUIRERS.get(name)?.variables
   return advice ? `set ${advice}` : 'this version does not have it'
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { errorText } from '../fields.ts'
 import { bankAmount, toPaise } from '../money.ts'
-import type { Caller } from '../outside/call.ts'
+import type { Call, Caller } from '../outside/call.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import type { RefundStatus } from '../refunds/refund.ts'
 import type { JsonAnswer, RefundTold } from './acquirer.ts'
@@ -17,7 +17,7 @@ const API_VERSION = '2025-01-01'
 
 /** A call of a Cashfree account. Throws unless the status of its answer is one of `expected`. */
 export type CashfreeCaller = (
-  request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object },
+  request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object } & Pick<Call, 'limit'>,
   signal: AbortSignal,
   expected: readonly number[],
 ) => Promise<JsonAnswer>

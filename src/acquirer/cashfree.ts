@@ -17,6 +17,7 @@ import {
   toRefundTold,
 } from './cashfree-call.ts'
 import { cashfreeNotifications, NOTIFICATIONS } from './cashfree-notifications.ts'
+import { cashfreeSettled } from './cashfree-settlements.ts'
 import { readIssuedLink } from './issued-link.ts'
 import { bankReference } from './notification.ts'
 
@@ -188,4 +189,5 @@ export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   faultOf: () => undefined,
   notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
   calls: ({ cashfree: account }, call) => account && cashfreeCalls(account, cashfreeCaller(account, call)),
+  settled: ({ cashfree: account }, call) => account && cashfreeSettled(cashfreeCaller(account, call)),
 }

@@ -20,7 +20,7 @@ export async function readFile<T>(
   try {
     return await withProgress(terminal, (progress) => work(csv, progress))
   } catch (error) {
-    throw error instanceof CsvFileError ? new CommandFault(error.message, detailsOf(error)) : error
+    throw error instanceof CsvFileError ? refusedLines(error) : error
   }
 }
 
@@ -32,7 +32,11 @@ async function openFile(path: string): Promise<Readable> {
   return createReadStream(path)
 }
 
-function detailsOf({ faults, count }: CsvFileError): string[] {
-  const lines = faults.map(({ line, text }) => `line ${line}: ${text}`)
-  return count > faults.length ? [...lines, `and ${count - faults.length} more`] : lines
+/** `nameOf` is what a line is called for people. */
+export function refusedLines(
+  { message, faults, count }: CsvFileError,
+  nameOf = (line: number) => `line ${line}`,
+): CommandFault {
+  const lines = faults.map(({ line, text }) => `${nameOf(line)}: ${text}`)
+  return new CommandFault(message, count > faults.length ? [...lines, `and ${count - faults.length} more`] : lines)
 }

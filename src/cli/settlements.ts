@@ -1,18 +1,27 @@
 import { basename } from 'node:path'
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
+import { AcquirerFault } from '../acquirer/acquirer.ts'
+import { adviceOn, SETTLED_NAMES, settledReader } from '../acquirer/acquirers.ts'
+import { CsvFileError } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { errorText } from '../fields.ts'
-import { toIstTime } from '../ist.ts'
+import { dayText, startOfDay, toIstDay, toIstTime } from '../ist.ts'
+import { LIMITS } from '../limits.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
-import { type ImportResult, importSettlements } from '../settlements/import.ts'
+import { createCaller } from '../outside/call.ts'
+import { type Importing, type ImportResult, importSettlements } from '../settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
-import { type Context, changingCommand, command } from './command.ts'
+import { type NotStored, type Pulled, toSettlementFile } from '../settlements/pull.ts'
+import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
-import { FILE, readFile } from './file.ts'
-import { note, printable, table } from './output.ts'
+import { FILE, readFile, refusedLines } from './file.ts'
+import { note, type Output, printable, table, withProgress } from './output.ts'
 
 const ROWS_RULE = 'must be a number of rows'
+const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 
 export const settlementCommands = [
@@ -31,27 +40,42 @@ export const settlementCommands = [
     }),
     argument: 'file',
     async run({ file, ...trailer }, context) {
-      const { change, person, terminal } = context
       const warnings: string[] = []
       const onWarning = (text: string) =>
         warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
-      const output = await readFile(file, terminal, (csv, progress) =>
-        change(async (client) => {
-          const now = await lockedAt(client)
-          const importing = { now, person, file: nameOf(file), onProgress: progress('lines'), onWarning }
-          const { amount, insertedAmount, ...counts } = await importSettlements(client, csv, importing)
-          compare(trailer, { ...counts, amount })
-          const { import: importId, inserted, unchanged, updated } = counts
-          const made = { ...counts, insertedAmount: toSumText(insertedAmount), amount: toSumText(amount) }
-          const rupees = inserted > 0 ? `, ${toIndianRupees(made.insertedAmount)}` : ''
-          return {
-            json: { ...made, warnings },
-            text: `${inserted} inserted${rupees}, ${unchanged} unchanged, ${updated} updated: import ${importId}`,
-            made,
-            warnings,
-          }
+      const output = await readFile(file, context.terminal, (csv, progress) =>
+        importFrom(context, csv, { file: nameOf(file), onProgress: progress('lines'), onWarning }, (result) => {
+          compare(trailer, result)
+          return { warnings }
         }),
       )
+      await showToPartners(context)
+      return output
+    },
+  }),
+
+  changingCommand({
+    name: 'settlements pull',
+    usage: '--acquirer NAME --from D --to D   (days of India, both included)',
+    schema: z
+      .object({ acquirer: z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)), from: dayText, to: dayText })
+      .refine(({ from, to }) => from <= to, '--from must not be after --to'),
+    async run({ acquirer, from, to }, context) {
+      const { config, db, now, terminal } = context
+      if (startOfDay(to) > now) throw new CommandFault(`--to must not be after today, ${toIstDay(now)}`)
+      const { allowedNetworks } = config.webhooks
+      const call = createCaller({ allowedNetworks, limits: LIMITS.outside, now: () => now })
+      const read = settledReader(acquirer, config.acquirers, call)
+      if (!read) throw new CommandFault(`the acquirer ${acquirer} is not set up: ${adviceOn(acquirer)}`)
+      const pulled: Pulled = { orders: [], notStored: new Map() }
+      const output = await withProgress(terminal, (progress) => {
+        const pages = read({ from, to }, sleep)
+        const lines = toSettlementFile(db, pages, { acquirer, ...pulled, onProgress: progress('events') })
+        const importing = { file: `${acquirer} ${from}..${to}` }
+        return importFrom(context, Readable.from(lines), importing, () => tellNotStored(pulled.notStored))
+      }).catch((error) => {
+        throw explainPull(error, pulled.orders)
+      })
       await showToPartners(context)
       return output
     },
@@ -111,6 +135,32 @@ export async function lockedAt(client: Queryable): Promise<Date> {
   return new Date()
 }
 
+/** What is told beside the counts of an import, as `json` to scripts and as `text` to people. */
+type Told = { json?: object; text?: string; warnings?: readonly string[] }
+
+/** Imports settlements in the transaction of the command. `judge` may refuse what has come of them. */
+function importFrom(
+  { change, person }: ChangingContext,
+  csv: Readable,
+  importing: Omit<Importing, 'now' | 'person'>,
+  judge: (result: ImportResult) => Told,
+): Promise<Output> {
+  return change(async (client) => {
+    const result = await importSettlements(client, csv, { ...importing, now: await lockedAt(client), person })
+    const { json, text = '', warnings = [] } = judge(result)
+    const { amount, insertedAmount, ...counts } = result
+    const { import: importId, inserted, unchanged, updated } = counts
+    const made = { ...counts, insertedAmount: toSumText(insertedAmount), amount: toSumText(amount) }
+    const rupees = inserted > 0 ? `, ${toIndianRupees(made.insertedAmount)}` : ''
+    return {
+      json: { ...made, ...json, warnings },
+      text: `${inserted} inserted${rupees}, ${unchanged} unchanged, ${updated} updated: import ${importId}${text}`,
+      made,
+      warnings,
+    }
+  })
+}
+
 /**
  * Waits until the replica, from which partners read lists, has what was stored. Tells the operator when it stays
  * behind.
@@ -118,6 +168,22 @@ export async function lockedAt(client: Queryable): Promise<Date> {
 async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
   if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
   note(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
+}
+
+function tellNotStored(notStored: NotStored): Told {
+  const all = [...notStored].map(([what, { events, amount }]) => ({ what, events, amount: toSumText(amount) }))
+  const texts = all.map(({ what, events, amount }) => `${events} ${what} (${toIndianRupees(amount)})`)
+  return { json: { notStored: all }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
+}
+
+/** A failure for the operator, who has no file to look into: its lines are named by their orders. */
+function explainPull(error: unknown, orders: readonly string[]): unknown {
+  if (error instanceof CsvFileError) return refusedLines(error, (line) => `order ${orders[line - 2]}`)
+  if (!(error instanceof AcquirerFault)) return error
+  const { status, requestId } = error.facts
+  const facts = [status && `status ${status}`, requestId && `request ${requestId}`].filter(Boolean).join(', ')
+  const advice = error.outcome === 'unavailable' ? ': try again in a minute' : ''
+  return new CommandFault(`${error.message}${facts && ` (${facts})`}; nothing was imported${advice}`)
 }
 
 type Trailer = { rows?: number | undefined; total?: bigint | undefined }

@@ -21,6 +21,8 @@ export type Call = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
   headers?: Readonly<Record<string, string>>
   body?: string
+  /** Of an acquirer's answer that is longer than its usual ones. */
+  limit?: { ms: number; bytes: number }
   /** Aborting this signal cancels the call. */
   signal?: AbortSignal
 }
@@ -84,7 +86,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
   let acquirers: Agent | undefined
 
   return async (call) => {
-    const ms = call.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs
+    const ms = call.limit?.ms ?? (call.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs)
     // One deadline for the whole call: the time-outs of undici start anew with each byte.
     const end = new AbortController()
     const endLate = () => end.abort(new CallFault('timed out', `No whole answer came within ${ms / 1000} s`))
@@ -99,7 +101,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       // default export.
       const { Agent, Client } = (await import('undici')).default
       if (call.kind === 'acquirer') {
-        acquirers ??= new Agent(connectionOptions(ms))
+        acquirers ??= new Agent(connectionOptions(limits.acquirerMs))
         const { body = '' } = call
         const headers = { ...call.headers, 'content-length': String(Buffer.byteLength(body)) }
         const onSend = () => {
@@ -170,6 +172,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       method = kind === 'webhook' ? 'POST' : 'GET',
       headers,
       body,
+      limit,
     }: Omit<Call, 'body'> & { body?: string | Readable },
     { origin, pathname, search }: URL,
     end: AbortController,
@@ -187,7 +190,8 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
         if (interim > INTERIM_ANSWERS) end.abort(new CallFault('broken answer', 'Interim answers without an end'))
       },
     })
-    const read = await readAtMost(answer.body, kind === 'acquirer' ? ACQUIRER_BYTES : MERCHANT_BYTES)
+    const bytes = limit?.bytes ?? (kind === 'acquirer' ? ACQUIRER_BYTES : MERCHANT_BYTES)
+    const read = await readAtMost(answer.body, bytes)
     return {
       status: answer.statusCode,
       retryAfterSeconds: secondsUntil(`${answer.headers['retry-after'] ?? ''}`, now(), limits.retryAfterSeconds),

@@ -1,0 +1,140 @@
+import * as z from 'zod'
+import { text, UTR } from '../fields.ts'
+import { toPaise } from '../money.ts'
+import type { JsonAnswer, ReadSettled, SettledEvent } from './acquirer.ts'
+import { notBelieved, shortText } from './ask.ts'
+import type { CashfreeCaller } from './cashfree-call.ts'
+
+/** What Cashfree has settled, by its reconciliation. */
+
+const PAGE_EVENTS = 1_000
+/** Of a page. An event has 2 to 3 kB. */
+const LIMIT = { ms: 30_000, bytes: 16 * 1024 * 1024 }
+/** Cashfree takes 30 of these calls a minute. */
+const PAUSE_MS = 2_000
+
+/** Cashfree's own samples write null as a text too. */
+const NOTHING: readonly unknown[] = [null, '', 'null', 'null,']
+const orNothing = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (NOTHING.includes(value) ? undefined : value), schema.optional())
+
+const told = orNothing(text(255))
+const word = z
+  .string()
+  .regex(/^[A-Z_]{1,40}$/)
+  .catch('?')
+
+const RUPEES_RULE = 'must be rupees with at most two decimals'
+const paise = orNothing(
+  z
+    .string(RUPEES_RULE)
+    .regex(/^-?[0-9]{1,12}(\.[0-9]{1,2})?$/, RUPEES_RULE)
+    .transform((amount) => (amount.startsWith('-') ? -toPaise(amount.slice(1)) : toPaise(amount))),
+)
+
+const Event = z
+  .object({
+    event_details: z.object({
+      event_id: told,
+      event_type: word,
+      event_status: word,
+      sale_type: word,
+      event_amount: paise,
+      event_settlement_amount: paise,
+      event_service_charge: paise,
+      event_service_tax: paise,
+    }),
+    order_details: z.object({ order_id: told }).nullish(),
+    payment_details: z.object({ bank_reference: told }).nullish(),
+    refund_details: z.object({ refund_arn: told }).nullish(),
+    settlement_details: z.object({ utr: told, settlement_initiated_on: told, settlement_date: told }).nullish(),
+  })
+  .refine(
+    ({ event_details: event, settlement_details: payout }) =>
+      event.event_settlement_amount !== undefined || !payout?.utr,
+    { path: ['event_settlement_amount'], error: 'is required with utr' },
+  )
+
+const Page = z
+  .object({ cursor: orNothing(z.string()), limit: z.unknown().optional(), data: z.array(Event).nullish() })
+  .refine((page) => Object.keys(page).length > 0)
+
+type EventDetails = z.output<typeof Event>['event_details']
+
+export function cashfreeSettled(call: CashfreeCaller): ReadSettled {
+  return async function* ({ from, to }, pause) {
+    const filters = { start_date: `${from}T00:00:00+05:30`, end_date: `${to}T23:59:59+05:30` }
+    const cursors = new Set<string>()
+    for (let cursor: string | undefined; ; await pause(PAUSE_MS)) {
+      const body = { pagination: { limit: PAGE_EVENTS, cursor }, filters }
+      const request = { method: 'POST', path: 'settlement/recon', body, limit: LIMIT } as const
+      const answer = await call(request, AbortSignal.timeout(LIMIT.ms), [200])
+      const { data, cursor: next } = readPage(answer)
+      if (!data || data.length === 0) return
+      yield data.map(toSettled)
+      if (next === undefined) return
+      if (cursors.has(next))
+        throw notBelieved(answer, 'Cashfree told of the same settlements again: its pages have no end')
+      cursors.add(next)
+      cursor = next
+    }
+  }
+}
+
+function readPage(answer: JsonAnswer): z.output<typeof Page> {
+  const { data: page, error } = Page.safeParse(answer.body)
+  if (page) return page
+  const [{ path, message }] = error.issues as [z.core.$ZodIssue]
+  const told = answer.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
+  const event = shortText(told?.data?.[Number(path[1])]?.event_details?.event_id)
+  const fault = event === undefined ? '' : `: ${String(path.at(-1))} of event ${event} ${message}`
+  throw notBelieved(answer, `Cashfree told of settlements in a form that is not known${fault}`)
+}
+
+/** Kinds that take a payment back, each as a negative line. */
+const TAKEN_BACK = ['REFUND', 'DISPUTE', 'CHARGEBACK']
+
+function toSettled({ event_details: event, ...details }: z.output<typeof Event>): SettledEvent {
+  const { event_type: type, event_status: status } = event
+  const takesBack = TAKEN_BACK.includes(type) && event.sale_type !== 'CREDIT'
+  const isDebit = takesBack || event.sale_type === 'DEBIT'
+  const told = event.event_settlement_amount ?? event.event_amount ?? 0
+  // A debit is written with a sign or without.
+  const amount = isDebit ? -Math.abs(told) : told
+  const kind = status === 'SUCCESS' ? type : `${type} ${status}`
+  // What is pending may be deducted already.
+  const isLine = takesBack
+    ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
+    : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
+  if (!isLine) return { kind, amount }
+  const paymentUtr = details.payment_details?.bank_reference
+  const payout = details.settlement_details
+  const line = {
+    orderId: details.order_details?.order_id,
+    ...(takesBack ? namesOf(event, details.refund_details?.refund_arn) : { utr: paymentUtr }),
+    paymentUtr,
+    payoutUtr: payout?.utr,
+    ...chargesOf(event, takesBack),
+    initiatedAt: payout?.settlement_initiated_on,
+    createdAt: payout?.settlement_date,
+  }
+  return { kind, amount, line }
+}
+
+/** The bank's name for a refund. A refund may have one later only, and what else is taken back has none. */
+function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
+  const own = id && `E${id}`
+  return type === 'REFUND' && UTR.test(arn) ? { utr: arn, earlierUtr: own } : { utr: own }
+}
+
+/**
+ * Fee and tax as they were kept of this payout, which the amounts tell: negative where they came back with what was taken back,
+ * none where they are billed elsewhere. So the amount with both is what was paid, or what went back.
+ */
+function chargesOf({ event_amount: whole, ...event }: EventDetails, takesBack: boolean) {
+  const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event
+  const charged = Math.abs(fee ?? 0) + Math.abs(tax ?? 0)
+  const kept = whole === undefined ? charged : (Math.abs(whole) - Math.abs(settled)) * (takesBack ? -1 : 1)
+  const times = [1, 0, ...(takesBack ? [-1] : [])].find((times) => kept === times * charged) ?? 1
+  return { fee: fee && Math.abs(fee) * times, tax: tax && Math.abs(tax) * times }
+}

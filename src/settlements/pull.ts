@@ -1,0 +1,74 @@
+import type { SettledEvent } from '../acquirer/acquirer.ts'
+import type { Queryable } from '../db/pool.ts'
+import { toSumText } from '../money.ts'
+
+/** What of an acquirer's settlements is not stored, by what it is; `amount` is in paise. */
+export type NotStored = Map<string, { events: number; amount: bigint }>
+
+/** What was told beside the lines: the order of each line after the first, and what is not stored. */
+export type Pulled = { orders: string[]; notStored: NotStored }
+
+/** `onProgress` is told how many events have been read. */
+type Pulling = Pulled & { acquirer: string; onProgress?: ((eventsRead: number) => void) | undefined }
+
+const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr'
+
+/**
+ * Writes the pages of what an acquirer has settled as a settlement file, for the import: a line for each payment of our orders, and
+ * for what was taken back of one.
+ */
+export async function* toSettlementFile(
+  db: Queryable,
+  pages: AsyncIterable<SettledEvent[]>,
+  { acquirer, orders, notStored, onProgress }: Pulling,
+): AsyncGenerator<string> {
+  yield `${COLUMNS}\n`
+  let eventsRead = 0
+  for await (const events of pages) {
+    const found = await findOrders(db, acquirer, events)
+    let lines = ''
+    for (const [index, { kind, amount, line }] of events.entries()) {
+      const { mid, utr = line?.utr } = found.get(index + 1) ?? {}
+      if (line?.payoutUtr === undefined || mid === undefined) {
+        leaveOut(line === undefined ? kind : line.payoutUtr === undefined ? NOT_PAID_OUT : NOT_OURS, amount)
+        continue
+      }
+      orders.push(line.orderId as string)
+      const fields = [mid, rupees(amount), utr, line.payoutUtr, 'SUCCESS', line.initiatedAt, line.createdAt]
+      lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), line.paymentUtr])
+    }
+    if (lines !== '') yield lines
+    eventsRead += events.length
+    onProgress?.(eventsRead)
+  }
+
+  function leaveOut(what: string, paise: number): void {
+    const { events, amount } = notStored.get(what) ?? { events: 0, amount: 0n }
+    notStored.set(what, { events: events + 1, amount: amount + BigInt(paise) })
+  }
+}
+
+const NOT_PAID_OUT = 'not paid out yet'
+const NOT_OURS = 'of orders that are not ours'
+
+const rupees = (paise: number | undefined) => (paise === undefined ? undefined : toSumText(BigInt(paise)))
+
+/** Each field is quoted: what an acquirer wrote is one field, whatever is in it. */
+const toCsv = (fields: readonly (string | undefined)[]) =>
+  `${fields.map((field = '') => `"${field.replaceAll('"', '""')}"`).join()}\n`
+
+/**
+ * The merchants of the events' orders, by the number of the event, counted from 1; with the UTR of a line that is stored already
+ * under its earlier one.
+ */
+async function findOrders(db: Queryable, acquirer: string, events: readonly SettledEvent[]) {
+  const { rows } = await db.query<{ event: number; mid: string; utr: string | null }>(
+    `select e.event::float8 as event, i.mid, s.utr
+       from unnest($1::text[], $2::text[]) with ordinality as e (order_id, earlier_utr, event)
+       join payment_intents i on i.order_id = e.order_id
+       join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id and a.acquirer = $3
+       left join settlements s on s.mid = i.mid and s.utr = e.earlier_utr`,
+    [events.map(({ line }) => line?.orderId), events.map(({ line }) => line?.earlierUtr), acquirer],
+  )
+  return new Map(rows.map(({ event, mid, utr }) => [event, { mid, ...(utr !== null && { utr }) }]))
+}

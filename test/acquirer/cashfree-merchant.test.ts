@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { toIstDay } from '../../src/ist.ts'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { answerRecon, reconEvent } from '../support/cashfree-recon.ts'
+import { decodePng } from '../support/decode-png.ts'
+import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
+import { opsOn } from '../support/ops.ts'
+import {
+  CREATE,
+  intentFields,
+  newKey,
+  PUBLIC_URL,
+  post,
+  REFUND,
+  REFUND_STATUS,
+  STATUS,
+  type TestService,
+} from '../support/service.ts'
+import { startServiceBeside } from '../support/service-with-bank.ts'
+import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+
+let service: TestService
+let bank: FakeCashfree
+let receiver: Receiver
+beforeAll(async () => {
+  receiver = await startReceiver()
+  ;({ service, bank } = await startServiceBeside(CASHFREE, {
+    asServiceRole: true,
+    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') },
+    limits: { webhooks: { lookIntervalMs: 20 } },
+  }))
+})
+afterAll(() => receiver.close())
+
+/** As an operator types them. */
+const commands = () => {
+  const { apiUrl, clientId } = cashfreeSettings(bank)
+  const credentials = { CASHFREE_CLIENT_ID: clientId, CASHFREE_CLIENT_SECRET: CASHFREE_SECRETS.join() }
+  return opsOn(() => service.databaseUrl, [], { CASHFREE_API_URL: apiUrl, ...credentials })
+}
+
+it('a merchant of Cashfree is paid, refunds in part, and its books balance', async () => {
+  const { mid } = await newCashfreeMerchant(service)
+  const key = await newKey(service.db, { mid }, true)
+  await newWebhook(service.db, { mid, url: `${receiver.url}/hook` }, service.clock.now())
+
+  const { body } = await post(service.app, CREATE, intentFields(mid, { amount: '588', order_id: 'SHOP-1' }), key)
+  const { orderId, intent, phonepe, paytm, gpay, dynamicQR } = body.data
+  const link = bank.find(orderId)?.links.at(-1) as string
+  const query = link.slice('upi://pay?'.length)
+  expect({ intent, phonepe, paytm, gpay }).toEqual({
+    intent: link,
+    phonepe: `phonepe://upi/pay?${query}`,
+    paytm: `paytmmp://upi/pay?${query}`,
+    gpay: `tez://upi/pay?${query}`,
+  })
+  const png = await service.app.inject(dynamicQR.slice(PUBLIC_URL.length))
+  expect(decodePng(png.rawPayload)).toBe(link)
+  const page = await service.app.inject(`/pay/${orderId}`)
+  expect(page.body).toContain('cf.demomerchant@icici')
+
+  const { payment, answers } = await bank.pay(orderId)
+  expect(answers).toEqual([200])
+  const paid = await post(service.app, STATUS, { mid, order_id: 'SHOP-1' }, key)
+  expect(paid.body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 588, UTR: payment.rrn } })
+
+  const refund = { mid, order_id: 'SHOP-1', refund_id: 'R1', amount: '88', note: 'One cup was cold' }
+  expect((await post(service.app, REFUND, refund, key)).body.data).toMatchObject({ txnStatus: 'PENDING' })
+  const back = () => post(service.app, REFUND_STATUS, { mid, refund_id: 'R1' }, key)
+  await expect.poll(async () => (await back()).body.data.txnStatus).toBe('SUCCESS')
+  const [{ ourRefundId, reference: refund_arn }] = bank.refunds.all as [FakeCashfree['refunds']['all'][number]]
+  await expect
+    .poll(() => receiver.to('/hook').map(({ body: event }) => JSON.parse(event).type))
+    .toEqual(['payment.succeeded', 'refund.succeeded'])
+
+  // Two bank days later both are paid out, less a fee of ₹5 with ₹0.90 tax.
+  const day = toIstDay(service.clock.now())
+  const [order_details, payment_details] = [{ order_id: orderId }, { bank_reference: payment.rrn }]
+  const payout = '2026-04-02T10:00:00+05:30'
+  const settlement_details = { utr: 'PAYOUT1', settlement_initiated_on: payout, settlement_date: payout }
+  const of = { order_details, payment_details, settlement_details }
+  const charges = { event_service_charge: 5, event_service_tax: 0.9 }
+  answerRecon(bank, {
+    data: [
+      reconEvent('PAYMENT', {
+        ...of,
+        event_details: { event_amount: 588, event_settlement_amount: 582.1, ...charges },
+      }),
+      reconEvent('REFUND', {
+        ...of,
+        refund_details: { refund_arn, refund_id: ourRefundId },
+        event_details: { event_amount: 88, event_settlement_amount: 88 },
+      }),
+    ],
+  })
+  const { json } = commands()
+  const days = ['--from', day, '--to', '2026-04-02']
+  const pulled = await json('settlements', 'pull', '--acquirer', 'cashfree', ...days)
+  expect(pulled).toMatchObject({ inserted: 2, unchanged: 0 })
+  const report = await json('reconcile', ...days, '--mid', mid)
+  expect(report).toMatchObject({
+    balances: true,
+    total: {
+      paid: '588.00',
+      refunded: '88.00',
+      settled: '500.00',
+      net: '494.10',
+      carriedForward: '0.00',
+      differences: 0,
+    },
+  })
+})

@@ -1,0 +1,202 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { AcquirerFault, SettledEvent } from '../../src/acquirer/acquirer.ts'
+import { settledReader } from '../../src/acquirer/acquirers.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { createCaller } from '../../src/outside/call.ts'
+import type { CallFault } from '../support/bank-faults.ts'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { number } from '../support/cashfree-forms.ts'
+import { answerRecon, type ReconEvent, type ReconPage, reconEvent } from '../support/cashfree-recon.ts'
+import { CASHFREE, cashfreeSettings } from '../support/fake-cashfree.ts'
+import { startBank } from '../support/service-with-bank.ts'
+import { allow } from '../support/webhooks.ts'
+
+const NOW = new Date('2026-02-01T06:00:00Z')
+
+let bank: FakeCashfree
+
+beforeAll(async () => {
+  bank = await startBank(CASHFREE, () => NOW)
+})
+
+/** What is read of two days, page by page, and the pauses between the calls. */
+async function read(limits: Partial<typeof LIMITS.outside> = {}) {
+  const call = createCaller({ allowedNetworks: allow(), limits: { ...LIMITS.outside, ...limits }, now: () => NOW })
+  const settled = settledReader('cashfree', { direct: [], cashfree: cashfreeSettings(bank) }, call)
+  const pages: SettledEvent[][] = []
+  const pauses: number[] = []
+  const pause = async (ms: number) => pauses.push(ms)
+  for await (const page of settled?.({ from: '2026-01-14', to: '2026-01-15' }, pause) ?? []) pages.push(page)
+  return { pages, pauses }
+}
+
+const faultOf = (...pages: ReconPage[]): Promise<AcquirerFault> => {
+  answerRecon(bank, ...pages)
+  return read().then(
+    () => expect.unreachable('nothing was refused'),
+    (fault) => fault,
+  )
+}
+
+/** An event as it is read. */
+async function readOne(type: string, changes: ReconEvent = {}): Promise<SettledEvent> {
+  answerRecon(bank, { data: [reconEvent(type, changes)] })
+  const [[event] = []] = (await read()).pages
+  return event as SettledEvent
+}
+
+describe('the pages of Cashfree’s reconciliation', () => {
+  const page = (count: number, cursor?: unknown) => ({
+    data: Array.from({ length: count }, () => reconEvent('PAYMENT')),
+    cursor,
+  })
+
+  it.each<[string, ReconPage]>([
+    ['has no cursor', page(1)],
+    ['has an empty cursor', page(1, '')],
+    ['has null for a cursor', page(1, null)],
+    ['has no event, and a cursor', page(0, 'c1')],
+    ['has no data, and a cursor', { cursor: 'c9' }],
+  ])('are asked for in turn, 30 a minute at most, until one %s', async (_what, last) => {
+    const asked = answerRecon(bank, page(2, 'c1'), page(3, 'c2'), last)
+    const { pages, pauses } = await read()
+    expect(pages.map((events) => events.length)).toEqual(last.data && (last.data as []).length > 0 ? [2, 3, 1] : [2, 3])
+    expect(pauses).toEqual([2_000, 2_000])
+    const filters = { start_date: '2026-01-14T00:00:00+05:30', end_date: '2026-01-15T23:59:59+05:30' }
+    expect(asked).toEqual(
+      [{}, { cursor: 'c1' }, { cursor: 'c2' }].map((at) => ({ pagination: { limit: 1_000, ...at }, filters })),
+    )
+  })
+
+  it('are none on days without settlements', async () => {
+    answerRecon(bank, { data: [] })
+    expect(await read()).toEqual({ pages: [], pauses: [] })
+  })
+
+  it('may have 1,000 events, and take longer than other answers', async () => {
+    answerRecon(bank, page(1_000))
+    bank.nextFaults.recon = [{ afterMs: 600 }]
+    const { pages } = await read({ acquirerMs: 300 })
+    expect(pages[0]).toHaveLength(1_000)
+  })
+
+  it('end with a bad answer when a cursor comes again', async () => {
+    const fault = await faultOf(page(1, 'c1'), page(1, 'c2'), page(1, 'c1'))
+    expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('no end') })
+  })
+
+  it.each<[string, CallFault[], AcquirerFault['outcome']]>([
+    ['429', [{ status: 429 }], 'unavailable'],
+    ['500', [{ status: 500 }], 'unavailable'],
+    ['401', [{ status: 401 }], 'refused'],
+    ['half a page', ['half a body'], 'unavailable'],
+    ['a page that is no JSON', ['no JSON'], 'bad answer'],
+    ['a page without fields', ['no fields'], 'bad answer'],
+  ])('%s ends the reading', async (_what, faults, outcome) => {
+    bank.nextFaults.recon = faults
+    expect(await faultOf(page(1))).toMatchObject({ outcome })
+  })
+})
+
+describe('an event of Cashfree’s reconciliation', () => {
+  it('is the line of a payment, with numbers where text is documented and the other way round', async () => {
+    const event = {
+      event_amount: '200.00',
+      event_settlement_amount: number('197.64'),
+      event_service_charge: number('2.0'),
+      event_service_tax: '0.36',
+    }
+    const payment = await readOne('PAYMENT', {
+      event_details: event,
+      order_details: { order_id: 'order_1' },
+      settlement_details: { utr: 1234 },
+    })
+    expect(payment).toEqual({
+      kind: 'PAYMENT',
+      amount: 197_64,
+      line: {
+        ...{ orderId: 'order_1', utr: '523504870405', paymentUtr: '523504870405', payoutUtr: '1234' },
+        ...{ fee: 2_00, tax: 36, initiatedAt: '2026-01-15T10:00:00+05:30', createdAt: '2026-01-15T18:33:51+05:30' },
+      },
+    })
+  })
+
+  it('has neither fee nor tax where they are null, and no payout before there is one', async () => {
+    const { line } = await readOne('PAYMENT', {
+      event_details: { event_service_charge: null, event_service_tax: 'null,' },
+      settlement_details: { utr: 'null,', settlement_date: null, settlement_initiated_on: '' },
+    })
+    expect(line).toMatchObject({ fee: undefined, tax: undefined, payoutUtr: undefined })
+    expect((await readOne('PAYMENT', { settlement_details: {} })).line?.payoutUtr).toBe('PGI45406')
+  })
+
+  it.each([
+    // What the payout is less by, what went back, fee, tax; and how fee and tax are stored.
+    ['no fee', 50, 50, 0, 0, [0, 0]],
+    ['a fee for sending back', number('52.36'), 50, 2, number('0.36'), [2_00, 36]],
+    ['the fee of the payment back', number('47.64'), 50, 2, number('0.36'), [-2_00, -36]],
+    ['with signs', number('-47.64'), -50, -2, number('-0.36'), [-2_00, -36]],
+    ['no fee, written -0.0', -50, -50, number('-0.0'), null, [0, 0]],
+    ['a fee that is billed elsewhere', 50, 50, 2, number('0.36'), [0, 0]],
+  ])(
+    'takes back a payment, %s: with fee and tax it is what went back',
+    async (_what, settled, whole, fee, tax, stored) => {
+      const sums = {
+        event_settlement_amount: settled,
+        event_amount: whole,
+        event_service_charge: fee,
+        event_service_tax: tax,
+      }
+      for (const type of ['REFUND', 'DISPUTE', 'CHARGEBACK']) {
+        const { amount, line } = await readOne(type, { event_details: sums })
+        expect([line?.fee, line?.tax].map((paise) => (paise ?? 0) + 0)).toEqual(stored)
+        expect(amount + (line?.fee ?? 0) + (line?.tax ?? 0)).toBe(-50_00)
+      }
+    },
+  )
+
+  it('is named by the refund’s reference, else by its own id', async () => {
+    const refund = (arn: unknown) =>
+      readOne('REFUND', { event_details: { event_id: 77 }, refund_details: { refund_arn: arn } })
+    expect((await refund('ARN1')).line).toMatchObject({ utr: 'ARN1', earlierUtr: 'E77', paymentUtr: '523504870405' })
+    expect((await refund(523504870499)).line?.utr).toBe('523504870499')
+    for (const none of [null, 'null,', '', 'not yet']) expect((await refund(none)).line?.utr).toBe('E77')
+    // That of an earlier refund of the payment.
+    const dispute = { event_details: { event_id: 78 }, refund_details: { refund_arn: 'ARN1' } }
+    expect((await readOne('DISPUTE', dispute)).line).toMatchObject({ utr: 'E78' })
+  })
+
+  it.each([
+    ['PAYMENT', { event_status: 'FAILED' }, 'PAYMENT FAILED', 200_00],
+    ['PAYMENT', { event_status: null }, 'PAYMENT ?', 200_00],
+    ['PAYMENT', { sale_type: 'DEBIT' }, 'PAYMENT', -200_00],
+    ['REFUND', { event_status: 'CANCELLED' }, 'REFUND CANCELLED', -200_00],
+    ['REFUND', { sale_type: 'CREDIT' }, 'REFUND', 200_00],
+    ['DISPUTE', { event_settlement_amount: 0 }, 'DISPUTE', -0],
+    // More was kept than was paid.
+    ['PAYMENT', { event_settlement_amount: number('-1.18') }, 'PAYMENT', -1_18],
+    ['REFUND_REVERSAL', {}, 'REFUND_REVERSAL', 200_00],
+    ['CHARGEBACK_REVERSAL', {}, 'CHARGEBACK_REVERSAL', 200_00],
+    ['OTHER_ADJUSTMENT', { sale_type: 'DEBIT', event_settlement_amount: number('-1.50') }, 'OTHER_ADJUSTMENT', -1_50],
+    ['FUND_SWEEP_REVERSAL', { event_service_charge: null }, 'FUND_SWEEP_REVERSAL', 200_00],
+    ['\u001b[2J', {}, '?', 200_00],
+  ])('%j with %j is counted, and makes no line', async (type, details, kind, amount) => {
+    const nothing = { order_details: { order_id: null }, payment_details: { bank_reference: null } }
+    expect(await readOne(type, { ...nothing, event_details: details })).toEqual({ kind, amount })
+  })
+
+  it.each([
+    ['event_settlement_amount', number('199.999'), 'must be rupees with at most two decimals'],
+    ['event_service_tax', number('0.360'), 'must be rupees with at most two decimals'],
+    ['event_service_charge', '2.00001', 'must be rupees with at most two decimals'],
+    ['event_amount', number('1e3'), 'must be rupees with at most two decimals'],
+    ['event_settlement_amount', null, 'is required with utr'],
+  ])('is refused with its page where %s is %j', async (field, value, rule) => {
+    const event = reconEvent('PAYMENT', { event_details: { event_id: '4711', [field]: value } })
+    const fault = await faultOf({ data: [reconEvent('PAYMENT'), event] })
+    expect([fault.outcome, fault.message]).toEqual([
+      'bad answer',
+      `Cashfree told of settlements in a form that is not known: ${field} of event 4711 ${rule}`,
+    ])
+  })
+})

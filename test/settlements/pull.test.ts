@@ -1,0 +1,281 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { newId } from '../../src/payments/intent.ts'
+import { newUtr } from '../support/acquirer.ts'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { number } from '../support/cashfree-forms.ts'
+import { answerRecon, type ReconEvent, reconEvent } from '../support/cashfree-recon.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings } from '../support/fake-cashfree.ts'
+import { runOps } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
+import { newMerchant } from '../support/service.ts'
+import { startBank } from '../support/service-with-bank.ts'
+
+const [WEDNESDAY, THURSDAY, FRIDAY] = ['2026-01-14', '2026-01-15', '2026-01-16'] as const
+const at = (day: string) => new Date(`${day}T12:00:00+05:30`)
+const DAYS = ['--from', WEDNESDAY, '--to', THURSDAY]
+const NOTHING = 'inserted, 0 unchanged, 0 updated'
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let bank: FakeCashfree
+let mid: string
+
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 3)
+  bank = await startBank(CASHFREE, () => at(FRIDAY))
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+beforeEach(async () => {
+  await db.query('truncate settlements, settlement_versions, settlement_imports, settlement_import_bases')
+  ;({ mid } = await newMerchant(db))
+})
+
+const environment = () => {
+  const { apiUrl, clientId } = cashfreeSettings(bank)
+  return { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID: clientId, CASHFREE_CLIENT_SECRET: CASHFREE_SECRETS.join() }
+}
+const ops = (args: string[], settings: Record<string, string> = environment()) => runOps(url, args, '', settings)
+const pull = (...more: string[]) => ops(['settlements', 'pull', '--acquirer', 'cashfree', ...DAYS, ...more])
+
+/** Pulls these pages, and returns the document. */
+async function pullPages(...pages: ReconEvent[][]) {
+  answerRecon(
+    bank,
+    ...pages.map((data, index) => (index < pages.length - 1 ? { data, cursor: `c${index}` } : { data })),
+  )
+  const { code, stdout, stderr } = await pull('--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+const pullFault = async (...pages: Parameters<typeof answerRecon>[1][]) => {
+  answerRecon(bank, ...pages)
+  const { code, stdout, stderr } = await pull()
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  return stderr
+}
+
+/** An order of ₹200 that was paid through `acquirer`. */
+async function payOrder(acquirer = 'cashfree') {
+  const utr = newUtr()
+  const orderId = await storePaidOrder(db, { mid, utr, paidAt: at(WEDNESDAY) })
+  await db.query(
+    `insert into acquirer_intents
+       (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+     values ($1, $2, $3, 'cf', $2, 'tr', 'upi://pay', 0)`,
+    [mid, orderId, acquirer],
+  )
+  return { orderId, utr }
+}
+type Order = Awaited<ReturnType<typeof payOrder>>
+
+const of = ({ orderId, utr }: Order, type: string, details: ReconEvent[string] = {}, parts: ReconEvent = {}) =>
+  reconEvent(type, {
+    event_details: details,
+    order_details: { order_id: orderId },
+    payment_details: { bank_reference: utr },
+    ...parts,
+  })
+const net = (settled: string, fee: string, tax: string) => ({
+  event_settlement_amount: number(settled),
+  event_service_charge: number(fee),
+  event_service_tax: number(tax),
+})
+const arn = (refund_arn: unknown) => ({ refund_details: { refund_arn } })
+
+async function stored() {
+  const { rows } = await db.query(
+    `select utr, amount::text, fee::text, tax::text, payment_utr, bank_reference_number as brn, status, initiated_at, created_at
+       from settlements where mid = $1 order by utr`,
+    [mid],
+  )
+  return rows
+}
+
+const lastOfAudit = async () => JSON.parse((await ops(['audit', '--json'])).stdout).at(-1)
+
+const counts = { inserted: 0, unchanged: 0, updated: 0 }
+
+describe('ops settlements pull', () => {
+  it('stores a line for each payment and each deduction of our orders, as an import that says where it came from', async () => {
+    const [first, second] = [await payOrder(), await payOrder()]
+    const document = await pullPages(
+      [of(first, 'PAYMENT', net('197.64', '2', '0.36')), of(second, 'PAYMENT')],
+      [
+        of(first, 'REFUND', { event_settlement_amount: 50, event_amount: 50 }, arn('ARN1')),
+        of(second, 'DISPUTE', { event_id: 4711, event_settlement_amount: number('-200.00') }),
+      ],
+    )
+    expect(document).toEqual({
+      ...{ import: 1, inserted: 4, unchanged: 0, updated: 0, insertedAmount: '147.64', amount: '147.64' },
+      ...{ warnings: [], notStored: [] },
+    })
+    const line = { brn: 'PGI45406', status: 'SUCCESS', fee: '0.00', tax: '0.00' }
+    const dated = { initiated_at: new Date(`${THURSDAY}T04:30:00Z`), created_at: new Date(`${THURSDAY}T13:03:51Z`) }
+    expect(await stored()).toEqual([
+      { utr: first.utr, amount: '197.64', ...line, fee: '2.00', tax: '0.36', payment_utr: first.utr, ...dated },
+      { utr: second.utr, amount: '200.00', ...line, payment_utr: second.utr, ...dated },
+      { utr: 'ARN1', amount: '-50.00', ...line, payment_utr: first.utr, ...dated },
+      { utr: 'E4711', amount: '-200.00', ...line, payment_utr: second.utr, ...dated },
+    ])
+    const imports = JSON.parse((await ops(['settlements', 'imports', '--json'])).stdout)
+    expect(imports).toMatchObject([{ import: 1, file: 'cashfree 2026-01-14..2026-01-15', inserted: 4 }])
+    expect(await lastOfAudit()).toMatchObject({
+      ...{ arguments: { acquirer: 'cashfree', from: WEDNESDAY, to: THURSDAY }, outcome: 'done' },
+      detail: { import: 1, inserted: 4 },
+    })
+  })
+
+  it('counts with its rupees what it does not store', async () => {
+    const order = await payOrder()
+    const ofSetu = await payOrder('setu')
+    answerRecon(bank, {
+      data: [
+        of(order, 'REFUND_REVERSAL', { event_settlement_amount: number('12.50') }),
+        of(order, 'REFUND_REVERSAL'),
+        of(order, 'OTHER_ADJUSTMENT', { sale_type: 'DEBIT', event_settlement_amount: 7 }),
+        reconEvent('PAYMENT'),
+        of(ofSetu, 'PAYMENT'),
+        reconEvent('OTHER_ADJUSTMENT', { order_details: { order_id: null } }),
+        of(order, 'PAYMENT', {}, { settlement_details: { utr: null } }),
+        of(order, 'PAYMENT', { event_status: 'PENDING' }),
+      ],
+    })
+    const notStored = [
+      { what: 'REFUND_REVERSAL', events: 2, amount: '212.50' },
+      { what: 'OTHER_ADJUSTMENT', events: 2, amount: '193.00' },
+      { what: 'of orders that are not ours', events: 2, amount: '400.00' },
+      { what: 'not paid out yet', events: 1, amount: '200.00' },
+      { what: 'PAYMENT PENDING', events: 1, amount: '200.00' },
+    ]
+    expect(JSON.parse((await pull('--json')).stdout)).toMatchObject({ ...counts, notStored })
+    expect((await pull()).stdout).toBe(
+      `0 ${NOTHING}: import 2; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of orders that are not ours (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00)\n`,
+    )
+    expect(await stored()).toEqual([])
+  })
+
+  it('may be repeated, and undone', async () => {
+    const order = await payOrder()
+    const events = [of(order, 'PAYMENT'), of(order, 'REFUND', {}, arn('ARN2'))]
+    await pullPages(events)
+    expect(await pullPages(events)).toMatchObject({ import: 2, ...counts, unchanged: 2 })
+    for (const [number, removed] of [
+      [2, 0],
+      [1, 2],
+    ]) {
+      expect((await ops(['settlements', 'undo', '--import', `${number}`])).stdout).toContain(`${removed} removed`)
+    }
+    expect(await stored()).toEqual([])
+    expect(await pullPages(events)).toMatchObject({ ...counts, inserted: 2 })
+  })
+
+  it('keeps the name of a refund whose reference is told later', async () => {
+    const order = await payOrder()
+    const refund = of(order, 'REFUND', { event_id: 99 })
+    await pullPages([refund])
+    expect(await pullPages([{ ...refund, ...arn('ARN3') }])).toMatchObject({ ...counts, unchanged: 1 })
+    expect(await stored()).toMatchObject([{ utr: 'E99' }])
+  })
+
+  it('stores nothing if a later page fails, and keeps that in the audit', async () => {
+    const order = await payOrder()
+    const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
+    const fault = await pullFault({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
+    expect(fault).toMatch(
+      /^ops: Cashfree told of .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
+    )
+    expect(await stored()).toEqual([])
+    expect((await ops(['settlements', 'imports'])).stdout).toBe('nothing was imported yet\n')
+    expect(await lastOfAudit()).toMatchObject({ command: 'settlements pull', outcome: 'failed' })
+  })
+
+  it('says what to do when Cashfree refuses, or is busy', async () => {
+    bank.nextFaults.recon = [{ status: 429 }, { status: 401 }]
+    expect(await pullFault({ data: [] })).toMatch(
+      /^ops: a call of Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
+    )
+    expect(await pullFault({ data: [] })).toMatch(
+      /CASHFREE_CLIENT_SECRET .*\(status 401, .*\); nothing was imported\n$/,
+    )
+  })
+
+  it('names a line that the import refuses by its order, and takes no field for two', async () => {
+    const [one, two] = [await payOrder(), await payOrder()]
+    const split = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS\nM1,1.00,U1' } })
+    const unnamed = of(one, 'PAYMENT', {}, { payment_details: { bank_reference: null } })
+    expect(await pullFault({ data: [unnamed] })).toBe(
+      `ops: 1 bad line, nothing was imported; order ${one.orderId}: utr must be 1 to 35 letters and digits\n`,
+    )
+    expect(await pullFault({ data: [split] })).toContain('without control characters')
+    const quoted = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS' } })
+    expect(await pullFault({ data: [of(one, 'PAYMENT'), quoted] })).toContain(
+      `order ${two.orderId}: bank_reference_number must be`,
+    )
+    await pullPages([of(one, 'PAYMENT')])
+    const elsewhere = of(one, 'PAYMENT', {}, { settlement_details: { utr: 'PGI2' } })
+    expect(await pullFault({ data: [elsewhere] })).toContain(
+      `order ${one.orderId}: this mid and utr are known with another bank_reference_number`,
+    )
+  })
+
+  it('is refused with a sentence that says what to do', async () => {
+    const refused = async (acquirer: string, from: string, to: string, settings?: Record<string, string>) => {
+      const args = ['settlements', 'pull', '--acquirer', acquirer, '--from', from, '--to', to]
+      return (await ops(args, settings)).stderr.split('\n')[0]
+    }
+    const asked = bank.countOf('recon')
+    expect(await refused('setu', WEDNESDAY, THURSDAY)).toBe(
+      "ops: --acquirer must be cashfree: of any other, import the bank's file, by ops settlements import",
+    )
+    expect(await refused('cashfree', THURSDAY, WEDNESDAY)).toBe('ops: --from must not be after --to')
+    expect(await refused('cashfree', THURSDAY, '2099-12-31')).toMatch(/^ops: --to must not be after today, 20\d\d-/)
+    expect(await refused('cashfree', WEDNESDAY, THURSDAY, {})).toBe(
+      'ops: the acquirer cashfree is not set up: set CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
+    )
+    expect(bank.countOf('recon')).toBe(asked)
+  })
+
+  it('makes books that balance to 0.00, with fees, refunds and what is charged for them', async () => {
+    const [paid, refunded, charged] = [await payOrder(), await payOrder(), await payOrder()]
+    for (const [{ orderId, utr }, rupees, reference] of [
+      [refunded, 200, 'ARN10'],
+      [charged, 50, ''],
+    ] as const) {
+      await db.query(
+        `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+           reference, ended_at)
+         values ($1, $2, $2, $3, $4, $5, 'cold', 'cashfree', 'merchant', $6, 'SUCCESS', $7, $6)`,
+        [mid, newId(at(WEDNESDAY)), orderId, utr, rupees * 100, at(WEDNESDAY), reference],
+      )
+    }
+    await pullPages([
+      ...[paid, refunded, charged].map((order) => of(order, 'PAYMENT', net('197.64', '2', '0.36'))),
+      // Its fee comes back.
+      of(refunded, 'REFUND', net('197.64', '2', '0.36'), arn('ARN10')),
+      of(charged, 'REFUND', { event_amount: 50, ...net('51.18', '1', '0.18') }),
+    ])
+    const report = ['reconcile', '--from', WEDNESDAY, '--to', FRIDAY, '--mid', mid]
+    const { merchants, balances } = JSON.parse((await ops([...report, '--json'])).stdout)
+    expect({ merchants, balances }).toMatchObject({
+      balances: true,
+      merchants: [
+        {
+          mid,
+          differences: [],
+          total: {
+            ...{ paid: '600.00', settled: '350.00', fee: '5.00', tax: '0.90', net: '344.10', refunded: '250.00' },
+            ...{ carriedForward: '0.00', open: '0.00' },
+          },
+        },
+      ],
+    })
+  })
+})
