@@ -1,0 +1,119 @@
+import type { AcquirerSettings } from '../../../src/acquirer/accounts.ts'
+import type { CallFault } from '../../support/bank-faults.ts'
+import type { CashfreePayment } from '../../support/cashfree-forms.ts'
+import { CASHFREE, newCashfreeMerchant } from '../../support/fake-cashfree.ts'
+import { newSetuMerchant, SETU } from '../../support/fake-setu.ts'
+import type { TestService } from '../../support/service.ts'
+import { type BesideOptions, startServiceBeside } from '../../support/service-with-bank.ts'
+import type { NewMerchant } from '../../support/tenants.ts'
+import type { Payment } from './history.ts'
+
+/** How a history reaches an acquirer, and in what acquirers differ. */
+
+/** A payment of a history as the bank knows it, with its amount in paise. */
+export type Booked = Pick<Payment, 'number' | 'status' | 'utr'> & {
+  amount: number
+  begunAt: Date
+  endedAt: Date | undefined
+}
+
+export type Bank = {
+  name: 'setu' | 'cashfree'
+  service: TestService
+  settings: Partial<AcquirerSettings>
+  newMerchant: () => Promise<NewMerchant>
+  /** Where it sends notifications. */
+  path: string
+  /** A notification as it is sent. */
+  notificationOf: (
+    orderId: string,
+    payment: Booked,
+    secret?: string,
+  ) => { body: string; headers: Record<string, string> }
+  /** When the bank says that a payment was: Setu when it ended, Cashfree when it began. Attempts are told apart by it. */
+  timeOf: (payment: Booked) => Date
+  /** Writes a payment into the bank's book, or what has become of it. */
+  book: (orderId: string, payment: Booked) => void
+  /** Its calls. */
+  calls: { close: string; enquire: string }
+  faults: { call: string; fault: CallFault; chance: number; path?: string }[]
+  /** What its calls for an order have in their path. */
+  pathOf: (orderId: string) => string
+  /**
+   * Whether it refuses to close a link that was paid or has expired: then the service asks at once whether it was paid. Setu
+   * answers such a close like any other.
+   */
+  refusesToClose: boolean
+  /** Forgets all orders, which makes it as quick as at the beginning. */
+  forget: () => void
+}
+
+export async function startSetu(options: BesideOptions): Promise<Bank> {
+  const { service, bank } = await startServiceBeside(SETU, options)
+  const qrOf = (orderId: string) => bank.find(orderId) as NonNullable<ReturnType<typeof bank.find>>
+  const states = { PENDING: 'pending', SUCCESS: 'success', FAIL: 'failed' } as const
+  const timeOf = ({ begunAt, endedAt = begunAt }: Booked) => endedAt
+  const paymentOf = (orderId: string, payment: Booked) => {
+    const { number, status, utr: rrn, amount } = payment
+    const names = { id: `${orderId}P${number}`, txnId: `${orderId}T${number}` }
+    return { ...names, status: states[status], amount, rrn, txnTs: timeOf(payment).toISOString() }
+  }
+  return {
+    name: 'setu',
+    service,
+    settings: SETU.settings(bank),
+    newMerchant: () => newSetuMerchant(service),
+    path: SETU.path,
+    notificationOf: (orderId, payment, secret) =>
+      bank.seal(bank.eventOf(qrOf(orderId), paymentOf(orderId, payment)), secret),
+    book(orderId, booked) {
+      const [qr, payment] = [qrOf(orderId), paymentOf(orderId, booked)]
+      qr.payments = [...qr.payments.filter(({ id }) => id !== payment.id), payment]
+      if (booked.status === 'SUCCESS') qr.status = 'paid'
+    },
+    timeOf,
+    calls: { close: 'expireDqr', enquire: 'last' },
+    faults: bank.faults as Bank['faults'],
+    pathOf: (orderId) => qrOf(orderId).id,
+    refusesToClose: false,
+    forget() {
+      bank.qrs.clear()
+      bank.requests.length = 0
+    },
+  }
+}
+
+export async function startCashfree(options: BesideOptions): Promise<Bank> {
+  const { service, bank } = await startServiceBeside(CASHFREE, options)
+  const orderOf = (orderId: string) => bank.orders.get(orderId) as NonNullable<ReturnType<typeof bank.orders.get>>
+  const states = { PENDING: 'pending', SUCCESS: 'success', FAIL: 'failed' } as const
+  const paymentOf = (orderId: string, { number, status, utr, amount, begunAt, endedAt }: Booked): CashfreePayment => {
+    const id = String(BigInt(`0x${orderId.slice(-14)}`) * 100n + BigInt(number))
+    const state = status === 'FAIL' && utr === '' ? 'dropped' : states[status]
+    return { id, status: state, amount, rrn: utr, begunAt, ...(endedAt && { endedAt }) }
+  }
+  return {
+    name: 'cashfree',
+    service,
+    settings: CASHFREE.settings(bank),
+    newMerchant: () => newCashfreeMerchant(service),
+    path: CASHFREE.path,
+    notificationOf: (orderId, payment, secret) =>
+      bank.seal(bank.eventOf(orderOf(orderId), paymentOf(orderId, payment)), secret),
+    book(orderId, booked) {
+      const [order, payment] = [orderOf(orderId), paymentOf(orderId, booked)]
+      // The first attempt is the one that its link has begun.
+      order.payments = [...order.payments.filter(({ id, status }) => id !== payment.id && status !== 'begun'), payment]
+      if (booked.status === 'SUCCESS') order.status = 'PAID'
+    },
+    timeOf: ({ begunAt }) => begunAt,
+    calls: { close: 'terminate', enquire: 'payments' },
+    faults: bank.faults as Bank['faults'],
+    pathOf: (orderId) => orderId,
+    refusesToClose: true,
+    forget() {
+      bank.orders.clear()
+      bank.requests.length = 0
+    },
+  }
+}

@@ -1,0 +1,191 @@
+import { expect } from 'vitest'
+import { closeIssued, dueEnquiries, enquire } from '../../../src/acquirer/enquire.ts'
+import type { Issuer } from '../../../src/acquirer/issuer.ts'
+import type { Kind } from '../../../src/due/clock.ts'
+import { LIMITS } from '../../../src/limits.ts'
+import { toDecimalText } from '../../../src/money.ts'
+import { createEnquiries } from '../../../src/payments/enquiries.ts'
+import { createIntents } from '../../../src/payments/intents.ts'
+import type { FinalStatus } from '../../../src/payments/outcome.ts'
+import { createReports } from '../../../src/payments/reports.ts'
+import { dueExpiries } from '../../../src/webhooks/expiries.ts'
+import { doWhatIsDue } from '../../support/due.ts'
+import { createOrder } from '../../support/orders.ts'
+import { forEach } from '../../support/requests.ts'
+import { post, STATUS } from '../../support/service.ts'
+import { until } from '../../support/wait.ts'
+import { newWebhook } from '../../support/webhooks.ts'
+import { startInstance } from '../conformance/instance.ts'
+import type { Bank, Booked } from './banks.ts'
+import { type History, hasUtr, INSTANTS, OVER_SECONDS, type Payment, QUESTION_SECONDS, type Step } from './history.ts'
+
+/** Histories at one instant, and questions to the acquirer, that are under way at once: less than its calls may be. */
+const AT_ONCE = 32
+const PATIENCE_MS = 30_000
+
+/** What has become of an order: what the shop is told of it, what each step was answered, and what is stored. */
+export type End = { told: string; answers: string[]; stored: string[] }
+
+/** Plays histories at an acquirer, each on an order of its own, all of them at the same moments. */
+export async function createPlayer(bank: Bank) {
+  const { service, calls, faults } = bank
+  const { clock, db, pools } = service
+  const { now } = clock
+  const merchant = await bank.newMerchant()
+  await newWebhook(db, { mid: merchant.mid, url: 'https://shop.example/hook' }, now())
+  const { issuers, errors } = startInstance(bank, PATIENCE_MS)
+  const issuer = issuers.get(bank.name) as Issuer
+  const [reports, intents] = [createReports(db), createIntents(pools, () => undefined)]
+  const questions = dueEnquiries({ enquiries: createEnquiries(db), issuers, reports, now })
+  const expiries = dueExpiries({ db, now, limits: LIMITS.webhooks })
+  let played = 0
+
+  return {
+    async play(histories: readonly History[]): Promise<End[]> {
+      const madeAt = now().getTime()
+      const first = played
+      played += histories.length
+      const orders = await forEach(histories, AT_ONCE, async (history, index) => {
+        // The UTRs of an order are its own, and those that it has at every acquirer.
+        return {
+          history,
+          orderId: await createOrder(service, merchant),
+          utrs: `H${first + index}`,
+          answers: [] as string[],
+        }
+      })
+      for (const at of INSTANTS) {
+        clock.set(new Date(madeAt + at * 1000).toISOString())
+        if (at === OVER_SECONDS) await doWhatIsDue(expiries)
+        await forEach(orders, AT_ONCE, async ({ history, ...order }) => {
+          for (const step of history.steps) if (step.at === at) order.answers.push(await take(order, step))
+        })
+        if (QUESTION_SECONDS.includes(at)) await askWhatIsDue(questions)
+        faults.length = 0
+      }
+      const ends = await endsOf(orders)
+      bank.forget()
+      expect(service.log.splice(0).filter((line) => JSON.parse(line).level >= 50)).toEqual([])
+      expect(errors).toEqual([])
+      return ends
+    },
+  }
+
+  type Order = { orderId: string; utrs: string }
+
+  /** Lets a step happen. Returns what was answered, if anything. */
+  async function take({ orderId, utrs }: Order, step: Step): Promise<string> {
+    const booked = (payment: Payment, rupees = 200): Booked => {
+      const { status, number, begunAt, endedAt } = payment
+      const utr = hasUtr(payment) ? utrs + payment.utr : payment.utr
+      // Two attempts of one moment have times of their own.
+      const timeOf = (seconds: number) => new Date(now().getTime() + (seconds - step.at + number) * 1000)
+      const times = { begunAt: timeOf(begunAt), endedAt: endedAt === undefined ? undefined : timeOf(endedAt) }
+      return { number, status, utr, amount: rupees * 100, ...times }
+    }
+    switch (step.does) {
+      case 'begin':
+      case 'end':
+        bank.book(orderId, booked(step.payment))
+        return ''
+      case 'tell':
+        return tell(orderId, booked(step.payment, step.rupees), step.by)
+      case 'ask':
+        return ask(orderId)
+      case 'cancel':
+        if (!step.isReached) makeUnreachable(orderId, calls.close)
+        return cancel(orderId, step)
+      case 'question':
+        if (!step.isReached) makeUnreachable(orderId, calls.enquire)
+        return ''
+    }
+  }
+
+  /** Until the next moment. */
+  function makeUnreachable(orderId: string, call: string) {
+    faults.push({ call, fault: { status: 503 }, chance: 1, path: bank.pathOf(orderId) })
+  }
+
+  async function tell(orderId: string, payment: Booked, by: string): Promise<string> {
+    if (by === 'day file') {
+      const { status, utr, amount } = payment as Booked & { status: FinalStatus }
+      const report = { orderId, status, utr: hasUtr({ utr }) ? utr : undefined, amount: toDecimalText(amount) }
+      return JSON.stringify(
+        await reports.record({ ...report, paidAt: bank.timeOf(payment) }, { reason: 'day file', now }),
+      )
+    }
+    const secret = by === 'forged notification' ? 'of-somebody-else' : undefined
+    const { body, headers } = bank.notificationOf(orderId, payment, secret)
+    return String((await post(service.app, bank.path, body, undefined, headers)).status)
+  }
+
+  async function ask(orderId: string): Promise<string> {
+    const { body } = await post(service.app, STATUS, { mid: merchant.mid, order_id: orderId }, merchant.key)
+    if (body.txnStatus === 'FAIL') {
+      // It is stored after the answer, and decides whether a payment of the day file is late.
+      await until('it is stored that the shop was told', async () => {
+        const { rows } = await db.query(
+          `select from payment_intents where order_id = $1 and (status = 'CANCELLED' or fail_told_at is not null)`,
+          [orderId],
+        )
+        return rows.length > 0
+      })
+    }
+    return `${body.txnStatus} ${body.msg} ${body.data?.UTR ?? ''}`
+  }
+
+  /** As cancelPayment does, but here the acquirer is waited for. */
+  async function cancel(
+    orderId: string,
+    { isReached, isOver }: { isReached: boolean; isOver: boolean },
+  ): Promise<string> {
+    const payment = await intents.cancel(merchant.mid, orderId, now())
+    if (payment?.toClose) {
+      const order = { orderId, issued: payment.toClose }
+      await closeIssued(order, { issuer, reports, now })
+      // What the service has learned of Cashfree by now is learned of the other one too.
+      if (isReached && isOver && !bank.refusesToClose) await enquire(order, { issuer, reports, now })
+    }
+    return payment?.status ?? ''
+  }
+
+  async function endsOf(orders: (Order & { answers: string[] })[]): Promise<End[]> {
+    const selects = STORED.map(
+      ([table, columns]) =>
+        `select order_id as "orderId", concat_ws(' ', '${table}:', ${columns}) as line
+           from ${table} where mid = $1 and order_id = any ($2)`,
+    )
+    const orderIds = orders.map(({ orderId }) => orderId)
+    const { rows } = await db.query<{ orderId: string; line: string }>(`${selects.join(' union all ')} order by line`, [
+      merchant.mid,
+      orderIds,
+    ])
+    const stored = new Map(orderIds.map((orderId) => [orderId, [] as string[]]))
+    for (const { orderId, line } of rows) stored.get(orderId)?.push(line)
+    return forEach(orders, AT_ONCE, async ({ orderId, answers }) => {
+      return { told: await ask(orderId), answers, stored: stored.get(orderId) ?? [] }
+    })
+  }
+}
+
+/** What is stored of an order, and is the same at every acquirer. */
+const STORED = [
+  ['payment_intents', 'status, utr'],
+  ['payments', 'kind, utr, amount_paise'],
+  ['payment_changes', 'status, utr, reason'],
+  ['payment_attempts', 'status, utr, reason'],
+  ['payment_exceptions', 'kind, status, utr, amount'],
+  ['webhook_deliveries', 'sequence, type, txn_status, utr'],
+  ['acquirer_intents', 'enquiries'],
+] as const
+
+/** Until nothing is due. */
+async function askWhatIsDue(questions: Kind): Promise<void> {
+  const never = new AbortController().signal
+  for (let owners = await questions.find(); owners.length > 0; owners = await questions.find()) {
+    for (const owner of owners) {
+      const works = await owner.take(AT_ONCE)
+      await Promise.all(works.map((work) => work(never)))
+    }
+  }
+}
