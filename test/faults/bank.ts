@@ -1,4 +1,6 @@
 import type { Database } from '../../src/db/pool.ts'
+import { startFakeCashfree } from '../support/cashfree-bank.ts'
+import { departure as departureOfCashfree } from '../support/cashfree-schema.ts'
 import { type FakeSetu, startFakeSetu } from '../support/setu-bank.ts'
 import { departure } from '../support/setu-schema.ts'
 import { type NewMerchant, newMerchant } from '../support/tenants.ts'
@@ -6,10 +8,11 @@ import { type NewMerchant, newMerchant } from '../support/tenants.ts'
 const CREDENTIALS = { clientId: 'client-of-a-test', clientSecret: 'secret-of-a-test' }
 const NOTIFICATION_SECRET = 'secret0of0a0test0run0'
 
-/** A bank that plays Setu, a merchant of its own, and the settings by which the service reaches it. */
-export async function openBank(
-  db: Database,
-): Promise<{ bank: FakeSetu; merchant: NewMerchant; settings: Record<string, string> }> {
+/** A bank, a merchant of its own, the settings by which the service reaches it, and where it sends notifications. */
+type Opened<Bank> = { bank: Bank; merchant: NewMerchant; settings: Record<string, string>; path: string }
+
+/** A bank that plays Setu. */
+export async function openBank(db: Database): Promise<Opened<FakeSetu>> {
   const options = { ...CREDENTIALS, notificationSecret: NOTIFICATION_SECRET, now: () => new Date(), check: departure }
   const bank = await startFakeSetu(options)
   const settings = {
@@ -20,5 +23,54 @@ export async function openBank(
     SETU_NOTIFICATION_SECRETS: NOTIFICATION_SECRET,
   }
   const merchant = await newMerchant(db, { acquirer: 'setu', acquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV' })
-  return { bank, merchant, settings }
+  return { bank, merchant, settings, path: '/acquirer/setu/notification' }
+}
+
+/** What a run needs of a bank, whichever acquirer it plays. */
+export type AnyBank = Pick<FakeSetu, 'goAway' | 'comeBack' | 'sendWaiting' | 'violations' | 'notifyUrl'> & {
+  requests: { call: string; path: string }[]
+  pay: (orderId: string, options?: { outcome: 'failed' }) => Promise<unknown>
+}
+
+export type AnyPaid = { orderId: string; utr: string; amount: number; paidAt: Date }
+
+/** Opens the bank of an acquirer. `questions` is its call that asks about a payment. */
+type OpenBank = (db: Database) => Promise<
+  Opened<AnyBank> & {
+    paid: () => AnyPaid[]
+    questions: string
+    failQuestions: (chance: number) => unknown
+  }
+>
+
+/** By the acquirer that is played. */
+export const BANKS: Record<'setu' | 'cashfree', OpenBank> = {
+  async setu(db) {
+    const { bank, ...opened } = await openBank(db)
+    return {
+      ...opened,
+      bank,
+      paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: new Date(payment.txnTs) })),
+      questions: 'last',
+      failQuestions: (chance) => bank.faults.push({ call: 'last', fault: { status: 500 }, chance }),
+    }
+  },
+
+  async cashfree(db) {
+    const bank = await startFakeCashfree({ ...CREDENTIALS, now: () => new Date(), check: departureOfCashfree })
+    const settings = {
+      CASHFREE_API_URL: bank.apiUrl,
+      CASHFREE_CLIENT_ID: CREDENTIALS.clientId,
+      CASHFREE_CLIENT_SECRET: CREDENTIALS.clientSecret,
+    }
+    return {
+      bank,
+      merchant: await newMerchant(db, { acquirer: 'cashfree', payees: ['cf.*@icici'] }),
+      settings,
+      path: '/acquirer/cashfree/notification',
+      paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: payment.begunAt })),
+      questions: 'payments',
+      failQuestions: (chance) => bank.faults.push({ call: 'payments', fault: { status: 500 }, chance }),
+    }
+  },
 }

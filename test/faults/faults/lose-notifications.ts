@@ -6,8 +6,7 @@ import { runBuiltOps } from '../../support/ops.ts'
 import { freePort } from '../../support/processes.ts'
 import { createdOrderId, createRequest, forEach } from '../../support/requests.ts'
 import { BUILT_OPS } from '../../support/server-process.ts'
-import type { FakeSetu } from '../../support/setu-bank.ts'
-import { openBank } from '../bank.ts'
+import { type AnyBank, type AnyPaid, BANKS } from '../bank.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, ms } from '../verdict.ts'
 
@@ -21,7 +20,7 @@ const KILL_EVERY_MS = 7_000
 const KILLS_UNDER_LOAD = 4
 const AWAY_AFTER_MS = 10_000
 const AWAY_MS = 30_000
-/** What happens to the notifications of each payment. Setu promises no order, so all come in reverse. */
+/** What happens to the notifications of each payment. No acquirer promises an order, so all come in reverse. */
 const NOTIFICATIONS = { lost: 0.2, repeated: 0.2, reordered: 1, late: 0.05, forged: 0.05, contradicted: 0.02 }
 const QUESTION_FAILS = 0.1
 /** Counted from the expiry: a question is due just before each. */
@@ -34,141 +33,148 @@ const ASKED_LIMIT_MS = 240_000
  * A bank that loses, repeats, reorders, delays, forges and contradicts its notifications and is away for 30 s, while the
  * service is killed five times. Then its orders expire, it is asked, and its day file is imported.
  */
-export async function loseNotifications({ postgres, directory }: Stage): Promise<Finding[]> {
-  const { url, db } = await setScene(postgres, 'acquirer')
-  const { bank, merchant, settings } = await openBank(db)
-  Object.assign(bank, { notificationFaults: NOTIFICATIONS, retriesNotifications: true })
-  const environment = {
-    PORT: String(await freePort()),
-    INTENT_EXPIRY_MINUTES: String(EXPIRY_MINUTES),
-    ...settings,
-  }
-  let service = await startService(url, environment)
-  bank.notifyUrl = `${service.url}/acquirer/setu/notification`
-  let kills = 0
-  const killAndRestart = async () => {
-    await service.killHard()
-    service = await startService(url, environment)
-    kills++
-  }
-
-  const startedAt = performance.now()
-  const shops = buy(bank, merchant, () => service.url)
-  await Promise.all([shops.done, beAway(bank), killWhileOpen()])
-  const { refused, faults, acknowledged, customers } = shops
-  await Promise.all(customers)
-  const loadMs = performance.now() - startedAt
-
-  bank.faults.push({ call: 'last', fault: { status: 500 }, chance: QUESTION_FAILS })
-  let before = 0
-  for (const [number, seconds] of QUESTIONS_AFTER_SECONDS.entries()) {
-    await moveIntoThePast(seconds - before)
-    before = seconds
-    if (number === 0) await killAndRestart()
-    // Some come only now, after the shop was told the end.
-    if (number === 1) await bank.sendWaiting()
-    await untilAsked()
-  }
-  const unpaidBefore = await unpaidHere()
-  const imported = await importDayFile()
-  const broken = await judgeBooks()
-  await bank.goAway()
-  await service.stop()
-  await db.end()
-  return [
-    {
-      fault: `a bank that loses notifications, ${kills} kills`,
-      notes: [
-        `${PAYMENTS} orders in ${ms(loadMs)}; ${refused.size} got 503 or no answer first`,
-        `${bank.paid().length} were paid; ${bank.countOf('last')} questions; the day file found the last ${unpaidBefore}: ${JSON.stringify(imported)}`,
-      ],
-      broken: [...faults, ...broken],
-    },
-  ]
-
-  async function killWhileOpen() {
-    for (let kill = 0; kill < KILLS_UNDER_LOAD; kill++) {
-      await sleep(KILL_EVERY_MS)
-      await killAndRestart()
+export const loseNotifications =
+  (acquirer: keyof typeof BANKS) =>
+  async (stage: Stage): Promise<Finding[]> => {
+    const { postgres, directory } = stage
+    const { url, db } = await setScene(postgres, `acquirer_${acquirer}`)
+    const { bank, merchant, settings, path, paid, questions, failQuestions } = await BANKS[acquirer](db)
+    Object.assign(bank, { notificationFaults: NOTIFICATIONS, retriesNotifications: true })
+    const environment = {
+      PORT: String(await freePort()),
+      INTENT_EXPIRY_MINUTES: String(EXPIRY_MINUTES),
+      ...settings,
     }
-  }
+    let service = await startService(url, environment)
+    bank.notifyUrl = service.url + path
+    let kills = 0
+    const killAndRestart = async () => {
+      await service.killHard()
+      service = await startService(url, environment)
+      kills++
+    }
 
-  /** As if this time had passed for every order. */
-  async function moveIntoThePast(seconds: number) {
-    const expiry = before === 0 ? 60 * EXPIRY_MINUTES : 0
-    const past = `${seconds + expiry} seconds`
-    await db.query('update payment_intents set expires_at = expires_at - $1::interval', [past])
-    await db.query('update acquirer_intents set enquire_at = enquire_at - $1::interval', [past])
-  }
+    const startedAt = performance.now()
+    const shops = buy(bank, merchant, () => service.url)
+    await Promise.all([shops.done, beAway(bank), killWhileOpen()])
+    const { refused, faults, acknowledged, customers } = shops
+    await Promise.all(customers)
+    const loadMs = performance.now() - startedAt
 
-  async function untilAsked() {
-    const until = performance.now() + ASKED_LIMIT_MS
-    for (;;) {
-      const { rows } = await db.query<{ due: number }>(
-        'select count(*)::integer as due from acquirer_intents where enquire_at <= now()',
+    failQuestions(QUESTION_FAILS)
+    let before = 0
+    for (const [number, seconds] of QUESTIONS_AFTER_SECONDS.entries()) {
+      await moveIntoThePast(seconds - before)
+      before = seconds
+      if (number === 0) await killAndRestart()
+      // Some come only now, after the shop was told the end.
+      if (number === 1) await bank.sendWaiting()
+      await untilAsked()
+    }
+    const unpaidBefore = await unpaidHere()
+    const imported = await importDayFile()
+    const broken = await judgeBooks()
+    await bank.goAway()
+    await service.stop()
+    await db.end()
+    return [
+      {
+        fault: `a bank of ${acquirer} that loses notifications, ${kills} kills`,
+        notes: [
+          `${PAYMENTS} orders in ${ms(loadMs)}; ${refused.size} got 503 or no answer first`,
+          `${paid().length} were paid; ${asked().length} questions; the day file found the last ${unpaidBefore}: ${JSON.stringify(imported)}`,
+        ],
+        broken: [...faults, ...broken],
+      },
+    ]
+
+    async function killWhileOpen() {
+      for (let kill = 0; kill < KILLS_UNDER_LOAD; kill++) {
+        await sleep(KILL_EVERY_MS)
+        await killAndRestart()
+      }
+    }
+
+    /** As if this time had passed for every order. */
+    async function moveIntoThePast(seconds: number) {
+      const expiry = before === 0 ? 60 * EXPIRY_MINUTES : 0
+      const past = `${seconds + expiry} seconds`
+      await db.query('update payment_intents set expires_at = expires_at - $1::interval', [past])
+      await db.query('update acquirer_intents set enquire_at = enquire_at - $1::interval', [past])
+    }
+
+    function asked() {
+      return bank.requests.filter(({ call }) => call === questions)
+    }
+
+    async function untilAsked() {
+      const until = performance.now() + ASKED_LIMIT_MS
+      for (;;) {
+        const { rows } = await db.query<{ due: number }>(
+          'select count(*)::integer as due from acquirer_intents where enquire_at <= now()',
+        )
+        if (rows[0]?.due === 0) break
+        if (performance.now() > until) throw new Error(`${rows[0]?.due} questions were not asked after ${before} s`)
+        await sleep(500)
+      }
+      // The answers to the last ones.
+      await sleep(1_000)
+    }
+
+    async function unpaidHere(): Promise<number> {
+      const orderIds = paid().map(({ orderId }) => orderId)
+      const { rowCount } = await db.query(
+        `select from payment_intents where order_id = any ($1) and status <> 'SUCCESS'`,
+        [orderIds],
       )
-      if (rows[0]?.due === 0) break
-      if (performance.now() > until) throw new Error(`${rows[0]?.due} questions were not asked after ${before} s`)
-      await sleep(500)
+      return rowCount ?? 0
     }
-    // The answers to the last ones.
-    await sleep(1_000)
-  }
 
-  async function unpaidHere(): Promise<number> {
-    const orderIds = bank.paid().map(({ qr }) => qr.referenceId)
-    const { rowCount } = await db.query(
-      `select from payment_intents where order_id = any ($1) and status <> 'SUCCESS'`,
-      [orderIds],
-    )
-    return rowCount ?? 0
-  }
+    function importDayFile() {
+      const lines = paid().map(({ orderId, utr, amount, paidAt }) => {
+        return [orderId, 'SUCCESS', utr, (amount / 100).toFixed(2), paidAt.toISOString()].join()
+      })
+      const file = join(directory, 'day-file.csv')
+      writeFileSync(file, ['order_id,status,utr,amount,paid_at', ...lines, ''].join('\n'))
+      return runBuiltOps(BUILT_OPS, { DATABASE_URL: url }, 'payments', 'import', file)
+    }
 
-  function importDayFile() {
-    const lines = bank.paid().map(({ qr, rrn, amount, txnTs }) => {
-      return [qr.refId, 'SUCCESS', rrn, (amount / 100).toFixed(2), txnTs].join()
-    })
-    const file = join(directory, 'day-file.csv')
-    writeFileSync(file, ['acquirer_reference,status,utr,amount,paid_at', ...lines, ''].join('\n'))
-    return runBuiltOps(BUILT_OPS, { DATABASE_URL: url }, 'payments', 'import', file)
-  }
-
-  async function judgeBooks(): Promise<string[]> {
-    const { rows } = await db.query<{
-      order_id: string
-      status: string
-      utr: string | null
-      acquirer_id: string | null
-    }>(
-      `select i.order_id, i.status, i.utr, a.acquirer_id
+    async function judgeBooks(): Promise<string[]> {
+      const { rows } = await db.query<{
+        order_id: string
+        status: string
+        utr: string | null
+        acquirer_id: string | null
+      }>(
+        `select i.order_id, i.status, i.utr, a.acquirer_id
          from payment_intents i
          left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id`,
-    )
-    const paid = new Map(bank.paid().map((payment) => [payment.qr.referenceId, payment]))
-    const here = new Map(rows.map((row) => [row.order_id, row]))
-    const missing = [...paid].filter(([orderId, { rrn }]) => here.get(orderId)?.utr !== rrn)
-    const invented = rows.filter(({ order_id, status }) => status === 'SUCCESS' && !paid.has(order_id))
-    const half = rows.filter(({ acquirer_id }) => acquirer_id === null)
-    const lost = acknowledged.filter((orderId) => !here.has(orderId))
-    const asked = new Map<string, number>()
-    for (const { call, path } of bank.requests) if (call === 'last') asked.set(path, (asked.get(path) ?? 0) + 1)
-    const tooOften = [...asked].filter(([, times]) => times > 3)
-    const promises: [boolean, string][] = [
-      [paid.size > PAYMENTS / 2, `most orders are paid: ${paid.size}`],
-      [missing.length === 0, `all that the bank holds as paid is SUCCESS: ${missing.length} are not`],
-      [invented.length === 0, `nothing else is SUCCESS: ${invented.length} are`],
-      [half.length === 0, `no intent is stored without its link: ${half.length} are`],
-      [lost.length === 0, `every order that was acknowledged is stored: ${lost.length} are not`],
-      [rows.length === PAYMENTS, `each order is stored once: ${rows.length} of ${PAYMENTS}`],
-      [tooOften.length === 0, `no payment was asked about more than three times: ${tooOften.length} were`],
-      [bank.violations.length === 0, `every request is as Setu documents it: ${bank.violations[0]}`],
-    ]
-    return promises.flatMap(([holds, promise]) => (holds ? [] : promise))
+      )
+      const paidThere = new Map(paid().map((payment): [string, AnyPaid] => [payment.orderId, payment]))
+      const here = new Map(rows.map((row) => [row.order_id, row]))
+      const missing = [...paidThere].filter(([orderId, { utr }]) => here.get(orderId)?.utr !== utr)
+      const invented = rows.filter(({ order_id, status }) => status === 'SUCCESS' && !paidThere.has(order_id))
+      const half = rows.filter(({ acquirer_id }) => acquirer_id === null)
+      const lost = acknowledged.filter((orderId) => !here.has(orderId))
+      const times = new Map<string, number>()
+      for (const { path: of } of asked()) times.set(of, (times.get(of) ?? 0) + 1)
+      const tooOften = [...times].filter(([, times]) => times > 3)
+      const promises: [boolean, string][] = [
+        [paidThere.size > PAYMENTS / 2, `most orders are paid: ${paidThere.size}`],
+        [missing.length === 0, `all that the bank holds as paid is SUCCESS: ${missing.length} are not`],
+        [invented.length === 0, `nothing else is SUCCESS: ${invented.length} are`],
+        [half.length === 0, `no intent is stored without its link: ${half.length} are`],
+        [lost.length === 0, `every order that was acknowledged is stored: ${lost.length} are not`],
+        [rows.length === PAYMENTS, `each order is stored once: ${rows.length} of ${PAYMENTS}`],
+        [tooOften.length === 0, `no payment was asked about more than three times: ${tooOften.length} were`],
+        [bank.violations.length === 0, `every request is as the acquirer documents it: ${bank.violations[0]}`],
+      ]
+      return promises.flatMap(([holds, promise]) => (holds ? [] : promise))
+    }
   }
-}
 
 /** Shops that send each order until it is taken, and customers who pay most of them. */
-function buy(bank: FakeSetu, merchant: Parameters<typeof createRequest>[0], url: () => string) {
+function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: () => string) {
   const client = createHttpClient()
   const refused = new Set<string>()
   const faults: string[] = []
@@ -215,7 +221,7 @@ function buy(bank: FakeSetu, merchant: Parameters<typeof createRequest>[0], url:
   return { refused, faults, acknowledged, customers, done }
 }
 
-async function beAway(bank: FakeSetu) {
+async function beAway(bank: AnyBank) {
   await sleep(AWAY_AFTER_MS)
   await bank.goAway()
   await sleep(AWAY_MS)
