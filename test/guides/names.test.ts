@@ -5,10 +5,16 @@ import { OPERATIONS } from '../../src/app.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import { createMetrics } from '../../src/metrics.ts'
+import type { EventType } from '../../src/payments/events.ts'
 import { GUIDES, guideText, ROOT } from './guides.ts'
 
 /** Those that lie beside one another below /docs. */
 const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree'].includes(guide))
+
+const EVENTS: Record<EventType, true> = {
+  ...{ 'payment.succeeded': true, 'payment.attempt_failed': true, 'payment.cancelled': true, 'payment.expired': true },
+  ...{ 'refund.succeeded': true, 'refund.failed': true },
+}
 
 const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
 const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -52,6 +58,10 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
     for (const file of files.filter((file) => !file.startsWith('dist/')))
       expect(existsSync(join(ROOT, file))).toBe(true)
   })
+})
+
+it.each(Object.keys(EVENTS))('the merchant’s guide says what the webhook %s means', (type) => {
+  expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
 })
 
 describe('the operator’s guide names only what exists', () => {

@@ -199,6 +199,26 @@ describe.each([NODE_SHOP, PYTHON, PHP, JAVA, OF_NPM_START])('the receiver in $na
   })
 })
 
+it('the shop of the guide takes no refund for a payment of its order', { timeout: TIMEOUT_MS }, async () => {
+  const [secret, port] = [newSigningSecret(), await freePort()]
+  const files = { ...NODE_SHOP.files, 'orders.json': '{"1001":{"sequence":0,"shipped":false}}' }
+  const { said } = await startSample(NODE_SHOP, saved({ ...NODE_SHOP, files }), port, { WEBHOOK_SECRET: secret })
+  const hear = async (body: string) => {
+    const [id, at] = ['msg_1', new Date()]
+    const signed = { 'webhook-timestamp': `${Math.floor(at.getTime() / 1000)}`, 'webhook-id': id }
+    const headers = { ...signed, 'webhook-signature': new Webhook(secret).sign(id, at, body) }
+    return (await fetch(`http://127.0.0.1:${port}/webhooks`, { method: 'POST', headers, body })).status
+  }
+  const order = { mid: 'M1', orderId: '0', order_id: '1001' }
+  const refund = { refundId: '9', refund_id: 'R1', txnStatus: 'SUCCESS', amount: '50', reference: '7', sequence: 2 }
+  const refunded = { type: 'refund.succeeded', timestamp: new Date().toISOString(), data: { ...order, ...refund } }
+  expect(await hear(JSON.stringify(refunded))).toBe(204)
+  expect(said()).not.toContain('Ship')
+  // It comes later than the refund, which was not of the whole order.
+  expect(await hear(successOf('1001', '588.82'))).toBe(204)
+  await until('the shop ships', () => said().includes('Ship 1001'))
+})
+
 describe('a shop of the guide, of a real npm start', () => {
   let checkout: DemoCheckout
   let demo: Demo
