@@ -76,13 +76,13 @@ export async function findRefund(
   return rows[0]
 }
 
-/** A repeat is compared as it was sent: the order, the amount or its absence, and the note. */
+/** A repeat is compared as it was sent: the order, the amount or its absence, and the note unless that is forgotten. */
 async function findRepeat(db: Queryable, asked: Asked): Promise<Made | undefined> {
   if (asked.refundId === undefined) return undefined
   const refund = await findRefund(db, asked.mid, { refundId: asked.refundId })
   if (refund === undefined) return undefined
-  const isSame =
-    refund.orderId === asked.orderId && refund.asked === (asked.amount ?? null) && refund.note === asked.note
+  const isSameNote = refund.note === asked.note || refund.note === ''
+  const isSame = refund.orderId === asked.orderId && refund.asked === (asked.amount ?? null) && isSameNote
   return isSame ? { refund, made: false } : { refused: 'refund_id exists' }
 }
 

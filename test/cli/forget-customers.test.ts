@@ -7,8 +7,10 @@ import {
   CREATE,
   intentFields,
   type Key,
+  newKey,
   newMerchant,
   post,
+  REFUND,
   refusal,
   startService,
   type TestService,
@@ -128,6 +130,34 @@ describe('payments forget-customers', () => {
     expect(await guessMobile(orderId)).toBe('0123456789')
     expect(await forget(2)).toEqual({ forgotten: 1 })
     expect(await guessMobile(orderId)).toBeUndefined()
+    expect(await forget(2)).toEqual({ forgotten: 0 })
+  })
+
+  it('empties the notes of their refunds too, also of one that is made later; a repeat of a refund is answered as before', async () => {
+    const merchant = await newMerchant(service.db)
+    const key = await newKey(service.db, merchant, true)
+    const [mine, other] = ['9812340001', '9812340002']
+    const notes = async () =>
+      (await service.db.query('select note from refunds where mid = $1 order by refund_id', [merchant.mid])).rows.map(
+        ({ note }) => note,
+      )
+    const paid = async (customer_mobile: string) => {
+      const { orderId } = (await create(merchant, 3 * DAY_MS, { customer_mobile })).body.data
+      await notify(service, notification(orderId))
+      return orderId as string
+    }
+    const refund = (order_id: string, refund_id: string, note = 'Asha was not at home') =>
+      post(service.app, REFUND, { mid: merchant.mid, order_id, refund_id, amount: '50', note }, key)
+    const [orderId, neighbours] = [await paid(mine), await paid(other)]
+    const { body } = await refund(orderId, 'R1')
+    await refund(neighbours, 'R2')
+    expect((await ops('--mobile', mine)).code).toBe(0)
+    expect(await notes()).toEqual(['', 'Asha was not at home'])
+    expect((await refund(orderId, 'R1')).body).toEqual(body)
+    expect((await refund(neighbours, 'R1')).status).toBe(409)
+    expect((await refund(orderId, 'R3')).status).toBe(200)
+    expect(await forget(2)).toEqual({ forgotten: 2 })
+    expect(await notes()).toEqual(['', '', ''])
     expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
