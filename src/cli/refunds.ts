@@ -124,7 +124,7 @@ async function endByPerson(
 ): Promise<Output> {
   const before = await findRefund(db, id)
   refuseEnded(before)
-  if (before.acquirer !== 'direct' && !(await isLeftToPerson(db, before))) {
+  if (!(await isLeftToPerson(db, before))) {
     throw new CommandFault(
       `${before.acquirer} still says what becomes of ${id}: wait for its end, or for an exception of it`,
     )

@@ -33,12 +33,15 @@ export async function listRefunds(
   return rows
 }
 
-/** Whether a person has to find out what became of the refund: its acquirer does not say, or is a person anyway. */
+/**
+ * Whether a person has to find out what became of an open refund: nobody asks for it, as with `direct`, or its acquirer does
+ * not say.
+ */
 export async function isLeftToPerson(
   db: Queryable,
-  { mid, orderId, ourRefundId, acquirer }: Pick<Refund, 'mid' | 'orderId' | 'ourRefundId' | 'acquirer'>,
+  { mid, orderId, ourRefundId, dueAt }: Pick<Refund, 'mid' | 'orderId' | 'ourRefundId' | 'dueAt'>,
 ): Promise<boolean> {
-  if (acquirer === 'direct') return true
+  if (dueAt === null) return true
   const { rowCount } = await db.query(
     `select from payment_exceptions e
       where e.mid = $1 and e.order_id = $2 and e.digest = $3 and e.kind in ('refund unsure', 'refund without an end')

@@ -31,9 +31,13 @@ const pay = (orderId: string) => notify(service, notification(orderId, { amount:
 const create = (...more: string[]) =>
   json('refunds', 'create', '--order-id', orderId, '--note', 'One cup was cold', ...more)
 
-/** Gives an open refund to another acquirer than `direct`, as if the order had been made there. */
-const heldBy = (acquirer: string, refundId: string) =>
-  service.db.query('update refunds set acquirer = $2 where our_refund_id = $1', [refundId, acquirer])
+/** Gives an open refund to another acquirer than `direct`, as if the order had been made there. Without `dueAt` nobody asks for it. */
+const heldBy = (acquirer: string, refundId: string, dueAt?: Date) =>
+  service.db.query('update refunds set acquirer = $2, due_at = $3 where our_refund_id = $1', [
+    refundId,
+    acquirer,
+    dueAt,
+  ])
 
 describe('ops refunds', () => {
   it('makes one, shows it, and ends it with the bank’s reference, by whoever says so', async () => {
@@ -93,9 +97,10 @@ describe('ops refunds', () => {
 
   it('is ended by a person at another acquirer only once that one does not say what became of it', async () => {
     const { refundId } = await create()
-    await heldBy('setu', refundId)
+    await heldBy('setu', refundId, new Date())
     const done = ['refunds', 'done', '--refund', refundId, '--reference', 'ARN1']
     expect((await ops(...done)).stderr).toContain('setu still says what becomes of')
+    await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
     if (!refund) throw new Error('it is stored')
     await keepRefundException(service.db, 'refund unsure', refund, { by: 'enquiry' }, new Date())
@@ -104,6 +109,18 @@ describe('ops refunds', () => {
     expect(await json(...done)).toMatchObject({ txnStatus: 'SUCCESS' })
     expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain('has ended as SUCCESS')
     expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
+  })
+
+  it('is ended by a person where nobody asks for it any more, though its exception was resolved by hand', async () => {
+    const { refundId } = await create()
+    await heldBy('setu', refundId)
+    const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
+    if (!refund) throw new Error('it is stored')
+    await keepRefundException(service.db, 'refund unsure', refund, { by: 'enquiry' }, new Date())
+    const [{ id }] = await json('payments', 'exceptions', '--open', '--mid', merchant.mid)
+    await json('payments', 'resolve', '--exception', id, '--reason', 'refunded at the bank, RRN 523504870777')
+    const done = await json('refunds', 'done', '--refund', refundId, '--reference', '523504870777')
+    expect(done).toMatchObject({ txnStatus: 'SUCCESS', reference: '523504870777' })
   })
 
   it('ends the double payment that it was made for', async () => {

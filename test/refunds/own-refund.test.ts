@@ -1,7 +1,8 @@
 import { beforeAll, expect, it } from 'vitest'
 import { findRefund } from '../../src/refunds/make-refund.ts'
 import { createProgress } from '../../src/refunds/progress.ts'
-import type { RefundStatus } from '../../src/refunds/refund.ts'
+import type { Refund, RefundStatus } from '../../src/refunds/refund.ts'
+import { isLeftToPerson } from '../../src/refunds/refunds.ts'
 import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
 import { createOrder } from '../support/orders.ts'
 import { CANCEL, post, type TestService, unique } from '../support/service.ts'
@@ -65,6 +66,13 @@ it('of a late payment is a refund of that payment, and ends its exception, howev
     acquirerRefundId: id,
     dueAt: null,
   })
+})
+
+it('without an end is left to a person: the acquirer cannot be asked for it by our name', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  await hear()
+  const told = await tell(orderId, utr, unique('own'), 'PENDING')
+  expect(await isLeftToPerson(service.db, told?.refund as Refund)).toBe(true)
 })
 
 it('that is told for the first time by several at once is stored once', async () => {
