@@ -154,7 +154,7 @@ export async function buildApp({
   metrics.acquirersConfigured(acquirers.notifications.length)
   for (const notifications of acquirers.notifications) {
     await app.register(async (acquirer) => {
-      takeNotifications(acquirer, notifications, { reports, refunds, now, fieldLimit: limits.body.fields })
+      takeNotifications(acquirer, notifications, { reports, refunds, now, log, fieldLimit: limits.body.fields })
     })
   }
 

@@ -78,7 +78,7 @@ function readEvent({ data }: Event): News | undefined {
 
 function readRefund(fields: Fields, isOwn: boolean): News {
   const event = checkRefund(fields)
-  const { strangeStatus: _, names: __, ...told } = toRefundTold(event)
+  const { strangeStatus, names: _, ...told } = toRefundTold(event)
   const word = { ...told, by: 'notification' }
   const {
     order_id: orderId,
@@ -89,7 +89,8 @@ function readRefund(fields: Fields, isOwn: boolean): News {
   } = event
   // One that a person has made in Cashfree's dashboard has a name that is not in the form of ours.
   const isOurs = !isOwn && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)
-  return isOurs ? { ourRefundId, acquirer: NAME, word } : { orderId, acquirer: NAME, utr, paymentId, word }
+  const names = isOurs ? { ourRefundId } : { orderId, utr, paymentId }
+  return { acquirer: NAME, ...names, word, strangeStatus }
 }
 
 const SIGNATURE =

@@ -11,6 +11,7 @@ import {
   type RefundTold,
 } from './acquirer.ts'
 import { undone } from './ask.ts'
+import { STRANGE_REFUND } from './notification.ts'
 
 export type CallOutcome = 'done' | 'crowded' | AcquirerFault['outcome']
 
@@ -59,10 +60,7 @@ export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, 
     const told = await ask(call, async (signal) => calls[call]?.(order, signal))
     if (told?.strangeStatus !== undefined) {
       const { ourRefundId, orderId } = order
-      log.error(
-        { acquirer: name, call, ourRefundId, orderId, status: told.strangeStatus },
-        'the state of a refund is not known: it is asked for again; if it lasts, ask the acquirer',
-      )
+      log.error({ acquirer: name, call, ourRefundId, orderId, status: told.strangeStatus }, STRANGE_REFUND)
     }
     return told
   }

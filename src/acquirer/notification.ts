@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
 import * as z from 'zod'
 import { Failure, notificationRefused, orderNotFound } from '../errors.ts'
 import { errorText, utr } from '../fields.ts'
@@ -17,11 +18,18 @@ export type NotificationDependencies = {
   reports: Reports
   refunds: Pick<Progress, 'tellOfNamed' | 'tellOfOwn'>
   now: () => Date
+  log: Pick<Logger, 'error'>
 }
 
 /** What a notification tells: of a payment, of one of our refunds, or of one that the acquirer has made by itself. */
-export type News = Report | RefundNews | OwnRefund
-export type RefundNews = { ourRefundId: string; acquirer: string; word: RefundWord }
+export type News = Report | RefundNews
+export type RefundNews = ({ ourRefundId: string; acquirer: string; word: RefundWord } | OwnRefund) & {
+  /** The acquirer's word for its state, where we do not know that. */
+  strangeStatus?: string | undefined
+}
+
+/** The log line of such a word. */
+export const STRANGE_REFUND = 'the state of a refund is not known: if it lasts, ask the acquirer'
 
 /** The fields of a notification, as they came. */
 export type Fields = Record<string | symbol, unknown>
@@ -60,7 +68,10 @@ export const NOTIFICATION_REFUSALS = [
 ]
 
 /** Records what an acquirer tells of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
-export async function recordNotification({ reports, now }: Omit<NotificationDependencies, 'refunds'>, report: Report) {
+export async function recordNotification(
+  { reports, now }: Pick<NotificationDependencies, 'reports' | 'now'>,
+  report: Report,
+) {
   const recorded = await reports.record(report, { reason: 'notification', now })
   if (!('exception' in recorded)) return {}
   switch (recorded.exception) {
@@ -75,7 +86,10 @@ export async function recordNotification({ reports, now }: Omit<NotificationDepe
 }
 
 /** Stores what an acquirer tells of a refund. Throws 404 for an unknown one, 409 where it differs from what we sent. */
-async function recordRefundNews({ refunds, now }: NotificationDependencies, news: RefundNews | OwnRefund) {
+async function recordRefundNews({ refunds, now, log }: NotificationDependencies, news: RefundNews) {
+  const { acquirer, strangeStatus: status } = news
+  const which = 'ourRefundId' in news ? { ourRefundId: news.ourRefundId } : { orderId: news.orderId }
+  if (status !== undefined) log.error({ acquirer, ...which, status }, STRANGE_REFUND)
   const told = await ('ourRefundId' in news
     ? refunds.tellOfNamed(news, news.word, now())
     : refunds.tellOfOwn(news, now()))

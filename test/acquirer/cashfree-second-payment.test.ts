@@ -77,6 +77,15 @@ it('a refund that a person has made in Cashfree’s dashboard is stored, and end
   expect(await openExceptionsOf(orderId)).toEqual([])
 })
 
+it('a state of a refund that is not known is pending, with an error line for the operator', async () => {
+  const { orderId, second } = await paidTwice()
+  expect(await bank.sendEvent(ownRefund(orderId, second.id, { refund_status: 'PARKED' }))).toBe(200)
+  expect(await refundsOf(orderId)).toMatchObject([{ utr: second.rrn, status: 'PENDING' }])
+  const errors = service.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 50)
+  const msg = expect.stringContaining('the state of a refund is not known')
+  expect(errors).toEqual([expect.objectContaining({ acquirer: 'cashfree', orderId, status: 'PARKED', msg })])
+})
+
 it('a refund of the second payment is not sent to Cashfree, which would send the first one back', async () => {
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
