@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { badRequest, unsigned } from '../errors.ts'
 import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
-import { bankAmount } from '../money.ts'
+import { bankAmount, HIGHEST_MAX_RUPEES } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { CashfreeSettings } from './cashfree-account.ts'
 import { cashfreeId, NAME, PAYMENT_ENDS, refundFields, toRefundTold } from './cashfree-call.ts'
@@ -77,7 +77,7 @@ function readEvent({ data }: Event): News | undefined {
 }
 
 function readRefund(fields: Fields, isOwn: boolean): News {
-  const event = checkRefund(fields)
+  const event = checkRefund({ ...fields })
   const { strangeStatus, names: _, ...told } = toRefundTold(event)
   const word = { ...told, by: 'notification' }
   const {
@@ -89,9 +89,12 @@ function readRefund(fields: Fields, isOwn: boolean): News {
   } = event
   // One that a person has made in Cashfree's dashboard has a name that is not in the form of ours.
   const isOurs = !isOwn && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)
+  if (!isOurs && (word.amount < 1 || word.amount > HIGHEST_MAX_RUPEES * 100)) throw badRequest(AMOUNT_RULE)
   const names = isOurs ? { ourRefundId } : { orderId, utr, paymentId }
   return { acquirer: NAME, ...names, word, strangeStatus }
 }
+
+const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}`
 
 const SIGNATURE =
   'Send x-webhook-signature: base64 of the HMAC-SHA256 of x-webhook-timestamp and the body, nothing between them'

@@ -86,6 +86,24 @@ it('a state of a refund that is not known is pending, with an error line for the
   expect(errors).toEqual([expect.objectContaining({ acquirer: 'cashfree', orderId, status: 'PARKED', msg })])
 })
 
+it.each([
+  ['text', 'refunded'],
+  ['a number', 7],
+  ['nothing that went back', { refund_amount: 0 }],
+  ['more than any order may have', { refund_amount: 500_000.01 }],
+])('a notification whose refund is %s is 400, and kept', async (_what, changes) => {
+  const { orderId, second } = await paidTwice()
+  const own = ownRefund(orderId, second.id, typeof changes === 'object' ? changes : {})
+  const refund = typeof changes === 'object' ? own.data.refund : changes
+  const kept = async () => Number((await service.db.query(UNREADABLE)).rows[0].count)
+  const before = await kept()
+  expect(await bank.sendEvent({ ...own, data: { refund } })).toBe(400)
+  expect(await kept()).toBe(before + 1)
+  expect(await refundsOf(orderId)).toEqual([])
+})
+
+const UNREADABLE = `select count(*) from payment_exceptions where kind = 'unreadable'`
+
 it('a refund of the second payment is not sent to Cashfree, which would send the first one back', async () => {
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
