@@ -85,9 +85,9 @@ afterEach(async () => {
  * Asks for a list and returns the response, of which only the head has been read. It asks again after a refusal: service and
  * client share this process, and a busy machine refuses some requests.
  */
-async function ask(partner: Partner, days: Record<string, string>): Promise<IncomingMessage> {
+async function ask(...asked: Parameters<typeof askOnce>): Promise<IncomingMessage> {
   for (let tries = 1; ; tries++) {
-    const response = await askOnce(partner, days)
+    const response = await askOnce(...asked)
     if (response.statusCode !== 503 || tries === MOST_TRIES) return response
     response.resume()
     await sleep(RETRY_MS)
@@ -175,11 +175,11 @@ describe('a merchant that asks for its own transactions', () => {
     const at = { service, mid: merchant.mid, path: OWN_TRANSACTIONS }
     stopLooks()
     await freed()
-    const own = await askOnce(merchant, LONG_LIST, at)
+    const own = await ask(merchant, LONG_LIST, at)
     expect(own.statusCode).toBe(200)
-    expect(await readAll(await askOnce(merchant, LONG_LIST, at))).toEqual({ status: 429, body: ONE_AT_A_TIME })
+    expect(await readAll(await ask(merchant, LONG_LIST, at))).toEqual({ status: 429, body: ONE_AT_A_TIME })
     const partner = await newPartner(service.db, merchant.mid)
-    const partners = await askOnce(partner, LONG_LIST, { ...at, path: TRANSACTIONS })
+    const partners = await ask(partner, LONG_LIST, { ...at, path: TRANSACTIONS })
     expect(partners.statusCode).toBe(200)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [merchant.mid])
     for (let checks = 1; checks < READER_WINDOW_MS / READER_CHECK_MS; checks++) {
@@ -295,7 +295,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     const { mid } = await newMerchant(hasty.db)
     await addLongList(hasty, mid)
     const partner = await newPartner(hasty.db, mid)
-    const response = await askOnce(partner, LONG_LIST, { service: hasty, mid, path: LIST })
+    const response = await ask(partner, LONG_LIST, { service: hasty, mid, path: LIST })
     expect(response.statusCode).toBe(200)
     const { lists } = hasty.pools
     await vi.waitFor(() => expect(lists.totalCount - lists.idleCount).toBe(0), { timeout: KNOWN_WITHIN_MS })
