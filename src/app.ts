@@ -21,6 +21,7 @@ import { livez, readyz } from './http/health.ts'
 import { createHttpApp } from './http/http-app.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
 import { createPatience, measureLateness, refuseWhileLate, registerAnswerDeadline } from './http/time-limits.ts'
+import { createTurns } from './http/turns.ts'
 import { LIMITS, type Limits } from './limits.ts'
 import { createLists } from './lists/lists.ts'
 import type { Metrics } from './metrics.ts'
@@ -123,7 +124,7 @@ export async function buildApp({
     const asksAcquirer = caller?.kind === 'merchant' && issuers.has(caller.merchant.acquirer)
     return limits.answer.ms + (asksAcquirer ? limits.acquirers.requestMs : 0)
   }
-  registerAnswerDeadline(app, answerMs, elapsedMs)
+  const deadlineOf = registerAnswerDeadline(app, answerMs, limits.answer, elapsedMs)
   const latenessMs = measureLateness(app)
 
   const health = {
@@ -166,7 +167,7 @@ export async function buildApp({
     const ofMerchantsAndPartners = {
       intents,
       refunds: {
-        make: (asked: Asked, now: Date) => makeRefund(pools.requests, asked, now),
+        make: (asked: Asked, now: Date, claim: () => void) => makeRefund(pools.requests, asked, now, claim),
         find: (mid: string, name: { refundId: string }) => findRefund(pools.requests, mid, name),
       },
       now,
@@ -178,6 +179,8 @@ export async function buildApp({
       longListReaders: new Set<string>(),
       listLimits: limits.lists,
       patiently,
+      deadlineOf,
+      inTurn: createTurns(),
       isLinked: rememberBriefly(createPartners(pools.keys).isLinked, limits.lookUps),
       findKey,
       issuerOf: acquirers.issuerOf,

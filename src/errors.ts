@@ -158,9 +158,18 @@ export const tooManyHeaders = (limit: number) =>
 export const internalError = () =>
   new Failure('internalError', 'Something went wrong on our side; try again, and tell us the x-request-id if it stays')
 
+const UNAVAILABLE = 'The service is briefly unavailable; repeat the request unchanged in a moment'
+
 /** 503: the database is away or we are overloaded. */
-export const unavailable = () =>
-  new Failure('unavailable', 'The service is briefly unavailable; try again in a moment', { 'retry-after': '1' })
+export const unavailable = () => new Failure('unavailable', UNAVAILABLE, { 'retry-after': '1' })
+
+/** The same of a create: its order may be stored although the answer was lost, and only an Idempotency-Key finds its links again. */
+export const createUnavailable = () =>
+  new Failure(
+    'unavailable',
+    `${UNAVAILABLE}. If it had no Idempotency-Key and is 409 then, the order was stored: cancel that order and create another`,
+    { 'retry-after': '1' },
+  )
 
 /** 503 of the readiness check; its reader is the operator. */
 export const notReady = (reason: string) => new Failure('unavailable', reason, { 'retry-after': '1' })

@@ -43,6 +43,11 @@ export const LIMITS = {
      * look-up of credentials comes before it; together they stay below 2 s.
      */
     ms: 1_100,
+    /**
+     * Longest time after that for a refund or a cancellation whose commit was sent before: the commit, and one look-up whether it
+     * was stored. Each ends after `queryTimeoutMs`.
+     */
+    commitMs: 1_800,
   },
 
   /** Mean delay of timers in a second. A longer one means that more requests come than can be served: new ones get 503. */

@@ -91,18 +91,30 @@ const isSilence = (error: unknown): error is Error => error instanceof Error && 
 
 const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
 
+/** How a transaction ends while a caller waits for its result. */
+export type Ending<T> = {
+  /** Called in the tick in which `commit` is sent. Throws when the caller has been answered: then all is rolled back. */
+  claim: () => void
+  /** Looks up on another connection whether `result` is stored, after the answer to `commit` was lost. */
+  isStored: (result: T) => Promise<boolean>
+}
+
 /**
  * Runs `work` in one transaction on one connection: committed when it resolves, rolled back when it throws.
- * A connection whose transaction failed in an unknown state is closed, not handed back.
+ * A connection whose transaction failed in an unknown state is closed, not handed back. Without `ending` a lost answer to
+ * `commit` rejects, whatever the commit did.
  */
-export async function inTransaction<T>(db: Database, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(
+  db: Database,
+  work: (client: pg.PoolClient) => Promise<T>,
+  ending?: Ending<T>,
+): Promise<T> {
   const client = await db.connect()
+  let result: T
   try {
     await client.query('begin')
-    const result = await work(client)
-    await commit(client)
-    client.release()
-    return result
+    result = await work(client)
+    ending?.claim()
   } catch (error) {
     // A silent connection is closed without a rollback: it would not answer that either, and the request would wait as
     // long again.
@@ -110,6 +122,15 @@ export async function inTransaction<T>(db: Database, work: (client: pg.PoolClien
     else await client.query('rollback').then(() => client.release(), client.release)
     throw error
   }
+  try {
+    await commit(client)
+    client.release()
+  } catch (error) {
+    client.release(error as Error)
+    // Finding nothing proves nothing: the commit may be under way still.
+    if (!(await ending?.isStored(result).catch(() => false))) throw error
+  }
+  return result
 }
 
 /**

@@ -22,6 +22,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Makes the page that is sent instead of an envelope, for addresses that people open in a browser. */
     refusalPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
+    /** The route's own 503, where its callers have more to do than to repeat the request. */
+    unavailable?: Failure
   }
 }
 
@@ -76,6 +78,7 @@ export function refuseBadUrl(error: Error, request: FastifyRequest, reply: Fasti
 }
 
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+  const { config } = request.routeOptions
   const failure = toFailure(error, handling)
   // A Failure is already in the request's log line. Errors after the client has left are common and not worth a line.
   if (error !== failure && failure.statusCode >= 500 && !reply.raw.destroyed) {
@@ -83,11 +86,12 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
     const { name, message, stack, code } = error as Error & { code?: unknown }
     handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
   }
-  request.refusal = failure.message
-  reply.code(failure.statusCode).headers(failure.headers)
-  const page = request.routeOptions.config?.refusalPage?.(failure, request)
+  const told = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
+  request.refusal = told.message
+  reply.code(told.statusCode).headers(told.headers)
+  const page = config?.refusalPage?.(told, request)
   if (page) reply.headers(page.headers).send(page.body)
-  else reply.send(fail(failure))
+  else reply.send(fail(told))
 }
 
 function toFailure(error: unknown, { isOutage, bodyLimitBytes }: ErrorHandling): Failure {

@@ -12,30 +12,64 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Until when a patient request may wait, by `elapsedMs`; 0 of any other. */
     patientUntil: number
+    /** Answers the request with 503; undefined before its handler begins, and after it has answered. */
+    answerTimer: NodeJS.Timeout | undefined
   }
 }
 
+/** Ends the deadline of a request that changes something, so that its 503 means that nothing was changed. */
+export type Deadline = {
+  /** Throws 503 when the deadline has answered already: nobody waits for the change any more. */
+  check: () => void
+  /**
+   * The same; else the answer is left to the commit that is sent in this very tick, and to the look-up behind it, for `commitMs`
+   * at most.
+   */
+  claim: () => void
+}
+
+export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadline
+
 /**
  * Answers every request to `app` within what `limitMs` grants it, whatever its handler waits for; a patient request may take
- * longer. The handler is not stopped. Not Fastify's handlerTimeout, which counts the time of the body too: a slow sender would
- * get 503 for 408.
+ * longer. The handler is not stopped: one that changes something asks the deadline that this returns for its request. Not
+ * Fastify's handlerTimeout, which counts the time of the body too: a slow sender would get 503 for 408.
  */
 export function registerAnswerDeadline(
   app: FastifyInstance,
   limitMs: (request: FastifyRequest) => number,
+  { commitMs }: Limits['answer'],
   elapsedMs: () => number,
-) {
+): DeadlineOf {
+  app.decorateRequest('answerTimer', undefined)
   // Not in an earlier hook, because the client decides how long its body takes. A hook with a callback: an async hook
   // costs a promise.
   app.addHook('preHandler', (request, reply, done) => {
-    const timer = setTimeout(refuseLate, Math.max(limitMs(request), request.patientUntil - elapsedMs()), reply)
+    answerWithin(Math.max(limitMs(request), request.patientUntil - elapsedMs()), request, reply)
     // Not Fastify's hook onResponse: it adds and removes two listeners for each response, 3 % of a create's processor time.
-    reply.raw.once('close', () => clearTimeout(timer))
+    reply.raw.once('close', () => clearTimeout(request.answerTimer))
     done()
   })
+
+  return (request, reply) => {
+    const check = () => {
+      if (request.answerTimer === undefined) throw unavailable()
+    }
+    const claim = () => {
+      check()
+      clearTimeout(request.answerTimer)
+      answerWithin(commitMs, request, reply)
+    }
+    return { check, claim }
+  }
 }
 
-function refuseLate(reply: FastifyReply) {
+function answerWithin(ms: number, request: FastifyRequest, reply: FastifyReply) {
+  request.answerTimer = setTimeout(refuseLate, ms, request, reply)
+}
+
+function refuseLate(request: FastifyRequest, reply: FastifyReply) {
+  request.answerTimer = undefined
   // A long list that has begun has no deadline.
   if (!reply.raw.headersSent) reply.send(unavailable())
 }

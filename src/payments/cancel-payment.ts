@@ -1,5 +1,7 @@
 import { badRequest, orderNotFound, paymentSuccessful } from '../errors.ts'
 import { operation } from '../http/operation.ts'
+import type { DeadlineOf } from '../http/time-limits.ts'
+import type { InTurn } from '../http/turns.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import { keepTold, PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
 import type { IssuedLink } from './intent.ts'
@@ -17,10 +19,13 @@ export const cancelPayment = operation({
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   answer: PAYMENT_STATUS,
-  handle: ({ intents, now, closeIssued }: Dependencies) => {
-    return async ({ body, caller }, reply) => {
+  handle: ({ intents, now, closeIssued, inTurn, deadlineOf }: Dependencies) => {
+    return async (request, reply) => {
+      const { body, caller } = request
       const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await intents.cancel(mid, body.order_id, now())
+      const payment = await inTurn(`${mid} ${body.order_id}`, deadlineOf(request, reply), (claim) =>
+        intents.cancel(mid, body.order_id, now(), claim),
+      )
       if (!payment) throw orderNotFound()
       if (payment.toClose) closeIssued(payment.orderId, payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
@@ -36,4 +41,6 @@ type Dependencies = {
   now: () => Date
   /** Tells the acquirer that its link is not to be paid, without waiting for it. */
   closeIssued: (orderId: string, link: IssuedLink) => void
+  inTurn: InTurn
+  deadlineOf: DeadlineOf
 }

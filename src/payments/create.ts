@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import { isRefusedRow } from '../db/outage.ts'
-import { badRequest, idempotencyKeyReused, orderIdExists } from '../errors.ts'
+import { badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import { type OperationRequest, operation, success } from '../http/operation.ts'
 import { toIstText } from '../ist.ts'
 import { toJsonNumber, toPlainText } from '../money.ts'
@@ -51,7 +51,8 @@ const NEW_ORDER = {
     },
   ],
   body: NEW_PAYMENT,
-  refusals: [BAD_NEW_PAYMENT, orderIdExists(), idempotencyKeyReused()],
+  refusals: [BAD_NEW_PAYMENT, orderIdExists(), idempotencyKeyReused(), createUnavailable()],
+  route: { config: { unavailable: createUnavailable() } },
 }
 
 const link = (scheme: string, app: string) =>

@@ -67,8 +67,8 @@ export function createIntents(
     return { intent: { ...intent, ...stored } }
   }
 
-  async function lookUpStatus(mid: string, orderId: string): Promise<PaymentStatus | undefined> {
-    const { rows } = await requests.query<PaymentStatus>(
+  async function lookUpStatus(db: Queryable, mid: string, orderId: string): Promise<PaymentStatus | undefined> {
+    const { rows } = await db.query<PaymentStatus>(
       `select order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
               status = 'SUCCESS' and exists (
                 select from webhook_deliveries d
@@ -150,25 +150,35 @@ export function createIntents(
 
     /**
      * Cancels an intent, named as for findStatus, unless it is paid or given up. Returns its status after that;
-     * undefined when the intent is unknown. `toClose` is the acquirer's link that this call has made useless.
+     * undefined when the intent is unknown. `toClose` is the acquirer's link that this call has made useless. `claim` is that
+     * of `Ending`.
      */
     async cancel(
       mid: string,
       merchantOrderId: string,
       now: Date,
-    ): Promise<(PaymentStatus & { toClose?: IssuedLink }) | undefined> {
+      claim: () => void,
+    ): Promise<(PaymentStatus & { toClose?: IssuedLink | undefined }) | undefined> {
       // The first look takes no lock, so that repeats, which change nothing, do not wait for each other.
-      const found = await lookUpStatus(mid, merchantOrderId)
+      const found = await lookUpStatus(requests, mid, merchantOrderId)
       if (!found || !isOpen(found, now)) return found
-      const toClose = await inTransaction(requests, (client) => close(client, mid, found.orderId, now))
-      // The status is read again, because a payment may have been stored before the update, which then has changed
-      // nothing.
-      const payment = await lookUpStatus(mid, merchantOrderId)
-      return payment && { ...payment, ...(toClose && { toClose }) }
+      return inTransaction(
+        requests,
+        async (client) => {
+          const closed = await close(client, mid, found.orderId, now)
+          if (closed) return { ...found, status: 'CANCELLED' as const, failTold: true, ...closed }
+          // A payment was stored before the update, which then has changed nothing.
+          return lookUpStatus(client, mid, merchantOrderId)
+        },
+        {
+          claim,
+          isStored: async (payment) => (await lookUpStatus(requests, mid, merchantOrderId))?.status === payment?.status,
+        },
+      )
     },
 
     /** Finds the status of an intent by the merchant's order_id, or else by our orderId; undefined when unknown. */
-    findStatus: lookUpStatus,
+    findStatus: (mid: string, orderId: string) => lookUpStatus(requests, mid, orderId),
 
     /** Ends the return call of a paid order, whose merchant has been told. `orderId` is ours. */
     endReturnCall: (mid: string, orderId: string, now: Date): Promise<void> =>
@@ -180,10 +190,15 @@ export function createIntents(
 }
 
 /**
- * Cancels an order that may still be paid. Returns the acquirer's link, by which nobody may pay any more, if there is
- * one.
+ * Cancels an order that may still be paid; undefined when it may not. `toClose` is the acquirer's link, by which nobody may
+ * pay any more, if there is one.
  */
-async function close(client: Queryable, mid: string, orderId: string, now: Date): Promise<IssuedLink | undefined> {
+async function close(
+  client: Queryable,
+  mid: string,
+  orderId: string,
+  now: Date,
+): Promise<{ toClose: IssuedLink | undefined } | undefined> {
   const { rows } = await client.query<{ sequence: number }>(
     `update payment_intents
         set status = 'CANCELLED', event_sequence = ${nextSequence()}
@@ -201,7 +216,7 @@ async function close(client: Queryable, mid: string, orderId: string, now: Date)
     `select ${ISSUED} as issued from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
     [mid, orderId],
   )
-  return links.rows[0]?.issued
+  return { toClose: links.rows[0]?.issued }
 }
 
 export type Intents = ReturnType<typeof createIntents>

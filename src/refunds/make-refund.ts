@@ -25,12 +25,17 @@ export type Made =
 
 /**
  * Stores a refund, which the clock then carries out unless only a person can: with the acquirer `direct`. The sum is
- * decided under the lock of the intent's row: however many come at once, no more goes back than was paid.
+ * decided under the lock of the intent's row: however many come at once, no more goes back than was paid. `claim` is that of
+ * `Ending`, where a caller waits.
  */
-export async function makeRefund(db: Database, asked: Asked, now: Date): Promise<Made> {
+export async function makeRefund(db: Database, asked: Asked, now: Date, claim?: () => void): Promise<Made> {
   const before = await findRepeat(db, asked)
   if (before) return before
-  return inTransaction(db, async (client) => {
+  const isStored = async (made: Made) =>
+    'refused' in made || (await findRefund(db, asked.mid, made.refund)) !== undefined
+  return inTransaction(db, store, claim && { claim, isStored })
+
+  async function store(client: Queryable): Promise<Made> {
     const order = await lockOrder(client, asked)
     if (order === undefined) return { refused: 'unknown order' }
     // One that came at the same time may have been stored while this one waited for the lock.
@@ -59,7 +64,7 @@ export async function makeRefund(db: Database, asked: Asked, now: Date): Promise
     // Another order's refund has taken this refund_id while this order was locked.
     if (rowCount === 0) return { refused: 'refund_id exists' }
     return { refund: (await findRefund(client, asked.mid, { ourRefundId })) as Refund, made: true }
-  })
+  }
 }
 
 /** A refund by the merchant's name or by ours. */

@@ -1,5 +1,7 @@
 import { badRequest, mayNotRefund, orderNotFound, refundRefused } from '../errors.ts'
 import { operation, success } from '../http/operation.ts'
+import type { DeadlineOf } from '../http/time-limits.ts'
+import type { InTurn } from '../http/turns.ts'
 import { HIGHEST_MAX_RUPEES, orderAmount, shopRefund } from '../money.ts'
 import { WHICH_PAYMENT } from '../payments/check-payment-status.ts'
 import type { Intents } from '../payments/intents.ts'
@@ -33,8 +35,9 @@ export const refundPayment = operation({
   description:
     'Needs a key with the right to refund, which the operator gives. Store the `refund_id` first, and when no answer arrives repeat ' +
     'the request unchanged: money goes back once, and the answer says what has become of it. The same `refund_id` with other ' +
-    'fields is 409. Several refunds of one order never exceed what was paid. A 503 means that nothing was stored. The refund is ' +
-    'carried out afterwards: ask checkRefundStatus, or take the webhook.',
+    'fields is 409. Several refunds of one order never exceed what was paid. After a 503 repeat the request ' +
+    'unchanged too: mostly nothing was stored, and where the commit’s answer was lost the repeat says what is. The refund is carried ' +
+    'out afterwards: ask checkRefundStatus, or take the webhook.',
   body: {
     name: 'NewRefund',
     schema: NewRefund,
@@ -55,14 +58,17 @@ export const refundPayment = operation({
     data: RefundData,
     example: REFUND_EXAMPLE,
   }),
-  handle: ({ refunds, intents, now }: Dependencies) => {
-    return async ({ body, caller }) => {
+  handle: ({ refunds, intents, now, inTurn, deadlineOf }: Dependencies) => {
+    return async (request, reply) => {
+      const { body, caller } = request
       const { mid } = authorizeRefunds(caller, body.mid)
       const { refund_id, amount, note } = body
       const order = await intents.findStatus(mid, body.order_id)
       if (!order) throw orderNotFound()
       const asked = { mid, orderId: order.orderId, refundId: refund_id, amount, note, madeBy: 'merchant' }
-      const made = await refunds.make(asked, now())
+      const made = await inTurn(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>
+        refunds.make(asked, now(), claim),
+      )
       if ('refund' in made) return toRefundData(made.refund)
       if (made.refused === 'unknown order') throw orderNotFound()
       throw refundRefused(made.refused)
@@ -71,7 +77,9 @@ export const refundPayment = operation({
 })
 
 type Dependencies = {
-  refunds: { make: (asked: Asked, now: Date) => Promise<Made> }
+  refunds: { make: (asked: Asked, now: Date, claim: () => void) => Promise<Made> }
   intents: Pick<Intents, 'findStatus'>
   now: () => Date
+  inTurn: InTurn
+  deadlineOf: DeadlineOf
 }

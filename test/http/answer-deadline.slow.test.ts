@@ -7,6 +7,7 @@ import {
   ACQUIRER_SECRETS,
   answerOf,
   CREATE,
+  CREATE_UNAVAILABLE,
   intentFields,
   type Key,
   LIST,
@@ -14,10 +15,10 @@ import {
   newMerchant,
   newPartner,
   post,
-  refusal,
   STATUS,
   startService,
   type TestService,
+  UNAVAILABLE,
 } from '../support/service.ts'
 
 /** Long before a query would end the wait, but for the look-up of credentials, which comes before the answer's time. */
@@ -28,7 +29,6 @@ const LIMITS_HERE = {
   inserts: { waitingMs: 150 },
 }
 const PATIENCE_MS = LIMITS_HERE.patience.ms
-const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
 
 let service: TestService
 let mid: string
@@ -73,22 +73,28 @@ describe('503 before the deadline while the database is silent', () => {
       'x-signature': sign(text, service.clock.now()),
     })
   it.each([
-    ['credentials', 'access_keys', () => post(service.app, CREATE, intentFields(mid), unseen)],
-    ['createPaymentIntent', 'insert into payment_intents', () => post(service.app, CREATE, intentFields(mid), key)],
-    ['the link of a partner', 'partner_merchants', list],
-    ['a list', 'from settlements', list],
-    ['a notification', 'update payment_intents', () => notify(body())],
-    ['readiness', 'schema_migrations', async () => answerOf(await service.app.inject('/readyz'))],
+    ['credentials', 'access_keys', () => post(service.app, CREATE, intentFields(mid), unseen), CREATE_UNAVAILABLE],
+    [
+      'createPaymentIntent',
+      'insert into payment_intents',
+      () => post(service.app, CREATE, intentFields(mid), key),
+      CREATE_UNAVAILABLE,
+    ],
+    ['the link of a partner', 'partner_merchants', list, UNAVAILABLE],
+    ['a list', 'from settlements', list, UNAVAILABLE],
+    ['a notification', 'update payment_intents', () => notify(body()), UNAVAILABLE],
+    ['readiness', 'schema_migrations', async () => answerOf(await service.app.inject('/readyz')), UNAVAILABLE],
     [
       'the events of a page',
       'join merchants',
       async () => answerOf(await service.app.inject(`/pay/${orderId}/events`)),
+      UNAVAILABLE,
     ],
-  ])('for %s', async (_name, part, send) => {
+  ])('for %s', async (_name, part, send, refused) => {
     const silent = silence(part)
     const answer = await send()
     silent.release()
-    expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
+    expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, refused, '1'])
   })
 
   it('for a pay page, as a page', async () => {

@@ -53,7 +53,9 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
     instance.closeAllConnections()
     await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(503)
     const answer = await create()
-    expect(JSON.parse(answer.text)).toEqual(refusal(503, 'The service is briefly unavailable; try again in a moment'))
+    expect(JSON.parse(answer.text)).toEqual(
+      refusal(503, 'The service is briefly unavailable; repeat the request unchanged in a moment'),
+    )
     expect(headersOf(answer)).toEqual(['application/json', 'no-store', '1'])
   })
 })

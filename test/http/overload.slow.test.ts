@@ -5,16 +5,15 @@ import { LIMITS } from '../../src/limits.ts'
 import {
   type Answer,
   CREATE,
+  CREATE_UNAVAILABLE,
   intentFields,
   type Key,
   newMerchant,
   post,
-  refusal,
   startService,
   type TestService,
 } from '../support/service.ts'
 
-const UNAVAILABLE = refusal(503, 'The service is briefly unavailable; try again in a moment')
 const RECOVERED_LIMIT_MS = 10_000
 
 let service: TestService
@@ -31,7 +30,7 @@ const create = () => post(service.app, CREATE, intentFields(mid), key)
 
 /** How `answer` must look when there is too much to do. */
 function expectUnavailable({ status, body, headers }: Answer) {
-  expect([status, body]).toEqual([503, UNAVAILABLE])
+  expect([status, body]).toEqual([503, CREATE_UNAVAILABLE])
   expect(headers['retry-after']).toBe('1')
 }
 

@@ -168,3 +168,11 @@ function testClock(start: string): TestClock {
 
 /** The refusal that every failure must be, to the letter. */
 export const refusal = (statusCode: number, msg: string) => ({ status: false, statusCode, msg })
+
+const BRIEFLY = 'The service is briefly unavailable; repeat the request unchanged in a moment'
+export const UNAVAILABLE = refusal(503, BRIEFLY)
+/** What a create says instead, whose order may be stored. */
+export const CREATE_UNAVAILABLE = refusal(
+  503,
+  `${BRIEFLY}. If it had no Idempotency-Key and is 409 then, the order was stored: cancel that order and create another`,
+)

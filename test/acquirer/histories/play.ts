@@ -139,7 +139,7 @@ export async function createPlayer(bank: Bank) {
     orderId: string,
     { isReached, isOver }: { isReached: boolean; isOver: boolean },
   ): Promise<string> {
-    const payment = await intents.cancel(merchant.mid, orderId, now())
+    const payment = await intents.cancel(merchant.mid, orderId, now(), () => undefined)
     if (payment?.toClose) {
       const order = { orderId, issued: payment.toClose }
       await closeIssued(order, { issuer, reports, now })

@@ -1,0 +1,30 @@
+import type { Deadline } from './time-limits.ts'
+
+/**
+ * Returns a function that runs changes with the same key one after the other, and of different keys at once. Of many requests for
+ * one order only the first then waits for the lock of its row, and holds a connection of the pool; requests for other orders go
+ * on. A change whose deadline is over when its turn comes is not begun. `work` hands `claim` to its transaction.
+ */
+export function createTurns() {
+  const last = new Map<string, Promise<unknown>>()
+
+  return function inTurn<T>(
+    key: string,
+    { check, claim }: Deadline,
+    work: (claim: () => void) => Promise<T>,
+  ): Promise<T> {
+    const result = (last.get(key) ?? Promise.resolve()).then(() => {
+      check()
+      return work(claim)
+    })
+    const end = result
+      .catch(() => undefined)
+      .then(() => {
+        if (last.get(key) === end) last.delete(key)
+      })
+    last.set(key, end)
+    return result
+  }
+}
+
+export type InTurn = ReturnType<typeof createTurns>

@@ -1,0 +1,81 @@
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { onTestFinished } from 'vitest'
+import { newUtr } from './acquirer.ts'
+import { createOrder, reportPayment } from './orders.ts'
+import {
+  type Answer,
+  CANCEL,
+  type LimitChanges,
+  newKey,
+  newMerchant,
+  post,
+  REFUND,
+  startService,
+  unique,
+} from './service.ts'
+
+/** A request that changes an order of its own, and whether the change is stored. */
+type Change = { orderId: string; send: () => Promise<Answer>; isStored: () => Promise<boolean> }
+
+/** A service with a merchant who may refund, and the two operations that change an order under the lock of its row. */
+export async function startChanges(limits: LimitChanges) {
+  const service = await startService({ limits })
+  const { mid } = await newMerchant(service.db)
+  const key = await newKey(service.db, { mid }, true)
+  const isFound = async (sql: string, values: unknown[]) => (await service.db.query(sql, values)).rowCount === 1
+
+  async function paidOrder() {
+    const order_id = unique('order-')
+    const orderId = await createOrder(service, { mid, key }, { order_id })
+    await reportPayment(service, orderId, { UTR: newUtr() })
+    return { order_id, orderId }
+  }
+
+  const changes: Record<'refundPayment' | 'cancelPayment', () => Promise<Change>> = {
+    async refundPayment() {
+      const { order_id, orderId } = await paidOrder()
+      const refund = { mid, order_id, refund_id: unique('R-'), amount: '50', note: 'One cup was cold' }
+      return {
+        orderId,
+        send: () => post(service.app, REFUND, refund, key),
+        isStored: () => isFound('select from refunds where mid = $1 and refund_id = $2', [mid, refund.refund_id]),
+      }
+    },
+    async cancelPayment() {
+      const order_id = unique('order-')
+      const orderId = await createOrder(service, { mid, key }, { order_id })
+      return {
+        orderId,
+        send: () => post(service.app, CANCEL, { mid, order_id }, key),
+        isStored: () => isFound(`select from payment_intents where order_id = $1 and status = 'CANCELLED'`, [orderId]),
+      }
+    },
+  }
+
+  /** Resolves once no statement of these operations is under way. */
+  async function untilQuiet() {
+    const { requests } = service.pools
+    while (requests.totalCount > requests.idleCount || requests.waitingCount > 0) await sleep(10)
+    // The last one may begin its next transaction.
+    await sleep(20)
+  }
+
+  return { service, mid, key, changes, paidOrder, untilQuiet }
+}
+
+export const CHANGING = ['refundPayment', 'cancelPayment'] as const
+
+type Connection = { stream: Socket }
+type Submit = (this: { text: string }, connection: Connection) => Error | null
+
+/** Calls `instead` for each statement that a service in this process submits, until the test ends. */
+export function intercept(instead: (text: string, { stream }: Connection, submit: () => Error | null) => Error | null) {
+  const { submit } = pg.Query.prototype as unknown as { submit: Submit }
+  const restore = (to: Submit) => Object.assign(pg.Query.prototype, { submit: to })
+  onTestFinished(() => void restore(submit))
+  restore(function (connection) {
+    return instead(this.text, connection, () => submit.call(this, connection))
+  })
+}
