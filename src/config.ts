@@ -105,8 +105,7 @@ const Variables = OperatorVariables.extend({
   OPS_PASSWORD: password.optional(),
   OPS_ALLOWED_HOSTS: hosts.default([]),
   TRUST_PROXY: proxies.optional(),
-  RATE_LIMIT_PER_SECOND: wholeNumber(1, 1_000_000).optional(),
-  RATE_LIMIT_PER_MINUTE: wholeNumber(1, 100_000_000).optional(),
+  RATE_LIMIT_PER_SECOND: wholeNumber(1, 1_000_000).default(1_000),
   SHUTDOWN_DRAIN_SECONDS: wholeNumber(0, 600).default(5),
   SANDBOX: z.literal('on', 'must be on, or not be set').optional(),
 })
@@ -117,10 +116,6 @@ const Variables = OperatorVariables.extend({
  */
 const LEARNS_OF_NO_PAYMENT =
   'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
-
-/** The earlier setting, which is still read. */
-const PER_SECOND =
-  'Requests of a key are counted by the second: set RATE_LIMIT_PER_SECOND in place of RATE_LIMIT_PER_MINUTE, which is read as a 60th of it'
 
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
@@ -151,7 +146,6 @@ export function readConfig(environment: Environment) {
   const accounts = readAccounts(variables, { production, publicUrl })
   const acquirers: AcquirerSettings = { ...accounts, direct: variables.ACQUIRER_SECRETS }
   const hears = acquirers.direct.length > 0 || Object.values(accounts).some((account) => account !== undefined)
-  const { RATE_LIMIT_PER_MINUTE: perMinute } = variables
   return {
     ...database,
     host: variables.HOST,
@@ -163,14 +157,11 @@ export function readConfig(environment: Environment) {
     opsPort: variables.OPS_PORT,
     opsReaders: { password: variables.OPS_PASSWORD, allowedHosts: variables.OPS_ALLOWED_HOSTS },
     trustProxy: variables.TRUST_PROXY ?? false,
-    rateLimitPerSecond: variables.RATE_LIMIT_PER_SECOND ?? Math.ceil((perMinute ?? 60_000) / 60),
+    rateLimitPerSecond: variables.RATE_LIMIT_PER_SECOND,
     shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,
     acquirers,
     sandbox: variables.SANDBOX === 'on',
-    warnings: [
-      ...(production && !hears ? [LEARNS_OF_NO_PAYMENT] : []),
-      ...(perMinute === undefined ? [] : [PER_SECOND]),
-    ],
+    warnings: production && !hears ? [LEARNS_OF_NO_PAYMENT] : [],
   }
 }
 

@@ -47,16 +47,9 @@ describe('the configuration', () => {
     expect(readConfig({ DATABASE_URL }).warnings).toEqual([])
   })
 
-  it('reads RATE_LIMIT_PER_SECOND, or the older RATE_LIMIT_PER_MINUTE with a warning', () => {
-    const limit = (settings: Record<string, string>) => {
-      const { rateLimitPerSecond, warnings } = readConfig({ DATABASE_URL, ...settings })
-      return [rateLimitPerSecond, warnings.length]
-    }
-    expect(limit({})).toEqual([1_000, 0])
-    expect(limit({ RATE_LIMIT_PER_SECOND: '50' })).toEqual([50, 0])
-    expect(limit({ RATE_LIMIT_PER_MINUTE: '6000' })).toEqual([100, 1])
-    expect(limit({ RATE_LIMIT_PER_MINUTE: '1' })).toEqual([1, 1])
-    expect(limit({ RATE_LIMIT_PER_SECOND: '50', RATE_LIMIT_PER_MINUTE: '6000' })).toEqual([50, 1])
+  it('reads RATE_LIMIT_PER_SECOND, which is 1,000 unless it is set', () => {
+    expect(readConfig({ DATABASE_URL }).rateLimitPerSecond).toBe(1_000)
+    expect(readConfig({ DATABASE_URL, RATE_LIMIT_PER_SECOND: '50' }).rateLimitPerSecond).toBe(50)
   })
 
   it('takes SANDBOX=on outside production, and refuses to start with it in production', () => {

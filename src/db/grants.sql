@@ -7,8 +7,6 @@ grant select on schema_migrations, merchants, partner_merchants, access_keys, se
 -- Shown on the operator's page. The audit is not: who breaks into the service learns nothing of the operators.
 grant select on settlement_imports, settlement_versions, bank_holidays, difference_resolutions
   to upi_service;
--- Rows that instances of the version before write about themselves.
-grant select, insert, update, delete on service_instances to upi_service;
 -- Updates of an order's outcome and of its number of events; of neither its amount nor its payee. expires_at is for the
 -- sandbox, which can end the time to pay: whoever may set the status gains nothing by it. The right to update a column
 -- is also needed for `for no key update`.
@@ -30,5 +28,3 @@ grant select, update (disabled_at, disabled_reason, failing_since) on webhook_en
 grant select, insert, update (attempts, due_at, delivered_at, attempted_at, outcome, answer)
   on webhook_deliveries to upi_service;
 grant select, insert, update, delete on webhook_expiries to upi_service;
--- Progress of instances of the version before.
-grant select, update on webhook_expiry_sweep to upi_service;

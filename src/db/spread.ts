@@ -11,12 +11,10 @@ export const REFERENCE_TABLES: readonly string[] = [
   'partner_merchants',
   'access_keys',
   'schema_migrations',
-  'webhook_expiry_sweep',
   'settlement_imports',
   'settlement_import_bases',
   'audit_commands',
   'audit_outcomes',
-  'service_instances',
   'bank_holidays',
   'closed_months',
 ]

@@ -86,8 +86,7 @@ export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }
 
-/** An orderId. Those made by version 1.0.0 on Citus end with three more characters, a hash of the merchant. */
-const ORDER_ID = /^[0-9a-f]{32}(?:[0-9A-Za-z]{3})?$/
+const ORDER_ID = /^[0-9a-f]{32}$/
 
 /** Whether `text` has the form of our orderIds; any other text is refused without a query. */
 export function isOrderId(text: string): boolean {

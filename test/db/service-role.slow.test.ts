@@ -41,16 +41,13 @@ const RIGHTS: Record<string, string[]> = {
   payments: ['INSERT', 'SELECT'],
   refunds: ['INSERT', 'SELECT'],
   schema_migrations: ['SELECT'],
-  service_instances: ['INSERT', 'SELECT', 'UPDATE', 'DELETE'],
   settlement_import_bases: [],
   settlement_imports: ['SELECT'],
-  settlement_updates: [],
   settlement_versions: ['SELECT'],
   settlements: ['SELECT'],
   webhook_deliveries: ['INSERT', 'SELECT'],
   webhook_endpoints: ['SELECT'],
   webhook_expiries: ['INSERT', 'SELECT', 'UPDATE', 'DELETE'],
-  webhook_expiry_sweep: ['SELECT', 'UPDATE'],
 }
 
 let service: TestService
