@@ -8,13 +8,26 @@ import { orderIdsBegin } from './intent.ts'
  */
 const STEP_INTENTS = 1_000
 
+/**
+ * What becomes of each column of `payment_intents`: a forgotten one, of text or bytes, becomes empty; null stays null. What
+ * merchants write is kept, because they are told to put nothing personal into it.
+ */
+export const COLUMNS = {
+  forgotten: ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint'],
+  kept: [
+    ...['mid', 'order_id', 'merchant_order_id', 'idempotency_key', 'redirect_url', 'note', 'created_at', 'expires_at'],
+    ...['amount', 'paise', 'payee_vpa', 'payee_name', 'payee_mcc'],
+    ...['status', 'utr', 'event_sequence', 'fail_told_at'],
+  ],
+}
+
 /** Whose intents: those created before a moment, or those of any age with this e-mail address or mobile number. */
 export type Forgotten = { before: Date } | { email: string } | { mobile: string }
 
 /**
- * Empties name, e-mail address and mobile number of intents and the notes of their refunds, and returns how many intents held
- * any of it. No request can send empty text, so empty means forgotten. E-mail addresses are compared without regard to case.
- * `onProgress` receives the number so far.
+ * Empties the forgotten columns of intents and the notes of their refunds, and returns how many intents held any of it. No
+ * request can send empty text, so empty means forgotten. E-mail addresses are compared without regard to case. `onProgress`
+ * receives the number so far.
  *
  * The fingerprint of an Idempotency-Key is emptied too: it is a hash over the customer's data, and an attacker who has the
  * row can try every mobile number against it. An empty fingerprint equals that of no request, so a repeat of the key is 422.
@@ -55,11 +68,8 @@ type Step = { last: string | null; forgotten: number }
 const THEIRS = `
   ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)`
 
-/**
- * SQL condition: the intent still holds customer data. A fingerprint alone is such data, because version 1.0.0 kept it
- * when it emptied the rest.
- */
-const REMEMBERED = `(customer_mobile <> '' or idempotency_fingerprint <> '')`
+/** SQL condition: the intent still holds customer data. Any column may be left, because an older version does not know it. */
+const REMEMBERED = `(${COLUMNS.forgotten.map((column) => `${column} <> ''`).join(' or ')})`
 
 const FORGET_STEP = `
   with step as (
@@ -85,9 +95,7 @@ const FORGET_STEP = `
     update refunds set note = '' where mid = $1 and order_id in (select order_id from due)
   ), forgotten as (
     update payment_intents
-       set customer_name = '', customer_email = '', customer_mobile = '',
-           -- The fingerprint stays null where there is no key, because a constraint requires both or neither.
-           idempotency_fingerprint = case when idempotency_key is not null then ''::bytea end
+       set ${COLUMNS.forgotten.map((column) => `${column} = substring(${column} from 1 for 0)`)}
      where mid = $1 and order_id in (select order_id from due)
     returning 1
   )

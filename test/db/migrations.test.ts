@@ -117,7 +117,8 @@ test('0019 widens the amounts of a database with orders, without reading them, a
   const old = await rows()
 
   await migrate(database.url)
-  expect(await rows()).toEqual(old)
+  // A later migration may add columns, which the version before does not write.
+  expect(await rows()).toEqual(old.map((row) => expect.objectContaining(row)))
   await addMerchant('M2')
   const { rows: merchants } = await pool.query('select mid, payees, max_amount from merchants order by mid')
   expect(merchants).toEqual(['M1', 'M2'].map((mid) => ({ mid, payees: [], max_amount: 100_000 })))

@@ -5,6 +5,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
+import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
@@ -21,17 +22,6 @@ import {
   STATUS,
 } from '../support/service.ts'
 
-/** Unmistakable wherever it turns up, and in the shape that its field wants. */
-const CUSTOMER = {
-  customer_name: 'Canaryname Rao',
-  customer_email: 'canarymail@example.in',
-  customer_mobile: '9137460285',
-}
-const MERCHANT = {
-  redirect_url: 'https://shop.example.in/canaryredirect?for=canaryquery',
-  note: 'Canarynote 77',
-  order_id: 'canaryorder-1',
-}
 const SECRETS = {
   acquirer: 'canaryacquirer-0123456789',
   databasePassword: 'canarypassword',
@@ -81,7 +71,7 @@ function forbidden(): string[] {
     { publicKey: merchant.key.publicKey, secretKey: guess },
     { publicKey: 'canarypublic', secretKey: guess },
   ].map((key) => basic(key).slice('Basic '.length))
-  const texts = [...Object.values(CUSTOMER), ...Object.values(MERCHANT)]
+  const texts = Object.values(CANARY_FIELDS)
   const words = ['canary', databasePassword, acquirer, guess, bearer, cookie, agent, idempotencyKey, query]
   return [...words, ...texts, ...texts.map(encodeURIComponent), ...secretKeys, ...credentials]
 }
@@ -119,7 +109,7 @@ const refusals: string[] = []
 const authorized = (key: Key, more: Record<string, string> = {}) => ({ authorization: basic(key), ...more })
 const create = (changes: Record<string, string | undefined> = {}, more: Record<string, string> = {}): Call => ({
   path: CREATE,
-  body: form(intentFields(merchant.mid, { ...CUSTOMER, ...MERCHANT, ...changes })),
+  body: form(intentFields(merchant.mid, { ...CANARY_FIELDS, ...changes })),
   headers: authorized(merchant.key, more),
 })
 const list = (changes: Record<string, string> = {}): Call => ({
@@ -134,19 +124,9 @@ const notice = (body: string, secret = SECRETS.acquirer): Call => ({
 })
 
 /** Each field with what it refuses, canary inside. */
-const WRONG_FIELDS: Record<string, string>[] = [
-  { mid: 'canarymid' },
-  { mid: 'canary mid' },
-  { amount: 'canaryamount' },
-  { order_id: `canaryorder${'x'.repeat(64)}` },
-  { redirect_url: 'javascript:canaryredirect' },
-  { redirect_url: 'https://canaryuser:canarypass@shop.example.in/' },
-  { note: 'Canarynote\u0001' },
-  { customer_name: `Canaryname${'x'.repeat(100)}` },
-  { customer_name: 'Canaryname\u0000' },
-  { customer_email: 'canarymail at example' },
-  { customer_mobile: '91374602850' },
-]
+const WRONG_FIELDS = Object.entries(CANARIES).flatMap(([name, { refused }]) =>
+  refused.map((value): Record<string, string> => ({ [name]: value })),
+)
 
 /** The service as a process that logs all it can. */
 const startTalkative = (databaseUrl: string) =>
@@ -178,10 +158,10 @@ describe('confidential input', () => {
       body: form({ mid: merchant.mid, order_id: id }),
       headers: authorized(merchant.key),
     })
-    await expectStatus(200, status(MERCHANT.order_id))
+    await expectStatus(200, status('canaryorder-1'))
     await expectStatus(200, list())
     const page = await expectStatus(200, { path: `/pay/${orderId}?${SECRETS.query}=1`, method: 'GET' })
-    for (const value of Object.values(CUSTOMER)) expect(page).not.toContain(value)
+    for (const value of Object.values(CANARY_CUSTOMER)) expect(page).not.toContain(value)
     await expectStatus(200, { path: `/pay/${orderId}/qr.png`, method: 'GET' })
     await expectStatus(200, notice(notification(orderId, { UTR: 'NOTACANARY1' })))
 
@@ -189,7 +169,7 @@ describe('confidential input', () => {
     for (const wrong of WRONG_FIELDS) {
       const isForbidden = wrong.mid === 'canarymid'
       await expectStatus(isForbidden ? 403 : 400, create(wrong))
-      const asJson = JSON.stringify(intentFields(merchant.mid, { ...CUSTOMER, ...MERCHANT, ...wrong }))
+      const asJson = JSON.stringify(intentFields(merchant.mid, { ...CANARY_FIELDS, ...wrong }))
       const json = {
         path: CREATE,
         body: asJson,
@@ -200,7 +180,7 @@ describe('confidential input', () => {
     for (const body of [
       '{"canary":',
       '"canary"',
-      `${form(CUSTOMER)}&customer_name=canary2`,
+      `${form(CANARY_CUSTOMER)}&customer_name=canary2`,
       'customer_name=%canary',
       'canaryfield=1&canaryfield=2',
     ]) {

@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { COLUMNS, forgetCustomers } from '../../src/payments/forget-customers.ts'
+import { NewPayment } from '../../src/payments/new-payment.ts'
+import { guideText } from '../guides/guides.ts'
+import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+
+// What a field that is added to the create has to be told to: README, "Add a field".
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+
+const rowOf = async (orderId: string) =>
+  (await service.db.query('select * from payment_intents where order_id = $1', [orderId])).rows[0]
+
+/** A section of a guide, from its heading to the next one. */
+const sectionOf = (guide: 'merchant' | 'operator', heading: string) =>
+  guideText(guide).split(`\n${heading}\n`)[1]?.split(/^#+ /m)[0] ?? ''
+
+describe('every field of a create', () => {
+  it('has canaries', () => {
+    const help = 'test/support/canaries.ts: give each field of NewPayment what it takes and what it refuses'
+    expect(Object.keys(CANARIES), help).toEqual(Object.keys(NewPayment.shape))
+  })
+
+  it('has its line in the merchant’s guide, in the order of the schema', () => {
+    const lines = [...sectionOf('merchant', '### The fields').matchAll(/^\| `(\w+)` \| (yes|no) \|/gm)]
+    const fields = Object.entries(NewPayment.shape).map(([name, schema]) => {
+      return [name, schema.safeParse(undefined).success ? 'no' : 'yes']
+    })
+    const help = 'src/docs/guides/merchant.md, "The fields": one line for each field, and whether it is required'
+    expect(
+      lines.map(([, name, required]) => [name, required]),
+      help,
+    ).toEqual(fields)
+  })
+
+  it('is stored as it was sent, and nothing of the customer is left once the customer is forgotten', async () => {
+    const { mid, key } = await newMerchant(service.db)
+    const { status, body } = await post(service.app, CREATE, intentFields(mid, CANARY_FIELDS), key)
+    expect(status).toBe(200)
+    const { orderId } = body.data
+    const stored = Object.values(await rowOf(orderId))
+    const lost = Object.entries(CANARY_FIELDS).flatMap(([name, value]) => (stored.includes(value) ? [] : [name]))
+    expect(
+      lost,
+      'in no column: see buildIntent in src/payments/intent.ts and toIntentRow in insert-intents.ts',
+    ).toEqual([])
+
+    await forgetCustomers(service.db, { email: CANARY_CUSTOMER.customer_email as string })
+    const kept = JSON.stringify(await rowOf(orderId))
+    const left = Object.entries(CANARY_CUSTOMER).flatMap(([name, value]) => (kept.includes(value) ? [name] : []))
+    expect(left, 'not forgotten: see COLUMNS in src/payments/forget-customers.ts').toEqual([])
+  })
+})
+
+it('every column of payment_intents is either kept or forgotten when a customer is', async () => {
+  const { rows } = await service.db.query<{ name: string }>(
+    `select column_name::text as name from information_schema.columns
+      where table_schema = 'public' and table_name = 'payment_intents'`,
+  )
+  const help = 'COLUMNS in src/payments/forget-customers.ts: each column once, among the kept or the forgotten'
+  expect([...COLUMNS.kept, ...COLUMNS.forgotten].sort(), help).toEqual(rows.map(({ name }) => name).sort())
+})
+
+it.each(COLUMNS.forgotten)('the operator’s guide says that %s is forgotten', (column) => {
+  const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
+  const word = words[column] ?? column.replace(/^customer_/, '')
+  const help = 'src/docs/guides/operator.md, "Customers’ data": name what forget-customers empties'
+  expect(sectionOf('operator', "## Customers' data"), help).toContain(word)
+})
+
+it('a retry matches across versions: the amount is hashed in rupees, and a field that is absent changes nothing', async () => {
+  const { mid, key } = await newMerchant(service.db)
+  // The fields of version 1.0.0 in their order. Shops that know no others go on as they are.
+  const before = { redirect_url: 'https://shop.example.in/', note: 'Order kept', customer_name: 'Asha Rao' }
+  const sent = { ...before, customer_email: 'asha@example.in', customer_mobile: '9876543210' }
+  const fields = { mid, amount: 200, order_id: 'kept', ...sent }
+  const answer = await post(service.app, CREATE, { ...fields, amount: '200' }, key, { 'idempotency-key': 'kept' })
+  expect(answer.text).toContain('Payment intent created')
+  const { idempotency_fingerprint } = await rowOf(answer.body.data.orderId)
+  const expected = createHash('sha256').update(JSON.stringify(['createPaymentIntent', fields]))
+  expect(idempotency_fingerprint.toString('hex')).toBe(expected.digest('hex'))
+})

@@ -1,0 +1,29 @@
+import type { NewPayment } from '../../src/payments/new-payment.ts'
+
+/**
+ * For each field of a create, in the order of its schema: text that is taken and unmistakable wherever it turns up, and texts
+ * that are refused, with a canary inside.
+ */
+export const CANARIES: Record<keyof NewPayment, { taken?: string; refused: string[] }> = {
+  mid: { refused: ['canarymid', 'canary mid'] },
+  amount: { refused: ['canaryamount'] },
+  order_id: { taken: 'canaryorder-1', refused: [`canaryorder${'x'.repeat(64)}`] },
+  redirect_url: {
+    taken: 'https://shop.example.in/canaryredirect?for=canaryquery',
+    refused: ['javascript:canaryredirect', 'https://canaryuser:canarypass@shop.example.in/'],
+  },
+  note: { taken: 'Canarynote 77', refused: ['Canarynote\u0001'] },
+  customer_name: { taken: 'Canaryname Rao', refused: [`Canaryname${'x'.repeat(100)}`, 'Canaryname\u0000'] },
+  customer_email: { taken: 'canarymail@example.in', refused: ['canarymail at example'] },
+  customer_mobile: { taken: '9137460285', refused: ['91374602850'] },
+}
+
+const taken = Object.entries(CANARIES).flatMap(([name, { taken }]) => (taken === undefined ? [] : [[name, taken]]))
+
+/** A create of nothing but canaries, without mid and amount. */
+export const CANARY_FIELDS: Record<string, string> = Object.fromEntries(taken)
+
+/** What of it is the customer's. */
+export const CANARY_CUSTOMER: Record<string, string> = Object.fromEntries(
+  taken.filter(([name]) => name?.startsWith('customer_')),
+)
