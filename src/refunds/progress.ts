@@ -151,7 +151,7 @@ export function createProgress(db: Database, onException: (kind: ExceptionKind) 
       await db.query(
         `update payments
             set acquirer_payment_id = $3, acquirer_txn_id = $4
-          where mid = $1 and utr = $2 and acquirer_txn_id is null`,
+          where mid = $1 and utr = $2 and acquirer_txn_id is null and coalesce(acquirer_payment_id, $3) = $3`,
         [mid, utr, id, txnId],
       )
     },

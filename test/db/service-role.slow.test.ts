@@ -1,12 +1,18 @@
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { beforeAll, describe, expect, inject, it } from 'vitest'
+import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { endRefund, keepRefundException } from '../../src/refunds/end-refund.ts'
+import { makeRefund } from '../../src/refunds/make-refund.ts'
+import { retryRefund } from '../../src/refunds/progress.ts'
+import type { Refund } from '../../src/refunds/refund.ts'
+import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD } from '../support/database-url.ts'
 import { namingLine, runOps } from '../support/ops.ts'
+import { createOrder, reportPayment } from '../support/orders.ts'
 import { connects, startPostgresServer } from '../support/postgres-server.ts'
 import {
   answerOf,
@@ -16,6 +22,7 @@ import {
   post,
   startService,
   type TestService,
+  unique,
 } from '../support/service.ts'
 
 const ROLES = readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8')
@@ -181,6 +188,194 @@ describe('the role of the service', () => {
       stdout: '',
       stderr:
         'ops: permission denied for table audit_commands: run it as the owner of the tables, by DATABASE_MIGRATE_URL; in compose: docker compose run --rm ops …\n',
+    })
+  })
+})
+
+describe('money, for whoever has stolen DATABASE_URL:', () => {
+  /** PostgreSQL's check_violation. */
+  const AGAINST_A_RULE = '23514'
+
+  /** An order of ₹200 that was paid, and a refund of ₹150 of it that is open; nobody is asked for it. */
+  async function refundedOrder() {
+    const merchant = await newMerchant(service.db)
+    const [orderId, utr] = [await createOrder(service, merchant, { order_id: unique('O') }), newUtr()]
+    await reportPayment(service, orderId, { UTR: utr })
+    const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 150_00, note: 'sold out' }
+    const made = await makeRefund(service.pools.requests, { ...asked, madeBy: 'merchant' }, service.clock.now())
+    return { mid: merchant.mid, orderId, utr, refund: (made as { refund: Refund }).refund }
+  }
+  type Order = Awaited<ReturnType<typeof refundedOrder>>
+
+  const asOwner = (sql: string) => run(asRole(service.databaseUrl, 'upi_owner'), sql)
+  async function thief(): Promise<pg.Client> {
+    const connection = await connect(asRole(service.databaseUrl, 'upi_service'))
+    onTestFinished(() => connection.end())
+    return connection
+  }
+  const tell = (order: Order, status: 'SUCCESS' | 'FAIL') =>
+    endRefund(service.pools.due, order.refund, { status, reference: 'ARN1', by: 'notification' }, service.clock.now())
+  const succeeded = (order: Order) => tell(order, 'SUCCESS')
+  const failed = (order: Order) => tell(order, 'FAIL')
+  const taken = async ({ refund }: Order) => asOwner(setRefund(refund, `acquirer_refund_id = 'A1', sent_at = now()`))
+  const own = async (order: Order) => run(service.databaseUrl, insertRefund(order, OWN))
+  const named = ({ utr }: Order) =>
+    run(
+      service.databaseUrl,
+      `update payments set acquirer_payment_id = 'P1', acquirer_txn_id = 'T1' where utr = '${utr}'`,
+    )
+  const unsure = ({ refund }: Order) =>
+    keepRefundException(service.pools.due, 'refund unsure', refund, { by: 'enquiry' }, service.clock.now())
+  const nothing = async () => undefined
+
+  const setRefund = ({ ourRefundId }: { ourRefundId: string }, changes: string) =>
+    `update refunds set ${changes} where our_refund_id = '${ourRefundId}'`
+  const setOwn = ({ mid }: Order, changes: string) =>
+    `update refunds set ${changes} where mid = '${mid}' and made_by = 'acquirer'`
+  const OWN = { made_by: `'acquirer'`, acquirer_refund_id: `'A2'` }
+
+  /** `columns` are in SQL. */
+  function refundRow({ mid, orderId, utr }: Omit<Order, 'refund'>, columns: Record<string, string>): [string, string] {
+    const id = unique('r').replace(/\W/g, '')
+    const usual = { mid, refund_id: id, our_refund_id: id, order_id: orderId, utr, acquirer: 'direct', note: 'loot' }
+    const row = {
+      ...Object.fromEntries(Object.entries(usual).map(([name, value]) => [name, `'${value}'`])),
+      ...{ amount_paise: '5000', made_by: `'merchant'`, made_at: 'now()', status: `'PENDING'` },
+      ...columns,
+    }
+    return [Object.keys(row).join(', '), Object.values(row).join(', ')]
+  }
+  const insertRefund = (order: Omit<Order, 'refund'>, columns: Record<string, string> = {}) => {
+    const [names, values] = refundRow(order, columns)
+    return `insert into refunds (${names}) values (${values})`
+  }
+  const insertPayment = (mid: string, orderId: string) =>
+    `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+     values ('${mid}', '${newUtr()}', '${orderId}', 10000000, now(), 'second', 'direct')`
+  const resolve = ({ mid }: Order, by: string) =>
+    `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+     select mid, exception_id, 'seen', '${by}', now() from payment_exceptions where mid = '${mid}'`
+
+  type Try = [string, (order: Order) => Promise<unknown>, (order: Order) => string]
+  const REFUSED: Try[] = [
+    [
+      'a refund that succeeded is sent again',
+      succeeded,
+      ({ refund }) => setRefund(refund, `status = 'PENDING', ended_at = null`),
+    ],
+    ['a refund that succeeded has failed', succeeded, ({ refund }) => setRefund(refund, `status = 'FAIL'`)],
+    [
+      'the reference of a refund that succeeded is another',
+      succeeded,
+      ({ refund }) => setRefund(refund, `reference = 'LOOT'`),
+    ],
+    ['a refund that succeeded ended at another time', succeeded, ({ refund }) => setRefund(refund, `ended_at = now()`)],
+    [
+      'a refund that failed is sent again',
+      failed,
+      ({ refund }) => setRefund(refund, `status = 'PENDING', ended_at = null`),
+    ],
+    ['a refund that the acquirer has is sent again', taken, ({ refund }) => setRefund(refund, 'sent_at = null')],
+    ['a refund is another one at its acquirer', taken, ({ refund }) => setRefund(refund, `acquirer_refund_id = 'A9'`)],
+    ['a refund loses its name at its acquirer', taken, ({ refund }) => setRefund(refund, 'acquirer_refund_id = null')],
+    ['more goes back than was paid', nothing, (order) => insertRefund(order, { amount_paise: '5001' })],
+    [
+      'more goes back than was paid, by two rows of one statement',
+      nothing,
+      (order) => `${insertRefund(order)}, (${refundRow(order, {})[1]})`,
+    ],
+    [
+      'more goes back than was paid, by two inserts of one statement',
+      nothing,
+      (order) => `with first as (${insertRefund(order)} returning 1) ${insertRefund(order)}`,
+    ],
+    ['a refund that the operator made', nothing, (order) => insertRefund(order, { made_by: `'asha'` })],
+    ['a refund that has ended', nothing, (order) => insertRefund(order, { status: `'SUCCESS'`, ended_at: 'now()' })],
+    ['a refund of no payment', nothing, (order) => insertRefund({ ...order, utr: newUtr() })],
+    ['a refund of another order’s payment', nothing, (order) => insertRefund({ ...order, orderId: unique('O') })],
+    ['an acquirer’s own refund without its name', nothing, (order) => insertRefund(order, { made_by: `'acquirer'` })],
+    [
+      'an acquirer’s own refund that is to be sent',
+      nothing,
+      (order) => insertRefund(order, { ...OWN, due_at: 'now()' }),
+    ],
+    ['an acquirer’s own refund that was sent', nothing, (order) => insertRefund(order, { ...OWN, sent_at: 'now()' })],
+    ['an acquirer’s own refund is to be sent later', own, (order) => setOwn(order, 'due_at = now()')],
+    ['an acquirer’s own refund was sent later', own, (order) => setOwn(order, 'sent_at = now()')],
+    [
+      'another payment goes back',
+      named,
+      ({ utr }) => `update payments set acquirer_payment_id = 'P9' where utr = '${utr}'`,
+    ],
+    ['no payment can go back', named, ({ utr }) => `update payments set acquirer_txn_id = null where utr = '${utr}'`],
+    ['a payment of an order that never was', nothing, ({ mid }) => insertPayment(mid, unique('O'))],
+    ['an exception that a person has ended', unsure, (order) => resolve(order, 'asha')],
+  ]
+
+  it.each(REFUSED)('%s: refused', async (_name, prepare, attack) => {
+    const order = await refundedOrder()
+    await prepare(order)
+    await expect(asService(attack(order))).rejects.toMatchObject({ code: AGAINST_A_RULE })
+  })
+
+  // The guide's "After a break-in" says how these are found.
+  const POSSIBLE: Try[] = [
+    ['a payment that never was, of an order that is one', nothing, ({ mid, orderId }) => insertPayment(mid, orderId)],
+    ['an exception that a notification has ended', unsure, (order) => resolve(order, 'notification')],
+    [
+      'a success that the bank never told',
+      nothing,
+      ({ refund }) => setRefund(refund, `status = 'SUCCESS', ended_at = now()`),
+    ],
+    [
+      'a failure that the bank never told',
+      nothing,
+      ({ refund }) => setRefund(refund, `status = 'FAIL', ended_at = now()`),
+    ],
+    ['a refund within what was paid', nothing, (order) => insertRefund(order)],
+  ]
+
+  it.each(POSSIBLE)('%s: possible', async (_name, prepare, attack) => {
+    const order = await refundedOrder()
+    await prepare(order)
+    expect((await asService(attack(order))).rowCount).toBe(1)
+  })
+
+  it('two refunds at once that are more than was paid together: the second waits for the first, and is refused', async () => {
+    const order = await refundedOrder()
+    const [first, second] = [await thief(), await thief()]
+    const { rows } = await second.query('select pg_backend_pid() as pid')
+    await first.query('begin')
+    await first.query(insertRefund(order))
+    const told = second.query(insertRefund(order)).then(
+      () => 'stored',
+      ({ code }) => code,
+    )
+    const LOCKED = `select from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'`
+    await expect.poll(async () => (await service.db.query(LOCKED, [rows[0].pid])).rowCount).toBe(1)
+    await first.query('commit')
+    expect(await told).toBe(AGAINST_A_RULE)
+  })
+
+  it('a snapshot from before another refund does not help: only read committed may insert', async () => {
+    const order = await refundedOrder()
+    const connection = await thief()
+    await connection.query('begin isolation level repeatable read')
+    await connection.query('select 1')
+    await asService(insertRefund(order))
+    await expect(connection.query(insertRefund(order))).rejects.toMatchObject({ code: AGAINST_A_RULE })
+  })
+
+  it('the owner is bound by what succeeded alone: ops may send an unsure refund again, and make one', async () => {
+    const order = await refundedOrder()
+    await unsure(order)
+    await run(service.databaseUrl, setRefund(order.refund, `sent_at = now(), due_at = null`))
+    expect(await retryRefund(service.db, order.refund, service.clock.now())).toBe(true)
+    await asOwner(insertRefund(order, { made_by: `'asha'`, due_at: 'now()' }))
+    await asOwner(resolve(order, 'asha'))
+    await succeeded(order)
+    await expect(asOwner(setRefund(order.refund, `reference = 'OTHER'`))).rejects.toMatchObject({
+      code: AGAINST_A_RULE,
     })
   })
 })
