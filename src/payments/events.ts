@@ -87,18 +87,11 @@ export async function keepFailTold(db: Queryable, mid: string, orderId: string, 
   )
 }
 
-/** Whether a webhook has told the merchant that the order has ended unpaid. */
-export async function isEndDelivered(db: Queryable, mid: string, orderId: string): Promise<boolean> {
-  const { rows } = await db.query(
-    `select
-       from webhook_endpoints e
-       join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = $2
-      where e.mid = $1 and d.type in ('payment.expired', 'payment.cancelled') and d.delivered_at is not null
-      limit 1`,
-    [mid, orderId],
-  )
-  return rows.length > 0
-}
+/** Whether it is written that the merchant is told of the expiry of the order `i`: that counts as told. In SQL. */
+export const EXPIRY_WRITTEN = `exists (
+            select from webhook_endpoints e
+              join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = i.order_id
+             where e.mid = i.mid and d.type = 'payment.expired')`
 
 /** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`

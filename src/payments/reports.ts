@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { FAIL_TOLD, isEndDelivered, nextSequence, writeChange, writeDeliveries } from './events.ts'
+import { EXPIRY_WRITTEN, FAIL_TOLD, nextSequence, writeChange, writeDeliveries } from './events.ts'
 import {
   type Contradiction,
   type ExceptionKind,
@@ -205,19 +205,18 @@ async function findFacts(
 ): Promise<Pick<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull' | 'failTold'>> {
   const { status, utr } = report
   if (status === 'SUCCESS') {
-    const { rows } = await db.query(
-      `select from payments where mid = $1 and utr = $2 and order_id <> $3
-        union all
-       select from payment_intents where mid = $1 and utr = $2 and order_id <> $3`,
+    const { rows } = await db.query<{ utrOfAnother: boolean; isEndWritten: boolean }>(
+      `select exists (select from payments where mid = $1 and utr = $2 and order_id <> $3)
+                or exists (select from payment_intents where mid = $1 and utr = $2 and order_id <> $3) as "utrOfAnother",
+              ${EXPIRY_WRITTEN} as "isEndWritten"
+         from payment_intents i
+        where i.mid = $1 and i.order_id = $3`,
       [mid, utr, orderId],
     )
-    return {
-      utrOfAnother: rows.length > 0,
-      attemptKnown: false,
-      attemptsFull: false,
-      // A day file comes after the end of every order: only a shop that was told of a failure has to be asked.
-      failTold: reason !== 'day file' || failTold || (await isEndDelivered(db, mid, orderId)),
-    }
+    const { utrOfAnother, isEndWritten } = rows[0] as (typeof rows)[number]
+    // A day file comes after the end of every order: only a shop that was told of a failure has to be asked.
+    const isTold = reason !== 'day file' || failTold || isEndWritten
+    return { utrOfAnother, attemptKnown: false, attemptsFull: false, failTold: isTold }
   }
   // payment_changes is searched too, because the first version kept the first attempt of each status there.
   const { rows } = await db.query<{ known: boolean; stored: number }>(

@@ -189,9 +189,7 @@ function expectConsistent({ intents, payments, exceptions, changes, attempts, de
     const ends = own.filter(({ type }) => type === 'payment.cancelled' || type === 'payment.expired')
     expect(ends.length, 'an order ends unpaid once').toBeLessThanOrEqual(1)
     if (status === 'CANCELLED') expect(where(cancelled, { order })).toHaveLength(1)
-    // Nothing is delivered here: of an order that has only expired, the day file need not be late.
-    const isOfDayFile = where(changes, { order, status: 'SUCCESS', reason: 'day file' }).length > 0
-    if (status === 'SUCCESS' && ends.some(({ type }) => type === 'payment.cancelled' || !isOfDayFile)) {
+    if (status === 'SUCCESS' && ends.length > 0) {
       expect(names(where(paying, { order }), 'kind'), 'a payment after the end is late').toEqual(['late'])
     }
     const failed = where(own, { type: 'payment.attempt_failed' })

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
+import { createReports } from '../../src/payments/reports.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { dueExpiries, watchOpenOrders } from '../../src/webhooks/expiries.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
@@ -183,6 +184,17 @@ describe('payment.expired', () => {
       ['payment.attempt_failed', 'PENDING', 1],
       ['payment.expired', 'REJECT', 2],
     ])
+  })
+
+  it('and not yet delivered makes a payment of the day file a late one, of which the shop hears next', async () => {
+    const orderId = await newOrder()
+    service.clock.advance(FINAL_AFTER_SECONDS)
+    await look()
+    const paid = { orderId, status: 'SUCCESS' as const, utr: newUtr(), amount: '200.00', paidAt: undefined }
+    await createReports(service.db).record(paid, { reason: 'day file', now: service.clock.now })
+    const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
+    expect(rows).toEqual([{ kind: 'late payment' }])
+    expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired', 'payment.succeeded'])
   })
 
   it('is not written for a cancelled order', async () => {
