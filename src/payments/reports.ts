@@ -205,18 +205,21 @@ async function findFacts(
 ): Promise<Pick<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull' | 'failTold'>> {
   const { status, utr } = report
   if (status === 'SUCCESS') {
-    const { rows } = await db.query<{ utrOfAnother: boolean; isEndWritten: boolean }>(
-      `select exists (select from payments where mid = $1 and utr = $2 and order_id <> $3)
-                or exists (select from payment_intents where mid = $1 and utr = $2 and order_id <> $3) as "utrOfAnother",
-              ${EXPIRY_WRITTEN} as "isEndWritten"
-         from payment_intents i
-        where i.mid = $1 and i.order_id = $3`,
+    const { rows } = await db.query<{ isEnd: boolean }>(
+      `select false as "isEnd" from payments where mid = $1 and utr = $2 and order_id <> $3
+        union all
+       select false from payment_intents where mid = $1 and utr = $2 and order_id <> $3
+        union all
+       select true from payment_intents i where mid = $1 and order_id = $3 and ${EXPIRY_WRITTEN}`,
       [mid, utr, orderId],
     )
-    const { utrOfAnother, isEndWritten } = rows[0] as (typeof rows)[number]
-    // A day file comes after the end of every order: only a shop that was told of a failure has to be asked.
-    const isTold = reason !== 'day file' || failTold || isEndWritten
-    return { utrOfAnother, attemptKnown: false, attemptsFull: false, failTold: isTold }
+    return {
+      utrOfAnother: rows.some(({ isEnd }) => !isEnd),
+      attemptKnown: false,
+      attemptsFull: false,
+      // A day file comes after the end of every order: only a shop that was told of a failure has to be asked.
+      failTold: reason !== 'day file' || failTold || rows.some(({ isEnd }) => isEnd),
+    }
   }
   // payment_changes is searched too, because the first version kept the first attempt of each status there.
   const { rows } = await db.query<{ known: boolean; stored: number }>(
