@@ -81,3 +81,6 @@ create trigger refunds_changed_by_service before update on refunds for each row
 create trigger payment_resolutions_of_service before insert on payment_resolutions for each row
   when (current_user = 'upi_service' and new.resolved_by not in ('notification', 'enquiry', 'answer'))
   execute function refuse_row('a person ends exceptions by ops');
+
+-- Holds only what is open: who holds the money of it.
+create index refunds_open_acquirer_idx on refunds (acquirer) where status = 'PENDING';

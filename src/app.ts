@@ -13,7 +13,7 @@ import { simulation } from './checkout/simulate.ts'
 import type { Config } from './config.ts'
 import { isOutage } from './db/outage.ts'
 import type { Pools } from './db/pool.ts'
-import { unreadyReason } from './db/readiness.ts'
+import { roleWarnings, unreadyReason } from './db/readiness.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { startClock } from './due/clock.ts'
@@ -58,6 +58,7 @@ export type Dependencies = {
     | 'trustProxy'
     | 'rateLimitPerSecond'
     | 'webhooks'
+    | 'production'
     | 'warnings'
   >
   pools: Pools
@@ -129,12 +130,20 @@ export async function buildApp({
 
   const health = {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(pools.pages)),
-    warnings: async () => [
-      ...config.warnings,
-      ...acquirers.warningsOf(await createMerchants(pools.pages).acquirers()),
-      ...refundWarnings(await acquirersOfOpenRefunds(pools.pages), config.acquirers),
-    ],
+    // Anybody may ask at any rate, and all open refunds are read.
+    warnings: rememberBriefly(
+      async () => [
+        ...config.warnings,
+        ...(config.production ? await roleWarnings(pools.pages) : []),
+        ...acquirers.warningsOf(await createMerchants(pools.pages).acquirers()),
+        ...refundWarnings(await acquirersOfOpenRefunds(pools.pages), config.acquirers),
+      ],
+      limits.lookUps,
+    ),
   }
+  app.addHook('onListen', async () => {
+    for (const warning of await health.warnings().catch(() => config.warnings)) log.warn(warning)
+  })
   for (const operation of OPERATIONS.health) operation.register(app, health)
 
   const drawQr = createDrawQr(limits.pages)

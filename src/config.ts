@@ -117,6 +117,9 @@ const Variables = OperatorVariables.extend({
 const LEARNS_OF_NO_PAYMENT =
   'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
 
+const PLAIN_HTTP =
+  'PUBLIC_URL is plain http, so that keys and payees can be read and changed on their way: put a proxy that speaks TLS before the service, and set its https address'
+
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
 
@@ -148,6 +151,7 @@ export function readConfig(environment: Environment) {
   const hears = acquirers.direct.length > 0 || Object.values(accounts).some((account) => account !== undefined)
   return {
     ...database,
+    production,
     host: variables.HOST,
     port: variables.PORT,
     publicUrl,
@@ -161,7 +165,10 @@ export function readConfig(environment: Environment) {
     shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,
     acquirers,
     sandbox: variables.SANDBOX === 'on',
-    warnings: production && !hears ? [LEARNS_OF_NO_PAYMENT] : [],
+    warnings: [
+      ...(production && !hears ? [LEARNS_OF_NO_PAYMENT] : []),
+      ...(production && publicUrl.startsWith('http:') ? [PLAIN_HTTP] : []),
+    ],
   }
 }
 

@@ -71,7 +71,6 @@ try {
   process.exit(1)
 }
 log.info({ address: app.listeningOrigin, ops: opsApp.listeningOrigin, publicUrl: config.publicUrl }, 'listening')
-for (const warning of config.warnings) log.warn(warning)
 flush()
 
 async function close() {

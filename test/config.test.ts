@@ -47,6 +47,14 @@ describe('the configuration', () => {
     expect(readConfig({ DATABASE_URL }).warnings).toEqual([])
   })
 
+  it('warns of plain http in production, where keys and payees could be changed on their way', () => {
+    const plain = { DATABASE_URL, PUBLIC_URL: 'http://pay.example.in', ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
+    expect(readConfig({ ...plain, NODE_ENV: 'production' }).warnings).toEqual([
+      expect.stringContaining('PUBLIC_URL is plain http'),
+    ])
+    expect(readConfig(plain).warnings).toEqual([])
+  })
+
   it('reads RATE_LIMIT_PER_SECOND, which is 1,000 unless it is set', () => {
     expect(readConfig({ DATABASE_URL }).rateLimitPerSecond).toBe(1_000)
     expect(readConfig({ DATABASE_URL, RATE_LIMIT_PER_SECOND: '50' }).rateLimitPerSecond).toBe(50)

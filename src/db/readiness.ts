@@ -20,3 +20,17 @@ export async function unreadyReason(db: Queryable): Promise<string | undefined> 
     throw error
   }
 }
+
+/** What the operator should change about the role that the service connects as; empty when it has no more rights than it needs. */
+export async function roleWarnings(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ role: string }>(
+    // A superuser is a member of every role.
+    `select current_user as role
+       from pg_class
+      where oid = to_regclass('public.refunds') and pg_has_role(relowner, 'MEMBER')`,
+  )
+  return rows.map(
+    ({ role }) =>
+      `The service connects to the database as ${role}, which owns the tables or is a superuser: who breaks in could rewrite what was paid and refunded. Run roles.sql as a superuser, then "ops migrate", and let DATABASE_URL name upi_service`,
+  )
+}

@@ -69,19 +69,30 @@ describe('what an instance tells its operator', () => {
     expect([...watched].filter((name) => !measured.has(name))).toEqual([])
   })
 
+  const SECRETS = { ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
+  const PLAIN_HTTP = { ...SECRETS, PUBLIC_URL: 'http://pay.example.in' }
   it.each([
-    ['warns', 'in production without an acquirer', {}, '0'],
-    ['does not warn', 'with one', { ACQUIRER_SECRETS: 'a-secret-of-sixteen' }, '1'],
-  ])('%s at its start, in /readyz and by a metric %s', async (warns, _when, acquirer, acquirers) => {
-    const server = await startServerProcess(url, { NODE_ENV: 'production', ...acquirer })
-    const { data } = (await (await fetch(`${server.url}/readyz`)).json()) as { data: { warnings: string[] } }
-    const metrics = await metricsOf(server)
-    await server.stop()
-    const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
-    expect(logged.map((line) => line.msg)).toEqual(data.warnings)
-    expect(data.warnings).toEqual(warns === 'warns' ? [expect.stringContaining('set ACQUIRER_SECRETS')] : [])
-    expect(metrics).toContain(`payment_acquirers_configured ${acquirers}\n`)
-  })
+    ['no acquirer', ['set ACQUIRER_SECRETS'], '0', 'upi_service', {}],
+    ['a database role that is a superuser', ['as postgres,'], '1', 'postgres', SECRETS],
+    ['a database role that owns the tables', ['as upi_owner,'], '1', 'upi_owner', SECRETS],
+    ['plain http', ['PUBLIC_URL is plain http'], '1', 'upi_service', PLAIN_HTTP],
+    ['nothing', [], '1', 'upi_service', SECRETS],
+  ] as const)(
+    'in production %s is warned of at its start and in /readyz',
+    async (_what, warnings, acquirers, role, more) => {
+      const server = await startServerProcess(role === 'postgres' ? url : asRole(url, role), {
+        NODE_ENV: 'production',
+        ...more,
+      })
+      const { data } = (await (await fetch(`${server.url}/readyz`)).json()) as { data: { warnings: string[] } }
+      const metrics = await metricsOf(server)
+      await server.stop()
+      const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
+      expect(logged.map((line) => line.msg)).toEqual(data.warnings)
+      expect(data.warnings).toEqual(warnings.map((words) => expect.stringContaining(words)))
+      expect(metrics).toContain(`payment_acquirers_configured ${acquirers}\n`)
+    },
+  )
 
   it('shows metrics on OPS_HOST alone, however open HOST is', async () => {
     const server = await startServerProcess(url, { HOST: '0.0.0.0' })

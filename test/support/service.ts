@@ -122,6 +122,7 @@ export async function startService(
     sandbox: options.sandbox ?? false,
     trustProxy: options.trustProxy === undefined ? (false as const) : [options.trustProxy],
     rateLimitPerSecond: options.rateLimitPerSecond ?? 1_000_000,
+    production: false,
     warnings: [],
   }
   const metrics = createMetrics(pools, () => createOverview(pools.lists).openCounts(clock.now()))
