@@ -205,11 +205,12 @@ export async function buildApp({
   })
 
   const deliveries = { deliveries: createDeliveries(pools.due), call, sealingKey, metrics: metrics.webhooks }
+  const atAcquirers = { issuers, now, limits: limits.acquirers }
   const clock = startClock(
     [
       dueDeliveries({ ...deliveries, log, now, limits: limits.webhooks }),
-      dueEnquiries({ enquiries: createEnquiries(pools.due), issuers, reports, now }),
-      dueRefunds({ progress: createProgress(pools.due, metrics.reports.onException), issuers, now }),
+      ...dueEnquiries({ enquiries: createEnquiries(pools.due), reports, ...atAcquirers }),
+      ...dueRefunds({ progress: createProgress(pools.due, metrics.reports.onException), ...atAcquirers }),
       dueExpiries({ db: pools.due, now, limits: limits.webhooks }),
     ],
     { log, limits: limits.webhooks },

@@ -151,9 +151,14 @@ export const LIMITS = {
     requestMs: 5_000,
     /**
      * Calls under way to one acquirer, from one instance. One more is refused at once, so that a dead acquirer holds 64
-     * requests, not all. Questions about payments are few and never refused.
+     * requests, not all. Questions about payments are never refused.
      */
     callsUnderWay: 64,
+    /**
+     * Refunds that are sent or asked about at once at one acquirer, from one instance, and as many questions about payments. A
+     * merchant has a quarter, so that three with long queues leave places free; half of `callsUnderWay` is left to others.
+     */
+    dueAtOnce: 16,
   },
 
   /**

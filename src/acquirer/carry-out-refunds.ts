@@ -1,11 +1,9 @@
 import type { Kind } from '../due/clock.ts'
+import type { Limits } from '../limits.ts'
 import type { RefundWord } from '../refunds/end-refund.ts'
 import type { DueRefund, Progress } from '../refunds/progress.ts'
 import { AcquirerFault, type RefundTold } from './acquirer.ts'
 import type { Issuer } from './issuer.ts'
-
-/** Refunds of one merchant, and of all, that are sent or asked about at once. */
-const AT_ONCE = { ofOwner: 4, ofGroup: 8 }
 
 const HOUR_MS = 3_600_000
 /** A refund that the acquirer does not know by then is left to a person: no timer guesses. */
@@ -14,21 +12,19 @@ const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 
 type Refunds = NonNullable<Issuer['refunds']>
 
-/** Refunds to send to acquirers, and questions about those that have no end yet. */
+/** Refunds to send, and questions about those that have no end yet: of each acquirer by itself. */
 export function dueRefunds({
   progress,
   issuers,
   now,
+  limits: { dueAtOnce },
 }: {
   progress: Progress
   issuers: ReadonlyMap<string, Issuer>
   now: () => Date
-}): Kind {
-  const names = [...issuers].filter(([, { refunds }]) => refunds).map(([name]) => name)
-
-  async function carryOut(due: DueRefund): Promise<boolean> {
-    const refunds = issuers.get(due.acquirer)?.refunds
-    if (refunds === undefined) return true
+  limits: Pick<Limits['acquirers'], 'dueAtOnce'>
+}): Kind[] {
+  async function carryOut(due: DueRefund, refunds: Refunds): Promise<boolean> {
     const isToSend = due.acquirerRefundId === null && (due.sentAt === null || refunds.mayRepeat)
     try {
       await (isToSend ? send(due, refunds) : find(due, refunds))
@@ -68,18 +64,22 @@ export function dueRefunds({
     if (names && !due.names) await progress.keepNames(due, names)
   }
 
-  return {
-    name: 'refunds',
-    atOnce: AT_ONCE,
+  const kindOf = (acquirer: string, refunds: Refunds): Kind => ({
+    name: `refunds of ${acquirer}`,
+    atOnce: { ofOwner: dueAtOnce / 4, ofGroup: dueAtOnce },
     async find() {
-      const mids = names.length > 0 ? await progress.findDue(names, AT_ONCE.ofGroup, now()) : []
-      return mids.map((mid) => ({
-        key: `${mid} refunds`,
-        group: 'refunds',
-        take: async (most) => (await progress.takeDue(names, mid, most, now())).map((one) => () => carryOut(one)),
+      return (await progress.findDue(acquirer, dueAtOnce, now())).map((mid) => ({
+        key: `${mid} refunds of ${acquirer}`,
+        group: `refunds of ${acquirer}`,
+        async take(most) {
+          const taken = await progress.takeDue(acquirer, mid, most, now())
+          return taken.map((due) => () => carryOut(due, refunds))
+        },
       }))
     },
-  }
+  })
+
+  return [...issuers].flatMap(([acquirer, { refunds }]) => (refunds ? [kindOf(acquirer, refunds)] : []))
 }
 
 const toOrder = ({ ourRefundId, orderId, amount, note, utr, isSecond, link, names }: DueRefund) => {

@@ -1,11 +1,9 @@
 import type { Kind } from '../due/clock.ts'
+import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import { AcquirerFault } from './acquirer.ts'
 import type { Issuer } from './issuer.ts'
-
-/** Questions about payments that are asked at once: acquirers ask for few, and never in batches. */
-const AT_ONCE = 4
 
 /**
  * Asks the acquirer about an order, and records what it tells. Undefined when it knows of no payment that has ended.
@@ -33,24 +31,23 @@ export async function closeIssued(
   })
 }
 
-/** Questions to acquirers about orders whose end has not been reported. */
+/** Questions about orders whose end has not been reported: to each acquirer by itself. */
 export function dueEnquiries({
   enquiries,
   issuers,
   reports,
   now,
+  limits: { dueAtOnce },
 }: {
   enquiries: Pick<Enquiries, 'findDue' | 'takeDue'>
   issuers: ReadonlyMap<string, Issuer>
   reports: Reports
   now: () => Date
-}): Kind {
-  const names = [...issuers.keys()]
-
-  async function ask(enquiry: Enquiry): Promise<boolean> {
-    const issuer = issuers.get(enquiry.issued.acquirer)
+  limits: Pick<Limits['acquirers'], 'dueAtOnce'>
+}): Kind[] {
+  async function ask(enquiry: Enquiry, issuer: Issuer): Promise<boolean> {
     try {
-      if (issuer) await enquire(enquiry, { issuer, reports, now })
+      await enquire(enquiry, { issuer, reports, now })
     } catch (error) {
       // The issuer has logged this fault. The next question is planned already, unless this was the last one.
       if (!(error instanceof AcquirerFault)) throw error
@@ -58,16 +55,18 @@ export function dueEnquiries({
     return true
   }
 
-  return {
-    name: 'questions to acquirers',
-    atOnce: { ofOwner: AT_ONCE, ofGroup: AT_ONCE },
+  return [...issuers].map(([acquirer, issuer]) => ({
+    name: `questions to ${acquirer}`,
+    atOnce: { ofOwner: dueAtOnce / 4, ofGroup: dueAtOnce },
     async find() {
-      const mids = names.length > 0 ? await enquiries.findDue(names, AT_ONCE, now()) : []
-      return mids.map((mid) => ({
-        key: `${mid} questions`,
-        group: 'questions',
-        take: async (most) => (await enquiries.takeDue(names, mid, most, now())).map((one) => () => ask(one)),
+      return (await enquiries.findDue(acquirer, dueAtOnce, now())).map((mid) => ({
+        key: `${mid} questions to ${acquirer}`,
+        group: `questions to ${acquirer}`,
+        async take(most: number) {
+          const taken = await enquiries.takeDue(acquirer, mid, most, now())
+          return taken.map((enquiry) => () => ask(enquiry, issuer))
+        },
       }))
     },
-  }
+  }))
 }

@@ -24,25 +24,27 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
  */
 export function createEnquiries(db: Database) {
   return {
-    /** Merchants of these acquirers with a question that is due, longest due first. */
-    async findDue(acquirers: readonly string[], limit: number, now: Date): Promise<string[]> {
+    /** Up to `limit` merchants with a question that is due to an acquirer, in random order: a long queue comes no earlier. */
+    async findDue(acquirer: string, limit: number, now: Date): Promise<string[]> {
       const { rows } = await db.query<{ mid: string }>(
-        `select mid
-           from acquirer_intents
-          where enquire_at <= $2 and acquirer = any ($1)
-          group by mid
-          order by min(enquire_at)
+        `select m.mid
+           from merchants m
+          -- One look-up in the index for each merchant, however many wait: since PostgreSQL 16 this distinct stops at the first
+          -- row, as a limit would, which Citus does not take here.
+          cross join lateral (
+            select distinct mid from acquirer_intents where mid = m.mid and acquirer = $1 and enquire_at <= $2) due
+          order by random()
           limit $3`,
-        [acquirers, now, limit],
+        [acquirer, now, limit],
       )
       return rows.map(({ mid }) => mid)
     },
 
     /**
-     * Takes up to `limit` questions of a merchant that are due, longest due first. An intent that is paid by now is not asked
-     * about any more.
+     * Takes up to `limit` questions of a merchant that are due to an acquirer, longest due first. An intent that is paid by
+     * now is not asked about any more.
      */
-    async takeDue(acquirers: readonly string[], mid: string, limit: number, now: Date): Promise<Enquiry[]> {
+    async takeDue(acquirer: string, mid: string, limit: number, now: Date): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
         // What is stored is reckoned by the select: Citus takes no interval in the `case` of an update.
         `with due as materialized (
@@ -52,7 +54,7 @@ export function createEnquiries(db: Database) {
                              $4::timestamptz + interval '${PAUSE_SECONDS} seconds') end as next
              from acquirer_intents a
              join payment_intents i on i.mid = $2 and i.order_id = a.order_id
-            where a.mid = $2 and a.enquire_at <= $4 and a.acquirer = any ($1)
+            where a.mid = $2 and a.enquire_at <= $4 and a.acquirer = $1
             order by a.enquire_at
             limit $3
               for update of a skip locked
@@ -62,7 +64,7 @@ export function createEnquiries(db: Database) {
            from due
           where a.mid = $2 and a.order_id = due.order_id
          returning ${ENQUIRY}, due.paid`,
-        [acquirers, mid, limit, now, AFTER_EXPIRY_SECONDS],
+        [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS],
       )
       return rows.filter(({ paid }) => !paid).map(toEnquiry)
     },

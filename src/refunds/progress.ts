@@ -68,25 +68,27 @@ export function createProgress(db: Database, onException: (kind: ExceptionKind) 
       return which && tell(which, own.word, now)
     },
 
-    /** Merchants of these acquirers with a refund that is due, longest due first. */
-    async findDue(acquirers: readonly string[], limit: number, now: Date): Promise<string[]> {
+    /** Up to `limit` merchants with a refund that is due at an acquirer, in random order: a long queue comes no earlier. */
+    async findDue(acquirer: string, limit: number, now: Date): Promise<string[]> {
       const { rows } = await db.query<{ mid: string }>(
-        `select mid
-           from refunds
-          where due_at <= $2 and acquirer = any ($1)
-          group by mid
-          order by min(due_at)
+        `select m.mid
+           from merchants m
+          -- One look-up in the index for each merchant, however many wait: since PostgreSQL 16 this distinct stops at the first
+          -- row, as a limit would, which Citus does not take here.
+          cross join lateral (
+            select distinct mid from refunds where mid = m.mid and acquirer = $1 and due_at <= $2) due
+          order by random()
           limit $3`,
-        [acquirers, now, limit],
+        [acquirer, now, limit],
       )
       return rows.map(({ mid }) => mid)
     },
 
     /**
-     * Takes up to `limit` refunds of a merchant that are due, longest due first. Each is due again as if nothing came of
-     * it, so a killed instance leaves nothing behind.
+     * Takes up to `limit` refunds of a merchant that are due at an acquirer, longest due first. Each is due again as if
+     * nothing came of it, so a killed instance leaves nothing behind.
      */
-    async takeDue(acquirers: readonly string[], mid: string, limit: number, now: Date): Promise<DueRefund[]> {
+    async takeDue(acquirer: string, mid: string, limit: number, now: Date): Promise<DueRefund[]> {
       const { rows } = await db.query<DueRefund>(
         // What is stored is reckoned by the select: Citus takes no interval in the `case` of an update.
         `with due as materialized (
@@ -96,7 +98,7 @@ export function createProgress(db: Database, onException: (kind: ExceptionKind) 
                     else (select min(r.sent_at + make_interval(secs => after)) from unnest($5::integer[]) after
                            where r.sent_at + make_interval(secs => after) > $2) end as next
              from refunds r
-            where r.mid = $1 and r.due_at <= $2 and r.acquirer = any ($3)
+            where r.mid = $1 and r.due_at <= $2 and r.acquirer = $3
             order by r.due_at
             limit $4
               for update skip locked
@@ -117,7 +119,7 @@ export function createProgress(db: Database, onException: (kind: ExceptionKind) 
            from taken r
            join acquirer_intents a on a.mid = $1 and a.order_id = r.order_id
            left join payments p on p.mid = $1 and p.utr = r.utr`,
-        [mid, now, acquirers, limit, ASKED_AFTER_SECONDS, LONGEST_PAUSE_SECONDS],
+        [mid, now, acquirer, limit, ASKED_AFTER_SECONDS, LONGEST_PAUSE_SECONDS],
       )
       return rows
     },

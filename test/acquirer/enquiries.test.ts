@@ -10,7 +10,7 @@ import { createReports } from '../../src/payments/reports.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
-const SETU = ['setu']
+const SETU = 'setu'
 const EXPIRES_AT = new Date('2026-04-01T00:15:00Z')
 const MANY = 1_000
 const LINK = { acquirer: 'setu', merchantId: 'M', id: 'QR', reference: 'SU', link: 'upi://pay?' }
@@ -78,8 +78,8 @@ describe('enquiries to an acquirer about an unpaid order', () => {
 
   it('are not made through an acquirer that is not set up', async () => {
     await newIssued()
-    expect(await enquiries.findDue(['other'], 10, afterExpiry(90))).toEqual([])
-    expect(await enquiries.takeDue(['other'], mid, 10, afterExpiry(90))).toEqual([])
+    expect(await enquiries.findDue('other', 10, afterExpiry(90))).toEqual([])
+    expect(await enquiries.takeDue('other', mid, 10, afterExpiry(90))).toEqual([])
   })
 
   it('are three in all, including the operator’s, who may ask at any time', async () => {
@@ -121,11 +121,12 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   const warnings: unknown[] = []
   const clock = startClock(
     [
-      dueEnquiries({
+      ...dueEnquiries({
         enquiries,
         issuers: new Map([['setu', issuer as never]]),
         reports: createReports(service.db),
         now: service.clock.now,
+        limits: LIMITS.acquirers,
       }),
     ],
     {
@@ -136,7 +137,7 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   await until('both are asked', () => asked.length === 2)
   await clock.stop()
   expect(asked.toSorted()).toEqual([`SU${first}`, `SU${second}`].toSorted())
-  expect(warnings).toMatchObject([{ work: 'questions to acquirers', error: 'the database is away' }])
+  expect(warnings).toMatchObject([{ work: 'questions to setu', error: 'the database is away' }])
 })
 
 it('an enquiry is made even when the limit of calls under way is reached', async () => {

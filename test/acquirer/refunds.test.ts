@@ -35,8 +35,8 @@ function startInstance() {
   const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
   const { issuers } = createAcquirers({ direct: [], setu: setuSettings(bank) }, call, options)
   const progress = createProgress(service.pools.due)
-  const kind = dueRefunds({ progress, issuers, now })
-  return { errors, kind, look: () => doWhatIsDue(kind) }
+  const kinds = dueRefunds({ progress, issuers, now, limits: LIMITS.acquirers })
+  return { errors, kinds, look: () => doWhatIsDue(...kinds) }
 }
 
 async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
@@ -224,7 +224,8 @@ describe('of several instances', () => {
 
   it('one that stood still before it marked a refund does not send what another one has sent', async () => {
     const refund = await newRefund()
-    const [owner] = await startInstance().kind.find()
+    const [kind] = startInstance().kinds
+    const [owner] = (await kind?.find()) ?? []
     const [work] = (await owner?.take(1)) ?? []
     service.clock.advance(60)
     await startInstance().look()
@@ -249,12 +250,13 @@ describe('of several instances', () => {
         },
       },
     }
-    const kind = dueRefunds({
+    const kinds = dueRefunds({
       progress: createProgress(service.pools.due),
       issuers: new Map([['setu', issuer as never]]),
       now,
+      limits: LIMITS.acquirers,
     })
-    const stopped = doWhatIsDue(kind)
+    const stopped = doWhatIsDue(...kinds)
     await expect.poll(async () => (await stored(refund)).sentAt).not.toBeNull()
     const { look } = startInstance()
     for (const seconds of [60, 540, 3_000]) {
@@ -281,10 +283,11 @@ describe('of several instances', () => {
       },
     }
     const issuers = new Map([['setu', issuer as never]])
-    const kind = dueRefunds({ progress: createProgress(service.pools.due), issuers, now: service.clock.now })
+    const progress = createProgress(service.pools.due)
+    const kinds = dueRefunds({ progress, issuers, now: service.clock.now, limits: LIMITS.acquirers })
     for (const seconds of [0, 60, 540, 3_000]) {
       service.clock.advance(seconds)
-      await doWhatIsDue(kind)
+      await doWhatIsDue(...kinds)
     }
     expect(sent).toEqual([refund, refund, refund].map(({ ourRefundId }) => ourRefundId))
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: 'ARN', acquirerRefundId: 'THEIRS' })

@@ -1,7 +1,9 @@
 import type { Kind } from '../../src/due/clock.ts'
 
-/** Does what is due of a kind, as one look of the clock does, piece after piece. */
-export async function doWhatIsDue({ find, atOnce: { ofOwner } }: Kind): Promise<void> {
+/** Does what is due of these kinds, as one look of the clock does, piece after piece. */
+export async function doWhatIsDue(...kinds: Kind[]): Promise<void> {
   const never = new AbortController().signal
-  for (const owner of await find()) for (const work of await owner.take(ofOwner)) await work(never)
+  for (const { find, atOnce } of kinds) {
+    for (const owner of await find()) for (const work of await owner.take(atOnce.ofOwner)) await work(never)
+  }
 }

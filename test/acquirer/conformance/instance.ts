@@ -25,12 +25,12 @@ export function startInstance(
     limits: LIMITS.acquirers,
     elapsedMs: clock.elapsedMs,
   })
-  const refunds = dueRefunds({ progress: createProgress(pools.due), issuers, now: clock.now })
+  const refunds = dueRefunds({ progress: createProgress(pools.due), issuers, now: clock.now, limits: LIMITS.acquirers })
   return {
     errors,
     issuers,
     /** Does what is due of refunds. */
-    look: () => doWhatIsDue(refunds),
+    look: () => doWhatIsDue(...refunds),
 
     /** Asks about an order, however often that was done, and records what is told. */
     async ask(orderId: string) {

@@ -36,7 +36,7 @@ export async function createPlayer(bank: Bank) {
   const { issuers, errors } = startInstance(bank, PATIENCE_MS)
   const issuer = issuers.get(bank.name) as Issuer
   const [reports, intents] = [createReports(db), createIntents(pools, () => undefined)]
-  const questions = dueEnquiries({ enquiries: createEnquiries(db), issuers, reports, now })
+  const questions = dueEnquiries({ enquiries: createEnquiries(db), issuers, reports, now, limits: LIMITS.acquirers })
   const expiries = dueExpiries({ db, now, limits: LIMITS.webhooks })
   let played = 0
 
@@ -60,7 +60,7 @@ export async function createPlayer(bank: Bank) {
         await forEach(orders, AT_ONCE, async ({ history, ...order }) => {
           for (const step of history.steps) if (step.at === at) order.answers.push(await take(order, step))
         })
-        if (QUESTION_SECONDS.includes(at)) await askWhatIsDue(questions)
+        if (QUESTION_SECONDS.includes(at)) for (const kind of questions) await askWhatIsDue(kind)
         faults.length = 0
       }
       const ends = await endsOf(orders)

@@ -163,8 +163,8 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
       ...{ log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: () => performance.now() },
     })
     const before = bank.countOf('refundsOfPayment')
-    const kind = dueRefunds({ progress: createProgress(db), issuers, now })
-    return { look: () => doWhatIsDue(kind), questions: () => bank.countOf('refundsOfPayment') - before }
+    const kinds = dueRefunds({ progress: createProgress(db), issuers, now, limits: LIMITS.acquirers })
+    return { look: () => doWhatIsDue(...kinds), questions: () => bank.countOf('refundsOfPayment') - before }
   }
 
   /** Waits until at least `most` refunds are so, or for a while. */
