@@ -172,14 +172,18 @@ function refuseJsonSchema(): never {
   throw new Error('A route has a JSON Schema')
 }
 
-/** Returns the check of a parsed body. The check returns the fields as `schema` reads them, or throws the 400 that names every fault. */
-export function bodyCheck<Schema extends z.ZodObject>(schema: Schema) {
+/**
+ * Returns the check of a parsed body. The check returns the fields as `schema` reads them, or throws the 400 that names every
+ * fault. A field that is empty or null counts as absent, unless it is `notEmpty`.
+ */
+export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?: string) {
   const names = Object.keys(schema.shape)
   return (body: Fields | null | undefined): z.output<Schema> => {
     const fields: Fields = {}
     for (const name of names) {
-      const value = body?.[name] ?? undefined
-      fields[name] = typeof value === 'string' ? trimBlanks(value) || undefined : value
+      const sent = body?.[name]
+      const value = typeof sent === 'string' ? trimBlanks(sent) : sent
+      fields[name] = name === notEmpty ? value : value === '' ? undefined : (value ?? undefined)
     }
     const result = schema.safeParse(fields)
     const isUnknownAndRepeated = ([name, value]: [string, unknown]) => value === REPEATED && !names.includes(name)

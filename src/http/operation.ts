@@ -30,6 +30,8 @@ type Body<Schema extends z.ZodObject> = {
    * `schema`, and describes the others in words.
    */
   schemaFor?: (request: FastifyRequest) => z.ZodObject
+  /** The name of an optional field that is refused when it is sent empty: elsewhere that counts as absent. */
+  notEmpty?: keyof z.output<Schema> & string
   example: Record<string, string>
   jsonExample?: Record<string, unknown>
 }
@@ -107,7 +109,7 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
         url: path,
         async handler(request, reply) {
           if (body) {
-            const check = bodyCheck(body.schemaFor?.(request) ?? body.schema)
+            const check = bodyCheck(body.schemaFor?.(request) ?? body.schema, body.notEmpty)
             request.body = check(request.body as Record<string, unknown>) as z.output<Schema>
           }
           const result = await handleRequest(request as OperationRequest<Schema>, reply)

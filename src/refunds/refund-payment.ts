@@ -17,8 +17,8 @@ const NewRefund = WHICH_PAYMENT.schema.extend({
   amount: orderAmount(HIGHEST_MAX_RUPEES)
     .meta({
       description:
-        'Rupees, as your input spells them: whole, or from 0.01 for a merchant set to `shop`. Without it all that is left goes ' +
-        'back, paise too.',
+        'Rupees, as your input spells them: whole, or from 0.01 for a merchant set to `shop`. Left out, all that is left goes ' +
+        'back, paise too; sent empty or as null, it is refused.',
     })
     .optional(),
   note: note(100, 3).meta({ description: 'Why it goes back. Line breaks become blanks.' }),
@@ -43,6 +43,8 @@ export const refundPayment = operation({
     schema: NewRefund,
     schemaFor: ({ caller }) =>
       caller.kind === 'merchant' && caller.merchant.input === 'shop' ? ShopRefund : NewRefund,
+    // A shop that lost its amount would send everything back.
+    notEmpty: 'amount',
     example: EXAMPLE,
   },
   refusals: [

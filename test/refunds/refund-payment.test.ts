@@ -117,8 +117,7 @@ describe('200', () => {
     expect((await left(shop.mid)).body.data.amount).toBe(500.01)
     for (const amount of ['0', '0.00', '0.001', '500000.01', '-1', '1e2', '']) {
       const { body } = await post(service.app, REFUND, { ...order, refund_id: 'R4', amount }, shopKey)
-      // An empty amount is an absent one, and nothing is left.
-      expect(body.statusCode, amount).toBe(amount === '' ? 409 : 400)
+      expect(body.statusCode, amount).toBe(400)
     }
   })
 
@@ -178,6 +177,21 @@ describe('400', () => {
       'refund_id must be 1 to 40 characters of A-Z a-z 0-9 _ -; amount must be a whole number from 1 to 500000; ' +
         'note must be text of 3 to 100 characters, without control characters',
     )
+  })
+
+  it('is an amount that is there and empty: only one that is left out means all that is left', async () => {
+    const { order_id, orderId } = await paidOrder()
+    const shop = await newMerchant(service.db, { input: 'shop' })
+    const shopKey = await newKey(service.db, { mid: shop.mid }, true)
+    const whole = 'amount must be a whole number from 1 to 500000'
+    const paise = 'amount must be rupees from 0.01 to 500000.00 with at most two decimals, such as 88.82'
+    for (const amount of ['', ' ', null]) {
+      const fields = { mid, order_id, refund_id: 'R-empty', note, amount }
+      await expectRefusal(postJson(service.app, REFUND, fields, key), 400, whole)
+      await expectRefusal(postJson(service.app, REFUND, { ...fields, mid: shop.mid }, shopKey), 400, paise)
+    }
+    await expectRefusal(ask({ order_id, refund_id: 'R-empty', amount: '' }), 400, whole)
+    expect(await refundsOf(orderId)).toEqual([])
   })
 })
 
