@@ -1,7 +1,7 @@
 import type { Call, Caller } from '../outside/call.ts'
 import type { Intent, IssuedLink } from '../payments/intent.ts'
 import type { FinalStatus, PaymentNames } from '../payments/outcome.ts'
-import type { RefundStatus } from '../refunds/refund.ts'
+import type { RefundWord } from '../refunds/end-refund.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { Notifications } from './notification.ts'
 
@@ -85,14 +85,8 @@ export type RefundOrder = {
   names: PaymentNames | undefined
 }
 
-/** What an acquirer says of a refund. Each field is undefined where it was not told. */
-export type RefundTold = {
-  status: RefundStatus
-  id?: string | undefined
-  /** In paise. */
-  amount?: number | undefined
-  reference: string
-  reason?: string | undefined
+/** What an acquirer says of a refund. */
+export type RefundTold = Omit<RefundWord, 'by'> & {
   /** A word for its state that we do not know; `status` is PENDING then. */
   strangeStatus?: string | undefined
   /** How the acquirer names the payment, where that was not known before. */

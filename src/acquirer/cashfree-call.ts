@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { errorText } from '../fields.ts'
+import { errorText, text } from '../fields.ts'
 import { bankAmount, toPaise } from '../money.ts'
 import type { Call, Caller } from '../outside/call.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
@@ -57,6 +57,7 @@ const REFUND_STATES = new Map<string, RefundStatus>([
 
 /** What Cashfree says of a refund, in an answer or in a notification. */
 export const refundFields = {
+  order_id: text(64),
   cf_refund_id: cashfreeId,
   refund_status: z.string(errorText('must be text')),
   refund_amount: rupees,
@@ -66,10 +67,11 @@ export const refundFields = {
 export function toRefundTold(
   refund: z.output<z.ZodObject<typeof refundFields>>,
 ): RefundTold & { id: string; amount: number } {
-  const { cf_refund_id: id, refund_status: word, refund_amount: amount, refund_arn: arn } = refund
+  const { order_id: orderId, cf_refund_id: id, refund_status: word, refund_amount: amount, refund_arn: arn } = refund
   const status = REFUND_STATES.get(word)
   return {
     ...(status === undefined ? { status: 'PENDING', strangeStatus: shortText(word) ?? '?' } : { status }),
-    ...{ id, amount, reference: shortText(arn) ?? '', reason: status === 'FAIL' ? shortText(word) : undefined },
+    ...{ orderId, id, amount, reference: shortText(arn) ?? '' },
+    reason: status === 'FAIL' ? shortText(word) : undefined,
   }
 }

@@ -44,7 +44,6 @@ const PaymentEvent = z
   })
 
 const RefundEvent = z.object({
-  order_id: text(64),
   refund_id: text(64).optional(),
   refund_type: z.string(errorText('must be text')).optional(),
   bank_reference: bankReference,
@@ -82,12 +81,13 @@ function readRefund(fields: Fields, isOwn: boolean): News {
   const word = { ...told, by: 'notification' }
   const {
     order_id: orderId,
-    refund_id: ourRefundId = '',
+    refund_id: name = '',
     refund_type: type = 'MERCHANT_INITIATED',
     bank_reference: utr,
     cf_payment_id: paymentId,
   } = event
   // One that a person has made in Cashfree's dashboard has a name that is not in the form of ours.
+  const ourRefundId = name.toLowerCase()
   const isOurs = !isOwn && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)
   if (!isOurs && (word.amount < 1 || word.amount > HIGHEST_MAX_RUPEES * 100)) throw badRequest(AMOUNT_RULE)
   const names = isOurs ? { ourRefundId } : { orderId, utr, paymentId }

@@ -45,7 +45,7 @@ const Payment = z.object({
   payment_time: time,
 })
 
-const Refund = z.object({ order_id: z.string(), refund_id: z.string(), ...refundFields })
+const Refund = z.object({ refund_id: z.string(), ...refundFields })
 
 export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller): AcquirerCalls {
   const { isSandbox = false, publicUrl = '' } = settings
@@ -80,10 +80,10 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
     throw notBelieved(answer, 'Cashfree told of payments in a form that is not known', { orderId })
   }
 
-  function toldOf(answer: JsonAnswer, { orderId, ourRefundId }: RefundOrder) {
+  function toldOf(answer: JsonAnswer, { ourRefundId }: RefundOrder) {
     const { data: refund } = Refund.safeParse(answer.body)
-    if (refund?.order_id === orderId && refund.refund_id === ourRefundId) return toRefundTold(refund)
-    throw notBelieved(answer, 'Cashfree told of another refund, or in a form that is not known', { ourRefundId })
+    if (refund) return { ...toRefundTold(refund), ourRefundId: refund.refund_id }
+    throw notBelieved(answer, 'Cashfree told of a refund in a form that is not known', { ourRefundId })
   }
 
   async function findRefund(order: RefundOrder, signal: AbortSignal) {

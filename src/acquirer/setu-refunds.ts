@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { errorText } from '../fields.ts'
+import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
 import type { IssuedLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
@@ -64,11 +64,7 @@ export function setuRefunds(
       const answer = await call({ method: 'POST', path: 'refunds', body }, link.merchantId, signal, [201, ...REFUSED])
       if (answer.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(answer), names }
       const { data: made } = Refund.safeParse(answer.body)
-      if (!made || (made.referenceId ?? ourRefundId) !== ourRefundId) {
-        throw notBelieved(answer, 'Setu answered a refund with another one, or in a form that is not known', {
-          ourRefundId,
-        })
-      }
+      if (!made) throw notBelieved(answer, 'Setu answered a refund in a form that is not known', { ourRefundId })
       return { ...toTold(made), names }
     },
 
@@ -103,11 +99,11 @@ function refusalOf(answer: JsonAnswer): string {
   throw notBelieved(answer, `Setu answered ${answer.status} in a form that is not its own`)
 }
 
-function toTold({ id, status, amount, crn, reason }: z.output<typeof Refund>): RefundTold {
+function toTold({ id, status, amount, referenceId, crn, reason }: z.output<typeof Refund>): RefundTold {
   const state = Object.hasOwn(STATES, status) ? STATES[status as keyof typeof STATES] : undefined
   return {
     ...(state === undefined ? { status: 'PENDING', strangeStatus: shortText(status) ?? '?' } : { status: state }),
-    ...{ id, amount, reference: shortText(crn) ?? '', reason: reasonOf(reason) },
+    ...{ id, amount, ourRefundId: referenceId, reference: shortText(crn) ?? '', reason: reasonOf(reason) },
   }
 }
 
@@ -124,7 +120,7 @@ const EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'r
 const RefundEvent = z.object({
   eventType: z.enum(Object.keys(EVENTS) as (keyof typeof EVENTS)[]),
   id: z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu'),
-  referenceId: z.string(errorText('must be text')).max(255),
+  referenceId: text(255),
   merchantId: z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu'),
   amount: paise,
   crn: z.unknown().optional(),

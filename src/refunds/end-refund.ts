@@ -5,13 +5,15 @@ import type { ExceptionKind } from '../payments/outcome.ts'
 import { findRefund } from './make-refund.ts'
 import type { Refund, RefundStatus } from './refund.ts'
 
-/** What is told of a refund. PENDING says that the acquirer has it. */
+/** What is told of a refund. PENDING says that the acquirer has it. By what is undefined it is not judged. */
 export type RefundWord = {
   status: RefundStatus
-  /** In paise; left out by whoever does not name it, as is the acquirer's merchant. */
+  /** In paise. */
   amount?: number | undefined
+  ourRefundId?: string | undefined
+  orderId?: string | undefined
+  /** The acquirer's own names for the merchant and for the refund. */
   merchantId?: string | undefined
-  /** The acquirer's own name for it. */
   id?: string | undefined
   /** The bank's; may be empty. */
   reference: string
@@ -48,10 +50,7 @@ export function endRefund(
       const isNew = await keepRefundException(client, exception, refund, word, now)
       return { changed: false, refund, exception, isNew }
     }
-    const differs =
-      (word.amount ?? refund.amount) !== refund.amount ||
-      (word.merchantId ?? refund.acquirerMerchantId) !== refund.acquirerMerchantId
-    if (differs) return refuse('refund differs')
+    if (differs(word, refund)) return refuse('refund differs')
     if (word.status === 'PENDING') {
       if (refund.status === 'PENDING') await keepArrival(client, refund, word, now)
       return { changed: false, refund }
@@ -64,6 +63,22 @@ export function endRefund(
     const exception = 'refunded above what was paid'
     return { ...ended, exception, isNew: await keepRefundException(client, exception, refund, word, now) }
   })
+}
+
+/**
+ * Whether a word, of an answer or a notification alike, is about another refund. Names are compared without regard to case: no
+ * acquirer promises to keep that of ours, and Setu's own names, which are ULIDs, have none.
+ */
+function differs(word: RefundWord, refund: Refund): boolean {
+  const isOther = (told: string | undefined, known: string | null) =>
+    told !== undefined && told.toLowerCase() !== known?.toLowerCase()
+  return (
+    (word.amount ?? refund.amount) !== refund.amount ||
+    isOther(word.ourRefundId, refund.ourRefundId) ||
+    isOther(word.orderId, refund.orderId) ||
+    isOther(word.merchantId, refund.acquirerMerchantId) ||
+    (refund.acquirerRefundId !== null && isOther(word.id, refund.acquirerRefundId))
+  )
 }
 
 /** Keeps an exception of a refund for the operator. Returns whether it is new. */

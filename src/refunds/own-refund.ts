@@ -32,7 +32,7 @@ export async function keepOwnRefund(
     const { rows: known } = await client.query<{ ourRefundId: string }>(
       `select our_refund_id as "ourRefundId"
          from refunds
-        where mid = $1 and order_id = $2 and acquirer = $3 and acquirer_refund_id = $4`,
+        where mid = $1 and order_id = $2 and acquirer = $3 and lower(acquirer_refund_id) = lower($4)`,
       [mid, orderId, acquirer, word.id],
     )
     if (known[0]) return { mid, ...known[0] }

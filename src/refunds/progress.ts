@@ -53,10 +53,10 @@ export function createProgress(db: Database, onException: (kind: ExceptionKind) 
     /** Judges a word about a refund and stores what follows; undefined for an unknown one. */
     tell,
 
-    /** The same for a refund that an acquirer names, which has to be one of its own. */
+    /** The same for a refund that an acquirer names, in either case, which has to be one of its own. */
     async tellOfNamed(named: { ourRefundId: string; acquirer: string }, word: RefundWord, now: Date) {
       const { rows } = await db.query<Which>(
-        `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = $1 and acquirer = $2`,
+        `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = lower($1) and acquirer = $2`,
         [named.ourRefundId, named.acquirer],
       )
       return rows[0] && tell(rows[0], word, now)

@@ -312,11 +312,15 @@ describe('a notification of Setu about a refund', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund differs'])
   })
 
-  it('that cannot be read is 400', async () => {
+  it('that cannot be read is 400, and kept', async () => {
     const { refund, row } = await newPending()
-    for (const wrong of [{ amount: '1' }, { ourRefundId: 7 }, { merchantId: '' }, { id: null }]) {
-      expect(await tell(row, { status: 'success', ...wrong })).toBe(400)
-    }
+    const kept = async () =>
+      (await service.db.query(`select from payment_exceptions where kind = 'unreadable'`)).rowCount ?? 0
+    const before = await kept()
+    const names = [7, 'a\0b', '\ud800'].map((ourRefundId) => ({ ourRefundId }))
+    const wrong = [...names, { amount: '1' }, { merchantId: '' }, { id: null }]
+    for (const changes of wrong) expect(await tell(row, { status: 'success', ...changes })).toBe(400)
+    expect(await kept()).toBe(before + wrong.length)
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
   })
 

@@ -112,6 +112,8 @@ describe('a word about a refund', () => {
   it.each([
     ['amount', { ...SUCCESS, amount: PAID - 1 }],
     ['merchant', { ...FAIL, merchantId: 'somebody else' }],
+    ['order', { ...SUCCESS, orderId: 'f'.repeat(32) }],
+    ['name', { ...SUCCESS, ourRefundId: 'f'.repeat(32) }],
     ['amount, before its end', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
   ])('with another %s changes nothing and is kept for a person', async (_, word) => {
     const refund = await newRefund(await newPaid())

@@ -68,6 +68,15 @@ it('of a late payment is a refund of that payment, and ends its exception, howev
   })
 })
 
+it('whose name comes in the other case is the same refund', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  await hear()
+  const id = unique('own')
+  await tell(orderId, utr, id, 'PENDING')
+  await tell(orderId, utr, id.toUpperCase())
+  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, made_by: 'acquirer' }])
+})
+
 it('without an end is left to a person: the acquirer cannot be asked for it by our name', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()

@@ -51,7 +51,7 @@ async function exceptionsOf({ service: { db } }: Stage, { mid }: Refund): Promis
 }
 
 /** What the bank tells of a refund in its book, or what `changes` make of it. */
-const tell = (stage: Stage, row: BookedRefund, changes: Partial<BookedRefund>) => {
+const tell = (stage: Stage, row: BookedRefund, changes: Partial<BookedRefund & { orderId: string }>) => {
   const { refunds, sendEvent } = bankOf(stage)
   return sendEvent(refunds.eventOf({ ...row, ...changes } as never))
 }
@@ -228,6 +228,33 @@ export const REFUNDS: Case[] = [
       for (let i = 0; i < 2; i++) expect(await tell(stage, row, { status: 'success', amount: 1 })).toBe(409)
       expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
       expect(await exceptionsOf(stage, refund)).toEqual(['refund differs'])
+    },
+  },
+  {
+    name: 'a notification of a refund that names another order, or another refund of the acquirer, is 409 and kept once',
+    not: BY_HAND,
+    async run(stage) {
+      const { refund, row } = await newPending(stage)
+      const others = [{ id: `${row.id}9` }, ...(stage.name === 'cashfree' ? [{ orderId: 'f'.repeat(32) }] : [])]
+      for (const other of others) {
+        expect(await tell(stage, row, { status: 'success', reference: '412345678901', ...other })).toBe(409)
+      }
+      expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING', reference: '', acquirerRefundId: row.id })
+      expect(await exceptionsOf(stage, refund)).toEqual(['refund differs'])
+    },
+  },
+  {
+    name: 'a notification that spells a refund’s names in the other case is of the same refund',
+    not: BY_HAND,
+    async run(stage) {
+      // Its own names are not known yet: the answer was lost.
+      bankOf(stage).nextFaults[bankOf(stage).calls.refund] = ['no answer']
+      const { refund, row } = await newPending(stage)
+      const upper = { id: row.id.toUpperCase(), ourRefundId: row.ourRefundId.toUpperCase() }
+      expect(await tell(stage, row, upper)).toBe(200)
+      expect(await tell(stage, row, { id: row.id.toLowerCase(), status: 'success' })).toBe(200)
+      const { rows } = await stage.service.db.query('select status from refunds where mid = $1', [refund.mid])
+      expect(rows).toEqual([{ status: 'SUCCESS' }])
     },
   },
   {
