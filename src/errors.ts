@@ -107,7 +107,7 @@ export const notificationRefused = (kind: keyof typeof REFUSED_NOTIFICATIONS) =>
 const REFUSED_NOTIFICATIONS = {
   'amount differs': 'The amount differs from the amount of the order',
   'UTR of another order': 'This UTR was already used by another order',
-  'refund differs': 'The amount or the merchant differs from that of the refund',
+  'refund differs': 'The order, amount, merchant or identifier differs from that of the refund',
 }
 
 /** 410: a QR whose intent is paid, cancelled or expired, or whose merchant is disabled. */

@@ -44,9 +44,8 @@ export async function makeRefund(db: Database, asked: Asked, now: Date, claim?: 
     const payment = await findPayment(client, asked)
     if (payment === undefined) return { refused: 'not successful' }
     if (payment.count >= MOST_OF_PAYMENT) return { refused: 'too many' }
-    const left = payment.amount - payment.refunded
-    const amount = asked.amount ?? left
-    if (amount < 1 || amount > left) return { refused: 'exceeds' }
+    const amount = asked.amount ?? payment.left
+    if (amount < 1 || amount > payment.left) return { refused: 'exceeds' }
     const ourRefundId = newId(now)
     const { acquirer, acquirerMerchantId } = order
     const { rowCount } = await client.query(
@@ -103,11 +102,14 @@ async function lockOrder(db: Queryable, { mid, orderId }: Asked) {
   return rows[0]
 }
 
-/** The payment that goes back, and what has gone back of it or is on its way. Failed refunds count only by number. */
+/**
+ * The payment that goes back, and what is left of it. Failed refunds count only by number. Acquirers have no limit: the sum of
+ * their own refunds may be more than an integer.
+ */
 async function findPayment(db: Queryable, { mid, orderId, utr }: Asked) {
-  const { rows } = await db.query<{ utr: string; amount: number; refunded: number; count: number }>(
-    `select p.utr, p.amount_paise as amount,
-            coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0)::integer as refunded,
+  const { rows } = await db.query<{ utr: string; left: number; count: number }>(
+    `select p.utr,
+            greatest(p.amount_paise - coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0), 0)::integer as left,
             count(r.utr)::integer as count
        from payments p
        left join refunds r on r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr

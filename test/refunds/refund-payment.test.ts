@@ -241,6 +241,22 @@ describe('404 and 409', () => {
     expect((await ask({ order_id, refund_id: another })).body.data.amount).toBe(200)
   })
 
+  it('refuses more of a payment of which the acquirer has sent back more than an integer of paise', async () => {
+    const { order_id, orderId } = await paidOrder()
+    await service.db.query(
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+                            ended_at, acquirer_refund_id)
+       select p.mid, p.order_id || n, p.order_id || n, p.order_id, p.utr, 50000000, '', 'cashfree', 'acquirer', now(), 'SUCCESS',
+              now(), n
+         from payments p, generate_series(1, 43) n
+        where p.mid = $1 and p.order_id = $2`,
+      [mid, orderId],
+    )
+    const refund_id = unique('R-')
+    await expectRefusal(ask({ order_id, refund_id }), 409, 'Refund exceeds what was paid')
+    await expectRefusal(ask({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
+  })
+
   it('refuses a refund_id with other fields', async () => {
     const { order_id } = await paidOrder()
     const second = await paidOrder()
