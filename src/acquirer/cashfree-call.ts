@@ -15,17 +15,18 @@ import { isoTime } from './notification.ts'
 export const NAME = 'cashfree'
 const API_VERSION = '2025-01-01'
 
-/** A call of a Cashfree account. Throws unless the status of its answer is one of `expected`. */
+/** A call of a Cashfree account; one that `isOpen` takes no credentials. Throws unless its answer's status is one of `expected`. */
 export type CashfreeCaller = (
-  request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object } & Pick<Call, 'limit'>,
+  request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<Call, 'limit'>,
   signal: AbortSignal,
   expected: readonly number[],
 ) => Promise<JsonAnswer>
 
 export function cashfreeCaller({ apiUrl, clientId, clientSecret }: CashfreeSettings, call: Caller): CashfreeCaller {
   const ask = createAsk(call, parseExact)
-  const headers = { 'x-client-id': clientId, 'x-client-secret': clientSecret, 'x-api-version': API_VERSION }
-  return async ({ path, ...request }, signal, expected) => {
+  const credentials = { 'x-client-id': clientId, 'x-client-secret': clientSecret }
+  return async ({ path, isOpen, ...request }, signal, expected) => {
+    const headers = { 'x-api-version': API_VERSION, ...(!isOpen && credentials) }
     const answer = await ask({ ...request, url: `${apiUrl}/${path}`, headers, signal })
     if (expected.includes(answer.status)) return answer
     throw failed('Cashfree', answer, 'check CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET and the rights of that account')

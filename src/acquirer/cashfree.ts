@@ -99,7 +99,8 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
     async prepare(intent, { id: merchantId, payees }, signal) {
       const { orderId } = intent
       const body = { payment_session_id: await makeOrder(intent, signal), payment_method: { upi: { channel: 'link' } } }
-      const answer = await call({ method: 'POST', path: 'orders/sessions', body }, signal, [200])
+      // The session itself is the authority.
+      const answer = await call({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
       const link = Session.safeParse(answer.body).data?.data.payload.default ?? ''
       const names = { acquirer: NAME, merchantId, id: orderId, link }
       if (isSandbox && /^https:\/\/[!-~]+$/.test(link)) {

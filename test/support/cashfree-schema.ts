@@ -1,5 +1,5 @@
 import type { CashfreeCall } from './cashfree-bank.ts'
-import { departureFrom, type RequestSchemas } from './request-schemas.ts'
+import { departureFrom, NEVER, type RequestSchemas } from './request-schemas.ts'
 
 /** What Cashfree documents of each request. */
 const object = (required: string[], properties: Record<string, object>) => ({
@@ -40,7 +40,8 @@ const REQUESTS: RequestSchemas<CashfreeCall> = {
     ),
   },
   openSession: {
-    headers: { ...versioned, ...json },
+    // The session is the authority.
+    headers: { ...versioned, ...json, 'x-client-id': NEVER, 'x-client-secret': NEVER },
     body: object(['payment_session_id', 'payment_method'], {
       payment_session_id: text,
       payment_method: object(['upi'], { upi: object(['channel'], { channel: { const: 'link' } }) }),

@@ -2,6 +2,9 @@ import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { BankRequest } from './fake-bank.ts'
 
+/** Of a header that must not be sent. */
+export const NEVER = { not: {} }
+
 /** What an acquirer documents of each request: its headers and its body. No body means that none may be sent. */
 export type RequestSchemas<Call extends string> = Record<Call, { headers: Record<string, object>; body?: object }>
 
@@ -18,7 +21,11 @@ export function departureFrom<Call extends string>(schemas: RequestSchemas<Call>
         type: 'object',
         required: body ? ['body'] : [],
         properties: {
-          headers: { type: 'object', required: Object.keys(headers), properties: headers },
+          headers: {
+            type: 'object',
+            required: Object.keys(headers).filter((name) => headers[name] !== NEVER),
+            properties: headers,
+          },
           // An acquirer ignores a field that it does not know: one would be a misspelt one of ours.
           body: body ? { type: 'object', additionalProperties: false, ...body } : false,
         },
