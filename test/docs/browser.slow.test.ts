@@ -15,6 +15,10 @@ const screen = ({ width, colorScheme }: (typeof SCREENS)[number]) => ({ viewport
 /** For a machine on which much else runs; alone, a test takes some seconds. */
 const SLOW_MS = 240_000
 
+type Operation = { operationId?: string; summary?: string }
+const operationsOf = (methods: Record<string, unknown>) =>
+  Object.values(methods as Record<string, Operation>).filter(({ operationId }) => operationId !== undefined)
+
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
 describe.runIf(browserPath)('the reference, in a real browser, behind a proxy under a path', () => {
@@ -58,6 +62,22 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
       await request.getByText('Payment intent created successfully').waitFor(SOON)
       await request.getByRole('button', { name: 'Clear response' }).click()
     }
+  })
+
+  it('finds an operation by its name, which stands beside its summary', { timeout: SLOW_MS }, async () => {
+    const tab = await checkout.openTab(screen({ width: 1280, colorScheme: 'light' }))
+    await tab.goto(`${checkout.publicUrl}/docs/reference`)
+    const list = tab.getByRole('navigation', { name: 'Menu' })
+    const filter = list.getByPlaceholder('Filter')
+    await filter.waitFor(SOON)
+    for (const { operationId = '', summary = '' } of Object.values(DOCUMENT.paths).flatMap(operationsOf)) {
+      await filter.fill(operationId)
+      await list.getByRole('link', { name: `${summary} · ${operationId}`, exact: true }).waitFor(SOON)
+    }
+    await list.getByRole('button', { name: 'Search' }).click()
+    // No part of its path.
+    await tab.locator('#advanced-search-dialog-input').pressSequentially('fetchtransactionlistofpartner')
+    await tab.locator('.advanced-search-results').getByText('· fetchTransactionListOfPartner').waitFor(SOON)
   })
 
   it('leads to openapi.json without JavaScript', async () => {
