@@ -11,8 +11,10 @@ export const REPEATED = Symbol('sent more than once')
 /** Makes the message for a missing, repeated or wrongly typed value: it tells the sender what to do. */
 export function errorText(rule: string) {
   return {
-    error: ({ input }: { input?: unknown }) => {
+    error: ({ input, expected }: { input?: unknown; expected?: string }) => {
       if (input === undefined) return 'is required'
+      // A number may have the very digits that the rule asks for.
+      if (typeof input === 'number' && expected === 'string') return `${rule}, as text in quotes`
       return input === REPEATED ? 'must be sent once' : rule
     },
   }

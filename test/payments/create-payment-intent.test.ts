@@ -167,6 +167,17 @@ describe('400 for fields', () => {
   })
 
   it.each([
+    ['customer_mobile', 9876543210, 'must be 10 digits, as text in quotes'],
+    ['mid', 1001, 'must be 1 to 64 characters of A-Z a-z 0-9 _ -, as text in quotes'],
+    ['order_id', 1001, 'must be text of 1 to 64 characters, without control characters, as text in quotes'],
+    ['customer_mobile', true, 'must be 10 digits'],
+  ])('says of %s that is the JSON value %j that it must be text', async (field, value, rule) => {
+    const { mid, key } = await newMerchant(service.db)
+    const { body } = await postJson(service.app, CREATE, { ...intentFields(mid), [field]: value }, key)
+    expect(body).toEqual(refusal(400, `${field} ${rule}`))
+  })
+
+  it.each([
     ...[
       'javascript:alert(1)',
       '//shop.example.in',
