@@ -53,9 +53,28 @@ ${card('reference', 'Reference', 'Every operation with its fields and answers; s
   })
 }
 
+/** /llms.txt: what there is for programs that read text, in the form of llmstxt.org. */
+export function llmsText(options: PageOptions): string {
+  const guide = (name: GuideName) =>
+    `- [${GUIDES[name].title}](${options.publicUrl}/docs/${name}.md): ${GUIDES[name].does}`
+  return `# UPI payments
+
+> This service takes UPI payments in India. A merchant's server asks for a payment, the customer pays with any UPI app, and the server
+> asks what became of it before it ships.
+
+## Guides
+
+${guideNames(options).map(guide).join('\n')}
+
+## Reference
+
+- [openapi.json](${options.publicUrl}/openapi.json): Every operation with its fields, answers and refusals, as OpenAPI 3.1.
+`
+}
+
 /** /docs/merchant and the like; `fragment` is what renderGuide made. */
 export function guidePage(name: GuideName, fragment: string, options: PageOptions): string {
-  return page(GUIDES[name].title, { at: name, options, body: filledIn(fragment, options) })
+  return page(GUIDES[name].title, { at: name, options, body: filledInHtml(fragment, options) })
 }
 
 /** The pages below /docs of the port for operators. */
@@ -64,13 +83,8 @@ export const OPERATOR_GUIDES = ['setu', 'cashfree'] as const
 const OPERATOR_TITLES = { operator: 'For the operator', setu: 'Setu', cashfree: 'Cashfree' } as const
 
 /** /docs of the port for operators, and the pages below it. */
-export function operatorPage(
-  name: keyof typeof OPERATOR_TITLES,
-  fragment: string,
-  options: Pick<PageOptions, 'publicUrl'>,
-): string {
-  const body = filledIn(fragment, { ...options, sandbox: false })
-  return page(OPERATOR_TITLES[name], { at: name === 'operator' ? 'docs' : name, body })
+export function operatorPage(name: keyof typeof OPERATOR_TITLES, fragment: string, options: Addresses): string {
+  return page(OPERATOR_TITLES[name], { at: name === 'operator' ? 'docs' : name, body: filledInHtml(fragment, options) })
 }
 
 /** /docs/reference: OpenAPI Explorer draws it. It sends requests to the service that the page came from, by whatever name. */
@@ -148,14 +162,17 @@ ${body}
 
 const currentIf = (isCurrent: boolean) => (isCurrent ? html` aria-current="page"` : undefined)
 
+type Addresses = Pick<PageOptions, 'publicUrl'> & Partial<PageOptions>
+
 /** A guide's samples can be pasted as they stand: it says {PUBLIC_URL} where this service's own address belongs. */
-function filledIn(fragment: string, { publicUrl, sandbox }: Pick<PageOptions, 'publicUrl' | 'sandbox'>): Html {
+export function filledIn(text: string, { publicUrl, sandbox }: Addresses, spell = (value: string) => value): string {
   const values: Record<string, string> = {
     PUBLIC_URL: publicUrl,
     SHOP_URL: sandbox ? `${publicUrl}/docs/thanks` : 'https://shop.example/thanks',
   }
   // A link's address has its braces percent-encoded.
-  return trustedHtml(
-    fragment.replace(/(?:\{|%7B)([A-Z]+_URL)(?:\}|%7D)/g, (whole, name) => html`${values[name] ?? whole}`.toString()),
-  )
+  return text.replace(/(?:\{|%7B)([A-Z]+_URL)(?:\}|%7D)/g, (whole, name) => spell(values[name] ?? whole))
 }
+
+const filledInHtml = (fragment: string, options: Addresses) =>
+  trustedHtml(filledIn(fragment, options, (value) => html`${value}`.toString()))

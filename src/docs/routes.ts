@@ -9,9 +9,11 @@ import { COLOURS } from '../colours.ts'
 import { matchesEtag } from '../http/etag.ts'
 import type { DocumentOptions } from './openapi.ts'
 import {
+  filledIn,
   guideNames,
   guidePage,
   indexPage,
+  llmsText,
   OPERATOR_GUIDES,
   operatorPage,
   type PageOptions,
@@ -42,7 +44,7 @@ const REFERENCE_HEADERS = {
 
 const HTML = 'text/html; charset=utf-8'
 
-/** `/openapi.json`, the guides, and the reference, which shows every operation and sends requests. All are public; `/` leads to them. */
+/** `/openapi.json`, `/llms.txt`, the guides, and the reference, which shows every operation and sends requests. All are public; `/` leads to them. */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & PageOptions) {
   const document = async () => {
     // Imported at the first request, so that the service starts sooner.
@@ -55,9 +57,8 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
   // because a proxy may have removed it from the request's.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
   app.get('/', async (_request, reply) => reply.redirect(docs))
-  for (const name of guideNames(options)) {
-    servePage(app, `/docs/${name}`, async () => guidePage(name, await readGuide(name), options))
-  }
+  for (const name of guideNames(options)) serveGuide(app, `/docs/${name}`, name, guidePage, options)
+  serve(app, '/llms.txt', 'text/plain; charset=utf-8', async () => llmsText(options), FOR_A_MINUTE)
   servePage(app, '/docs/reference', async () => referencePage(options), REFERENCE_HEADERS)
   serveAssets(app, [...GUIDE_ASSETS, 'reference.js', 'openapi-explorer.min.js'])
   if (options.sandbox) {
@@ -72,10 +73,8 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
 
 /** The operator's guides, at `/docs` of the listener that only the operator reaches. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<PageOptions, 'publicUrl'>) {
-  servePage(app, '/docs', async () => operatorPage('operator', await readGuide('operator'), options))
-  for (const name of OPERATOR_GUIDES) {
-    servePage(app, `/docs/${name}`, async () => operatorPage(name, await readGuide(name), options))
-  }
+  serveGuide(app, '/docs', 'operator', operatorPage, options)
+  for (const name of OPERATOR_GUIDES) serveGuide(app, `/docs/${name}`, name, operatorPage, options)
   serveAssets(app, [...GUIDE_ASSETS, 'operator.css'])
 }
 
@@ -91,6 +90,19 @@ function serveAssets(app: FastifyInstance, names: readonly string[]) {
 
 function servePage(app: FastifyInstance, url: string, make: () => Promise<string>, headers = PAGE_HEADERS) {
   serve(app, url, HTML, make, { ...headers, ...FOR_A_MINUTE })
+}
+
+/** Serves a guide as a page and, with `.md` behind its address, as the Markdown that the page is made of. */
+function serveGuide<Name extends string, Options extends Pick<PageOptions, 'publicUrl'>>(
+  app: FastifyInstance,
+  url: string,
+  name: Name,
+  toPage: (name: Name, fragment: string, options: Options) => string,
+  options: Options,
+) {
+  servePage(app, url, async () => toPage(name, await readGuide(name), options))
+  const markdown = async () => filledIn(await readMarkdown(name), options)
+  serve(app, `${url}.md`, 'text/markdown; charset=utf-8', markdown, FOR_A_MINUTE)
 }
 
 /** Serves the result of `make`, which is called and compressed once, at the first request. */
@@ -143,5 +155,7 @@ async function readGuide(name: string): Promise<string> {
   if (existsSync(built)) return readFile(built, 'utf8')
   // A build leaves this module out, and the Markdown library with it.
   const { renderGuide } = await import('./render-guide.ts')
-  return renderGuide(await readFile(new URL(`./guides/${name}.md`, import.meta.url), 'utf8'))
+  return renderGuide(await readMarkdown(name))
 }
+
+const readMarkdown = (name: string) => readFile(new URL(`./guides/${name}.md`, import.meta.url), 'utf8')

@@ -145,6 +145,7 @@ describe('the examples of the document', () => {
 
 describe('the pages below /docs', () => {
   const HTML = 'text/html; charset=utf-8'
+  const MARKDOWN = 'text/markdown; charset=utf-8'
 
   it.each([
     ['/docs', HTML, 60],
@@ -153,6 +154,8 @@ describe('the pages below /docs', () => {
     ['/docs/partner', HTML, 60],
     ['/docs/acquirer', HTML, 60],
     ['/docs/reference', HTML, 60],
+    ['/docs/merchant.md', MARKDOWN, 60],
+    ['/llms.txt', 'text/plain; charset=utf-8', 60],
     ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
@@ -215,7 +218,22 @@ describe('the pages below /docs', () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     expect(answerOf(await app.inject('/docs/acquirer')).status).toBe(404)
     for (const url of ['/docs', '/docs/merchant']) expect((await app.inject(url)).payload).not.toContain('acquirer')
+    expect(answerOf(await app.inject('/docs/acquirer.md')).status).toBe(404)
+    expect((await app.inject('/llms.txt')).payload).not.toContain('acquirer')
     expect((await request('GET', '/docs')).text).toContain('href="docs/acquirer"')
+  })
+
+  it('are listed for programs in /llms.txt: a title, a summary, and links that work, each with what is there', async () => {
+    const { text } = await request('GET', '/llms.txt')
+    expect(text).toMatch(/^# UPI payments\n\n(> .+\n)+\n## Guides\n\n- \[/)
+    const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
+    expect(links).toHaveLength(text.match(/^- /gm)?.length ?? 0)
+    expect(links).toEqual(
+      [...['merchant', 'shops', 'partner', 'acquirer'].map((name) => `docs/${name}.md`), 'openapi.json'].map(
+        (path) => `${PUBLIC_URL}/${path}`,
+      ),
+    )
+    for (const link of links) expect((await request('GET', link.replace(PUBLIC_URL, ''))).status, link).toBe(200)
   })
 })
 
@@ -243,6 +261,14 @@ describe('the guides', () => {
     },
   )
 
+  it.each(['merchant', 'shops', 'partner', 'acquirer'] as const)(
+    'are below .md the Markdown that the page is made of, with the address of this service filled in: %s',
+    async (guide) => {
+      const { text } = await request('GET', `/docs/${guide}.md`)
+      expect(text).toBe(filledIn(guideText(guide), PUBLIC_URL, 'https://shop.example/thanks'))
+    },
+  )
+
   it('send a sandbox’s customer to a page that shows the shop’s next call, and escape what it was sent', async () => {
     const { app } = await startService({ sandbox: true })
     expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=1001`)
@@ -259,12 +285,13 @@ describe('the guides', () => {
 })
 
 describe('the build', () => {
-  it('carries the guides as HTML, and nothing of what renders them', { timeout: 60_000 }, async () => {
+  it('carries the guides as HTML and as Markdown, and nothing of what renders them', { timeout: 60_000 }, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'upi-payments-build-'))
     try {
       await promisify(execFile)(process.execPath, ['src/dev/build.mjs', folder], { cwd: ROOT })
       for (const guide of GUIDES) {
         expect(readFileSync(join(folder, `guides/${guide}.html`), 'utf8')).toBe(renderGuide(guideText(guide)))
+        expect(readFileSync(join(folder, `guides/${guide}.md`), 'utf8')).toBe(guideText(guide))
       }
       const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
         (file) => file.endsWith('.js') && !file.startsWith('ui/'),

@@ -15,7 +15,22 @@ it('the guide of the operator is at /docs of the port for operators, and nowhere
     expect((await fetch(`http://127.0.0.1:${server.opsPort}/docs/guide.css`)).status).toBe(200)
     const setu = await (await fetch(`http://127.0.0.1:${server.opsPort}/docs/setu`)).text()
     expect(setu).toContain('https://pay.example.in/upi/acquirer/setu/notification')
-    for (const path of ['/docs/operator', '/guides/operator.md', '/docs/setu']) {
+    for (const [path, title] of Object.entries({ '/docs.md': 'For the operator', '/docs/setu.md': 'Setu' })) {
+      const markdown = await fetch(`http://127.0.0.1:${server.opsPort}${path}`)
+      expect(markdown.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
+      const written = await markdown.text()
+      expect(written).toMatch(new RegExp(`^# ${title}\\n`))
+      expect(written).toContain('https://pay.example.in/upi/')
+      expect(written).not.toContain('{PUBLIC_URL}')
+    }
+    for (const path of [
+      '/docs/operator',
+      '/guides/operator.md',
+      '/docs/operator.md',
+      '/docs.md',
+      '/docs/setu',
+      '/docs/setu.md',
+    ]) {
       expect((await fetch(`${server.url}${path}`)).status).toBe(404)
     }
     expect(await (await fetch(`${server.url}/docs`)).text()).not.toContain('docs/operator')
