@@ -138,10 +138,16 @@ export const paymentCommands = [
       const forgotten = await withProgress(terminal, (progress) =>
         forgetCustomers(db, toForgotten(input, now), progress('forgotten')),
       )
-      return { json: { forgotten }, text: `the customers of ${forgotten} intents are forgotten`, made: { forgotten } }
+      const warnings = (input.olderThanDays ?? KEPT_DAYS) < KEPT_DAYS ? [KEEP_LONGER] : []
+      const text = `the customers of ${forgotten} intents are forgotten`
+      return { json: { forgotten, warnings }, text, made: { forgotten }, warnings }
     },
   }),
 ]
+
+const KEPT_DAYS = 365
+const KEEP_LONGER =
+  'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
 
 /** Options without log and metrics: a command makes one call, whose failure is the command's own message. */
 const ACQUIRER_OPTIONS = {

@@ -26,7 +26,10 @@ beforeAll(async () => {
 })
 
 const { ops, json } = opsOn(() => service.databaseUrl, ['payments', 'forget-customers'])
-const forget = (days: number) => json('--older-than-days', String(days))
+const forget = async (days: number) => {
+  const { forgotten } = await json('--older-than-days', String(days))
+  return { forgotten }
+}
 
 /** Creates an intent as if `ageMs` ago. */
 async function create(
@@ -202,6 +205,15 @@ describe('payments forget-customers', () => {
 
     expect((await ops('--mobile', '+91 98123 45672')).stdout).toBe('the customers of 1 intents are forgotten\n')
     expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
+  })
+
+  it('warns of fewer than 365 days, which the law will ask for, and of nothing else', async () => {
+    const LAW =
+      'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
+    expect((await ops('--older-than-days', '364')).stderr).toContain(`warning: ${LAW}`)
+    expect(await json('--older-than-days', '364')).toEqual({ forgotten: 0, warnings: [LAW] })
+    expect(await json('--older-than-days', '365')).toEqual({ forgotten: 0, warnings: [] })
+    expect((await ops('--email', 'nobody@example.in')).stderr).not.toContain('warning')
   })
 
   it('leaves nothing of the person in the audit', async () => {
