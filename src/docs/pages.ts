@@ -55,20 +55,17 @@ ${card('reference', 'Reference', 'Every operation with its fields and answers; s
 
 /** /llms.txt: what there is for programs that read text, in the form of llmstxt.org. */
 export function llmsText(options: PageOptions): string {
-  const guide = (name: GuideName) =>
-    `- [${GUIDES[name].title}](${options.publicUrl}/docs/${name}.md): ${GUIDES[name].does}`
+  const { publicUrl } = options
+  const guides = guideNames(options).map(
+    (name) => `- [${GUIDES[name].title}](${publicUrl}/docs/${name}.md): ${GUIDES[name].does}\n`,
+  )
   return `# UPI payments
 
-> This service takes UPI payments in India. A merchant's server asks for a payment, the customer pays with any UPI app, and the server
-> asks what became of it before it ships.
+> Takes UPI payments in India: a merchant's server asks for a payment, and asks what became of it before it ships.
 
-## Guides
+## Documents
 
-${guideNames(options).map(guide).join('\n')}
-
-## Reference
-
-- [openapi.json](${options.publicUrl}/openapi.json): Every operation with its fields, answers and refusals, as OpenAPI 3.1.
+${guides.join('')}- [openapi.json](${publicUrl}/openapi.json): Every operation with its fields and answers, as OpenAPI 3.1.
 `
 }
 

@@ -23,24 +23,17 @@ import {
 
 const FOR_A_MINUTE = { 'cache-control': 'public, max-age=60' }
 
-/**
- * The policy allows a page only the service's own files, `data:` images and requests to the service; nothing inline.
- */
-const PAGE_HEADERS = {
+/** The policy allows a page only the service's own files, `data:` images and requests to the service; nothing inline. */
+const pageHeaders = (styles = "'self'") => ({
   'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    `default-src 'none'; script-src 'self'; style-src ${styles}; img-src 'self' data:; connect-src 'self'; ` +
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
-}
+})
+const PAGE_HEADERS = pageHeaders()
 /** The page of the reference must allow inline styles: its library sets them on its elements. */
-const REFERENCE_HEADERS = {
-  ...PAGE_HEADERS,
-  'content-security-policy': PAGE_HEADERS['content-security-policy'].replace(
-    "style-src 'self'",
-    "style-src 'self' 'unsafe-inline'",
-  ),
-}
+const REFERENCE_HEADERS = pageHeaders("'self' 'unsafe-inline'")
 
 const HTML = 'text/html; charset=utf-8'
 

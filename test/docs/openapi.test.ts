@@ -225,7 +225,7 @@ describe('the pages below /docs', () => {
 
   it('are listed for programs in /llms.txt: a title, a summary, and links that work, each with what is there', async () => {
     const { text } = await request('GET', '/llms.txt')
-    expect(text).toMatch(/^# UPI payments\n\n(> .+\n)+\n## Guides\n\n- \[/)
+    expect(text).toMatch(/^# UPI payments\n\n> .+\n\n## Documents\n\n- \[/)
     const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
     expect(links).toHaveLength(text.match(/^- /gm)?.length ?? 0)
     expect(links).toEqual(
