@@ -192,10 +192,7 @@ async function lockIntent(
   return rows[0]
 }
 
-/**
- * Finds the other facts by which a report is judged. UTRs are also searched in the intents, because an instance of the
- * previous version writes them only there.
- */
+/** Finds the other facts by which a report is judged. */
 async function findFacts(
   db: Queryable,
   { mid, orderId, failTold }: StoredIntent,
@@ -208,8 +205,6 @@ async function findFacts(
     const { rows } = await db.query<{ isEnd: boolean }>(
       `select false as "isEnd" from payments where mid = $1 and utr = $2 and order_id <> $3
         union all
-       select false from payment_intents where mid = $1 and utr = $2 and order_id <> $3
-        union all
        select true from payment_intents i where mid = $1 and order_id = $3 and ${EXPIRY_WRITTEN}`,
       [mid, utr, orderId],
     )
@@ -221,15 +216,11 @@ async function findFacts(
       failTold: reason !== 'day file' || failTold || rows.some(({ isEnd }) => isEnd),
     }
   }
-  // payment_changes is searched too, because the first version kept the first attempt of each status there.
   const { rows } = await db.query<{ known: boolean; stored: number }>(
-    `select coalesce(bool_or(status = $3 and attempt = $4), false)
-              or exists (select from payment_changes
-                          where mid = $1 and order_id = $2 and status = $3 and upper(utr) is not distinct from $5) as known,
-            count(*)::integer as stored
+    `select coalesce(bool_or(status = $3 and attempt = $4), false) as known, count(*)::integer as stored
        from payment_attempts
       where mid = $1 and order_id = $2`,
-    [mid, orderId, status, nameAttempt(report), utr],
+    [mid, orderId, status, nameAttempt(report)],
   )
   const { known = false, stored = 0 } = rows[0] ?? {}
   return { utrOfAnother: false, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder, failTold }

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { CHANGING, intercept, startChanges } from '../support/late-changes.ts'
 import { UNAVAILABLE } from '../support/service.ts'
 
-const ANSWER_MS = 300
+const ANSWER_MS = 1_000
 
 type Changes = Awaited<ReturnType<typeof startChanges>>
 
