@@ -115,6 +115,17 @@ describe('a payment', () => {
     ])
   })
 
+  it('that was charged back and paid again is two differences, which cancel each other as the guide says', async () => {
+    await pay('P1', at('2026-11-09'))
+    await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
+    await settle('E1', at('2026-11-11'), { paymentUtr: 'P1', amount: '-200' })
+    await settle('N2', at('2026-11-12'), { paymentUtr: 'P1' })
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([
+      { kind: 'taken back', settlementUtr: 'E1', utr: 'P1', owed: 200_00n },
+      { kind: 'settled twice', settlementUtr: 'N2', utr: 'P1', owed: -200_00n },
+    ])
+  })
+
   it('is not settled by a settlement dated more than a day before its order, whatever days are asked for', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))

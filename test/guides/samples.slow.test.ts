@@ -177,6 +177,31 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
     },
   )
 
+  it.runIf(has('python3', { mustHave: true }))(
+    'is reconciled by the UTR of the payout where rows are payments, and lines of one UTR are added up',
+    async ({ expect }) => {
+      const { service, url, partnerKey: key } = await startDemoService()
+      await service.db.query('delete from settlements')
+      // As `ops settlements pull` stores them: two payouts, one of them less a refund, and one that has not arrived.
+      await service.db.query(
+        `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+         select 'DEMO_MERCHANT', utr, amount, payout, 'SUCCESS', '2026-10-05 10:00+05:30', '2026-10-05 10:00+05:30'
+           from (values ('P1', 100.10, 'PAYOUT1'), ('P2', 200.20, 'PAYOUT1'), ('E1', -50, 'PAYOUT1'),
+                        ('P3', 300, 'PAYOUT2'), ('P4', 1, 'PAYOUT3'), ('P5', 2, 'PAYOUT3')) as pulled (utr, amount, payout)`,
+      )
+      const files = {
+        'reconcile.py': blockWith('partner', 'python'),
+        'statement.csv': 'utr,amount\nPAYOUT1,250.00\nPAYOUT1,0.30\nPAYOUT2,290.00\n',
+      }
+      const command = ['sh', '-c', blockWith('partner', 'sh', 'reconcile.py')] as const
+      const { code, stdout, stderr } = await runIn(files, command, { baseUrl: url, key })
+      expect(code, stderr).toBe(0)
+      expect(stdout).toBe(
+        'PAYOUT2  listed 300.00 (SUCCESS)  arrived 290.00\nPAYOUT3  listed 3.00 (SUCCESS)  arrived 0.00\npaid out 553.30\n',
+      )
+    },
+  )
+
   it.runIf(has('curl', { mustHave: true }))(
     'is fetched whole by curl, even if the list breaks off once',
     async ({ expect }) => {
