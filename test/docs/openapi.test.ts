@@ -271,7 +271,7 @@ describe('the guides', () => {
 
   it('send a sandbox’s customer to a page that shows the shop’s next call, and escape what it was sent', async () => {
     const { app } = await startService({ sandbox: true })
-    expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=1001`)
+    expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=$ORDER`)
     const { payload, headers } = await app.inject('/docs/thanks?order_id=1001')
     expect(payload).toContain('checkPaymentStatus')
     expect(payload).toContain('order_id=1001')

@@ -18,24 +18,37 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     const check = blockWith('merchant', 'sh', '"$BASE_URL/v1/payments/checkPaymentStatus"')
     const list = blockWith('partner', 'sh', `"$PUBLIC_KEY:$SECRET_KEY" "$BASE_URL/v1/partner/fetchSettlementList"`)
     const paid = blockWith('partner', 'sh', '/v1/partner/fetchTransactionList')
+    const ownPaid = blockWith('merchant', 'sh', '/v1/payments/fetchTransactionList')
     const created = await paste(order, merchantKey)
     const intended = await paste(intent, merchantKey)
-    real.push(created, intended)
-    real.push(await paste(order, merchantKey))
-    expect((await paste(check, merchantKey)).msg).toBe('Payment pending')
     const { orderId, payment_url: paymentUrl } = created.data
+    // What the reader's terminal remembers.
+    const remembered = `ORDER=${await numberOf(orderId)} SECOND=${await numberOf(intended.data.orderId)}\n`
+    expect(remembered).toMatch(/^ORDER=shop-\d+ SECOND=shop-\d+-2\n$/)
+    real.push(created, intended)
+    real.push(await paste(remembered + order.replace(/^ORDER=.*\n/, ''), merchantKey))
+    expect((await paste(remembered + check, merchantKey)).msg).toBe('Payment pending')
     await simulateBy('SUCCESS', paymentUrl)
-    real.push(await paste(check, merchantKey), await paste(list, partnerKey))
+    real.push(await paste(remembered + check, merchantKey), await paste(list, partnerKey))
     const { data } = await paste(paid, partnerKey)
-    expect(data.map(({ order_id }: { order_id: string }) => order_id).sort()).toEqual(['1001', 'DEMO-1'])
+    expect(data.map(({ orderId }: { orderId: string }) => orderId)).toContain(orderId)
+    expect(data).toHaveLength(2)
+    expect((await paste(ownPaid, merchantKey)).data).toEqual(data)
     real.push(await paste(list.replace('s_date=01', 's_date=32'), partnerKey))
     real.push((await notify(service, notification(orderId, { UTR: (real[3] as Paid).data.UTR }))).body)
-    const askFailed = check.replace('order_id=1001', 'order_id=1002')
+    const askFailed = remembered + check.replace('$ORDER', '$SECOND')
     await simulate(service, intended.data.orderId, 'FAIL')
     real.push(await paste(askFailed, merchantKey))
     service.clock.advance(25 * 60)
     real.push(await paste(askFailed, merchantKey))
   })
+
+  async function numberOf(orderId: string): Promise<string> {
+    const { rows } = await demo.service.db.query('select merchant_order_id from payment_intents where order_id = $1', [
+      orderId,
+    ])
+    return rows[0].merchant_order_id
+  }
 
   async function simulateBy(status: string, paymentUrl: string) {
     const command = blockWith('merchant', 'sh', '/simulate').replace('SUCCESS', status)

@@ -60,6 +60,34 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
   })
 })
 
+describe('the tables of fields have each field of the interface, and no other', () => {
+  const { schemas } = openApiDocument({
+    publicUrl: 'https://pay.example',
+    operations: Object.values(OPERATIONS).flat(),
+  }).components
+
+  it.each([
+    ['merchant', '### The fields', 'NewPayment'],
+    ['merchant', '## Refund a payment', 'NewRefund'],
+    ['merchant', '## List what customers have paid', 'Transaction'],
+    ['partner', '## List what customers have paid', 'Transaction'],
+    ['partner', '### The fields of the request', 'WhichSettlements'],
+    ['partner', '### The fields of a settlement', 'Settlement'],
+  ] as const)('of the %s, under "%s": %s', (guide, heading, name) => {
+    const [, section = ''] = guideText(guide).split(`\n${heading}\n`)
+    const rows = [...(section.split(/^#/m)[0] ?? '').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|/gm)]
+    const fields = rows.flatMap(([, names = '', next]) =>
+      [...names.matchAll(/\w+/g)].map(([field]) => ({ field, isRequired: next === 'yes' })),
+    )
+    const { properties, required } = schemas[name] as { properties: object; required: string[] }
+    expect(fields.map(({ field }) => field).sort()).toEqual(Object.keys(properties).sort())
+    if (name.startsWith('New') || name.startsWith('Which'))
+      expect(fields.flatMap(({ field, isRequired }) => (isRequired ? [field] : [])).sort()).toEqual(
+        [...required].sort(),
+      )
+  })
+})
+
 it.each(Object.keys(EVENTS))('the merchant’s guide says what the webhook %s means', (type) => {
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
 })

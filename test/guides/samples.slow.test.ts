@@ -79,43 +79,69 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
   })
 })
 
-/** The line of the guide, with the part of the first sample that it needs. */
-const refundInNode = () => {
-  const [, line] = /`(await call\('refundPayment'[^`]+)`/.exec(guideText('merchant')) ?? []
-  const [call] = blockWith('merchant', 'js', 'checkPaymentStatus').split('const order =')
-  return `${call}console.log(JSON.stringify(${line}))`
-}
-
-const REFUNDS: Sample[] = [
-  {
-    name: 'Node.js',
-    file: 'refund.mjs',
-    command: [process.execPath, 'refund.mjs'],
-    text: refundInNode(),
-    there: true,
-  },
+const CREATES: Sample[] = [
   {
     name: 'Python',
-    file: 'refund.py',
-    command: ['python3', 'refund.py'],
-    text: blockWith('merchant', 'python', 'refundPayment'),
+    file: 'create.py',
+    command: ['python3', 'create.py'],
+    text: blockWith('merchant', 'python', 'createOrderRequest'),
     there: has('python3', { mustHave: true }),
   },
   {
     name: 'PHP',
-    file: 'refund.php',
-    command: ['php', 'refund.php'],
-    text: blockWith('merchant', 'php', 'refundPayment'),
+    file: 'create.php',
+    command: ['php', 'create.php'],
+    text: blockWith('merchant', 'php', 'createOrderRequest'),
     there: has('php', { mustHave: true }),
   },
   {
     name: 'Java',
-    file: 'Refund.java',
-    command: ['java', 'Refund.java'],
-    text: blockWith('merchant', 'java', 'refundPayment'),
+    file: 'Create.java',
+    command: ['java', 'Create.java'],
+    text: blockWith('merchant', 'java', 'createOrderRequest'),
     there: has('java', { mustHave: false }),
   },
 ]
+
+describe.concurrent.each(CREATES)("the merchant's create in $name", { timeout: TIMEOUT_MS }, (sample) => {
+  it.runIf(sample.there)(
+    'makes an order once with its number as Idempotency-Key, and shows a refusal',
+    async ({ expect }) => {
+      const demo = await startDemoService()
+      const start = (key: typeof demo.merchantKey) =>
+        runIn({ [sample.file]: filledIn(sample.text, demo.url) }, sample.command, { baseUrl: demo.url, key })
+      const { code, stdout, stderr } = await start(demo.merchantKey)
+      expect(code, stderr).toBe(0)
+      const [order, ...others] = await orders(demo)
+      expect(others).toEqual([])
+      expect(order.idempotency_key).toMatch(/^shop-\d+$/)
+      const address = `${demo.url}/pay/${order.order_id}`
+      expect(JSON.parse(stdout).data).toEqual({ orderId: order.order_id, payment_url: address })
+      const refused = await start({ ...demo.merchantKey, secretKey: 'wrong' })
+      expect(JSON.parse(refused.stdout)).toMatchObject({ status: false, statusCode: 401 })
+    },
+  )
+})
+
+/** The call that the guide's table has for a sample. */
+const refundOf = (file: string) =>
+  guideText('merchant')
+    .match(new RegExp(`^\\| \`${file.replace('.', '\\.')}\` \\| \`(.+)\` \\|$`, 'm'))?.[1]
+    ?.replace(/^await /, '') as string
+
+/** A sample with that call in the place of its create, and with `order` as a paid order. */
+const refunding = ({ file, text }: Sample, order: string) =>
+  text
+    .replace(/\border = [^;\n]*/, `order = "${order}"`)
+    .replace(/call\(["']createOrderRequest["'], \$?fields, \$?order\)/, () => refundOf(file))
+
+/** The first sample in Node.js, which goes on to ask: its beginning, and the call. */
+const FIRST_NODE = SAMPLES[1] as Sample
+const NODE_REFUND: Sample = {
+  ...FIRST_NODE,
+  text: `${FIRST_NODE.text.split('const order =')[0]}const order = ''\nconst [fields] = []
+console.log(JSON.stringify(await call('createOrderRequest', fields, order)))`,
+}
 
 describe.concurrent("the merchant's refund", { timeout: TIMEOUT_MS }, () => {
   it('is made once, by whichever language it is asked for, and each gets the same answer', async ({ expect }) => {
@@ -124,8 +150,9 @@ describe.concurrent("the merchant's refund", { timeout: TIMEOUT_MS }, () => {
     const { orderId } = (await post(service.app, CREATE, fields, key)).body.data
     await simulate(service, orderId, 'SUCCESS')
     const said: unknown[] = []
-    for (const { file, text, command } of REFUNDS.filter(({ there }) => there)) {
-      const { code, stdout, stderr } = await runIn({ [file]: text }, command, { baseUrl: url, key })
+    for (const sample of [NODE_REFUND, ...CREATES].filter(({ there }) => there)) {
+      const files = { [sample.file]: filledIn(refunding(sample, '1001'), url) }
+      const { code, stdout, stderr } = await runIn(files, sample.command, { baseUrl: url, key })
       expect(code, stderr).toBe(0)
       said.push(JSON.parse(stdout))
     }
