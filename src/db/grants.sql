@@ -14,12 +14,13 @@ grant select, insert, update (status, utr, expires_at, event_sequence, fail_told
 -- Updates of the enquiries; the link and its owner stay as the acquirer gave them.
 grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
 -- Append-only: what was once known of a payment can be changed by nobody who breaks into the service. A refund ends
--- exceptions.
+-- exceptions. Triggers hold what it inserts: a payment is of an order, and it ends exceptions in no person's name.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions, payment_resolutions, payments
   to upi_service;
--- How the acquirer names a payment may be learned later; the trigger of the table refuses any other change.
+-- How the acquirer names a payment may be learned later, once; triggers of the table refuse any other change.
 grant update (acquirer_payment_id, acquirer_txn_id) on payments to upi_service;
--- Updates of a refund's progress; its payment and amount stay as they were decided.
+-- Updates of a refund's progress; its payment and amount stay as they were decided. Triggers hold what it makes, and that what
+-- went back, or has failed, is not sent again.
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)
   on refunds to upi_service;
 -- Updates of an endpoint's failures and of its switching off; its address and secret stay as the operator set them.

@@ -29,8 +29,8 @@ const FIRST_TABLE = 'payment_intents'
 const SETTINGS: Readonly<Record<string, string>> = {
   // When this is on, a table that refers to a reference table is kept on the coordinator alone.
   'citus.enable_local_reference_table_foreign_keys': 'off',
-  // Allows triggers on spread tables. The only ones are those of append-only tables, which refuse as rightly on a
-  // shard.
+  // Allows triggers on spread tables. Those of append-only tables refuse as rightly on a shard. Those of the service's role
+  // look at rows of their own merchant alone, which lie on the same node.
   'citus.enable_unsafe_triggers': 'on',
   // Passes `set local` on to the workers: a long list lifts its statement_timeout there too.
   'citus.propagate_set_commands': 'local',
