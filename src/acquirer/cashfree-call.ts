@@ -15,7 +15,7 @@ import { isoTime } from './notification.ts'
 export const NAME = 'cashfree'
 const API_VERSION = '2025-01-01'
 
-/** A call of a Cashfree account; one that `isOpen` takes no credentials. Throws unless its answer's status is one of `expected`. */
+/** A call of a Cashfree account; one that `isOpen` takes no credentials. Throws unless its status is one of `expected`. */
 export type CashfreeCaller = (
   request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<Call, 'limit'>,
   signal: AbortSignal,

@@ -61,6 +61,11 @@ const CONNECT_ATTEMPT_MS = 2_000
 const HEADERS_BYTES = 16 * 1024
 /** Read of a merchant's body: then the connection is closed, and the status counts. */
 const MERCHANT_BYTES = 8 * 1024
+/**
+ * Read of a merchant's connection in all: twice what headers, interim answers and a body in chunks of one byte can have. undici
+ * has no bound for a reason or for the extension of a chunk.
+ */
+const CONNECTION_BYTES = 512 * 1024
 /** Usual answers of acquirers have 2 kB. What is longer is cut, and then no JSON. */
 const ACQUIRER_BYTES = 64 * 1024
 /** Answers with status 1xx before the one that counts. A usual server sends one at most. */
@@ -90,6 +95,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
     // One deadline for the whole call: the time-outs of undici start anew with each byte.
     const end = new AbortController()
     const endLate = () => end.abort(new CallFault('timed out', `No whole answer came within ${ms / 1000} s`))
+    const endLong = () => end.abort(new CallFault('broken answer', 'An answer without an end'))
     const timer = setTimeout(endLate, ms)
     call.signal?.addEventListener('abort', endLate)
     if (call.signal?.aborted) endLate()
@@ -99,7 +105,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       const url = parseUrl(call.url)
       // undici is loaded at the first call, because it would make every start 30 ms longer. In the bundle it has only a
       // default export.
-      const { Agent, Client } = (await import('undici')).default
+      const { Agent, buildConnector, Client } = (await import('undici')).default
       if (call.kind === 'acquirer') {
         acquirers ??= new Agent(connectionOptions(limits.acquirerMs))
         const { body = '' } = call
@@ -115,7 +121,15 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       // undici calls `lookup` for host names only, and gets the addresses that were judged above. An IP address in the URL
       // was judged there too.
       const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
-      ownConnection = new Client(url.origin, { ...connectionOptions(ms, lookup), pipelining: 0 })
+      const options = connectionOptions(ms, lookup)
+      const open = buildConnector(options.connect)
+      const connect: typeof open = (target, done) =>
+        open(target, (...opened) => {
+          const [, socket] = opened
+          socket?.on('readable', () => socket.bytesRead > CONNECTION_BYTES && endLong())
+          done(...opened)
+        })
+      ownConnection = new Client(url.origin, { ...options, connect, pipelining: 0 })
       return await exchange(ownConnection, call, url, end)
     } catch (error) {
       return { ...failureOf(end.signal.aborted ? end.signal.reason : error), ...(!isSent && { isUnsent: true }) }
