@@ -98,7 +98,7 @@ describe('a body', () => {
   it('of JSON is refused by the rule of each field that is no text, or text that cannot be stored', async () => {
     const fields = { ...intentFields(mid), mid: 5, note: ['x'], customer_name: 'a\ud800b' }
     expect((await postJson(service.app, CREATE, fields, key)).body.msg.split('; ')).toEqual([
-      'mid must be 1 to 64 characters of A-Z a-z 0-9 _ -',
+      'mid must be 1 to 64 characters of A-Z a-z 0-9 _ -, as text in quotes',
       'note must be text of 1 to 255 characters, without control characters',
       'customer_name must be text of 1 to 100 characters, without control characters',
     ])

@@ -55,7 +55,7 @@ describe.each(CHANGING)('%s', (operation) => {
     const { send, isStored } = await started.changes[operation]()
     atCommit(({ stream }, submit) => {
       stream.pause()
-      setTimeout(() => stream.resume(), 2 * ANSWER_MS)
+      setTimeout(() => stream.resume(), 1.2 * ANSWER_MS)
       return submit()
     })
     expect((await send()).status).toBe(200)
