@@ -87,11 +87,12 @@ export async function keepFailTold(db: Queryable, mid: string, orderId: string, 
   )
 }
 
-/** Whether it is written that the merchant is told of the expiry of the order `i`: that counts as told. In SQL. */
-export const EXPIRY_WRITTEN = `exists (
-            select from webhook_endpoints e
-              join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = i.order_id
-             where e.mid = i.mid and d.type = 'payment.expired')`
+/** Rows when it is written that the merchant is told of an order's expiry: that counts as told. In SQL, as its arguments. */
+export const writtenExpiries = (mid: string, orderId: string) => `
+            select true
+              from webhook_endpoints e
+              join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = ${orderId}
+             where e.mid = ${mid} and d.type = 'payment.expired'`
 
 /** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { EXPIRY_WRITTEN, FAIL_TOLD, nextSequence, writeChange, writeDeliveries } from './events.ts'
+import { FAIL_TOLD, nextSequence, writeChange, writeDeliveries, writtenExpiries } from './events.ts'
 import {
   type Contradiction,
   type ExceptionKind,
@@ -205,7 +205,7 @@ async function findFacts(
     const { rows } = await db.query<{ isEnd: boolean }>(
       `select false as "isEnd" from payments where mid = $1 and utr = $2 and order_id <> $3
         union all
-       select true from payment_intents i where mid = $1 and order_id = $3 and ${EXPIRY_WRITTEN}`,
+        ${writtenExpiries('$1', '$3')}`,
       [mid, utr, orderId],
     )
     return {

@@ -1,7 +1,7 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import type { Kind } from '../due/clock.ts'
 import type { Limits } from '../limits.ts'
-import { EXPIRY_WRITTEN, nextSequence, writeDeliveries } from '../payments/events.ts'
+import { nextSequence, writeDeliveries, writtenExpiries } from '../payments/events.ts'
 import {
   EXPIRY_GRACE_MINUTES,
   givenUpUntil,
@@ -105,7 +105,7 @@ function tell(db: Database, mid: string, limit: number, now: Date): Promise<numb
        )
        update payment_intents i
           set event_sequence = ${nextSequence()}
-        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${EXPIRY_WRITTEN}
+        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${TOLD}
        returning order_id as "orderId", event_sequence as sequence, status`,
       [mid, [...finalAt.keys()]],
     )
@@ -140,7 +140,7 @@ async function writeDown(
          from payment_intents i
         where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
           and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
-          and not ${EXPIRY_WRITTEN}
+          and not ${TOLD}
      )
      insert into webhook_expiries (mid, order_id, final_at)
      select i.mid, i.order_id, i.expires_at + $3 * interval '1 minute'
@@ -154,6 +154,9 @@ async function writeDown(
     [from, to, EXPIRY_GRACE_MINUTES, ...(only ? [only.mid, only.expiringAfter] : [])],
   )
 }
+
+/** Whether it is written that the merchant is told that the order `i` has expired. In SQL. */
+const TOLD = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
 
 /** orderIdsBegin of payments/intent.ts, in SQL. */
 const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
