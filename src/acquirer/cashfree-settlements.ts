@@ -8,6 +8,11 @@ import type { CashfreeCaller } from './cashfree-call.ts'
 /** What Cashfree has settled, by its reconciliation. */
 
 const PAGE_EVENTS = 1_000
+/**
+ * Cashfree takes 200 orders and 100 refunds a minute, so that a day has at most 432,000 events. As many as this take 17 minutes
+ * and 200 MB.
+ */
+const MOST_PAGES = 500
 /** Of a page. An event has 2 to 3 kB. */
 const LIMIT = { ms: 30_000, bytes: 16 * 1024 * 1024 }
 /** Cashfree takes 30 of these calls a minute. */
@@ -75,11 +80,13 @@ export function cashfreeSettled(call: CashfreeCaller): ReadSettled {
       if (next === undefined) return
       if (cursors.has(next))
         throw notBelieved(answer, 'Cashfree told of the same settlements again: its pages have no end')
-      cursors.add(next)
+      if (cursors.add(next).size === MOST_PAGES) throw notBelieved(answer, TOO_MANY)
       cursor = next
     }
   }
 }
+
+const TOO_MANY = `Cashfree told of ${MOST_PAGES} pages and more: pull fewer days at once; if it was one day, ask Cashfree`
 
 function readPage(answer: JsonAnswer): z.output<typeof Page> {
   const { data: page, error } = Page.safeParse(answer.body)

@@ -14,7 +14,7 @@ import { toIndianRupees, toSumText, totalText } from '../money.ts'
 import { createCaller } from '../outside/call.ts'
 import { type Importing, type ImportResult, importSettlements } from '../settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
-import { type NotStored, type Pulled, toSettlementFile } from '../settlements/pull.ts'
+import { type NotStored, type Pulled, readPages, toSettlementFile } from '../settlements/pull.ts'
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
@@ -68,9 +68,9 @@ export const settlementCommands = [
       const read = settledReader(acquirer, config.acquirers, call)
       if (!read) throw new CommandFault(`the acquirer ${acquirer} is not set up: ${adviceOn(acquirer)}`)
       const pulled: Pulled = { orders: [], notStored: new Map() }
-      const output = await withProgress(terminal, (progress) => {
-        const pages = read({ from, to }, sleep)
-        const lines = toSettlementFile(db, pages, { acquirer, ...pulled, onProgress: progress('events') })
+      const output = await withProgress(terminal, async (progress) => {
+        const pages = await readPages(read({ from, to }, sleep), progress('events'))
+        const lines = toSettlementFile(db, pages, { acquirer, ...pulled })
         const importing = { file: `${acquirer} ${from}..${to}` }
         return importFrom(context, Readable.from(lines), importing, () => tellNotStored(pulled.notStored))
       }).catch((error) => {

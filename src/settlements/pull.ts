@@ -8,10 +8,22 @@ export type NotStored = Map<string, { events: number; amount: bigint }>
 /** What was told beside the lines: the order of each line after the first, and what is not stored. */
 export type Pulled = { orders: string[]; notStored: NotStored }
 
-/** `onProgress` is told how many events have been read. */
-type Pulling = Pulled & { acquirer: string; onProgress?: ((eventsRead: number) => void) | undefined }
-
 const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr'
+
+/** Reads every page, before anything is locked for it. `onProgress` is told how many events have been read. */
+export async function readPages(
+  pages: AsyncIterable<SettledEvent[]>,
+  onProgress: ((eventsRead: number) => void) | undefined,
+): Promise<SettledEvent[][]> {
+  const read: SettledEvent[][] = []
+  let eventsRead = 0
+  for await (const events of pages) {
+    read.push(events)
+    eventsRead += events.length
+    onProgress?.(eventsRead)
+  }
+  return read
+}
 
 /**
  * Writes the pages of what an acquirer has settled as a settlement file, for the import: a line for each payment of our orders, and
@@ -19,12 +31,11 @@ const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,cre
  */
 export async function* toSettlementFile(
   db: Queryable,
-  pages: AsyncIterable<SettledEvent[]>,
-  { acquirer, orders, notStored, onProgress }: Pulling,
+  pages: readonly SettledEvent[][],
+  { acquirer, orders, notStored }: Pulled & { acquirer: string },
 ): AsyncGenerator<string> {
   yield `${COLUMNS}\n`
-  let eventsRead = 0
-  for await (const events of pages) {
+  for (const events of pages) {
     const found = await findOrders(db, acquirer, events)
     let lines = ''
     for (const [index, { kind, amount, line }] of events.entries()) {
@@ -38,8 +49,6 @@ export async function* toSettlementFile(
       lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), line.paymentUtr])
     }
     if (lines !== '') yield lines
-    eventsRead += events.length
-    onProgress?.(eventsRead)
   }
 
   function leaveOut(what: string, paise: number): void {

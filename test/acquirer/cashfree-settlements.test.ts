@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { AcquirerFault, SettledEvent } from '../../src/acquirer/acquirer.ts'
+import type { AcquirerFault, ReadSettled, SettledEvent } from '../../src/acquirer/acquirer.ts'
 import { settledReader } from '../../src/acquirer/acquirers.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createCaller } from '../../src/outside/call.ts'
+import { readPages } from '../../src/settlements/pull.ts'
 import type { CallFault } from '../support/bank-faults.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { number } from '../support/cashfree-forms.ts'
@@ -83,6 +84,17 @@ describe('the pages of Cashfree’s reconciliation', () => {
   it('end with a bad answer when a cursor comes again', async () => {
     const fault = await faultOf(page(1, 'c1'), page(1, 'c2'), page(1, 'c1'))
     expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('no end') })
+  })
+
+  it('end with a bad answer after 500,000 events, whatever their cursors are', async () => {
+    let asked = 0
+    const answer = { status: 200, retryAfterSeconds: undefined, text: '' }
+    const call = async () => ({ ...answer, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
+    const settled = settledReader('cashfree', { direct: [], cashfree: cashfreeSettings(bank) }, call) as ReadSettled
+    const pages = settled({ from: '2026-01-14', to: '2026-01-15' }, async () => undefined)
+    const fault = await readPages(pages, undefined).catch((fault) => fault)
+    expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('pull fewer days') })
+    expect(asked).toBe(500)
   })
 
   it.each<[string, CallFault[], AcquirerFault['outcome']]>([

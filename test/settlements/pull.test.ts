@@ -185,6 +185,18 @@ describe('ops settlements pull', () => {
     expect(await stored()).toMatchObject([{ utr: 'E99' }])
   })
 
+  it('has read every page before it locks the settlements: other imports do not wait for Cashfree', async () => {
+    const [first, second] = [await payOrder(), await payOrder()]
+    const asked = answerRecon(bank, { data: [of(first, 'PAYMENT')], cursor: 'c1' }, { data: [of(second, 'PAYMENT')] })
+    const client = await db.connect()
+    await client.query('begin; lock table settlements in share row exclusive mode')
+    const pulled = pull()
+    await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2)
+    await client.query('rollback')
+    client.release()
+    expect(await pulled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^2 inserted/) })
+  })
+
   it('stores nothing if a later page fails, and keeps that in the audit', async () => {
     const order = await payOrder()
     const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
