@@ -28,6 +28,7 @@ export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): 
     '',
     environment({ BASE_URL: base, MID: demo.mid }, demo.merchantKey),
     '',
+    '   This key may also refund; any other may not until the operator lets it.',
     '   Create a payment intent. The answer has links that open UPI apps, a QR code, and our orderId:',
     '',
     `ANSWER=$(${curl('/v1/payments/createPaymentIntent', order)}) && echo "$ANSWER"`,

@@ -74,14 +74,11 @@ export function guidePage(name: GuideName, fragment: string, options: PageOption
   return page(GUIDES[name].title, { at: name, options, body: filledInHtml(fragment, options) })
 }
 
-/** The pages below /docs of the port for operators. */
-export const OPERATOR_GUIDES = ['setu', 'cashfree'] as const
+/** The guides of the port for operators, with their titles: /docs, and those below it. */
+export const OPERATOR_GUIDES = { operator: 'For the operator', setu: 'Setu', cashfree: 'Cashfree' } as const
 
-const OPERATOR_TITLES = { operator: 'For the operator', setu: 'Setu', cashfree: 'Cashfree' } as const
-
-/** /docs of the port for operators, and the pages below it. */
-export function operatorPage(name: keyof typeof OPERATOR_TITLES, fragment: string, options: Addresses): string {
-  return page(OPERATOR_TITLES[name], { at: name === 'operator' ? 'docs' : name, body: filledInHtml(fragment, options) })
+export function operatorPage(name: keyof typeof OPERATOR_GUIDES, fragment: string, options: Addresses): string {
+  return page(OPERATOR_GUIDES[name], { at: name === 'operator' ? 'docs' : name, body: filledInHtml(fragment, options) })
 }
 
 /** /docs/reference: OpenAPI Explorer draws it. It sends requests to the service that the page came from, by whatever name. */
@@ -120,7 +117,7 @@ open an address. Before it ships, the shop’s server asks what became of the or
 
 type Parts = {
   /** The last part of the page's address. */
-  at: 'docs' | 'reference' | 'thanks' | GuideName | (typeof OPERATOR_GUIDES)[number]
+  at: 'docs' | 'reference' | 'thanks' | GuideName | keyof typeof OPERATOR_GUIDES
   /** Given for public pages, which link to one another. */
   options?: PageOptions
   head?: Html

@@ -66,8 +66,9 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
 
 /** The operator's guides, at `/docs` of the listener that only the operator reaches. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<PageOptions, 'publicUrl'>) {
-  serveGuide(app, '/docs', 'operator', operatorPage, options)
-  for (const name of OPERATOR_GUIDES) serveGuide(app, `/docs/${name}`, name, operatorPage, options)
+  for (const name of Object.keys(OPERATOR_GUIDES) as (keyof typeof OPERATOR_GUIDES)[]) {
+    serveGuide(app, name === 'operator' ? '/docs' : `/docs/${name}`, name, operatorPage, options)
+  }
   serveAssets(app, [...GUIDE_ASSETS, 'operator.css'])
 }
 

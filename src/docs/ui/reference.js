@@ -1,5 +1,4 @@
-// The library shows and searches an operation's summary: its name stands beside it here, and not in the document, from which
-// other programs take names of their own.
+// OpenAPI Explorer shows and searches an operation's summary: its name is put beside it here. Other programs show both.
 // OpenAPI Explorer fills in the defaults of a form's fields. They have none: their examples stand in, so that the first press of
 // Execute is answered 200. Nothing is filled into order_id, since the second press would be a repeat; its name takes the place of
 // an example, as an input without one has no name for a screen reader.
