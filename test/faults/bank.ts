@@ -28,7 +28,7 @@ export async function openBank(db: Database): Promise<Opened<FakeSetu>> {
 
 /** What a run needs of a bank, whichever acquirer it plays. */
 export type AnyBank = Pick<FakeSetu, 'goAway' | 'comeBack' | 'sendWaiting' | 'violations' | 'notifyUrl'> & {
-  requests: { call: string; path: string }[]
+  requests: { call: string; path: string; body: unknown }[]
   pay: (orderId: string, options?: { outcome: 'failed' }) => Promise<unknown>
 }
 

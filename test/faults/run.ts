@@ -15,6 +15,7 @@ import { loseNotifications } from './faults/lose-notifications.ts'
 import { slowAcquirer } from './faults/slow-acquirer.ts'
 import { slowClients } from './faults/slow-clients.ts'
 import { tellShops } from './faults/tell-shops.ts'
+import { waitInQueues } from './faults/wait-in-queues.ts'
 import type { Stage } from './stage.ts'
 import { printTable } from './table.ts'
 import type { Finding } from './verdict.ts'
@@ -33,6 +34,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   'slow-acquirer': slowAcquirer,
   webhooks: tellShops,
   refunds: killRefunds,
+  queues: waitInQueues,
 }
 
 /** Twice what the longest fault takes; after that the run goes on without it. */

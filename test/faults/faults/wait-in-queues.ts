@@ -1,0 +1,157 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeRefund } from '../../../src/refunds/make-refund.ts'
+import { createHttpClient } from '../../support/http-client.ts'
+import { createdOrderId, createRequest, forEach, sendPatiently } from '../../support/requests.ts'
+import { type NewMerchant, newMerchant, unique } from '../../support/tenants.ts'
+import { until } from '../../support/wait.ts'
+import { type AnyBank, BANKS } from '../bank.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
+import type { Finding } from '../verdict.ts'
+
+const RUNS = 20
+/** What two merchants of Setu have waiting before each run. */
+const QUEUE = 300
+const SLOW_MS = 1_000
+const LOOK_MS = 1_000
+const AT_ONCE = 8
+/** Of another merchant of the same acquirer; of another acquirer each run stays within the first. */
+const LIMITS_MS = { median: 3_000, most: 10_000 }
+/** A refund of ₹1. */
+const PAISE = 100
+
+const QUESTIONS = { setu: 'last', cashfree: 'payments' } as const
+type Acquirer = keyof typeof QUESTIONS
+
+/** Another merchant, whose one paid order has no queue before it but that of strangers. */
+type Other = { mid: string; orderId: string; bank: AnyBank; acquirer: Acquirer; acquirerId: string }
+
+/** How long refunds and questions of others wait behind two merchants with long queues, by a slow Setu and by one that hangs. */
+export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
+  const { url, db } = await setScene(postgres, 'queues')
+  const setu = await BANKS.setu(db)
+  const cashfree = await BANKS.cashfree(db)
+  const service = await startService(url, { RATE_LIMIT_PER_SECOND: '1000000', ...setu.settings, ...cashfree.settings })
+  for (const { bank, path } of [setu, cashfree]) bank.notifyUrl = service.url + path
+  const client = createHttpClient()
+  const newOfSetu = () => newMerchant(db, { acquirer: 'setu', acquirerMerchantId: unique('01') })
+  const strangers = [await newOfSetu(), await newOfSetu()]
+  const queue = await forEach(
+    Array.from({ length: QUEUE }, (_, number) => strangers[number % 2] as NewMerchant),
+    AT_ONCE,
+    async (merchant) => ({ mid: merchant.mid, orderId: await create(merchant) }),
+  )
+  // Two of each pay: their refunds of ₹1 are the queue, and the questions are about the others.
+  const paid = queue.splice(0, 40)
+  for (const { orderId } of paid) await setu.bank.pay(orderId)
+  const others = [await newOther(setu, 'setu', setu.merchant), await newOther(cashfree, 'cashfree', cashfree.merchant)]
+
+  const notes: string[] = []
+  const broken: string[] = []
+  for (const [name, fault] of [
+    [`answers after ${SLOW_MS / 1_000} s`, { afterMs: SLOW_MS }],
+    ['hangs', 'no answer'],
+  ] as const) {
+    setFaults(setu.bank, ['refund', 'refundsOfPayment', 'last'], fault)
+    setFaults(cashfree.bank, ['refund', 'findRefund', 'payments'], { afterMs: SLOW_MS })
+    for (const [what, fill, send] of [
+      ['refunds', fillRefunds, sendRefund],
+      ['questions', fillQuestions, sendQuestion],
+    ] as const) {
+      await rest()
+      const waits = others.map((): number[] => [])
+      for (let run = 0; run < RUNS; run++) {
+        await fill()
+        // At any moment between two looks.
+        await sleep(Math.random() * LOOK_MS)
+        await Promise.all(others.map(async (other, number) => waits[number]?.push(await send(other))))
+      }
+      for (const [number, { acquirer }] of others.entries()) {
+        const sorted = (waits[number] ?? []).toSorted((a, b) => a - b)
+        const [median = 0, most = 0] = [sorted[RUNS / 2], sorted.at(-1)]
+        const said = `${what} of ${acquirer} while Setu ${name}: ${seconds(median)} at the median, ${seconds(most)} at most`
+        notes.push(said)
+        const limit = acquirer === 'setu' ? LIMITS_MS.most : LIMITS_MS.median
+        if (median > LIMITS_MS.median || most > limit) broken.push(`nobody waits for strangers: ${said}`)
+      }
+    }
+  }
+  client.close()
+  await service.stop()
+  for (const { bank } of [setu, cashfree]) {
+    if (bank.violations.length > 0) broken.push(`every request is as documented: ${bank.violations[0]}`)
+    await bank.goAway()
+  }
+  await db.end()
+  return [{ fault: `behind ${QUEUE} of two merchants, ${RUNS} runs`, notes, broken }]
+
+  async function create(merchant: NewMerchant): Promise<string> {
+    const answer = await sendPatiently(client, service.url, createRequest(merchant, { order_id: unique('O') }))
+    const orderId = createdOrderId(answer)
+    if (orderId === undefined) throw new Error(`an order was answered ${answer.status}: ${answer.text}`)
+    return orderId
+  }
+
+  async function newOther({ bank }: { bank: AnyBank }, acquirer: Acquirer, merchant: NewMerchant): Promise<Other> {
+    const orderId = await create(merchant)
+    await bank.pay(orderId)
+    const { rows } = await db.query('select acquirer_id as id from acquirer_intents where order_id = $1', [orderId])
+    return { mid: merchant.mid, orderId, bank, acquirer, acquirerId: rows[0].id }
+  }
+
+  /** Nothing is due, and nothing is under way any more. */
+  async function rest() {
+    await db.query('update refunds set due_at = null')
+    await db.query('update acquirer_intents set enquire_at = null')
+    await sleep(5_000)
+  }
+
+  async function refund({ mid, orderId }: { mid: string; orderId: string }) {
+    const asked = { mid, orderId, refundId: unique('R'), amount: PAISE, note: 'sold out', madeBy: 'merchant' }
+    const made = await makeRefund(db, asked, new Date())
+    if (!('refund' in made)) throw new Error(`a refund was refused: ${made.refused}`)
+    return made.refund
+  }
+
+  /** What was taken meanwhile is replaced. */
+  async function fillRefunds() {
+    const { rows } = await db.query('select count(*)::integer as waiting from refunds where due_at <= now()')
+    const missing = Array.from({ length: QUEUE - rows[0].waiting }, (_, number) => paid[number % paid.length])
+    await forEach(missing, AT_ONCE, async (order) => order && refund(order))
+  }
+
+  async function sendRefund(other: Other): Promise<number> {
+    const { ourRefundId } = await refund(other)
+    return untilCalled(other, 'refund', ourRefundId)
+  }
+
+  async function fillQuestions() {
+    await db.query(
+      `update acquirer_intents set enquiries = 0, enquire_at = now() - interval '1 hour' where order_id = any ($1)`,
+      [queue.map(({ orderId }) => orderId)],
+    )
+  }
+
+  async function sendQuestion(other: Other): Promise<number> {
+    const { acquirer, orderId, acquirerId } = other
+    // As of an order of which nobody has told us: a paid one is not asked about.
+    await db.query(`update payment_intents set status = 'PENDING', utr = null where order_id = $1`, [orderId])
+    await db.query('update acquirer_intents set enquiries = 0, enquire_at = now() where order_id = $1', [orderId])
+    return untilCalled(other, QUESTIONS[acquirer], acquirerId)
+  }
+}
+
+const seconds = (milliseconds: number) => `${(milliseconds / 1_000).toFixed(1)} s`
+
+function setFaults(bank: AnyBank, calls: string[], fault: { afterMs: number } | 'no answer') {
+  Object.assign(bank, { faults: calls.map((call) => ({ call, fault, chance: 1 })) })
+}
+
+/** Milliseconds until the bank gets a call that names `name`. */
+async function untilCalled({ bank }: Other, call: string, name: string): Promise<number> {
+  const begin = performance.now()
+  const before = bank.requests.length
+  const isOurs = (one: { call: string; path: string; body: unknown }) =>
+    one.call === call && `${one.path} ${JSON.stringify(one.body)}`.includes(name)
+  await until(`${call} of ${name} leaves`, () => bank.requests.slice(before).some(isOurs), { timeoutMs: 60_000 })
+  return performance.now() - begin
+}
