@@ -34,6 +34,7 @@ import { fetchTransactionList, fetchTransactionListOfPartner } from './payments/
 import type { IssuedLink } from './payments/intent.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
+import { dueComparisons } from './payments/utrs-of-other-merchants.ts'
 import { checkRefundStatus } from './refunds/check-refund-status.ts'
 import { type Asked, findRefund, makeRefund } from './refunds/make-refund.ts'
 import { createProgress } from './refunds/progress.ts'
@@ -212,6 +213,7 @@ export async function buildApp({
       ...dueEnquiries({ enquiries: createEnquiries(pools.due), reports, ...atAcquirers }),
       ...dueRefunds({ progress: createProgress(pools.due, metrics.reports.onException), ...atAcquirers }),
       dueExpiries({ db: pools.due, now, limits: limits.webhooks }),
+      dueComparisons(pools.due, now, metrics.reports.onException),
     ],
     { log, limits: limits.webhooks },
   )

@@ -83,15 +83,25 @@ export async function* inSnapshot<T>(
   const client = await db.connect()
   try {
     await client.query('begin isolation level repeatable read')
-    await client.query(CREATE_READ_DAYS)
+    const keepsDays = await mayKeepDays(client)
+    if (keepsDays) await client.query(CREATE_READ_DAYS)
     await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
-    yield* read(await snapshotOf(client, known, { keepsDays: true }), createBankDays(await holidaysOf(client)))
+    yield* read(await snapshotOf(client, known, { keepsDays }), createBankDays(await holidaysOf(client)))
   } finally {
     await client.query('rollback').then(
       () => client.release(),
       () => client.release(true),
     )
   }
+}
+
+/** Whether the transaction may make temporary tables. Without them days are read again, which takes longer. */
+async function mayKeepDays(client: PoolClient): Promise<boolean> {
+  const { rows } = await client.query<{ may: boolean }>(
+    `select has_database_privilege(current_database(), 'temporary')
+            and current_setting('transaction_read_only') = 'off' as may`,
+  )
+  return rows[0]?.may ?? false
 }
 
 /** What the transaction of `client` sees. Without `keepsDays` nothing is written. */

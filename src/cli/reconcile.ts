@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import { countDays } from '../books/bank-days.ts'
 import { ALL, type ClosedMonth, closeMonth, daysOfMonth, type Figures, figuresOf } from '../books/closed-months.ts'
-import { boundsOf } from '../books/paid-and-settled.ts'
 import { findPayout, type Payout, type PayoutRow } from '../books/payout.ts'
 import { type Asked, findDifference, reconcile } from '../books/reconcile.ts'
 import { enterResolution } from '../books/resolutions.ts'
@@ -10,7 +9,6 @@ import type { Database } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { toSumText } from '../money.ts'
-import { keepUtrsOfOtherMerchants } from '../payments/utrs-of-other-merchants.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
@@ -106,8 +104,6 @@ export const reconcileCommands = [
       }
       if (payout !== undefined) return showPayout(await findPayout(db, { payout, ...merchants, now }), payout)
       const days = { from: from as string, to: to as string }
-      const { begin, end } = boundsOf(days)
-      await keepUtrsOfOtherMerchants(db, { from: begin, until: end }, now)
       const write = csv ? toCsv : asJson ? toJson : toText
       const findings = reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) })
       return { chunks: write(findings, days), forSpreadsheets: csv }

@@ -17,11 +17,11 @@ const BATCH_LINES = 2_000
 /** Lines that are recorded at once, each in a transaction of its own. */
 const LINES_AT_ONCE = 8
 
-/** Numbers of lines. One of a late payment, or of a UTR of another merchant, counts twice: as recorded, and as an exception. */
+/** Numbers of lines. One of a late payment counts twice: as recorded, and as an exception. */
 export type DayFileResult = {
   recorded: number
   unchanged: number
-  exceptions: Record<Exclude<ExceptionKind, 'unreadable' | `refund${string}`>, number>
+  exceptions: Record<Exclude<ExceptionKind, 'UTR of another merchant' | 'unreadable' | `refund${string}`>, number>
 }
 
 /**
@@ -39,10 +39,7 @@ export async function importDayFile(
   try {
     await keepLines(client, csv, onChecked, onWarning)
     const result = noLines()
-    const onException = (kind: ExceptionKind) => {
-      if (kind === 'UTR of another merchant') result.exceptions[kind] += 1
-    }
-    const reports = createReports(db, { onException })
+    const reports = createReports(db)
     let lines = await readLines(client, 0)
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
       const news = await withoutRecorded(client, lines)
@@ -71,7 +68,6 @@ function noLines(): DayFileResult {
       'unknown order': 0,
       'amount differs': 0,
       'UTR of another order': 0,
-      'UTR of another merchant': 0,
       'double payment': 0,
       'failure after success': 0,
       'late payment': 0,

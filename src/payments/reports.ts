@@ -10,7 +10,6 @@ import {
   type Report,
   type ReportedIntent,
 } from './outcome.ts'
-import { keepUtrsOfOtherMerchants } from './utrs-of-other-merchants.ts'
 
 /** Who told us. */
 export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
@@ -101,13 +100,6 @@ export function createReports(
     }
   }
 
-  /** Looks whether the UTR of a payment that was just stored has paid an order of another merchant too. */
-  async function compareMerchants(payment: { mid: string; utr: string }, now: Date): Promise<void> {
-    // A failure is not the report's, which is stored. `ops reconcile` looks again.
-    const kept = await keepUtrsOfOtherMerchants(db, payment, now).catch(() => 0)
-    for (let i = 0; i < kept; i++) onException('UTR of another merchant')
-  }
-
   return {
     /**
      * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
@@ -126,9 +118,6 @@ export function createReports(
       if (isSurplus) onSurplusAttempt()
       if (paise !== undefined) onPayment(report.status, reporting.reason, paise)
       if (kept !== undefined) onException(kept)
-      const { status, utr } = report
-      const isPayment = status === 'SUCCESS' && (paise !== undefined || kept === 'double payment')
-      if (isPayment && mid !== undefined && utr !== undefined) await compareMerchants({ mid, utr }, reporting.now())
       return recorded
     },
 

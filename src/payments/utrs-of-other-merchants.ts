@@ -1,64 +1,75 @@
 import type { Queryable } from '../db/pool.ts'
+import type { Kind } from '../due/clock.ts'
 import { toDecimalText } from '../money.ts'
 import type { ExceptionKind } from './outcome.ts'
-
-/** One payment, or those that the bank made from `from` until before `until`, or else told of then. */
-type Which = { mid: string; utr: string } | { from: Date; until: Date }
 
 /** `amount` is in paise. */
 type Payment = { mid: string; orderId: string; utr: string; amount: number; paidAt: Date | null }
 
 const KIND = 'UTR of another merchant' satisfies ExceptionKind
 
+/** Time between two looks, and of payments that one statement compares: at 100 a second it takes about 50 ms. */
+const MINUTE_MS = 60_000
+/** Time that is looked at again: for payments that were stored late, and for clocks that differ. */
+const AGAIN_MS = 5 * MINUTE_MS
+/** What an instance that starts looks at: another one may have been killed before its look. */
+const HOUR_MS = 60 * MINUTE_MS
+
 /**
- * Keeps an exception, received at `now`, for each payment whose UTR has paid an order of another merchant before; of
- * payments at one moment that of the greater mid is the later one. Looks at `which` and at payments that share a UTR with
- * them. Returns how many exceptions are new. May be repeated. It must not run in the transaction that records a payment:
- * two at once would not see each other.
+ * Looks once a minute for payments whose UTR has paid an order of another merchant, and keeps an exception for each. It is no
+ * part of recording a payment, since of two that are recorded at once neither would see the other. `onException` is called
+ * once for each new exception.
  */
-export async function keepUtrsOfOtherMerchants(db: Queryable, which: Which, now: Date): Promise<number> {
-  const payments = await ('utr' in which ? findByUtr(db, which.utr) : findShared(db, which))
-  const later = payments.filter(({ utr }, index) => payments[index - 1]?.utr === utr)
-  // A new payment makes the next one the later of the two, or is the later one itself: however many share the UTR.
-  const maybeNew = 'utr' in which ? later.filter(({ mid }, index) => index === 0 || mid === which.mid) : later
-  let kept = 0
-  for (const { mid, orderId, utr, amount, paidAt } of maybeNew) {
-    // One by one, since Citus stores no rows of several merchants by a select over all of them.
-    const { rowCount } = await db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
-       values ($1, $2, '${KIND}', $3, $4, 'SUCCESS', $5, $6)
-       on conflict do nothing`,
-      [mid, orderId, utr, toDecimalText(amount), paidAt, now],
-    )
-    kept += rowCount ?? 0
+export function dueComparisons(db: Queryable, now: () => Date, onException: (kind: ExceptionKind) => void): Kind {
+  let comparedUntil = 0
+
+  return {
+    name: 'UTRs of other merchants',
+    atOnce: { ofOwner: 1, ofGroup: 1 },
+    async find() {
+      const until = now().getTime()
+      // The clock may have been set back.
+      if (Math.abs(until - comparedUntil) < MINUTE_MS) return []
+      let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - HOUR_MS)
+      for (; from < until; from += MINUTE_MS) {
+        const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
+        for (const payment of await findLater(db, heard)) if (await keep(db, payment, now())) onException(KIND)
+      }
+      comparedUntil = until
+      return []
+    },
   }
-  return kept
 }
 
-const PAYMENT = `mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt"`
-
-/** Of each merchant one at most; the earliest first. */
-async function findByUtr(db: Queryable, utr: string): Promise<Payment[]> {
-  const { rows } = await db.query<Payment>(`select ${PAYMENT} from payments where utr = $1 order by heard_at, mid`, [
-    utr,
-  ])
-  return rows
-}
-
-/** Payments of all times with a UTR that has paid several merchants, one of them in these days; of each UTR the earliest first. */
-async function findShared(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
+/**
+ * Payments that were not the first with their UTR, where one with it was heard of from `from` until before `until`. Of payments
+ * heard of at one moment that of the greater mid is the later one.
+ */
+async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(
-    // By merchant, so that an index finds the payments of these days.
-    `with of_days as (
-       select p.utr
-         from merchants m
-         join payments p on p.mid = m.mid
-        where coalesce(p.paid_at, p.heard_at) >= $1 and coalesce(p.paid_at, p.heard_at) < $2
-     ), shared as (
-       select utr from payments where utr in (select utr from of_days) group by utr having count(*) > 1
+    `with shared as (
+       select utr
+         from payments
+        where utr in (select utr from payments where heard_at >= $1 and heard_at < $2)
+        group by utr
+       having count(*) > 1
      )
-     select ${PAYMENT} from payments where utr in (select utr from shared) order by utr, heard_at, mid`,
+     select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt"
+       from payments
+      where utr in (select utr from shared)
+      order by utr, heard_at, mid`,
     [from, until],
   )
-  return rows
+  return rows.filter(({ utr }, index) => rows[index - 1]?.utr === utr)
+}
+
+/** Keeps the exception of one payment, since Citus stores no rows of several merchants by a select. Returns whether it is new. */
+async function keep(db: Queryable, { mid, orderId, utr, amount, paidAt }: Payment, now: Date): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
+     values ($1, $2, '${KIND}', $3, $4, 'SUCCESS', $5, $6)
+     on conflict do nothing`,
+    [mid, orderId, utr, toDecimalText(amount), paidAt, now],
+  )
+  return rowCount === 1
 }

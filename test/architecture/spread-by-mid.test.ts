@@ -213,10 +213,10 @@ it('every statement on a tenant’s table names mid, or our unguessable orderId 
     new Set([
       // The acquirer's file knows an intent by its reference alone.
       'payments import: acquirer_intents',
-      // Whether a payment's UTR has paid another merchant too.
-      ...['pay page', 'paymentNotification', 'payments import'].map((name) => `${name}: payments`),
       // What is due and which orders expire is looked for over all merchants; deliveries are taken merchant by merchant.
       'webhooks: payment_intents',
+      // Whether the UTR of a payment of the last minutes has paid another merchant too.
+      'webhooks: payments',
       'webhooks: webhook_endpoints',
       'webhooks: webhook_expiries',
     ]),

@@ -4,7 +4,7 @@ import type { Database } from '../../src/db/pool.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
-import { newMerchant } from '../support/service.ts'
+import { newMerchant, unique } from '../support/service.ts'
 
 /** A Monday; the Friday before it was a bank day, the Saturday the second of its month. */
 const MONDAY = '2026-11-16'
@@ -349,6 +349,40 @@ it('a report shows one moment, whatever is imported, undone or resolved meanwhil
 
 describe('ops reconcile', () => {
   const ops = (...args: string[]) => runOps(url, ['reconcile', ...args])
+
+  it.each([
+    ['with temporary tables', 'grant temporary on database %d to %r'],
+    ['without temporary tables', 'revoke temporary on database %d from public'],
+    [
+      'in read-only transactions',
+      'grant temporary on database %d to %r; alter role %r set default_transaction_read_only = on',
+    ],
+  ])('changes nothing, and works for a role that may only read, %s', async (_name, grants) => {
+    const other = await newMerchant(db)
+    for (const owner of [mid, other.mid]) await pay(`SHARED${mid}`, at('2026-11-12'), { owner })
+    await pay('P1', at('2026-11-13'))
+    await settle('N1', at('2026-11-13'), { paymentUtr: 'P0' })
+    const role = unique('reader_').toLowerCase()
+    const database = new URL(url).pathname.slice(1)
+    await db.query(`create role ${role} login password '${role}'; grant pg_read_all_data to ${role}`)
+    await db.query(grants.replaceAll('%d', database).replaceAll('%r', role))
+    const reader = Object.assign(new URL(url), { username: role, password: role }).href
+    const days = ['--from', '2026-11-12', '--to', '2026-11-17']
+    for (const more of [
+      [],
+      ['--mid', mid],
+      ['--mid', mid, '--as-of', '2026-11-16'],
+      ['--csv'],
+      ['--mid', mid, '--json'],
+    ]) {
+      const read = await runOps(reader, ['reconcile', ...days, ...more])
+      expect(read).toMatchObject({ code: 0, stderr: '' })
+      expect(read.stdout).toBe((await ops(...days, ...more)).stdout)
+    }
+    const kept = `select from payment_exceptions where utr = $1`
+    expect((await db.query(kept, [`SHARED${mid}`])).rowCount).toBe(0)
+    await db.query(`drop owned by ${role}; drop role ${role}`)
+  })
 
   it('takes days as people write them, and says in its last line whether it balances', async () => {
     const { code, stdout } = await ops('--from', '01-10-2026', '--to', '2026-10-02', '--mid', mid)

@@ -67,7 +67,6 @@ const result = ({
     'unknown order': 0,
     'amount differs': 0,
     'UTR of another order': 0,
-    'UTR of another merchant': 0,
     'double payment': 0,
     'failure after success': 0,
     'late payment': 0,

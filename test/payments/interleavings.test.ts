@@ -81,9 +81,7 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
       const csv = Readable.from([Buffer.from(`order_id,status,utr,amount,paid_at\n${line}\n`)])
       const { recorded, unchanged, exceptions } = await importDayFile(service.db, csv, { now })
       if (recorded + unchanged > 0) return recorded > 0 ? 'changed' : 'unchanged'
-      // The merchants of all runs share UTRs, which contradicts no order.
-      const { 'UTR of another merchant': _, ...contradictions } = exceptions
-      return Object.entries(contradictions).find(([, lines]) => lines > 0)?.[0] as Contradiction
+      return Object.entries(exceptions).find(([, lines]) => lines > 0)?.[0] as Contradiction
     }
     case 'operator':
     case 'operator of both': {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
-import { keepUtrsOfOtherMerchants } from '../../src/payments/utrs-of-other-merchants.ts'
+import { dueComparisons } from '../../src/payments/utrs-of-other-merchants.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { createOrder } from '../support/orders.ts'
@@ -13,9 +13,26 @@ const GIVEN_UP_SECONDS = 25 * 60
 
 let service: TestService
 beforeAll(async () => {
-  // With the rights of an installation: what the service may not do here fails silently.
-  service = await startService({ asServiceRole: true })
+  // With the rights of an installation. The looks of the tests but one are their own.
+  service = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
 })
+
+/** An instance that looks each minute; returns how many exceptions a look has kept. */
+function startLooking(of: Pick<TestService, 'pools' | 'clock'> = service) {
+  let kept = 0
+  const { find } = dueComparisons(of.pools.due, of.clock.now, () => kept++)
+  return async () => {
+    const before = kept
+    await find()
+    return kept - before
+  }
+}
+
+/** What one look finds a minute later. */
+function look(): Promise<number> {
+  service.clock.advance(60)
+  return startLooking()()
+}
 
 /** Two merchants with an order each, in the order of their mids. */
 async function neighbours() {
@@ -39,10 +56,6 @@ async function kept(utr: string) {
 
 const pay = async (orderId: string, UTR: string) => (await notify(service, notification(orderId, { UTR }))).body
 
-async function counted(): Promise<number> {
-  return Number(new RegExp(`payment_exceptions_total\\{kind="${KIND}"\\} (\\d+)`).exec(await service.metrics())?.[1])
-}
-
 describe('a UTR that pays orders of two merchants', () => {
   it.each([
     ['the first mid first', false],
@@ -51,11 +64,10 @@ describe('a UTR that pays orders of two merchants', () => {
     const { one, other } = await neighbours()
     const [earlier, later] = isReversed ? [other, one] : [one, other]
     const utr = newUtr()
-    const before = await counted()
     expect(await pay(earlier.orderId, utr)).toEqual(RECORDED)
-    expect(await kept(utr)).toEqual([])
-    service.clock.advance(1)
+    expect(await look()).toBe(0)
     expect(await pay(later.orderId, utr)).toEqual(RECORDED)
+    expect(await look()).toBe(1)
     const exception = {
       ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
       ...{ paidAt: new Date('2026-03-31T18:25:00Z'), receivedAt: service.clock.now() },
@@ -67,12 +79,11 @@ describe('a UTR that pays orders of two merchants', () => {
       const { body } = await post(service.app, STATUS, { mid, order_id: orderId }, key)
       expect([body.txnStatus, body.data.UTR]).toEqual(['SUCCESS', utr])
     }
+    expect(await look()).toBe(0)
     expect(await kept(utr)).toEqual([exception])
-    expect((await counted()) - before).toBe(1)
   })
 
-  it('is kept once of each pair that comes at once', async () => {
-    const before = await counted()
+  it('is kept once of each pair that comes at once, whatever the number of instances', async () => {
     const pairs = await Promise.all(
       Array.from({ length: 20 }, async () => ({ ...(await neighbours()), utr: newUtr() })),
     )
@@ -80,8 +91,9 @@ describe('a UTR that pays orders of two merchants', () => {
       pairs.flatMap(({ one, other, utr }) => [other, one].map(({ orderId }) => pay(orderId, utr))),
     )
     expect(answers).toEqual(answers.map(() => RECORDED))
+    const kepts = await Promise.all(Array.from({ length: 3 }, look))
     for (const { other, utr } of pairs) expect(await kept(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
-    expect((await counted()) - before).toBe(20)
+    expect(kepts.reduce((sum, kept) => sum + kept)).toBe(20)
   })
 
   // A lock that is awaited on a worker of Citus is not seen.
@@ -101,12 +113,13 @@ describe('a UTR that pays orders of two merchants', () => {
       await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
       service.clock.advance(1)
       expect(await pay(later.orderId, utr)).toEqual(RECORDED)
-      expect(await kept(utr)).toEqual([])
+      expect(await look()).toBe(0)
       await blocker.query('rollback')
       expect(await told).toEqual(RECORDED)
     } finally {
       blocker.release(true)
     }
+    expect(await look()).toBe(1)
     expect(await kept(utr)).toMatchObject([{ mid: later.mid, kind: KIND }])
   })
 
@@ -116,10 +129,11 @@ describe('a UTR that pays orders of two merchants', () => {
     await pay(one.orderId, utr)
     await pay(one.orderId, second)
     await notify(service, notification(other.orderId, { UTR: utr, status: 'FAIL' }))
-    expect(await kept(utr)).toEqual([])
+    expect(await look()).toBe(0)
     service.clock.advance(GIVEN_UP_SECONDS)
     await pay(other.orderId, utr)
     await pay(other.orderId, second)
+    expect(await look()).toBe(2)
     const kinds = async (of: string) => (await kept(of)).map(({ mid, kind }) => `${mid} ${kind}`).sort()
     expect(await kinds(utr)).toEqual([KIND, 'late payment'].map((kind) => `${other.mid} ${kind}`))
     expect(await kinds(second)).toEqual(
@@ -127,38 +141,77 @@ describe('a UTR that pays orders of two merchants', () => {
     )
   })
 
-  it('is counted by the day file that tells of it, once', async () => {
+  it('is kept of what a day file tells, however long ago it was paid', async () => {
     const { one, other } = await neighbours()
     const utr = newUtr()
     const lines = [one, other].map(({ orderId }) => `${orderId},SUCCESS,${utr},200,2026-03-31 23:55:00\n`)
-    const load = () =>
-      importDayFile(service.db, Readable.from([`order_id,status,utr,amount,paid_at\n${lines.join('')}`]), service.clock)
-    expect(await load()).toMatchObject({ recorded: 2, exceptions: { [KIND]: 1, 'double payment': 0 } })
-    expect(await load()).toMatchObject({ recorded: 0, unchanged: 2, exceptions: { [KIND]: 0 } })
+    const csv = Readable.from([`order_id,status,utr,amount,paid_at\n${lines.join('')}`])
+    expect(await importDayFile(service.db, csv, service.clock)).toMatchObject({ recorded: 2 })
+    expect(await look()).toBe(1)
     expect(await kept(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
+  })
+
+  it('is kept and counted by a service within a minute or so', async () => {
+    const running = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 20 } } })
+    const utr = newUtr()
+    for (let i = 0; i < 2; i++) {
+      const orderId = await createOrder(running, await newMerchant(running.db))
+      expect((await notify(running, notification(orderId, { UTR: utr }))).status).toBe(200)
+    }
+    running.clock.advance(61)
+    await expect.poll(() => running.metrics(), { timeout: 20_000 }).toContain(`{kind="${KIND}"} 1\n`)
   })
 })
 
-it('a look at days finds what a killed instance has not kept, once, and nothing of other days', async () => {
-  const { one, other } = await neighbours()
-  const [dated, undated, unshared] = [newUtr(), newUtr(), newUtr()]
-  const store = (mid: string, utr: string, paidAt: string | null, heardAt: string) =>
-    service.db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
-       values ($1, $2, $2, 12345, $3, $4, 'first', 'direct')`,
-      [mid, utr, paidAt, heardAt],
+describe('a look', () => {
+  /** Payments with one UTR, each of another merchant. */
+  async function share(...heardAt: string[]): Promise<string> {
+    const utr = newUtr()
+    for (const heard of heardAt) {
+      const { mid } = await newMerchant(service.db)
+      await service.db.query(
+        `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+         values ($1, $2, $3, 12345, $4, 'first', 'direct')`,
+        [mid, utr, heard, heard],
+      )
+    }
+    return utr
+  }
+
+  it('finds what a killed instance has not kept during an hour, beside payments of any time', async () => {
+    service.clock.set('2027-07-01T12:00:00Z')
+    const found = await share('2027-06-01T00:00:00Z', '2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z')
+    const old = await share('2027-06-01T00:00:00Z', '2027-07-01T10:59:59Z')
+    expect(await startLooking()()).toBe(2)
+    expect(await kept(old)).toEqual([])
+    const receivedAt = service.clock.now()
+    const exceptions = (await kept(found)).sort((a, b) => (a.orderId < b.orderId ? -1 : 1))
+    expect(exceptions).toEqual(
+      ['2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z'].map((orderId) => ({
+        ...{
+          mid: expect.any(String),
+          orderId,
+          kind: KIND,
+          amount: '123.45',
+          status: 'SUCCESS',
+          paidAt: null,
+          receivedAt,
+        },
+      })),
     )
-  await store(one.mid, dated, '2025-05-01T00:00:00Z', '2025-07-02T00:00:00Z')
-  await store(other.mid, dated, '2025-07-01T00:00:00Z', '2025-07-01T00:00:01Z')
-  await store(one.mid, undated, null, '2025-07-01T12:00:00Z')
-  await store(other.mid, undated, null, '2025-07-03T00:00:00Z')
-  await store(one.mid, unshared, '2025-07-01T12:00:00Z', '2025-07-01T12:00:00Z')
-  const look = (from: string, until: string) =>
-    keepUtrsOfOtherMerchants(service.db, { from: new Date(from), until: new Date(until) }, service.clock.now())
-  expect(await look('2025-06-30T00:00:00Z', '2025-07-01T00:00:00Z')).toBe(0)
-  expect(await look('2025-07-01T00:00:00Z', '2025-07-02T00:00:00Z')).toBe(2)
-  expect(await look('2025-05-01T00:00:00Z', '2025-08-01T00:00:00Z')).toBe(0)
-  expect(await kept(dated)).toMatchObject([{ mid: one.mid, orderId: dated, amount: '123.45' }])
-  expect(await kept(undated)).toMatchObject([{ mid: other.mid, paidAt: null, receivedAt: service.clock.now() }])
-  expect(await kept(unshared)).toEqual([])
+  })
+
+  it('comes a minute after the one before, also once the clock was set back, and finds what was stored late', async () => {
+    service.clock.set('2027-08-01T12:00:00Z')
+    const lookAgain = startLooking()
+    expect(await lookAgain()).toBe(0)
+    await share('2027-08-01T11:50:00Z', '2027-08-01T11:56:00Z')
+    service.clock.advance(59)
+    expect(await lookAgain()).toBe(0)
+    service.clock.advance(1)
+    expect(await lookAgain()).toBe(1)
+    service.clock.set('2027-08-01T11:00:00Z')
+    await share('2027-08-01T10:50:00Z', '2027-08-01T10:59:00Z')
+    expect(await lookAgain()).toBe(1)
+  })
 })
