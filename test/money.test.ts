@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   bankAmount,
+  groupRupees,
   HIGHEST_MAX_RUPEES,
   orderAmount,
   shopAmount,
@@ -185,3 +186,17 @@ it.each([0.99, 500_000.01, 588.823, -5, 0.1 + 0.2, 1e21, Number.NaN, Number.POSI
     expect([ORDER, SHOP].map((schema) => schema.safeParse(amount).success)).toEqual([false, false])
   },
 )
+
+it.each([
+  ['0.00', '0.00'],
+  ['999.99', '999.99'],
+  ['1000.00', '1,000.00'],
+  ['-3218361.86', '-32,18,361.86'],
+  // More than a float holds.
+  ['123456789012345678.91', '1,23,45,67,89,01,23,45,678.91'],
+  ['paid 4000.00, settled 3000.00: UTR 523504870405', 'paid 4,000.00, settled 3,000.00: UTR 523504870405'],
+  // Neither are amounts.
+  ['10.1.2024.10 and 1234.567 of U1234.50', '10.1.2024.10 and 1234.567 of U1234.50'],
+])('the rupees of "%s" are, for people, "%s"', (text, grouped) => {
+  expect(groupRupees(text)).toBe(grouped)
+})

@@ -67,6 +67,7 @@ function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemp
 }
 
 function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPayment): Step {
-  const kept = [fee && `fee ₹${fee}`, tax && `tax ₹${tax}`].filter((part) => part)
-  return { at: initiatedAt, what: [`settled: ${status}, UTR ${utr}, ₹${amount}`, ...kept].join(', '), by: 'bank' }
+  const kept = [fee && `fee ${toIndianRupees(fee)}`, tax && `tax ${toIndianRupees(tax)}`].filter((part) => part)
+  const what = [`settled: ${status}, UTR ${utr}, ${toIndianRupees(amount)}`, ...kept].join(', ')
+  return { at: initiatedAt, what, by: 'bank' }
 }

@@ -3,6 +3,7 @@ import { createAudit } from '../books/audit.ts'
 import { countsText } from '../books/spell.ts'
 import { identifier } from '../fields.ts'
 import { momentText } from '../ist.ts'
+import { groupRupees } from '../money.ts'
 import { command } from './command.ts'
 import { table } from './output.ts'
 
@@ -17,7 +18,7 @@ export const auditCommands = [
         ...entry,
         arguments: spell(entry.arguments),
         outcome: entry.outcome ?? 'unknown: it runs still, was killed, or broke off',
-        detail: entry.detail && spell(entry.detail),
+        detail: entry.detail && groupRupees(spell(entry.detail)),
       }))
       const columns = 'at, person, databaseRole, command, arguments, outcome, detail'
       return { json: entries, text: table(columns, rows, 'nothing was changed in this time') }

@@ -9,7 +9,7 @@ import {
 import { stepsOf } from '../books/payment-steps.ts'
 import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
 import { dayText, nextDay, startOfDay } from '../ist.ts'
-import { shopAmountText, toJsonNumber } from '../money.ts'
+import { shopAmountText, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { toRefundData } from '../refunds/refund.ts'
 import { command } from './command.ts'
@@ -101,7 +101,7 @@ function describeFound(
 ): string {
   const [only, ...more] = found
   const columns = 'createdAt, mid, orderId, merchantOrderId, amount, status, utr'
-  const rows = found.map((history) => ({ ...history, amount: toJsonNumber(history.amount) }))
+  const rows = found.map((history) => ({ ...history, amount: toIndianText(history.amount) }))
   const payments = only && more.length === 0 ? describe(only, now) : table(columns, rows, 'no payment found')
   const parts = [payments]
   if (exceptions.length > 0) parts.push('told of with an order that we do not know:', exceptionTable(exceptions, ''))
@@ -112,16 +112,19 @@ function describeFound(
     ['settled:', others.filter(isOfFound)],
     ['settled to another merchant:', others.filter((settlement) => !isOfFound(settlement))],
   ] as const) {
-    if (ofHeading.length > 0) parts.push(heading, table(SETTLEMENT_COLUMNS, ofHeading, ''))
+    if (ofHeading.length > 0) parts.push(heading, table(SETTLEMENT_COLUMNS, ofHeading.map(inRupees), ''))
   }
   return parts.join('\n\n')
 }
 
 const SETTLEMENT_COLUMNS = 'initiatedAt, mid, utr, paymentUtr, amount, fee, tax, status'
+const inRupees = ({ amount, fee, tax, ...rest }: SettledPayment) => ({
+  ...{ ...rest, amount: toIndianRupees(amount), fee: fee && toIndianRupees(fee), tax: tax && toIndianRupees(tax) },
+})
 
 function describe(history: PaymentHistory, now: Date): string {
   const { changes: _, exceptions: __, webhooks: ___, ...rest } = history
   const { settlements: ____, refunds: _____, ...intent } = rest
-  const fields = record({ ...intent, amount: toJsonNumber(intent.amount) })
+  const fields = record({ ...intent, amount: toIndianText(intent.amount) })
   return [fields, '', table('at, by, what', stepsOf(history, now), '')].join('\n')
 }

@@ -1,6 +1,7 @@
 import { ACQUIRER_NAMES, acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
+import { toIndianDigits } from '../money.ts'
 import { createMerchants, type Merchant } from '../tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
 import { type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
@@ -34,7 +35,7 @@ export const merchantCommands = [
       const merchants = (await createMerchants(db).list()).map((merchant) => withWarnings(merchant, returnCalls))
       const columns =
         'mid, name, vpa, payees, mcc, dynamicQr, acquirer, input, expiryMinutes, maxAmount, returnCall, createdAt, disabledAt, warnings'
-      const rows = merchants.map((merchant) => ({ ...merchant, warnings: merchant.warnings.join(', ') }))
+      const rows = merchants.map((merchant) => ({ ...forPeople(merchant), warnings: merchant.warnings.join(', ') }))
       return { json: merchants, text: table(columns, rows, 'no merchants') }
     },
   }),
@@ -87,10 +88,12 @@ const withWarnings = (merchant: Merchant, returnCalls: ReadonlySet<string>) => (
   warnings: merchantWarnings(merchant),
 })
 
+const forPeople = <M extends Merchant>(merchant: M) => ({ ...merchant, maxAmount: toIndianDigits(merchant.maxAmount) })
+
 async function show(merchant: Merchant, db: Queryable): Promise<Output> {
   const shown = withWarnings(merchant, await createEndpoints(db).returnCalls())
   const { warnings: _, ...fields } = shown
-  return { json: shown, text: record(fields) }
+  return { json: shown, text: record(forPeople(fields)) }
 }
 
 /** Shows a merchant with its warnings, each with the command that mends it. */

@@ -8,7 +8,7 @@ import type { OverdueRefund } from '../books/refunded.ts'
 import { balanceText } from '../books/spell.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../books/sums.ts'
 import { toIstDay, toIstTime } from '../ist.ts'
-import { toSumText } from '../money.ts'
+import { groupRupees, toSumText } from '../money.ts'
 import { printable, table } from './output.ts'
 
 /** What `ops reconcile` was asked for; days are `YYYY-MM-DD`, both included. */
@@ -29,16 +29,16 @@ export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<
         yield finding.mid === '' ? 'orders that nobody knows\n' : `${finding.mid}, settled ${finding.file}\n`
         break
       case 'difference':
-        yield `  ${printable(spellDifference(finding))}\n`
+        yield line(spellDifference(finding))
         break
       case 'exception':
-        yield `  ${printable(spellException(finding))}\n`
+        yield line(spellException(finding))
         break
       case 'refund':
-        yield `  ${printable(spellRefund(finding))}\n`
+        yield line(spellRefund(finding))
         break
       case 'changed':
-        yield `  ${printable(spellChange(finding))}\n`
+        yield line(spellChange(finding))
         break
       case 'day':
         days.push({ ...cells(finding), day: finding.day })
@@ -53,12 +53,15 @@ export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<
   }
 }
 
+/** What somebody wrote in it, such as a reason, has its rupees grouped too. */
+const line = (text: string) => `  ${printable(groupRupees(text))}\n`
+
 /** From `brought forward` to `carried forward` each line adds up: brought + paid - settled - refunded + resolved. */
 const COLUMNS =
   'day, brought forward, paid, settled, refunded, resolved, carried forward, fee, tax, net, payments, by day file, settlements, open, differences'
 
 const cells = (sums: Sums & Balance) => {
-  const { broughtForward, carriedForward, fromDayFile, openExceptions: _, ...rest } = spellSums(sums)
+  const { broughtForward, carriedForward, fromDayFile, openExceptions: _, ...rest } = forPeople(spellSums(sums))
   return { ...rest, 'brought forward': broughtForward, 'carried forward': carriedForward, 'by day file': fromDayFile }
 }
 
@@ -157,6 +160,12 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
 /** Ends a list, and the object that it is in: by the other fields of that. */
 const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
 
+/** Figures whose amounts, which are texts, get the groups that people read. */
+export const forPeople = <T extends object>(figures: T) =>
+  Object.fromEntries(
+    Object.entries(figures).map(([name, value]) => [name, typeof value === 'string' ? groupRupees(value) : value]),
+  ) as T
+
 const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
 
 export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | 'owed'>>(difference: T) => ({
@@ -187,14 +196,16 @@ export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<st
 }
 
 /**
- * Excel would show 523504870405 as 5.23505E+11; it shows what a formula says as it stands there. A negative amount is no
- * formula: escaped, it would be text, which is in no sum.
+ * Excel would show 523504870405 as 5.23505E+11, and the id 12345678e901 as a number too; it shows what a formula says as it
+ * stands there. A negative amount is no formula: escaped, it would be text, which is in no sum.
  */
 const keepDigits = (field: string, { column }: { column?: PropertyKey }) => {
-  const isUtr = column === 'utr' || column === 'settlementUtr'
-  if (isUtr && /^[0-9]+(E[0-9]+)?$/i.test(field)) return { value: `="${field}"`, escape_formulas: false }
+  const isName = NAMES.some((name) => name === column)
+  if (isName && /^[0-9]+(E[0-9]+)?$/i.test(field)) return { value: `="${field}"`, escape_formulas: false }
   return /^-[0-9]+\.[0-9]{2}$/.test(field) ? { value: field, escape_formulas: false } : field
 }
+
+const NAMES = ['utr', 'settlementUtr', 'differenceId', 'exceptionId', 'orderId'] as const
 
 const CSV_COLUMNS = (
   'type, mid, day, kind, differenceId, orderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +

@@ -8,13 +8,13 @@ import { faultsText } from '../books/spell.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
-import { toSumText } from '../money.ts'
+import { groupRupees, toSumText } from '../money.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault, UsageError } from './faults.ts'
 import { type Output, table } from './output.ts'
-import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
+import { forPeople, toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
 import { lockedAt } from './settlements.ts'
 
 /** Days that one run compares at most: those of a merchant are in memory until they are printed. */
@@ -60,7 +60,7 @@ export const reconcileCommands = [
         }
         return {
           json: { ...wireDifference(found), resolution: reason, resolvedBy: person, resolvedAt: now },
-          text: `${id}, ${found.kind} of ${toSumText(found.owed)}, is resolved`,
+          text: `${id}, ${found.kind} of ${groupRupees(toSumText(found.owed))}, is resolved`,
           made: { mid: found.mid },
         }
       })
@@ -129,7 +129,7 @@ async function readFigures(db: Database, days: Asked): Promise<Record<string, Fi
 
 function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth, now: Date): string {
   const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => ({
-    ...{ ...sums, openExceptions, merchant: mid === ALL ? 'all' : mid },
+    ...{ ...forPeople(sums), openExceptions, merchant: mid === ALL ? 'all' : mid },
   }))
   const columns =
     'merchant, broughtForward, paid, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
@@ -142,10 +142,10 @@ function showPayout({ rows, payments }: Payout, payout: string): Output {
   const carried = rows.map((row) => ({ ...row, ...inRupees(row) }))
   const ofSums = payments.map((one) => ({ ...one, paid: toSumText(one.paid) }))
   const due = payments.reduce((sum, { paid }) => sum + paid, 0n)
-  const text = [table(PAYOUT_COLUMNS, [...carried, total], '')]
+  const text = [table(PAYOUT_COLUMNS, [...carried, total].map(forPeople), '')]
   if (payments.length > 0) {
-    text.push(`rows that name no payment are for these ${payments.length}, together ${toSumText(due)}:`)
-    text.push(table('mid, day, orderId, utr, paid', ofSums, ''))
+    text.push(`rows that name no payment are for these ${payments.length}, together ${groupRupees(toSumText(due))}:`)
+    text.push(table('mid, day, orderId, utr, paid', ofSums.map(forPeople), ''))
   }
   if (rows.length === 0) text.splice(0, 1, `no settlement has the UTR or the bank reference ${payout}`)
   return {

@@ -4,7 +4,7 @@ import { createPaymentHistory } from '../books/payment-history.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
-import { shopRefund, toDecimalText, toIndianText, toJsonNumber } from '../money.ts'
+import { shopRefund, toIndianText } from '../money.ts'
 import { endRefund, type RefundWord } from '../refunds/end-refund.ts'
 import { type Made, makeRefund } from '../refunds/make-refund.ts'
 import { retryRefund } from '../refunds/progress.ts'
@@ -26,7 +26,11 @@ export const refundCommands = [
     schema: z.object({ open: z.boolean().default(false), mid: identifier.optional() }),
     async run(wanted, { db }) {
       const refunds = await listRefunds(db, wanted)
-      const rows = refunds.map((refund) => ({ ...refund, refundId: refund.ourRefundId, amount: inRupees(refund) }))
+      const rows = refunds.map((refund) => ({
+        ...refund,
+        refundId: refund.ourRefundId,
+        amount: toIndianText(refund.amount),
+      }))
       const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
       return { json: refunds.map(toRefundData), text: table(columns, rows, 'no refunds') }
     },
@@ -166,10 +170,8 @@ const REFUSED: Record<Extract<Made, { refused: string }>['refused'], string> = {
   'too many': 'the payment has a hundred refunds, which is all that it may have',
 }
 
-const inRupees = ({ amount }: Refund) => toDecimalText(amount)
-
 function shownRefund(refund: Refund): Output {
   const { asked: _, dueAt: __, refundId, ourRefundId, ...rest } = refund
-  const fields = { refundId: ourRefundId, refund_id: refundId, ...rest, amount: toJsonNumber(refund.amount) }
+  const fields = { refundId: ourRefundId, refund_id: refundId, ...rest, amount: toIndianText(refund.amount) }
   return { json: toRefundData(refund), text: record(fields) }
 }

@@ -175,6 +175,10 @@ describe('the reports of three months of nine merchants', () => {
   )
 })
 
+const INDIAN = new Intl.NumberFormat('en-IN', { minimumFractionDigits: 2 })
+/** What people read of a text that scripts get. */
+const grouped = (text: string) => text.replace(/\d+\.\d\d\b/g, (amount) => INDIAN.format(Number(amount)))
+
 describe('the forms of a report', () => {
   const [, days] = MONTHS
   const args = ['--mid', 'M7_FAULTS', ...monthOf(days)]
@@ -186,14 +190,18 @@ describe('the forms of a report', () => {
     expect(csv).toMatch(/^type,mid,day,kind,difference_id,/)
     const records: Named[] = parse(csv, { bom: true, columns: true })
     const ofType = (wanted: string) => records.filter(({ type }) => type === wanted)
-    const named = (utr: string | null) => (/^\d+$/.test(utr ?? '') ? `="${utr}"` : (utr ?? ''))
+    const named = (name: string | null) => (/^\d+(e\d+)?$/.test(name ?? '') ? `="${name}"` : (name ?? ''))
     expect(
       ofType('difference').map(({ difference_id, utr, settlement_utr, paid, settled, owed, cause }) => ({
         ...{ difference_id, utr, settlement_utr, paid, settled, owed, cause },
       })),
     ).toEqual(
       book.differences.map(({ id, utr, settlementUtr, paid, settled, owed, cause }) => ({
-        ...{ difference_id: id, utr: named(utr as string), settlement_utr: named(settlementUtr as string) },
+        ...{
+          difference_id: named(id as string),
+          utr: named(utr as string),
+          settlement_utr: named(settlementUtr as string),
+        },
         ...{ paid: paid ?? '', settled: settled ?? '', owed, cause },
       })),
     )
@@ -216,14 +224,18 @@ describe('the forms of a report', () => {
     const cellsOf = (line: string) => Object.fromEntries(line.split(/ {2,}/).map((cell, at) => [names[at], cell]))
     const table = lines.slice(head + 1, head + 2 + book.days.length).map(cellsOf)
     const inTable = ({ day, broughtForward, carriedForward, fromDayFile, openExceptions, ...rest }: Named) =>
-      asText({
-        ...{ ...rest, day, 'brought forward': broughtForward, 'carried forward': carriedForward },
-        'by day file': fromDayFile,
-      })
+      Object.fromEntries(
+        Object.entries({
+          ...{ ...rest, day, 'brought forward': broughtForward, 'carried forward': carriedForward },
+          'by day file': fromDayFile,
+        }).map(([name, sum]) => [name, grouped(String(sum))]),
+      )
     expect(table).toEqual([...book.days, { ...book.total, day: 'total' }].map((one) => inTable(one as Named)))
     for (const { id, day, kind, cause } of book.differences) {
       expect(
-        lines.filter((line) => line.startsWith(`  ${day} ${kind} ${id}: `) && line.endsWith(`: ${cause}`)),
+        lines.filter(
+          (line) => line.startsWith(`  ${day} ${kind} ${id}: `) && line.endsWith(`: ${grouped(cause as string)}`),
+        ),
       ).toHaveLength(1)
     }
   })
@@ -281,7 +293,7 @@ describe('a payout', () => {
     expect(orders).toEqual([{ utr: paymentUtr }])
     const text = (await ops('--payout', utr)).stdout
     expect(text.split('\n')).toHaveLength(4)
-    for (const one of [orderId, utr, paid, net]) expect(text).toContain(one)
+    for (const one of [orderId, utr, grouped(paid), grouped(net)]) expect(text).toContain(one)
     const all = await json('--payout', reference, '--mid', 'M4_TURNS')
     expect(all.settlements.length).toBeGreaterThan(1)
     const own = await db.query(`select utr from settlements where mid = 'M2_OWN' and utr <> upper(utr) limit 1`)
@@ -318,7 +330,7 @@ describe('a payout', () => {
       )
       expect(found.total).toMatchObject({ gross: rupees(gross), net: rupees(gross - 590), fee: '5.00', tax: '0.90' })
       const text = (await ops('--payout', name, '--mid', 'M5_SINGLE')).stdout
-      expect(text).toContain(`rows that name no payment are for these ${due.length}, together ${rupees(sum)}:`)
+      expect(text).toContain(`rows that name no payment are for these ${due.length}, together ${grouped(rupees(sum))}:`)
     }
     const { pid } = await newPartner(db, 'M1_NAMED')
     expect(await json('--payout', utr, '--pid', pid)).toMatchObject({ settlements: [], payments: [] })

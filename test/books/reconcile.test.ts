@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { differenceId } from '../../src/books/differences.ts'
 import { type Finding, reconcile } from '../../src/books/reconcile.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
@@ -406,6 +407,59 @@ describe('ops reconcile', () => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
+  })
+
+  it('writes rupees in the groups that India reads in every text, and plain in JSON and CSV', async () => {
+    await settle('BIG', at('2026-10-06'), { amount: '3218361.86', fee: '12345.60', tax: '1234567.00' })
+    const days = ['--from', '2026-10-06', '--to', '2026-10-06', '--mid', mid]
+    const plain = /\d{4,}\.\d\d/
+    const grouped = /\d,\d{3}\.\d\d/
+    const text = (await ops(...days)).stdout
+    expect(text).toContain('settled 44,65,274.46: 44,65,274.46 more than the payments of 2026-10-05')
+    expect(text).toMatch(
+      /^2026-10-06 +0\.00 +0\.00 +44,65,274\.46 .* -44,65,274\.46 +12,345\.60 +12,34,567\.00 +32,18,361\.86 /m,
+    )
+    const [, id = ''] = /sums differ (\w{16})/.exec(text) ?? []
+    for (const args of [
+      [...days, '--json'],
+      [...days, '--csv'],
+      ['--payout', 'BIG', '--json'],
+    ]) {
+      const { stdout } = await ops(...args)
+      expect([args, plain.test(stdout), grouped.test(stdout)]).toEqual([args, true, false])
+    }
+    for (const args of [
+      days,
+      ['--payout', 'BIG'],
+      ['resolve', '--difference', id, '--reason', 'by hand'],
+      ['close', '--month', '2026-10'],
+    ]) {
+      const { stdout } = await ops(...args)
+      expect([args, plain.test(stdout), grouped.test(stdout)]).toEqual([args, false, true])
+    }
+  })
+
+  it('keeps the digits of a difference’s and an exception’s id in a spreadsheet, also of one that reads as a number', async () => {
+    const about = { mid, day: '2026-09-15', kind: 'not settled', orderId: null, settlementUtr: null } as const
+    const unknown = { paid: null, settled: null, exceptionId: null, resolution: null }
+    const idOf = (utr: string) => differenceId({ ...about, ...unknown, utr })
+    // Of sixty ids one is digits alone, or digits and an e.
+    const utr =
+      Array.from({ length: 5_000 }, (_, index) => `N${index}`).find((one) => /^\d+e\d+$/.test(idOf(one))) ?? ''
+    await pay(utr, at('2026-09-15'))
+    await settle('M', at('2026-09-16'), { paymentUtr: 'M' })
+    await db.query(
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+       select $1, '', 'amount differs', 'X' || i, 200, 'SUCCESS', $2 from generate_series(1, 2000) i`,
+      [mid, at('2026-09-15')],
+    )
+    const { rows } = await db.query<{ id: string }>(
+      `select exception_id as id from payment_exceptions where mid = $1 and exception_id ~ '^[0-9]+e?[0-9]+$'`,
+      [mid],
+    )
+    expect(rows.length).toBeGreaterThan(0)
+    const { stdout } = await ops('--from', '2026-09-15', '--to', '2026-09-15', '--mid', mid, '--csv')
+    for (const id of [idOf(utr), ...rows.map(({ id }) => id)]) expect(stdout).toContain(`,"=""${id}""",`)
   })
 
   it('escapes what strangers wrote for scripts, spreadsheets and terminals', async () => {

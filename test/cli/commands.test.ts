@@ -103,7 +103,7 @@ describe('merchants', () => {
     expect(await update('--max-amount', '1')).toMatchObject({ maxAmount: 1 })
     expect(await update('--max-amount', '500000')).toMatchObject({ maxAmount: 500_000 })
     expect(await update('--name', 'Newer')).toMatchObject({ maxAmount: 500_000 })
-    expect((await ops('merchants', 'list')).stdout).toMatch(/ 500000 /)
+    expect((await ops('merchants', 'list')).stdout).toMatch(/ 5,00,000 /)
     expect(await update('--max-amount', 'default')).toMatchObject({ maxAmount: 100_000 })
     expect(await json(...add.with(3, unique('M')), '--max-amount', '200000')).toMatchObject({ maxAmount: 200_000 })
   })

@@ -63,6 +63,32 @@ describe('ops refunds', () => {
     }
   })
 
+  it('are shown to people with rupees in the groups that India reads', async () => {
+    const fields = intentFields(merchant.mid, { amount: '12345', order_id: 'BIG-1' })
+    orderId = ((await post(service.app, CREATE, fields, merchant.key)).body.data as { orderId: string }).orderId
+    const UTR = newUtr()
+    await notify(service, notification(orderId, { amount: 12_345, UTR }))
+    await service.db.query(
+      `insert into settlements (mid, utr, amount, fee, tax, bank_reference_number, status, initiated_at, created_at, payment_utr)
+       values ($1, 'ROW1', 10000, 2000, 345, 'BRN', 'SUCCESS', now(), now(), $2)`,
+      [merchant.mid, UTR],
+    )
+    const { refundId } = await create('--amount', '11000.5')
+    const said = [
+      await ops('refunds', 'list', '--mid', merchant.mid),
+      await ops('refunds', 'show', '--refund', refundId),
+      await ops('payments', 'find', '--utr', UTR),
+      await ops('payments', 'find', '--merchant-order-id', 'BIG-1'),
+    ]
+    const text = said.map(({ stdout }) => stdout).join('')
+    expect(text.match(/₹11,000\.50/g)).toHaveLength(4)
+    expect(text).toMatch(/^amount +₹12,345$/m)
+    expect(text).toContain('settled: SUCCESS, UTR ROW1, ₹10,000.00, fee ₹2,000.00, tax ₹345.00')
+    expect(text).not.toMatch(/\b(12345|11000|10000|2000)(\.|\b)/)
+    await service.db.query(`update settlements set payment_utr = 'OTHER' where mid = $1`, [merchant.mid])
+    expect((await ops('payments', 'find', '--utr', 'OTHER')).stdout).toMatch(/₹10,000\.00 +₹2,000\.00 +₹345\.00/)
+  })
+
   it('one that failed leaves its sum to another, and what exceeds the rest is refused', async () => {
     const { refundId } = await create()
     expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'again')).stderr).toContain(
