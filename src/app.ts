@@ -173,7 +173,9 @@ export async function buildApp({
     refuseWhileLate(v1, latenessMs, limits.lateness.operationsMs)
     const rateLimits = await registerRateLimits(v1, config.rateLimitPerSecond, limits.rates, elapsedMs)
     const patiently = createPatience(isOutage, limits.patience, elapsedMs)
-    await registerAuthentication(v1, { findKey, limits: rateLimits, patiently })
+    // By the connections of jobs, so that no look-up of a key waits behind it.
+    const { noteUse } = createAccessKeys(pools.due)
+    await registerAuthentication(v1, { findKey, noteUse, limits: rateLimits, patiently, now })
     const ofMerchantsAndPartners = {
       intents,
       refunds: {

@@ -1,8 +1,9 @@
 import fastify from 'fastify'
+import { refundWarnings } from './acquirer/acquirers.ts'
 import { buildApp } from './app.ts'
 import { createOverview } from './books/overview.ts'
 import { readConfig } from './config.ts'
-import { createPool, createPools, readBriefly } from './db/pool.ts'
+import { createPool, createPools, type Queryable, readBriefly } from './db/pool.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
 import { connectionOptions, limitConnections } from './http/connections.ts'
@@ -12,6 +13,7 @@ import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
 import { createMetrics, metricsRoutes } from './metrics.ts'
 import { operatorPageRoutes, operatorsOnly } from './operator/routes.ts'
+import { acquirersOfOpenRefunds } from './refunds/refunds.ts'
 import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()
@@ -58,7 +60,12 @@ limitConnections(opsApp.server, LIMITS.connections)
 operatorsOnly(opsApp, config.opsReaders)
 metricsRoutes(opsApp, metrics)
 const latenessMs = measureLateness(opsApp)
-operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl: config.publicUrl, latenessMs, limits: LIMITS })
+const readWarnings = async (db: Queryable) => [
+  ...config.warnings,
+  ...refundWarnings(await acquirersOfOpenRefunds(db), config.acquirers),
+]
+const { publicUrl } = config
+operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl, readWarnings, latenessMs, limits: LIMITS })
 operatorGuideRoutes(opsApp, config)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))

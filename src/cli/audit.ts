@@ -8,8 +8,7 @@ import { command } from './command.ts'
 import { table } from './output.ts'
 
 export const auditCommands = [
-  command({
-    name: 'audit',
+  command('audit', 'List who changed what, and when', {
     usage: '[--since TIME] [--until TIME] [--mid M1]',
     schema: z.object({ since: momentText.optional(), until: momentText.optional(), mid: identifier.optional() }),
     async run(asked, { db }) {

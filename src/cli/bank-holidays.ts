@@ -13,8 +13,7 @@ const YEAR_RULE = 'must be a year from 2000 to 2099'
 const name = text(255)
 
 export const bankHolidayCommands = [
-  changingCommand({
-    name: 'bank-holidays add',
+  changingCommand('bank-holidays add', 'Add a day on which banks pay nothing out', {
     usage: '--day D --name "Republic Day"',
     schema: z.object({ day: dayText, name }),
     run: (holiday, { change, now }) =>
@@ -24,8 +23,7 @@ export const bankHolidayCommands = [
       }),
   }),
 
-  command({
-    name: 'bank-holidays list',
+  command('bank-holidays list', 'List bank holidays', {
     usage: '[--year Y]',
     schema: z.object({
       year: z
@@ -37,8 +35,7 @@ export const bankHolidayCommands = [
       listed('day, name', await createBankHolidays(db).list(year), 'no bank holidays: see ops bank-holidays import'),
   }),
 
-  changingCommand({
-    name: 'bank-holidays remove',
+  changingCommand('bank-holidays remove', 'Remove a bank holiday', {
     usage: '--day D',
     schema: z.object({ day: dayText }),
     run: ({ day }, { change }) =>
@@ -49,8 +46,7 @@ export const bankHolidayCommands = [
       }),
   }),
 
-  changingCommand({
-    name: 'bank-holidays import',
+  changingCommand('bank-holidays import', 'Import a list of bank holidays', {
     usage: 'FILE|-   (pasted from the Reserve Bank’s page of one office, or CSV: day,name)',
     schema: z.object({ file: FILE }),
     argument: 'file',

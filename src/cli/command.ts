@@ -23,6 +23,8 @@ export type ChangingContext = Context & { change: Change }
 export type Command = {
   /** As it is typed: `merchants add`. */
   name: string
+  /** What it does, in one line of `ops --help`. */
+  summary: string
   /** The flags and arguments that follow the name. */
   usage: string
   /** Whether it changes something, and takes `--by`. */
@@ -35,7 +37,6 @@ export type Command = {
 export type Prepared = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
 
 type Definition<S extends z.ZodObject, C = Context> = {
-  name: string
   /** Both are left out where nothing follows the name. */
   usage?: string
   schema?: S
@@ -58,27 +59,35 @@ type ChangeDefinition<S extends z.ZodObject> = Definition<S, ChangingContext> & 
  * flag whose schema accepts `true` takes no value, and one whose schema accepts a list may be given several times; every
  * other flag takes one value.
  */
-export function command<S extends z.ZodObject>({ run, ...definition }: Definition<S>): Command {
-  return define(definition, false, (input) => (context) => run(input, context))
+export function command<S extends z.ZodObject>(
+  name: string,
+  summary: string,
+  { run, ...definition }: Definition<S>,
+): Command {
+  return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
 
 /** A command that changes something: the audit keeps who ran it, with which arguments, and how it ended. */
-export function changingCommand<S extends z.ZodObject>({
-  run,
-  makesAudit = false,
-  audited = {},
-  ...definition
-}: ChangeDefinition<S>): Command {
-  return define(definition, true, (input, typed) => {
+export function changingCommand<S extends z.ZodObject>(
+  name: string,
+  summary: string,
+  { run, makesAudit = false, audited = {}, ...definition }: ChangeDefinition<S>,
+): Command {
+  return define({ name, summary, ...definition }, true, (input, typed) => {
     const given = Object.entries(typed).filter(([, value]) => value !== undefined)
     const kept = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
-    const row = { command: definition.name, arguments: Object.fromEntries(kept), makesAudit }
+    const row = { command: name, arguments: Object.fromEntries(kept), makesAudit }
     return (context) => runAudited(row, context, (change) => run(input, { ...context, change }))
   })
 }
 
 function define<S extends z.ZodObject>(
-  { name, usage = '', schema = z.object({}) as unknown as S, argument }: Omit<Definition<S>, 'run'>,
+  {
+    usage = '',
+    schema = z.object({}) as unknown as S,
+    argument,
+    ...named
+  }: Omit<Definition<S>, 'run'> & Pick<Command, 'name' | 'summary'>,
   changes: boolean,
   toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => Prepared['run'],
 ): Command {
@@ -89,7 +98,7 @@ function define<S extends z.ZodObject>(
   )
   if (changes) types.by = { type: 'string' }
   return {
-    name,
+    ...named,
     usage,
     changes,
     prepare(args) {

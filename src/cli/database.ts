@@ -6,8 +6,7 @@ import { CommandFault } from './faults.ts'
 import { note } from './output.ts'
 
 export const databaseCommands = [
-  changingCommand({
-    name: 'migrate',
+  changingCommand('migrate', 'Bring the tables to what this version needs', {
     makesAudit: true,
     async run(_, { config, db, terminal }) {
       // It would make the tables up to the first that refers to another.
@@ -24,8 +23,7 @@ export const databaseCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'database spread',
+  changingCommand('database spread', 'Spread the tables over the servers of Citus', {
     async run(_, { config, db, terminal }) {
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandFault('the database is not migrated: run ops migrate')

@@ -28,8 +28,7 @@ const ORDER_RULE = '--from must not be after --to'
 const inOrder = ({ from, to }: Filters) => from === undefined || to === undefined || from <= to
 
 export const exceptionCommands = [
-  command({
-    name: 'payments exceptions',
+  command('payments exceptions', 'List what a person has to look into', {
     usage: `[--open] ${FILTERS}   (days of India, both included)`,
     schema: Filters.extend({ open: z.boolean().default(false) }).refine(inOrder, ORDER_RULE),
     async run({ open, ...filters }, { db }) {
@@ -38,8 +37,7 @@ export const exceptionCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'payments resolve',
+  changingCommand('payments resolve', 'Say that an exception is dealt with, and how', {
     usage: `(--exception ID | --all ${FILTERS} [--yes]) --reason "refunded at the bank, RRN 523504870777"`,
     schema: Filters.extend({
       exception: exceptionId.optional(),

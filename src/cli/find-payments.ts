@@ -9,13 +9,13 @@ import {
 import { stepsOf } from '../books/payment-steps.ts'
 import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
 import { dayText, nextDay, startOfDay } from '../ist.ts'
-import { shopAmountText, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
+import { shopAmountText, toIndianText, toJsonNumber } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { toRefundData } from '../refunds/refund.ts'
 import { command } from './command.ts'
 import { exceptionTable } from './exceptions.ts'
 import { CommandFault } from './faults.ts'
-import { record, table } from './output.ts'
+import { forPeople, record, table } from './output.ts'
 
 const ORDER_ID_RULE = 'must be our orderId, of 32 or 35 letters and digits'
 export const orderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
@@ -37,8 +37,7 @@ const Search = z
   .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together')
 
 export const findPaymentCommands = [
-  command({
-    name: 'payments find',
+  command('payments find', 'Find a payment by UTR, order, or amount and day', {
     usage: '(--utr U | --order-id ID | --merchant-order-id ID | --amount N --on YYYY-MM-DD) [--mid M1]',
     schema: Search,
     async run(input, { db, now }) {
@@ -63,8 +62,7 @@ export const findPaymentCommands = [
     },
   }),
 
-  command({
-    name: 'payments show',
+  command('payments show', 'Show step by step what happened to an order', {
     usage: '--order-id ID',
     schema: z.object({ orderId }),
     async run({ orderId }, { db, now }) {
@@ -112,15 +110,12 @@ function describeFound(
     ['settled:', others.filter(isOfFound)],
     ['settled to another merchant:', others.filter((settlement) => !isOfFound(settlement))],
   ] as const) {
-    if (ofHeading.length > 0) parts.push(heading, table(SETTLEMENT_COLUMNS, ofHeading.map(inRupees), ''))
+    if (ofHeading.length > 0) parts.push(heading, table(SETTLEMENT_COLUMNS, ofHeading.map(forPeople), ''))
   }
   return parts.join('\n\n')
 }
 
 const SETTLEMENT_COLUMNS = 'initiatedAt, mid, utr, paymentUtr, amount, fee, tax, status'
-const inRupees = ({ amount, fee, tax, ...rest }: SettledPayment) => ({
-  ...{ ...rest, amount: toIndianRupees(amount), fee: fee && toIndianRupees(fee), tax: tax && toIndianRupees(tax) },
-})
 
 function describe(history: PaymentHistory, now: Date): string {
   const { changes: _, exceptions: __, webhooks: ___, ...rest } = history

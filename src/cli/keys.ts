@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { FOREIGN_KEY_VIOLATION, hasState } from '../db/outage.ts'
 import { errorText, identifier, text } from '../fields.ts'
-import { createAccessKeys } from '../tenants/access-keys.ts'
+import { type AccessKeyListing, createAccessKeys } from '../tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../tenants/credentials.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault } from './faults.ts'
@@ -10,11 +10,13 @@ import { listed, record, shown } from './output.ts'
 /** A secret key that was pasted by mistake must not get into the audit. */
 const PUBLIC_KEY_RULE = 'must be the public key, pk_…'
 
+const OneKey = z.object({
+  publicKey: z.string(errorText(PUBLIC_KEY_RULE)).regex(/^pk_[\w-]{1,64}$/, PUBLIC_KEY_RULE),
+})
 const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() })
 
 export const keyCommands = [
-  changingCommand({
-    name: 'keys create',
+  changingCommand('keys create', 'Make a key, whose secret is shown once', {
     usage: '(--mid M1 [--may-refund] | --pid P1) [--label text]',
     schema: Owner.extend({ mayRefund: z.boolean().optional(), label: text(100).optional() })
       .refine(({ mid, pid }) => (mid === undefined) !== (pid === undefined), 'give one of --mid and --pid')
@@ -30,32 +32,39 @@ export const keyCommands = [
             if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
             throw new CommandFault(`${Object.entries(owner).flat().join(' ')} is unknown`)
           })
-        const { createdAt, mayRefund } = added
-        return {
-          json: { publicKey, secretKey, mid: added.mid, pid: added.pid, label, mayRefund, createdAt },
-          text: `${record({ publicKey, secretKey, ...owner, label, mayRefund, createdAt })}\n${SHOWN_ONCE}`,
-          made: { publicKey },
-        }
+        return shownOnce(added, secretKey)
       })
     },
   }),
 
-  command({
-    name: 'keys list',
+  changingCommand('keys rotate', 'Make a new key in place of one, which counts on', {
+    usage: '--public-key pk_… [--label text]',
+    schema: OneKey.extend({ label: text(100).optional() }),
+    run({ publicKey: old, label = null }, { change, now }) {
+      const { publicKey, secretKey } = mintKeyPair()
+      return change(async (client) => {
+        const newKey = { publicKey, secretHash: hashSecret(secretKey), label, now }
+        const added = await createAccessKeys(client).rotate(old, newKey)
+        if (added === undefined) throw new CommandFault('that public key is unknown or revoked: see ops keys list')
+        return shownOnce(added, secretKey, `\nThe old key counts until: ops keys revoke --public-key ${old}`)
+      })
+    },
+  }),
+
+  command('keys list', 'List keys, and the day on which each was last used', {
     usage: '[--mid M1 | --pid P1]',
     schema: Owner.refine(({ mid, pid }) => mid === undefined || pid === undefined, 'give --mid or --pid, not both'),
     run: async (owner, { db }) =>
       listed(
-        'publicKey, mid, pid, label, mayRefund, createdAt, revokedAt',
+        'publicKey, mid, pid, label, mayRefund, createdAt, lastUsedOn, revokedAt',
         await createAccessKeys(db).list(owner),
         'no keys',
       ),
   }),
 
-  changingCommand({
-    name: 'keys revoke',
+  changingCommand('keys revoke', 'End a key for good', {
     usage: '--public-key pk_…',
-    schema: z.object({ publicKey: z.string(errorText(PUBLIC_KEY_RULE)).regex(/^pk_[\w-]{1,64}$/, PUBLIC_KEY_RULE) }),
+    schema: OneKey,
     run: ({ publicKey }, { change, now }) =>
       change(async (client) => {
         const revoked = await createAccessKeys(client).revoke(publicKey, now)
@@ -66,3 +75,12 @@ export const keyCommands = [
 ]
 
 const SHOWN_ONCE = 'Keep the secret key now: it is shown this once, and only its hash is stored.'
+
+function shownOnce({ lastUsedOn: _, revokedAt: __, ...added }: AccessKeyListing, secretKey: string, next = '') {
+  const { publicKey, mid, pid, ...rest } = added
+  return {
+    json: { publicKey, secretKey, mid, pid, ...rest },
+    text: `${record({ publicKey, secretKey, ...(mid === null ? { pid } : { mid }), ...rest })}\n${SHOWN_ONCE}${next}`,
+    made: { publicKey },
+  }
+}

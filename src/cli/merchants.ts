@@ -13,8 +13,7 @@ import { type Output, record, table } from './output.ts'
 const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
 
 export const merchantCommands = [
-  changingCommand({
-    name: 'merchants add',
+  changingCommand('merchants add', 'Add a merchant', {
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
     async run({ returnCall, payee: payees, ...merchant }, { config, change, now }) {
@@ -28,20 +27,22 @@ export const merchantCommands = [
     },
   }),
 
-  command({
-    name: 'merchants list',
+  command('merchants list', 'List merchants, their settings and their warnings', {
     async run(_, { db }) {
       const returnCalls = await createEndpoints(db).returnCalls()
       const merchants = (await createMerchants(db).list()).map((merchant) => withWarnings(merchant, returnCalls))
       const columns =
         'mid, name, vpa, payees, mcc, dynamicQr, acquirer, input, expiryMinutes, maxAmount, returnCall, createdAt, disabledAt, warnings'
-      const rows = merchants.map((merchant) => ({ ...forPeople(merchant), warnings: merchant.warnings.join(', ') }))
+      const rows = merchants.map((merchant) => ({
+        ...merchant,
+        maxAmount: toIndianDigits(merchant.maxAmount),
+        warnings: merchant.warnings.join(', '),
+      }))
       return { json: merchants, text: table(columns, rows, 'no merchants') }
     },
   }),
 
-  changingCommand({
-    name: 'merchants update',
+  changingCommand('merchants update', 'Change the settings of a merchant', {
     usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
@@ -58,8 +59,7 @@ export const merchantCommands = [
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    changingCommand({
-      name: `merchants ${verb}`,
+    changingCommand(`merchants ${verb}`, `Let a merchant take payments ${verb === 'enable' ? 'again' : 'no more'}`, {
       usage: '--mid M1',
       schema: OneMerchant,
       run: ({ mid }, { change, now }) =>
@@ -88,12 +88,10 @@ const withWarnings = (merchant: Merchant, returnCalls: ReadonlySet<string>) => (
   warnings: merchantWarnings(merchant),
 })
 
-const forPeople = <M extends Merchant>(merchant: M) => ({ ...merchant, maxAmount: toIndianDigits(merchant.maxAmount) })
-
 async function show(merchant: Merchant, db: Queryable): Promise<Output> {
   const shown = withWarnings(merchant, await createEndpoints(db).returnCalls())
   const { warnings: _, ...fields } = shown
-  return { json: shown, text: record(forPeople(fields)) }
+  return { json: shown, text: record({ ...fields, maxAmount: toIndianDigits(fields.maxAmount) }) }
 }
 
 /** Shows a merchant with its warnings, each with the command that mends it. */

@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { toIstTime } from '../ist.ts'
+import { groupRupees } from '../money.ts'
 
 type Cell = string | number | boolean | Date | null | readonly string[]
 
@@ -29,6 +30,12 @@ export function table<C extends string>(columns: C, rows: readonly Record<Names<
   const names = columns.split(', ') as Names<C>[]
   return rows.length === 0 ? none : alignColumns([names, ...rows.map((row) => names.map((name) => show(row[name])))])
 }
+
+/** A record whose amounts, which are decimal text, get the groups that people read. */
+export const forPeople = <T extends object>(fields: T) =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? groupRupees(value) : value]),
+  ) as T
 
 /** Records for a command that lists them. */
 export function listed<C extends string, R extends Record<Names<C>, Cell>>(

@@ -5,8 +5,7 @@ import { CommandFault } from './faults.ts'
 import { listed, shown } from './output.ts'
 
 export const partnerCommands = [
-  changingCommand({
-    name: 'partners add',
+  changingCommand('partners add', 'Add a partner, who reads settlements', {
     usage: '--pid P1 --name "Acme"',
     schema: NewPartner,
     run: (partner, { change, now }) =>
@@ -17,14 +16,12 @@ export const partnerCommands = [
       }),
   }),
 
-  command({
-    name: 'partners list',
+  command('partners list', 'List partners and the merchants of each', {
     run: async (_, { db }) => listed('pid, name, createdAt, mids', await createPartners(db).list(), 'no partners'),
   }),
 
   ...(['link', 'unlink'] as const).map((verb) =>
-    changingCommand({
-      name: `partners ${verb}`,
+    changingCommand(`partners ${verb}`, `Let a partner ${verb === 'link' ? '' : 'not '}read a merchant’s settlements`, {
       usage: '--pid P1 --mid M1',
       schema: OneLink,
       run: ({ pid, mid }, { change }) =>

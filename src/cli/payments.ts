@@ -33,8 +33,7 @@ const REFUSED: Record<Contradiction, string> = {
 }
 
 export const paymentCommands = [
-  changingCommand({
-    name: 'payments confirm',
+  changingCommand('payments confirm', 'Record a payment that the bank has told you of', {
     usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
     schema: z.object({
       orderId,
@@ -70,8 +69,7 @@ export const paymentCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'payments enquire',
+  changingCommand('payments enquire', 'Ask the acquirer whether an order is paid', {
     usage: '--order-id ID',
     schema: z.object({ orderId }),
     async run({ orderId }, { config, db, now }) {
@@ -94,8 +92,7 @@ export const paymentCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'payments import',
+  changingCommand('payments import', 'Import the acquirer’s list of a day’s payments', {
     usage: 'FILE|-   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at)',
     schema: z.object({ file: FILE }),
     argument: 'file',
@@ -114,8 +111,7 @@ export const paymentCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'payments forget-customers',
+  changingCommand('payments forget-customers', 'Erase names, addresses and numbers of customers', {
     usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER)',
     schema: z
       .object({

@@ -9,7 +9,7 @@ import { balanceText } from '../books/spell.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../books/sums.ts'
 import { toIstDay, toIstTime } from '../ist.ts'
 import { groupRupees, toSumText } from '../money.ts'
-import { printable, table } from './output.ts'
+import { forPeople, printable, table } from './output.ts'
 
 /** What `ops reconcile` was asked for; days are `YYYY-MM-DD`, both included. */
 type Asked = { from: string; to: string }
@@ -159,12 +159,6 @@ export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGen
 
 /** Ends a list, and the object that it is in: by the other fields of that. */
 const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
-
-/** Figures whose amounts, which are texts, get the groups that people read. */
-export const forPeople = <T extends object>(figures: T) =>
-  Object.fromEntries(
-    Object.entries(figures).map(([name, value]) => [name, typeof value === 'string' ? groupRupees(value) : value]),
-  ) as T
 
 const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
 

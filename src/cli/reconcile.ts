@@ -13,8 +13,8 @@ import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandFault, UsageError } from './faults.ts'
-import { type Output, table } from './output.ts'
-import { forPeople, toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
+import { forPeople, type Output, table } from './output.ts'
+import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
 import { lockedAt } from './settlements.ts'
 
 /** Days that one run compares at most: those of a merchant are in memory until they are printed. */
@@ -43,8 +43,7 @@ const Report = z
   .refine(({ from, to }) => !from || !to || countDays(from, to) <= LONGEST_DAYS, `at most ${LONGEST_DAYS} days at once`)
 
 export const reconcileCommands = [
-  changingCommand({
-    name: 'reconcile resolve',
+  changingCommand('reconcile resolve', 'End a difference that no file will end', {
     usage: '--difference ID --reason "paid out by hand, UTR 523504870777"',
     schema: z.object({
       difference: z.string(errorText(DIFFERENCE_RULE)).regex(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
@@ -67,8 +66,7 @@ export const reconcileCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'reconcile close',
+  changingCommand('reconcile close', 'Keep the figures of a month that is over', {
     usage: '--month YYYY-MM',
     schema: z.object({ month: z.string(errorText(MONTH_RULE)).regex(/^20\d\d-(0[1-9]|1[0-2])$/, MONTH_RULE) }),
     async run({ month }, { db, change, now, person }) {
@@ -88,8 +86,7 @@ export const reconcileCommands = [
     },
   }),
 
-  command({
-    name: 'reconcile',
+  command('reconcile', 'Hold payments against settlements of some days', {
     usage:
       '(--from D --to D [--as-of D] [--csv] | --payout UTR|REFERENCE) [--mid M1 | --pid P1]   (days of India, both included)',
     schema: Report,

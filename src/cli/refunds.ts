@@ -20,8 +20,7 @@ const REFUND_RULE = 'must be our refundId, at most 35 letters and digits'
 const Which = z.object({ refund: z.string(errorText(REFUND_RULE)).regex(/^[A-Za-z0-9]{1,35}$/, REFUND_RULE) })
 
 export const refundCommands = [
-  command({
-    name: 'refunds list',
+  command('refunds list', 'List refunds, or those without an end', {
     usage: '[--open] [--mid M1]',
     schema: z.object({ open: z.boolean().default(false), mid: identifier.optional() }),
     async run(wanted, { db }) {
@@ -36,15 +35,13 @@ export const refundCommands = [
     },
   }),
 
-  command({
-    name: 'refunds show',
+  command('refunds show', 'Show one refund', {
     usage: '--refund ID',
     schema: Which,
     run: async ({ refund: id }, { db }) => shownRefund(await findRefund(db, id)),
   }),
 
-  changingCommand({
-    name: 'refunds create',
+  changingCommand('refunds create', 'Send money of a payment back to the customer', {
     usage: '(--order-id ID [--amount N] --note TEXT | --exception ID [--note TEXT])',
     schema: z
       .object({
@@ -80,8 +77,7 @@ export const refundCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'refunds retry',
+  changingCommand('refunds retry', 'Send an unsure refund again', {
     usage: '--refund ID   (the bank has not made it)',
     schema: Which,
     async run({ refund: id }, { db, now }) {
@@ -94,15 +90,13 @@ export const refundCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'refunds done',
+  changingCommand('refunds done', 'Say that the bank has made a refund', {
     usage: '--refund ID --reference RRN',
     schema: Which.extend({ reference: utrAsWritten }),
     run: ({ refund, reference }, context) => endByPerson(refund, { status: 'SUCCESS', reference }, context),
   }),
 
-  changingCommand({
-    name: 'refunds fail',
+  changingCommand('refunds fail', 'Say that the bank will not make a refund', {
     usage: '--refund ID --reason "the account is closed"',
     schema: Which.extend({ reason: text(255) }),
     run: ({ refund, reason }, context) => endByPerson(refund, { status: 'FAIL', reference: '', reason }, context),

@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os'
 import pg from 'pg'
+import manifest from '../../package.json' with { type: 'json' }
 import { readDatabaseConfig } from '../config.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
@@ -22,22 +23,15 @@ import { settlementCommands } from './settlements.ts'
 import { todayCommands } from './today.ts'
 import { webhookCommands } from './webhooks.ts'
 
-const COMMANDS: readonly Command[] = [
-  ...todayCommands,
-  ...databaseCommands,
-  ...merchantCommands,
-  ...partnerCommands,
-  ...keyCommands,
-  ...settlementCommands,
-  ...findPaymentCommands,
-  ...paymentCommands,
-  ...exceptionCommands,
-  ...refundCommands,
-  ...webhookCommands,
-  ...bankHolidayCommands,
-  ...reconcileCommands,
-  ...auditCommands,
-]
+const GROUPS: Readonly<Record<string, readonly Command[]>> = {
+  'Look and install': [...todayCommands, ...databaseCommands],
+  'Merchants, partners and their keys': [...merchantCommands, ...partnerCommands, ...keyCommands],
+  Payments: [...findPaymentCommands, ...paymentCommands, ...exceptionCommands],
+  'Money that goes back': refundCommands,
+  'What merchants are told': webhookCommands,
+  'Settlements and books': [...settlementCommands, ...reconcileCommands, ...bankHolidayCommands, ...auditCommands],
+}
+export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 
 /** A busy database may take seconds to accept a connection. A payment cannot wait that long; an operator can. */
 const CONNECT_TIMEOUT_MS = 10_000
@@ -54,11 +48,12 @@ const EXIT_USAGE = 2
  * typed wrongly. It says its outcome on stdout and all else on stderr.
  */
 export async function main(args: string[], terminal: Terminal & { env: NodeJS.ProcessEnv }): Promise<number> {
-  const typed = wordsOf(args)
+  const asksHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
+  const typed = wordsOf(args[0] === 'help' ? args.slice(1) : args)
   const command = COMMANDS.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
   try {
-    if (args.includes('--help') || args.includes('-h')) {
-      say(terminal.stdout, help(command, typed))
+    if (asksHelp || args[0] === '--version') {
+      say(terminal.stdout, asksHelp ? help(command, typed) : `ops ${manifest.version}`)
       return 0
     }
     if (command === undefined) {
@@ -126,14 +121,23 @@ function isNearly(typed: readonly string[], name: string): boolean {
   })
 }
 
-/** Usage of `command`; without one, of the commands of the group that was typed, or else of all. */
-function help(command: Command | undefined, [group = '']: string[]): string {
-  const inGroup = COMMANDS.filter(({ name }) => name.split(' ')[0] === group)
-  const commands = command ? [command] : inGroup.length > 0 ? inGroup : COMMANDS
-  const lines = commands.map(({ name, usage }) => `  ops ${name} ${usage}`.trimEnd())
+/** Usage of `command`; without one, of the commands that begin with the word that was typed, or else a list of all. */
+function help(command: Command | undefined, [word = '']: string[]): string {
+  const commands = command ? [command] : COMMANDS.filter(({ name }) => name.split(' ')[0] === word)
+  if (commands.length === 0) return OVERVIEW
+  const lines = commands.map(({ name, usage, summary }) => `${`  ops ${name} ${usage}`.trimEnd()}\n      ${summary}`)
   const taken = commands.some(({ changes }) => changes) ? WHO : ''
   return `usage:\n${lines.join('\n')}\n${taken}Every command takes --json for scripts, and --help.`
 }
+
+const NAME_WIDTH = Math.max(...COMMANDS.map(({ name }) => name.length))
+const OVERVIEW = [
+  'usage:\n  ops COMMAND [flags]',
+  ...Object.entries(GROUPS).map(([title, commands]) =>
+    [title, ...commands.map(({ name, summary }) => `  ${name.padEnd(NAME_WIDTH)}  ${summary}`)].join('\n'),
+  ),
+  'ops COMMAND --help shows its flags. Every command takes --json, for scripts.',
+].join('\n\n')
 
 /** A failure in one line, for the operator. */
 function explain(error: unknown): string {

@@ -25,8 +25,7 @@ const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, impo
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 
 export const settlementCommands = [
-  changingCommand({
-    name: 'settlements import',
+  changingCommand('settlements import', 'Import the bank’s file of settlements', {
     usage:
       'FILE|- [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr])',
     schema: z.object({
@@ -54,8 +53,7 @@ export const settlementCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'settlements pull',
+  changingCommand('settlements pull', 'Import settlements from an acquirer, without a file', {
     usage: '--acquirer NAME --from D --to D   (days of India, both included)',
     schema: z
       .object({ acquirer: z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)), from: dayText, to: dayText })
@@ -81,8 +79,7 @@ export const settlementCommands = [
     },
   }),
 
-  command({
-    name: 'settlements imports',
+  command('settlements imports', 'List the imports, by whom and of how many rupees', {
     async run(_, { db }) {
       const imports = await listImports(db)
       const rows = imports.map(({ importId, inserted, unchanged, updated, amount, undoneAt, undoneBy, ...one }) => ({
@@ -99,8 +96,7 @@ export const settlementCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'settlements undo',
+  changingCommand('settlements undo', 'Take an import back', {
     usage: '--import N',
     schema: z.object({
       import: z

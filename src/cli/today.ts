@@ -30,8 +30,7 @@ const HOURS = 24
 const MERCHANTS_SHOWN = 20
 
 export const todayCommands = [
-  command({
-    name: 'today',
+  command('today', 'Show the day so far, and what needs a person', {
     usage: '[--by-merchant] [--watch]',
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
     async run({ byMerchant, watch }, { config, db, now, asJson, terminal }) {

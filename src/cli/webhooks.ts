@@ -44,8 +44,7 @@ const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): Del
 })
 
 export const webhookCommands = [
-  changingCommand({
-    name: 'webhooks add',
+  changingCommand('webhooks add', 'Add an address to tell of a merchant’s payments', {
     usage: '--mid M1 --url https://shop.example/hook [--label text]',
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
     // The audit keeps a URL without its query and fragment, which may hold a password of the merchant's.
@@ -72,8 +71,7 @@ export const webhookCommands = [
     },
   }),
 
-  command({
-    name: 'webhooks list',
+  command('webhooks list', 'List addresses, their state and what waits for each', {
     usage: '[--mid M1]',
     schema: z.object({ mid: identifier.optional() }),
     async run({ mid }, { db, now }) {
@@ -82,8 +80,7 @@ export const webhookCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'webhooks disable',
+  changingCommand('webhooks disable', 'Switch an address off', {
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
     run: ({ endpoint }, { change, now }) =>
@@ -94,8 +91,7 @@ export const webhookCommands = [
       }),
   }),
 
-  changingCommand({
-    name: 'webhooks enable',
+  changingCommand('webhooks enable', 'Switch an address on, and send what has waited', {
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
     run: ({ endpoint }, { change, now }) =>
@@ -107,8 +103,7 @@ export const webhookCommands = [
       }),
   }),
 
-  changingCommand({
-    name: 'webhooks rotate-secret',
+  changingCommand('webhooks rotate-secret', 'Make a new secret; the old one counts a day more', {
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
     run: ({ endpoint }, { config, change, now }) =>
@@ -121,8 +116,7 @@ export const webhookCommands = [
       }),
   }),
 
-  command({
-    name: 'webhooks ping',
+  command('webhooks ping', 'Send a test event to an address, now', {
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
     async run({ endpoint }, { config, db, now }) {
@@ -143,8 +137,7 @@ export const webhookCommands = [
     },
   }),
 
-  command({
-    name: 'webhooks deliveries',
+  command('webhooks deliveries', 'List what was sent to a merchant, and how it ended', {
     usage: '--mid M1 [--failed] [--since TIME]',
     schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: momentText.optional() }),
     async run({ mid, failed, since }, { db, now }) {
@@ -155,8 +148,7 @@ export const webhookCommands = [
     },
   }),
 
-  changingCommand({
-    name: 'webhooks resend',
+  changingCommand('webhooks resend', 'Send events again', {
     usage: '(--delivery ID | --mid M1 --since TIME [--until TIME])',
     schema: z
       .object({

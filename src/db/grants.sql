@@ -4,6 +4,8 @@
 revoke all on all tables in schema public from upi_service;
 
 grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
+-- Of a key only the day of its last use: neither its secret, its owner nor its rights.
+grant update (last_used_on) on access_keys to upi_service;
 -- Shown on the operator's page. The audit is not: who breaks into the service learns nothing of the operators.
 grant select on settlement_imports, settlement_versions, bank_holidays, difference_resolutions
   to upi_service;

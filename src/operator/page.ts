@@ -28,6 +28,8 @@ export type PageOfToday = {
   failed: boolean
   overview: Overview
   balance: RecentBalance | undefined
+  /** What is wrong with the settings, a sentence each. */
+  warnings: readonly string[]
   publicUrl: string
   /** Seconds after which the page reloads itself; undefined when its reader has stopped the reloading. */
   refreshSeconds: number | undefined
@@ -37,22 +39,24 @@ export type PageOfToday = {
  * Returns the page, and the value of its header `refresh`. Every address in the page is relative, since a proxy may
  * serve it under a path. The page contains no customer's data.
  */
-export function pageOfToday({ now, hours, days, failed, overview, balance, publicUrl, refreshSeconds }: PageOfToday) {
+export function pageOfToday({ now, hours, days, failed, publicUrl, refreshSeconds, ...open }: PageOfToday) {
   const today = hours.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
   const missing = [...hours, ...days].some(({ counts }) => counts === undefined)
   const page = document(html`<main class="guide overview" id="text">
 <h1>Today</h1>
 <p>${toIstTime(now)}. ${refreshLine(refreshSeconds)}</p>
 ${missing ? html`<p role="status" class="note">${failed ? NOT_COUNTED : COUNTING}</p>` : undefined}
+<div class="columns">
+<section class="needs" aria-labelledby="open">
+<h2 id="open">What needs a person</h2>
+${needs(open, now)}
+</section>
+<div class="numbers">
 <section aria-labelledby="orders">
 <h2 id="orders">Orders made today</h2>
 ${tiles(today)}
 <h3>By hour</h3>
 ${graph(hours, { name: hourName, unit: 'hour', label: 'Orders of today by hour, and how many of them are paid' })}
-</section>
-<section aria-labelledby="open">
-<h2 id="open">What needs a person</h2>
-${needs(overview, now)}
 </section>
 <section aria-labelledby="days">
 <h2 id="days">The last ${days.length} days</h2>
@@ -60,16 +64,16 @@ ${graph(days, { name: dayName, unit: 'day', label: `Orders of the last ${days.le
 </section>
 <section aria-labelledby="service">
 <h2 id="service">The service</h2>
-${facts(overview, balance, now)}
-</section>
-<section aria-labelledby="guides">
-<h2 id="guides">Guides</h2>
+${facts(open, now)}
+<h3>Guides</h3>
 <ul>
 <li><a href="docs">For the operator</a></li>
 <li><a href="${publicUrl}/docs">For those who call the service</a>, which is public</li>
 <li><a href="metrics">Metrics</a>, for Prometheus</li>
 </ul>
 </section>
+</div>
+</div>
 </main>`)
   return { page, refresh: refreshSeconds?.toString() }
 }
@@ -178,19 +182,33 @@ ${rows.map(([of, ...cells]) => html`<tr><th scope="row">${of}</th>${cells.map((c
 
 const code = (text: string) => html`<code>${text}</code>`
 
-function needs({ exceptions: { open, amount, oldest }, refunds, webhooks, returnCalls }: Overview, now: Date): Html {
+type Open = Pick<PageOfToday, 'overview' | 'balance' | 'warnings'>
+
+function needs({ overview, balance, warnings }: Open, now: Date): Html {
+  const { exceptions: all, refunds, webhooks, returnCalls } = overview
+  const { open, amount, oldest } = all
   const count = countOpen(open)
-  if (count + refunds.open + webhooks.behind + returnCalls.givenUp === 0) {
-    return html`<p>Nothing: no exception and no refund is open, and no webhook is behind.</p>`
+  const differs = balance?.balances === false
+  if (count + refunds.open + webhooks.behind + returnCalls.givenUp + warnings.length === 0 && !differs) {
+    return html`<p>Nothing: no exception and no refund is open, no webhook is behind, and no setting is wrong.</p>`
   }
   const exceptions = oldest.map(({ id, kind, mid, orderId, amount, receivedAt }) => {
-    return [code(id), kind, mid, code(orderId), amount ? toIndianRupees(amount) : '–', ageText(receivedAt, now)]
+    return [
+      code(id),
+      kind,
+      mid,
+      orderId && code(orderId),
+      amount ? toIndianRupees(amount) : '–',
+      ageText(receivedAt, now),
+    ]
   })
   const waiting = refunds.oldest.map(({ refundId, mid, orderId, acquirer, amount, madeAt }) => {
     return [code(refundId), mid, code(orderId), acquirer, toIndianText(amount), ageText(madeAt, now)]
   })
   const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
-  return html`${
+  return html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}${
+    differs ? html`<p>Books: ${recentBalanceText(balance)}. <a href="docs#reconcile">What to do</a></p>` : undefined
+  }${
     count > 0
       ? html`<h3>Exceptions: ${toIndianDigits(count)} open, ${toIndianRupees(amount)}</h3>
 <p>${agesText(open)}. <a href="docs#exceptions">What to do</a></p>
@@ -217,7 +235,7 @@ ${webhooks.behind > behind.length ? html`<p>The longest ${behind.length}; <code>
 ${returnCalls.givenUp > 0 ? html`<p>Return calls: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}`
 }
 
-const facts = (overview: Overview, balance: RecentBalance | undefined, now: Date): Html =>
+const facts = ({ overview, balance }: Open, now: Date): Html =>
   html`<dl class="facts">
 <div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
 <div><dt>Books</dt><dd>${recentBalanceText(balance)}</dd></div>

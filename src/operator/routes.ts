@@ -52,13 +52,16 @@ type PageOptions = {
   log: Pick<Logger, 'warn'>
   now: () => Date
   publicUrl: string
+  /** Returns what is wrong with the settings, a sentence each. */
+  readWarnings: (db: Queryable) => Promise<string[]>
   /** Returns the mean delay of timers in the last second, in ms. */
   latenessMs: () => number
   limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lateness' | 'lookUps'>
 }
 
 /** `/` of the listener that only the operator reaches: today, the last days, and what needs a person. Read only. */
-export function operatorPageRoutes(app: FastifyInstance, { db, log, now, publicUrl, latenessMs, limits }: PageOptions) {
+export function operatorPageRoutes(app: FastifyInstance, options: PageOptions) {
+  const { db, log, now, publicUrl, readWarnings, latenessMs, limits } = options
   const { days: dayCount, refreshSeconds } = limits.operatorPage
   const read = <T>(look: (client: Queryable) => Promise<T>) =>
     readBriefly(db, limits.operatorDatabase.statementTimeoutMs, look)
@@ -82,9 +85,10 @@ export function operatorPageRoutes(app: FastifyInstance, { db, log, now, publicU
     const moment = now()
     const today = istDayOf(moment)
     const days = Array.from({ length: dayCount }, (_, ago) => new Date(today.getTime() - ago * 24 * HOUR_MS))
-    const [{ counts, failed }, overview] = await Promise.all([
+    const [{ counts, failed }, overview, warnings] = await Promise.all([
       readDays(days),
       read((client) => createOverview(client).read(moment)),
+      read(readWarnings),
     ])
     const hoursBegun = Math.floor((moment.getTime() - today.getTime()) / HOUR_MS) + 1
     const isCounting = counts.includes(undefined) && !failed
@@ -102,6 +106,7 @@ export function operatorPageRoutes(app: FastifyInstance, { db, log, now, publicU
       failed,
       overview,
       balance,
+      warnings,
       publicUrl,
       // While counts are missing, the page reloads ten times as often.
       refreshSeconds: refresh === 'off' ? undefined : isCounting ? Math.ceil(refreshSeconds / 10) : refreshSeconds,

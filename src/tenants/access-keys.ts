@@ -1,10 +1,12 @@
 import type { Queryable } from '../db/pool.ts'
+import { nextDay, startOfDay } from '../ist.ts'
 import { MERCHANT, type Merchant } from './merchants.ts'
 
 /** Who a key speaks for: exactly one merchant, or exactly one partner. */
 export type Caller = { kind: 'merchant'; merchant: Merchant; mayRefund: boolean } | { kind: 'partner'; pid: string }
 
-export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller }
+/** `notedUntil` ends the last day of India on which it is noted that the key was used. */
+export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller; notedUntil: Date }
 
 export type AccessKeyListing = {
   publicKey: string
@@ -13,8 +15,12 @@ export type AccessKeyListing = {
   label: string | null
   mayRefund: boolean
   createdAt: Date
+  /** A day of India: `YYYY-MM-DD`. */
+  lastUsedOn: string | null
   revokedAt: Date | null
 }
+
+type StoredKey = Pick<AccessKey, 'secretHash'> & Pick<AccessKeyListing, 'pid' | 'mayRefund' | 'lastUsedOn'>
 
 export type NewAccessKey = {
   publicKey: string
@@ -26,25 +32,35 @@ export type NewAccessKey = {
   now: Date
 }
 
+const LAST_USED_ON = `to_char(last_used_on, 'YYYY-MM-DD') as "lastUsedOn"`
 const LISTING = `public_key as "publicKey", mid, pid, label, may_refund as "mayRefund", created_at as "createdAt",
-                 revoked_at as "revokedAt"`
+                 ${LAST_USED_ON}, revoked_at as "revokedAt"`
 
 /** The key table. A secret is never in it, only its SHA-256. */
 export function createAccessKeys(db: Queryable) {
   return {
     /** The key with its owner, as both are stored now; undefined when the key is unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
-      const { rows } = await db.query<{ secretHash: Buffer; pid: string | null; mayRefund: boolean } & Merchant>(
-        `select k.secret_hash as "secretHash", k.pid, k.may_refund as "mayRefund", ${MERCHANT}
+      const { rows } = await db.query<StoredKey & Merchant>(
+        `select k.secret_hash as "secretHash", k.pid, k.may_refund as "mayRefund", ${LAST_USED_ON}, ${MERCHANT}
            from access_keys k
            left join merchants m on m.mid = k.mid
           where k.public_key = $1 and k.revoked_at is null`,
         [publicKey],
       )
       if (rows[0] === undefined) return undefined
-      const { secretHash, pid, mayRefund, ...merchant } = rows[0]
+      const { secretHash, pid, mayRefund, lastUsedOn, ...merchant } = rows[0]
       const caller: Caller = pid === null ? { kind: 'merchant', merchant, mayRefund } : { kind: 'partner', pid }
-      return { publicKey, secretHash, caller }
+      const notedUntil = lastUsedOn === null ? new Date(0) : nextDay(startOfDay(lastUsedOn))
+      return { publicKey, secretHash, caller, notedUntil }
+    },
+
+    /** Notes that the key was used on this day of India, unless a later one is noted already. */
+    async noteUse(publicKey: string, day: string): Promise<void> {
+      await db.query(
+        'update access_keys set last_used_on = $2 where public_key = $1 and (last_used_on < $2) is not false',
+        [publicKey, day],
+      )
     },
 
     /** Stores a key of an owner that exists; the foreign keys refuse any other (SQLSTATE 23503). */
@@ -59,6 +75,22 @@ export function createAccessKeys(db: Queryable) {
         ],
       )
       return rows[0] as AccessKeyListing
+    },
+
+    /** Stores a key of the same owner, rights and, unless another is given, label as `old`. Undefined when `old` does not count. */
+    async rotate(
+      old: string,
+      { publicKey, secretHash, label, now }: Omit<NewAccessKey, 'owner' | 'mayRefund'>,
+    ): Promise<AccessKeyListing | undefined> {
+      const { rows } = await db.query<AccessKeyListing>(
+        `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
+         select $2, $3::bytea, mid, pid, coalesce($4, label), $5::timestamptz, may_refund
+           from access_keys
+          where public_key = $1 and revoked_at is null
+         returning ${LISTING}`,
+        [old, publicKey, secretHash, label, now],
+      )
+      return rows[0]
     },
 
     /** All keys, or those of one owner, oldest first, revoked ones included. */

@@ -9,14 +9,14 @@ const FOLDERS: Record<string, RegExp> = {
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|refunds|settlements|books)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|checkout)\//,
-  cli: /^npm:(csv-stringify|zod|pg)$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|refunds|settlements|tenants|webhooks)\//,
+  cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|refunds|settlements|tenants|webhooks)\//,
   db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,
   due: /^repeat\.ts$/,
   docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
-  tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields|money)\.ts$|^(db|tenants)\//,
+  tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields|ist|money)\.ts$|^(db|tenants)\//,
   operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(books|db|operator)\//,
   payments:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list-operation\.ts$|^(db|payments)\//,

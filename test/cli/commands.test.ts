@@ -242,7 +242,10 @@ describe('keys', () => {
     expect(rows[0].whole).not.toContain(secretKey)
     const listed = await json('keys', 'list', '--mid', mid)
     expect(listed).toEqual([
-      { publicKey, mid, pid: null, label: 'shop', mayRefund: false, createdAt: expect.any(String), revokedAt: null },
+      {
+        ...{ publicKey, mid, pid: null, label: 'shop', mayRefund: false },
+        ...{ createdAt: expect.any(String), lastUsedOn: null, revokedAt: null },
+      },
     ])
     expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*shown this once/)
   })
@@ -260,6 +263,53 @@ describe('keys', () => {
     })
     const { code, stderr } = await ops('keys', 'create', '--pid', 'P1', '--may-refund')
     expect([code, stderr.split('\n')[0]]).toEqual([2, 'ops: --may-refund is for a key of a merchant'])
+  })
+
+  it('are rotated: the new one has owner, rights and label of the old, which counts until it is revoked', async () => {
+    const mid = await newMerchant()
+    const old = await json('keys', 'create', '--mid', mid, '--may-refund', '--label', 'web shop')
+    const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
+    const made = await json(...rotate)
+    expect(made).toEqual({
+      ...{ publicKey: expect.stringMatching(/^pk_/), secretKey: expect.stringMatching(/^sk_/), mid, pid: null },
+      ...{ label: 'web shop', mayRefund: true, createdAt: expect.any(String) },
+    })
+    const listed = await json('keys', 'list', '--mid', mid)
+    expect(listed.map(({ publicKey, revokedAt }: Record<string, unknown>) => [publicKey, revokedAt])).toEqual([
+      [old.publicKey, null],
+      [made.publicKey, null],
+    ])
+    const { stdout } = await ops(...rotate, '--label', 'new')
+    expect(stdout).toMatch(/^mayRefund +true$/m)
+    expect(stdout).toMatch(/^label +new$/m)
+    expect(stdout).toMatch(
+      new RegExp(`shown this once.*\nThe old key counts until: ops keys revoke --public-key ${old.publicKey}\n$`),
+    )
+    const audited = (await json('audit', '--mid', mid)).filter(
+      ({ command }: { command: string }) => command === 'keys rotate',
+    )
+    expect(audited).toMatchObject([
+      { arguments: { publicKey: old.publicKey }, outcome: 'done', detail: { publicKey: made.publicKey } },
+      { arguments: { publicKey: old.publicKey, label: 'new' }, outcome: 'done' },
+    ])
+    expect(JSON.stringify(audited)).not.toContain(made.secretKey)
+    const { pid } = await json('partners', 'add', '--pid', unique('P'), '--name', 'Acme')
+    const ofPartner = await json('keys', 'create', '--pid', pid)
+    expect(await json('keys', 'rotate', '--public-key', ofPartner.publicKey)).toMatchObject({
+      mid: null,
+      pid,
+      mayRefund: false,
+    })
+  })
+
+  it('are not rotated where they are unknown or revoked', async () => {
+    const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
+    await json('keys', 'revoke', '--public-key', publicKey)
+    for (const one of [publicKey, 'pk_none']) {
+      expect(await ops('keys', 'rotate', '--public-key', one)).toEqual(
+        fault('that public key is unknown or revoked: see ops keys list'),
+      )
+    }
   })
 
   it('of an unknown merchant or partner are refused', async () => {

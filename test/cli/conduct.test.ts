@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { COMMANDS } from '../../src/cli/run.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
+import { ROOT } from '../support/processes.ts'
 
 let migrated: Awaited<ReturnType<typeof createTestDatabase>>
 let empty: Awaited<ReturnType<typeof createTestDatabase>>
@@ -53,10 +57,43 @@ describe('a command that is nearly one of ours exits with 2 and one line that na
   })
 })
 
-it('exit 0: help of one command shows how it is typed', async () => {
-  const { code, stdout } = await runOps(undefined, ['keys', 'revoke', '--help'])
-  expect(code).toBe(0)
-  expect(stdout).toMatch(/^usage:\n {2}ops keys revoke --public-key pk_…\n/)
+describe('ops --help', () => {
+  const overview = async () => (await runOps(undefined, ['--help'])).stdout
+
+  it('has one line of at most 80 columns for each command, in groups, which says what it does', async () => {
+    const text = await overview()
+    for (const line of text.split('\n')) expect([line, line.length <= 80]).toEqual([line, true])
+    for (const { name, summary } of COMMANDS) {
+      expect(summary).toMatch(/^[A-Z][^.\n]{8,}[^.\n]$/)
+      const lines = text.split('\n').filter((line) => line.startsWith(`  ${name}  `))
+      expect([name, lines.map((line) => line.slice(name.length + 2).trim())]).toEqual([name, [summary]])
+    }
+    expect(text).toMatch(/^usage:\n {2}ops COMMAND \[flags\]\n\n\S.*\n {2}today {2,}\S/)
+    expect(new Set(COMMANDS.map(({ summary }) => summary)).size).toBe(COMMANDS.length)
+    // Flags stand in the help of each command.
+    expect(text).not.toMatch(/--mid|--order-id/)
+  })
+
+  it('of a command, or ops help, has its flags; of a group those of each of its commands', async () => {
+    const revoke = await runOps(undefined, ['keys', 'revoke', '--help'])
+    expect(revoke.code).toBe(0)
+    expect(revoke.stdout).toMatch(/^usage:\n {2}ops keys revoke --public-key pk_…\n {6}End a key for good\n/)
+    expect(await runOps(undefined, ['help', 'keys', 'revoke'])).toEqual(revoke)
+    expect((await runOps(undefined, ['help', 'reconcile', 'close'])).stdout).toMatch(
+      /^usage:\n {2}ops reconcile close --month/,
+    )
+    expect((await runOps(undefined, ['help', 'reconcile'])).stdout).toContain('  ops reconcile (--from D --to D')
+    const group = await runOps(undefined, ['keys', '--help'])
+    expect(group.stdout.match(/^ {2}ops .*$/gm)?.map((line) => line.split(' ').slice(2, 5).join(' '))).toEqual([
+      ...['ops keys create', 'ops keys rotate', 'ops keys list', 'ops keys revoke'],
+    ])
+    expect(await runOps(undefined, ['help'])).toEqual(await runOps(undefined, ['--help']))
+  })
+
+  it('--version says which version of the service it belongs to', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    expect(await runOps(undefined, ['--version'])).toEqual({ code: 0, stdout: `ops ${version}\n`, stderr: '' })
+  })
 })
 
 describe('a failing command exits with 1 and one line on stderr, no stack trace', () => {

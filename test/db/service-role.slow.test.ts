@@ -119,7 +119,7 @@ describe('the role of the service', () => {
     await expect(asService(statement)).rejects.toMatchObject({ code: FORBIDDEN })
   })
 
-  it('may change what becomes of orders, deliveries and endpoints, and no other column', async () => {
+  it('may change what becomes of orders, deliveries and endpoints, when keys were used, and no other column', async () => {
     const { rows } = await run(
       service.databaseUrl,
       `select relname as table, array_agg(attname::text order by attname) as columns
@@ -132,6 +132,7 @@ describe('the role of the service', () => {
         order by relname`,
     )
     expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns.join(' ')]))).toEqual({
+      access_keys: 'last_used_on',
       acquirer_intents: 'enquire_at enquiries',
       payment_intents: 'event_sequence expires_at fail_told_at status utr',
       payments: 'acquirer_payment_id acquirer_txn_id',

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { browserPath, useCheckout, violations } from '../support/browser.ts'
 import { makeOrders, startPage } from '../support/operator-page.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
-import { startService } from '../support/service.ts'
+import { newMerchant, startService } from '../support/service.ts'
 
 /** For a machine on which much else runs; alone, a test takes some seconds. */
 const SLOW_MS = 240_000
@@ -82,7 +82,9 @@ async function ask({ opsPort: port }: ServerProcess, path: string, headers: Reco
 
 const SCREENS = [
   { width: 320, colorScheme: 'light' },
+  { width: 390, colorScheme: 'dark' },
   { width: 1280, colorScheme: 'dark' },
+  { width: 1920, colorScheme: 'light' },
 ] as const
 
 describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
@@ -95,6 +97,13 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
     await checkout.service.db.query(
       `insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at, failing_since)
        select mid, 'ep_0123456789abcdef', 'webhook', 'https://canaryhook.example/', '\\x00', now(), now() from merchants`,
+    )
+    // The longest kind and the longest mid.
+    const { mid } = await newMerchant(checkout.service.db, { mid: 'M'.repeat(64) })
+    await checkout.service.db.query(
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+       values ($1, $2, 'refunded above what was paid', 'U1', 499999.99, 'SUCCESS', now())`,
+      [mid, '0'.repeat(32)],
     )
     operators = await startPage(checkout.service)
     url = await operators.listen({ host: '127.0.0.1', port: 0 })
@@ -114,7 +123,21 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
       const ground = await tab.evaluate('getComputedStyle(document.body).backgroundColor')
       expect(ground).toBe(colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(255, 255, 255)')
       const plot = await tab.getByRole('img', { name: /^Orders of the last 30 days/ }).boundingBox()
-      expect([plot?.height, (plot?.width ?? 0) > width / 2]).toEqual([144, true])
+      expect([plot?.height, (plot?.width ?? 0) > Math.min(width, 1280) / 3]).toEqual([144, true])
+      // Nothing of what needs a person has to be scrolled to, and it comes first.
+      const cut = '[...document.querySelectorAll(".needs .table")].map((one) => one.scrollWidth - one.clientWidth)'
+      expect(await tab.evaluate(cut)).toEqual([0, 0])
+      const boxOf = async (name: string) => {
+        const box = await tab.getByRole('region', { name, exact: true }).boundingBox()
+        return box ?? expect.fail(`${name} is not shown`)
+      }
+      const [needs, orders] = [await boxOf('What needs a person'), await boxOf('Orders made today')]
+      const isBeside = orders.x >= needs.x + needs.width && orders.y === needs.y
+      expect([isBeside, isBeside || orders.y >= needs.y + needs.height]).toEqual([width === 1920, true])
+      const right = await tab.evaluate(
+        'Math.max(...[...document.querySelectorAll("main section")].map((one) => one.getBoundingClientRect().right))',
+      )
+      expect(right as number).toBeGreaterThan(width - 50)
     },
   )
 

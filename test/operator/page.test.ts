@@ -49,6 +49,23 @@ describe('the operator’s page', () => {
     expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
   })
 
+  it('begins with what needs a person: warnings, books that do not balance, exceptions', async () => {
+    const warning = 'Refunds of the acquirer setu wait: set <SETU_CLIENT_ID>'
+    const warned = await startPage(service, FORGETFUL, () => 0, [warning])
+    await service.db.query(
+      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+       values ($1, 'TOO_MUCH', 1200, 'BRN', 'SUCCESS', '2026-03-30T06:00:00Z', '2026-03-30T06:00:00Z')`,
+      [made.mid],
+    )
+    const text = async () => textOf((await warned.inject('/')).body)
+    await until('the books are compared', async () => (await text()).includes('does not balance'))
+    expect(await text()).toMatch(
+      /What needs a person Refunds of the acquirer setu wait: set <SETU_CLIENT_ID> Books: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders made today.*The last 30 days/,
+    )
+    await service.db.query(`delete from settlements where utr = 'TOO_MUCH'`)
+    await warned.close()
+  })
+
   it('shows refunds that wait, and how many are older than T+5 days', async () => {
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status)

@@ -28,6 +28,7 @@ export async function startPage(
   { databaseUrl, clock, log }: TestService,
   limits = FORGETFUL,
   latenessMs = () => 0,
+  warnings: string[] = [],
 ): Promise<FastifyInstance> {
   const app = fastify()
   // The page before is forgotten.
@@ -35,7 +36,17 @@ export async function startPage(
   operatorsOnly(app, { password: undefined, allowedHosts: [] })
   const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
   const warn = (facts: unknown) => void log.push(JSON.stringify(facts))
-  operatorPageRoutes(app, { db, log: { warn } as never, now: clock.now, publicUrl: PUBLIC_URL, latenessMs, limits })
+  const readWarnings = async () => warnings
+  const options = {
+    db,
+    log: { warn } as never,
+    now: clock.now,
+    publicUrl: PUBLIC_URL,
+    readWarnings,
+    latenessMs,
+    limits,
+  }
+  operatorPageRoutes(app, options)
   operatorGuideRoutes(app, { publicUrl: PUBLIC_URL })
   app.addHook('onClose', () => db.end())
   return app
