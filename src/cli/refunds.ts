@@ -8,7 +8,7 @@ import { shopRefund, toIndianText } from '../money.ts'
 import { endRefund, type RefundWord } from '../refunds/end-refund.ts'
 import { type Made, makeRefund } from '../refunds/make-refund.ts'
 import { retryRefund } from '../refunds/progress.ts'
-import { type Refund, toRefundData } from '../refunds/refund.ts'
+import { REASON_CHARACTERS, type Refund, toRefundData } from '../refunds/refund.ts'
 import { isLeftToPerson, listRefunds } from '../refunds/refunds.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
 import { exceptionId } from './exceptions.ts'
@@ -98,7 +98,7 @@ export const refundCommands = [
 
   changingCommand('refunds fail', 'Say that the bank will not make a refund', {
     usage: '--refund ID --reason "the account is closed"',
-    schema: Which.extend({ reason: text(255) }),
+    schema: Which.extend({ reason: text(REASON_CHARACTERS) }),
     run: ({ refund, reason }, context) => endByPerson(refund, { status: 'FAIL', reference: '', reason }, context),
   }),
 ]

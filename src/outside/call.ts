@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from 'node:net'
 import { Readable } from 'node:stream'
 import type { Agent, Client, Dispatcher } from 'undici'
 import type { Limits } from '../limits.ts'
+import { printable } from '../printable.ts'
 import { readUrl } from '../url.ts'
 import { createAddressJudge } from './addresses.ts'
 import { type Resolve, resolve as resolveByDns } from './resolve.ts'
@@ -209,7 +210,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
     return {
       status: answer.statusCode,
       retryAfterSeconds: secondsUntil(`${answer.headers['retry-after'] ?? ''}`, now(), limits.retryAfterSeconds),
-      text: printable(read, limits.shownCharacters),
+      text: printable(String(read), limits.shownCharacters),
       ...(kind === 'acquirer' && { headers: answer.headers, body: read }),
     }
   }
@@ -290,10 +291,4 @@ function secondsUntil(retryAfter: string, now: Date, most: number): number | und
   const isDate = /^[A-Z].* GMT$/.test(text)
   const seconds = isDate ? Math.ceil((Date.parse(text) - now.getTime()) / 1000) : Number(/^\d+$/.exec(text)?.[0])
   return Number.isNaN(seconds) ? undefined : Math.min(Math.max(seconds, 0), most)
-}
-
-/** Bytes of a stranger as one line that can be shown on a terminal: no control characters, and none that turn text around. */
-function printable(bytes: Buffer, characters: number): string {
-  const line = bytes.toString('utf8').replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+|\uFFFD+/gu, ' ')
-  return [...line.trim()].slice(0, characters).join('')
 }

@@ -1,11 +1,11 @@
 import * as z from 'zod'
 import { badRequest, refundNotFound } from '../errors.ts'
-import { errorText } from '../fields.ts'
+import { errorText, text } from '../fields.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import { HIGHEST_MAX_RUPEES } from '../money.ts'
 import { mid, orderId } from '../payments/new-payment.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
-import { type Refund, toRefundData } from './refund.ts'
+import { REASON_CHARACTERS, type Refund, toRefundData } from './refund.ts'
 
 const REFUND_ID = /^[A-Za-z0-9_-]{1,40}$/
 const REFUND_ID_RULE = 'must be 1 to 40 characters of A-Z a-z 0-9 _ -'
@@ -34,6 +34,9 @@ export const RefundData = z.strictObject({
   reference: z
     .string()
     .meta({ description: 'The bank’s reference, by which the customer finds it; empty until known.' }),
+  reason: text(REASON_CHARACTERS, 0).meta({
+    description: 'Why it has failed, in the words of the bank or the operator: for people. Empty unless `FAIL`.',
+  }),
 })
 
 export const REFUND_EXAMPLE = {
@@ -44,6 +47,7 @@ export const REFUND_EXAMPLE = {
   amount: 88.5,
   txnStatus: 'PENDING' as const,
   reference: '',
+  reason: '',
 }
 
 const MESSAGES = { PENDING: 'Refund pending', SUCCESS: 'Refund successful', FAIL: 'Refund failed' } as const

@@ -2,8 +2,9 @@ import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { toDecimalText } from '../money.ts'
 import { nextSequence, writeDeliveries } from '../payments/events.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
+import { printable } from '../printable.ts'
 import { findRefund } from './make-refund.ts'
-import type { Refund, RefundStatus } from './refund.ts'
+import { REASON_CHARACTERS, type Refund, type RefundStatus } from './refund.ts'
 
 /** What is told of a refund. PENDING says that the acquirer has it. By what is undefined it is not judged. */
 export type RefundWord = {
@@ -115,11 +116,13 @@ async function storeEnd(db: Queryable, refund: Refund, word: RefundWord, now: Da
   const { status, reference, id, by } = word
   const isSuccess = status === 'SUCCESS'
   await db.query(
+    // The reason of a failure stays when a success follows: the webhook of the failure may still have to be sent.
     `update refunds
-        set status = $3, reference = $4, reason = $5, ended_at = $6,
+        set status = $3, reference = $4, ended_at = $6,
+            reason = case when $3 = 'FAIL' then $5 when status = 'FAIL' then reason end,
             acquirer_refund_id = coalesce(acquirer_refund_id, $7), due_at = null
       where mid = $1 and our_refund_id = $2`,
-    [mid, ourRefundId, status, reference || refund.reference, isSuccess ? null : word.reason, now, id],
+    [mid, ourRefundId, status, reference || refund.reference, printable(word.reason ?? '', REASON_CHARACTERS), now, id],
   )
   const { rows } = await db.query<{ sequence: number }>(
     `update payment_intents set event_sequence = ${nextSequence()} where mid = $1 and order_id = $2

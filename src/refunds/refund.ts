@@ -26,6 +26,7 @@ export type Refund = {
   status: RefundStatus
   /** The bank's; empty until it is known. */
   reference: string
+  /** Why it has failed, which stays if it succeeds after all; or what is unsure. */
   reason: string | null
   endedAt: Date | null
   acquirerRefundId: string | null
@@ -34,11 +35,14 @@ export type Refund = {
   dueAt: Date | null
 }
 
+/** Longest reason that is told. Earlier versions stored longer ones of operators. */
+export const REASON_CHARACTERS = 200
+
 /** The columns of Refund, of `refunds r` and `payment_intents i`. */
 export const REFUND = `r.mid, r.refund_id as "refundId", r.our_refund_id as "ourRefundId", r.order_id as "orderId",
   i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.asked_paise as asked, r.note,
   r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.made_by as "madeBy",
-  r.made_at as "madeAt", r.status, r.reference, r.reason, r.ended_at as "endedAt",
+  r.made_at as "madeAt", r.status, r.reference, left(r.reason, ${REASON_CHARACTERS}) as reason, r.ended_at as "endedAt",
   r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt", r.attempts, r.due_at as "dueAt"`
 
 /** Where REFUND is read from. */
@@ -53,6 +57,7 @@ export const toRefundData = ({
   amount,
   status,
   reference,
+  reason,
 }: Refund) => ({
   refundId: ourRefundId,
   refund_id: refundId,
@@ -61,4 +66,5 @@ export const toRefundData = ({
   amount: toJsonNumber(amount),
   txnStatus: status,
   reference,
+  reason: (status === 'FAIL' && reason) || '',
 })

@@ -21,6 +21,8 @@ export type PaymentEvent = {
   /** The refund that the event tells of: our name and the merchant's. */
   ourRefundId: string | null
   refundId: string | null
+  /** Why it has failed, if the event says that. */
+  reason: string | null
   occurredAt: Date
 }
 
@@ -33,13 +35,15 @@ type Message = { id: string; body: string }
  * floats.
  */
 export function toMessage(event: PaymentEvent): Message {
-  const { type, occurredAt, mid, orderId, merchantOrderId, ourRefundId, refundId, txnStatus, utr, sequence } = event
+  const { type, occurredAt, mid, orderId, merchantOrderId, ourRefundId, refundId, reason, txnStatus, utr } = event
   const order = { mid, orderId, order_id: merchantOrderId }
+  const refund = { refundId: ourRefundId, refund_id: refundId }
+  const { sequence } = event
   const told = { txnStatus, amount: toPlainText(event.amount) }
   const data =
     ourRefundId === null
       ? { ...order, ...told, UTR: utr, sequence }
-      : { ...order, refundId: ourRefundId, refund_id: refundId, ...told, reference: utr ?? '', sequence }
+      : { ...order, ...refund, ...told, reference: utr ?? '', reason: reason ?? '', sequence }
   return {
     id: `msg_${orderId}_${sequence}`,
     body: JSON.stringify({ type, timestamp: occurredAt.toISOString(), data }),

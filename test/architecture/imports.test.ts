@@ -21,12 +21,12 @@ const FOLDERS: Record<string, RegExp> = {
   payments:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list-operation\.ts$|^(db|payments)\//,
   refunds:
-    /^npm:zod$|^(errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments|refunds)\//,
+    /^npm:zod$|^(errors|fields|ist|limits|money|printable)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments|refunds)\//,
   settlements:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^lists\/list-operation\.ts$|^(db|settlements)\//,
   lists:
     /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
-  outside: /^npm:(ipaddr\.js|undici)$|^url\.ts$|^outside\//,
+  outside: /^npm:(ipaddr\.js|undici)$|^(printable|url)\.ts$|^outside\//,
   webhooks: /^npm:lru-cache$|^(limits|money)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
 }
 
@@ -45,6 +45,7 @@ const FILES: Record<string, RegExp> = {
   'log.ts': /^npm:pino$/,
   'metrics.ts': /^npm:prom-client$|^acquirer\/acquirers\.ts$|^payments\/outcome\.ts$/,
   'money.ts': /^npm:zod$|^fields\.ts$/,
+  'printable.ts': /^(?!.)/,
   'repeat.ts': /^(?!.)/,
   'shutdown.ts': /^(?!.)/,
   'url.ts': /^(?!.)/,

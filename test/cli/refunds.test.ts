@@ -44,7 +44,7 @@ describe('ops refunds', () => {
     const made = await create('--amount', '50.5')
     expect(made).toEqual({
       ...{ refundId: expect.stringMatching(/^[0-9a-f]{32}$/), refund_id: made.refundId, orderId },
-      ...{ order_id: made.order_id, amount: 50.5, txnStatus: 'PENDING', reference: '' },
+      ...{ order_id: made.order_id, amount: 50.5, txnStatus: 'PENDING', reference: '', reason: '' },
     })
     expect(await json('refunds', 'list', '--open', '--mid', merchant.mid)).toEqual([made])
     const ended = { ...made, txnStatus: 'SUCCESS', reference: '523504870777' }
@@ -95,7 +95,7 @@ describe('ops refunds', () => {
       'exceeds what is left of the payment',
     )
     const failed = await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
-    expect(failed).toMatchObject({ txnStatus: 'FAIL', reference: '' })
+    expect(failed).toMatchObject({ txnStatus: 'FAIL', reference: '', reason: 'the account is closed' })
     expect((await ops('refunds', 'done', '--refund', refundId, '--reference', '1')).stderr).toContain(
       'has ended as FAIL',
     )

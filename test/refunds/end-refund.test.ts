@@ -5,7 +5,7 @@ import type { Refund } from '../../src/refunds/refund.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { toMessage } from '../../src/webhooks/message.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
-import { newMerchant, startService, type TestService, unique } from '../support/service.ts'
+import { newMerchant, post, REFUND_STATUS, startService, type TestService, unique } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
@@ -77,7 +77,7 @@ describe('a word about a refund', () => {
       timestamp: service.clock.now().toISOString(),
       data: {
         ...{ mid, orderId, order_id: merchantOrderId, refundId: ourRefundId, refund_id: refundId },
-        ...{ txnStatus: 'SUCCESS', amount: '50', reference: SUCCESS.reference, sequence: 2 },
+        ...{ txnStatus: 'SUCCESS', amount: '50', reference: SUCCESS.reference, reason: '', sequence: 2 },
       },
     })
     expect(others).toEqual([])
@@ -87,16 +87,29 @@ describe('a word about a refund', () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId)
     expect(await end(refund, FAIL)).toMatchObject({ changed: true, refund: { status: 'FAIL', reason: 'R21' } })
-    expect(await end(refund, SUCCESS)).toMatchObject({ changed: true, refund: { status: 'SUCCESS', reason: null } })
+    expect(await end(refund, SUCCESS)).toMatchObject({ changed: true, refund: { status: 'SUCCESS' } })
     const again = { changed: false, exception: 'refund failed after success', refund: { status: 'SUCCESS' } }
     expect(await end(refund, FAIL)).toMatchObject({ ...again, isNew: true })
     expect(await end(refund, FAIL)).toMatchObject({ ...again, isNew: false })
     expect(await exceptionsOf(refund)).toEqual([['refund failed after success', null]])
-    expect((await messagesOf(orderId)).map(({ type, data }) => [type, data.sequence])).toEqual([
-      ['payment.succeeded', 1],
-      ['refund.failed', 2],
-      ['refund.succeeded', 3],
+    // The failure is told as it was, although it is delivered after the success.
+    expect((await messagesOf(orderId)).map(({ type, data }) => [type, data.sequence, data.reason])).toEqual([
+      ['payment.succeeded', 1, undefined],
+      ['refund.failed', 2, 'R21'],
+      ['refund.succeeded', 3, ''],
     ])
+  })
+
+  it('tells the merchant why it failed, in at most 200 printable characters, and only then', async () => {
+    const refund = await newRefund(await newPaid())
+    const told = async () =>
+      (await post(service.app, REFUND_STATUS, { mid: refund.mid, refund_id: refund.refundId }, merchant.key)).body.data
+    await service.db.query(`update refunds set reason = 'unsure' where our_refund_id = $1`, [refund.ourRefundId])
+    expect(await told()).toMatchObject({ txnStatus: 'PENDING', reason: '' })
+    await end(refund, { ...FAIL, reason: ` R21\u0000\n\u202eतीन ${'é'.repeat(300)}` })
+    expect(await told()).toMatchObject({ txnStatus: 'FAIL', reason: `R21 तीन ${'é'.repeat(192)}` })
+    await end(refund, SUCCESS)
+    expect(await told()).toMatchObject({ txnStatus: 'SUCCESS', reason: '' })
   })
 
   it('of a success by which more went back than was paid is kept for a person', async () => {

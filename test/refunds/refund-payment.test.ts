@@ -76,6 +76,7 @@ describe('200', () => {
           amount: 50,
           txnStatus: 'PENDING',
           reference: '',
+          reason: '',
         },
       },
     ])
