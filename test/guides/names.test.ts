@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { OPERATIONS } from '../../src/app.ts'
+import { COMMANDS } from '../../src/cli/run.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import { createMetrics } from '../../src/metrics.ts'
@@ -103,6 +104,16 @@ describe('the operator’s guide names only what exists', () => {
     const services = unique(text.matchAll(/docker compose (?:exec|run|stop|start)(?: -e \S+="[^"]*"| -\S+)* (\w+)/g))
     expect(services.length).toBeGreaterThan(2)
     for (const name of services) expect(fileText('docker-compose.yml')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
+  })
+
+  it('commands, wherever it speaks of one', () => {
+    const named = unique(text.matchAll(/(?<=[`$ (]|^)ops ((?:[a-z]+(?:-[a-z]+)*\b ?){1,2})/gm)).map((name) =>
+      name.trim(),
+    )
+    expect(named.length).toBeGreaterThan(20)
+    const isCommand = (name: string) =>
+      COMMANDS.some((one) => [one.name, one.name.split(' ')[0]].includes(name) || one.name === name.split(' ')[0])
+    expect(named.filter((name) => !isCommand(name))).toEqual([])
   })
 
   it('metrics', async () => {

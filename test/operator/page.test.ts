@@ -54,7 +54,7 @@ describe('the operator’s page', () => {
     const warned = await startPage(service, FORGETFUL, () => 0, [warning])
     await service.db.query(
       `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-       values ($1, 'TOO_MUCH', 1200, 'BRN', 'SUCCESS', '2026-03-30T06:00:00Z', '2026-03-30T06:00:00Z')`,
+       values ($1, 'TOOMUCH', 1200, 'BRN', 'SUCCESS', '2026-03-30T06:00:00Z', '2026-03-30T06:00:00Z')`,
       [made.mid],
     )
     const text = async () => textOf((await warned.inject('/')).body)
@@ -62,7 +62,7 @@ describe('the operator’s page', () => {
     expect(await text()).toMatch(
       /What needs a person Refunds of the acquirer setu wait: set <SETU_CLIENT_ID> Books: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders made today.*The last 30 days/,
     )
-    await service.db.query(`delete from settlements where utr = 'TOO_MUCH'`)
+    await service.db.query(`delete from settlements where utr = 'TOOMUCH'`)
     await warned.close()
   })
 
