@@ -9,7 +9,7 @@ import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
 import { payPage } from './checkout/pay-page.ts'
 import { createDrawQr, payQrPng, payQrSvg } from './checkout/qr.ts'
-import { simulation } from './checkout/simulate.ts'
+import { type RefundsOf, simulation } from './checkout/simulate.ts'
 import type { Config } from './config.ts'
 import { isOutage } from './db/outage.ts'
 import type { Pools } from './db/pool.ts'
@@ -39,7 +39,7 @@ import { checkRefundStatus } from './refunds/check-refund-status.ts'
 import { type Asked, findRefund, makeRefund } from './refunds/make-refund.ts'
 import { createProgress } from './refunds/progress.ts'
 import { refundPayment } from './refunds/refund-payment.ts'
-import { acquirersOfOpenRefunds } from './refunds/refunds.ts'
+import { acquirersOfOpenRefunds, listRefunds } from './refunds/refunds.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 import { createAccessKeys } from './tenants/access-keys.ts'
 import { registerAuthentication } from './tenants/authenticate.ts'
@@ -152,7 +152,9 @@ export async function buildApp({
     refuseWhileLate(pages, latenessMs, limits.lateness.pagesMs)
     const makerOf = ({ acquirer }: IssuedLink) => issuers.get(acquirer)
     const findCheckout = createCheckoutFinder(intents)
-    const checkout = { findCheckout, drawQr, intents, reports, now, log, makerOf, sandbox, limits: limits.pages }
+    const refundsOf: RefundsOf = ({ mid, orderId }) => listRefunds(pools.pages, { mid, orderId })
+    const ofOrders = { findCheckout, intents, reports, refunds, refundsOf }
+    const checkout = { ...ofOrders, drawQr, now, log, makerOf, sandbox, limits: limits.pages }
     for (const operation of OPERATIONS.pages) operation.register(pages, checkout)
     pageEvents(pages, checkout)
     if (sandbox) simulation(pages, checkout)

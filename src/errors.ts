@@ -49,7 +49,10 @@ export const improperHost = () =>
 
 /** 401: one text for a missing, malformed, unknown, wrong or revoked credential. */
 export const unauthorized = () =>
-  new Failure('unauthorized', 'Send valid credentials: Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)')
+  new Failure(
+    'unauthorized',
+    'Missing, malformed, unknown, wrong or revoked credentials: send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)',
+  )
 
 /** 403: one text whether or not the other merchant or partner exists. */
 export const forbidden = () => new Failure('forbidden', 'This key may not act for the mid or pid that was sent')

@@ -9,6 +9,7 @@ import { toIndianText } from '../money.ts'
 import type { Checkout } from '../payments/intents.ts'
 import { isGivenUp } from '../payments/outcome.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
+import type { Refund } from '../refunds/refund.ts'
 import type { Simulation } from './simulate.ts'
 import { TEXTS, type Texts, textsFor } from './texts.ts'
 import { type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
@@ -78,35 +79,27 @@ const PAGE_HEADERS = {
 
 export const pageHeaders = ({ language }: Texts) => ({ ...PAGE_HEADERS, 'content-language': language })
 
-/** Without JavaScript: seconds until the page is loaded again, or, once paid, until it leads back to the merchant. */
-const RELOAD_SECONDS = {
-  open: 5,
-  attemptFailed: 5,
-  timeUp: 15,
-  paid: 3,
-  refunded: undefined,
-  failed: undefined,
-  expired: undefined,
-  cancelled: undefined,
-} as const
+/** Without JavaScript: seconds until a page that is not final is loaded again. */
+const RELOAD_SECONDS: { [state in PageState]?: number } = { open: 5, attemptFailed: 5, timeUp: 15 }
 
-/** What a page is drawn for. */
-type Drawing = { now: Date; sandbox: boolean; platform: Platform; texts: Texts }
+/** What a page is drawn for. `refunds` are those that a sandbox may end. */
+type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; platform: Platform; texts: Texts }
 
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
 export function payPageText(checkout: Checkout, drawing: Drawing): string {
-  const { now, sandbox, texts } = drawing
+  const { now, sandbox, refunds, texts } = drawing
   const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`
+  // Where even a line of its own is too narrow, our number breaks in its middle.
+  const ours = html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}`
   const reload = RELOAD_SECONDS[state]
-  const refresh = reload
-    ? html`<noscript><meta http-equiv="refresh" content="${reload}${state === 'paid' ? `;url=${redirectUrl}` : ''}"></noscript>`
-    : undefined
+  const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${reload}"></noscript>` : undefined
   const outcome = (of: Outcome, more?: Html) => {
     const { sign, moneyMayBeMissing } = OUTCOMES[of]
+    // What `paid` has to say is that the page is about to leave: its script shows it then.
     const text = `${texts[`${of}Text`]}${moneyMayBeMissing ? ` ${texts.missingMoney}` : ''}`
-    return html`<section class="${of}" data-state="${of}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${texts[`${of}Title`]}</h2>${more}<p class="quiet">${text}</p></section>`
+    return html`<section class="${of}" data-state="${of}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${texts[`${of}Title`]}</h2>${more}<p class="quiet"${hiddenIf(of === 'paid')}>${text}</p></section>`
   }
   const title = isPayable(state) ? texts.pay : texts[`${state}Title`]
   // The element with role=status is always there: screen readers announce what appears inside it later.
@@ -119,7 +112,7 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 <p class="quiet"><bdi>${note}</bdi></p>
 <dl>
 <div><dt>${texts.upiAddress}</dt><dd><bdi>${payee.vpa}</bdi></dd></div>
-<div><dt>${texts.orderNumber}</dt><dd><bdi>${merchantOrderId}</bdi></dd></div>
+<div><dt>${texts.orderNumber}</dt><dd><bdi>${merchantOrderId === orderId ? ours : merchantOrderId}</bdi></dd></div>
 </dl>
 </div>
 <div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>${texts.attemptFailed}</p>
@@ -129,13 +122,17 @@ ${
   // others.
   isPayable(state) ? openSection(checkout, drawing) : undefined
 }
-${outcome('paid', html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong></p>`)}
+${outcome(
+  'paid',
+  html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong> <button class="button copy" data-copied="${texts.copied}" hidden>${texts.copy}</button></p>`,
+)}
 ${state === 'refunded' ? outcome('refunded') : undefined}
 ${outcome('failed')}
 ${outcome('expired')}
 ${outcome('cancelled')}
 ${outcome('timeUp')}
 ${isPayable(state) && sandbox ? sandboxForm(orderId, texts) : undefined}
+${refunds.filter(({ endedAt }) => endedAt === null).map((refund) => refundForm(refund, texts))}
 <a class="button first back" href="${redirectUrl}"${hiddenIf(!isFinal(state))}>${fill(texts.back, { name })}</a>
 <a class="unpaid" href="${redirectUrl}"${hiddenIf(isFinal(state))}>${texts.backUnpaid}</a>
 </main>
@@ -198,6 +195,17 @@ ${button('SUCCESS')}<details><summary>${texts.otherOutcomes}</summary>
 <div class="outcomes">
 ${OTHER_OUTCOMES.map(button)}</div>
 </details>
+</form>`
+}
+
+function refundForm({ orderId, refundId, amount }: Refund, texts: Texts): Html {
+  const refund = fill(texts.refundOf, { refund: refundId, amount: toIndianText(amount) })
+  const button = (status: 'SUCCESS' | 'FAIL') =>
+    html`<button class="button" name="status" value="${status}">${texts[`refund${status}`]}</button>\n`
+  return html`<form class="sandbox" aria-label="${refund}" method="post" action="${orderId}/simulate">
+<p><strong>${texts.sandbox}</strong> · ${refund}</p>
+<input type="hidden" name="refund_id" value="${refundId}">
+<div class="outcomes">${button('SUCCESS')}${button('FAIL')}</div>
 </form>`
 }
 

@@ -2,6 +2,7 @@ import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
 import { pageHeaders, pageState, payPageText, refusalPage } from './page.ts'
+import type { RefundsOf } from './simulate.ts'
 import { textsFor } from './texts.ts'
 import { platformOf } from './wallet-links.ts'
 
@@ -27,24 +28,27 @@ export const payPage = operation({
       done(null, payload)
     },
   },
-  handle: ({ findCheckout, now, sandbox }: Dependencies) => {
+  handle: ({ findCheckout, refundsOf, now, sandbox }: Dependencies) => {
     return async ({ params, headers }, reply) => {
       const checkout = await findCheckout(params.orderId)
       const moment = now()
       const texts = textsFor(headers['accept-language'])
+      const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsOf(checkout) : []
       // Headers for the page's own script, which asks by HEAD while it gets no events.
       reply.headers({
         ...pageHeaders(texts),
         'x-payment-state': pageState(checkout, moment),
         'x-payment-utr': checkout.utr ?? '',
       })
-      return payPageText(checkout, { now: moment, sandbox, platform: platformOf(headers['user-agent']), texts })
+      const platform = platformOf(headers['user-agent'])
+      return payPageText(checkout, { now: moment, sandbox, refunds, platform, texts })
     }
   },
 })
 
 type Dependencies = {
   findCheckout: FindCheckout
+  refundsOf: RefundsOf
   now: () => Date
   /** Whether pages carry a control that pays without money. */
   sandbox: boolean

@@ -2,18 +2,26 @@ import { randomInt } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
 import type { Issuer } from '../acquirer/issuer.ts'
+import { badRequest, refundNotFound } from '../errors.ts'
 import { bodyCheck } from '../http/input.ts'
 import { toDecimalText } from '../money.ts'
 import type { IssuedLink } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
+import { refundId } from '../refunds/check-refund-status.ts'
+import type { Progress } from '../refunds/progress.ts'
+import type { Refund } from '../refunds/refund.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
-/** The outcomes that a sandbox can bring about. */
+/** The outcomes that a sandbox can bring about, of a payment or, with the merchant's name of it, of a refund. */
 export const Simulation = z.object({
   status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
+  refund_id: refundId.optional(),
 })
+
+/** Refunds of an order that a sandbox may end: those of `direct`. The others end in the acquirer's own sandbox. */
+export type RefundsOf = (order: Pick<Checkout, 'mid' | 'orderId'>) => Promise<Refund[]>
 
 /**
  * Age of the expiry of an order that is paid late: well beyond the minutes in which the bank may still tell of a
@@ -24,35 +32,37 @@ const LATE_BY_MINUTES = 60
 const ONE_RUPEE_IN_PAISE = 100
 
 /** The control of a sandbox's pay page, which scripts may use too. */
-export function simulation(app: FastifyInstance, { findCheckout, ...dependencies }: Dependencies) {
+export function simulation(app: FastifyInstance, dependencies: Dependencies) {
   const check = bodyCheck(Simulation)
   app.post<{ Params: { orderId: string }; Body: Record<string, unknown> }>(
     `${ORDER_PATH}/simulate`,
     async ({ params, body }, reply) => {
       const fields = check(body)
-      const checkout = await findCheckout(params.orderId)
+      const checkout = await dependencies.findCheckout(params.orderId)
       await simulate(checkout, fields, dependencies)
       return reply.redirect(`../${checkout.orderId}`, 303)
     },
   )
 }
 
-type Bank = {
+type Dependencies = {
+  findCheckout: FindCheckout
   intents: Pick<Intents, 'expire'>
   reports: Reports
   now: () => Date
   /** The acquirer that made a link; undefined if it is not set up any more. */
   makerOf: (link: IssuedLink) => Pick<Issuer, 'playCustomer'> | undefined
+  refunds: Pick<Progress, 'tell'>
+  refundsOf: RefundsOf
 }
-
-type Dependencies = Bank & { findCheckout: FindCheckout }
 
 /** Does to an order what a customer and their bank might, without money. The rules are those of real reports. */
 async function simulate(
   { mid, orderId, amount, payee, issued }: Checkout,
-  { status }: z.output<typeof Simulation>,
-  { intents, reports, now, makerOf }: Bank,
+  { status, refund_id: name }: z.output<typeof Simulation>,
+  { intents, reports, refunds, refundsOf, now, makerOf }: Dependencies,
 ): Promise<void> {
+  if (name !== undefined) return endRefund()
   const maker = issued && makerOf(issued)
   switch (status) {
     case 'EXPIRE':
@@ -79,8 +89,18 @@ async function simulate(
     if (maker) {
       return maker.playCustomer(issued, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
-    const utr = String(randomInt(10 ** 11, 10 ** 12))
-    const played = { orderId, status: outcome, utr, amount: toDecimalText(paise), paidAt: now() }
+    const played = { orderId, status: outcome, utr: newReference(), amount: toDecimalText(paise), paidAt: now() }
     await reports.record(played, { reason: 'sandbox', now })
   }
+
+  /** Ends a refund of this very order, by the rules of a real notification. */
+  async function endRefund(): Promise<void> {
+    if (status !== 'SUCCESS' && status !== 'FAIL') throw badRequest('status of a refund must be SUCCESS or FAIL')
+    const refund = (await refundsOf({ mid, orderId })).find(({ refundId }) => refundId === name)
+    if (!refund) throw refundNotFound()
+    const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'played in the sandbox' }
+    await refunds.tell(refund, { ...end, by: 'notification' }, now())
+  }
 }
+
+const newReference = () => String(randomInt(10 ** 11, 10 ** 12))

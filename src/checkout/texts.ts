@@ -37,7 +37,12 @@ export const TEXTS = {
   },
 
   paidTitle: { en: 'Paid', hi: 'भुगतान हो गया' },
-  paidText: { en: 'Taking you back to the merchant.', hi: 'आपको विक्रेता के पास वापस ले जाया जा रहा है।' },
+  paidText: {
+    en: 'Taking you back to the merchant in a few seconds. Touch the page or press any key to stay.',
+    hi: 'कुछ सेकंड में आपको विक्रेता के पास वापस ले जाया जाएगा। यहीं रुकने के लिए पेज को छुएँ या कोई भी बटन दबाएँ।',
+  },
+  copy: { en: 'Copy', hi: 'कॉपी करें' },
+  copied: { en: 'Copied', hi: 'कॉपी हो गया' },
   refundedTitle: { en: 'Refunded', hi: 'पैसे वापस किए गए' },
   refundedText: {
     en: 'The whole amount was sent back to the account that had paid it.',
@@ -91,6 +96,9 @@ export const TEXTS = {
   simulateLATE: { en: 'Pay too late', hi: 'देर से भुगतान करें' },
   simulateTWICE: { en: 'Pay twice', hi: 'दो बार भुगतान करें' },
   simulateOTHER_AMOUNT: { en: 'Pay ₹1 more', hi: '₹1 ज़्यादा भुगतान करें' },
+  refundOf: { en: 'Refund {refund} of {amount}', hi: 'वापसी {refund}, {amount}' },
+  refundSUCCESS: { en: 'Succeeds', hi: 'सफल हो' },
+  refundFAIL: { en: 'Fails', hi: 'नाकाम हो' },
 } satisfies Record<string, Record<Language, string>>
 
 /** The column of one language. */

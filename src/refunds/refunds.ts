@@ -13,12 +13,13 @@ type Wanted = {
   mid?: string | undefined
   orderId?: string | undefined
   ourRefundId?: string | undefined
+  acquirer?: string
 }
 
 /** Refunds, oldest first. */
 export async function listRefunds(
   db: Queryable,
-  { open = false, mid, orderId, ourRefundId }: Wanted,
+  { open = false, mid, orderId, ourRefundId, acquirer }: Wanted,
 ): Promise<Refund[]> {
   const { rows } = await db.query<Refund>(
     `select ${REFUND}
@@ -27,8 +28,9 @@ export async function listRefunds(
         and ($2::text is null or r.mid = $2)
         and ($3::text is null or r.order_id = $3)
         and ($4::text is null or r.our_refund_id = $4)
+        and ($5::text is null or r.acquirer = $5)
       order by r.made_at, r.mid, r.our_refund_id`,
-    [open, mid, orderId, ourRefundId],
+    [open, mid, orderId, ourRefundId, acquirer],
   )
   return rows
 }

@@ -8,7 +8,7 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:zod$|^(errors|fields|ist|money|variables)\.ts$|^http\/(operation|input)\.ts$|^(payments|refunds|acquirer)\//,
   books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|refunds|settlements|books)\//,
   checkout:
-    /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|checkout)\//,
+    /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|refunds|checkout)\//,
   cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outside|payments|refunds|settlements|tenants|webhooks)\//,
   db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,

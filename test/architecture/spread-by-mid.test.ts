@@ -101,6 +101,10 @@ async function driveEveryOperation() {
     const mayRefund = await newKey(db, { mid }, true)
     for (let i = 0; i < 2; i++) expect((await post(app, REFUND, refund, mayRefund)).status).toBe(200)
   })
+  await as('simulated refund', async () => {
+    const ended = await post(app, `/pay/${orderId}/simulate`, { refund_id: 'R1', status: 'SUCCESS' })
+    expect(ended.status).toBe(303)
+  })
   // Any other by its example, so that a new one cannot be forgotten.
   for (const { name, path, body, tag } of OPERATIONS.v1) {
     if (sent.has(name)) continue
@@ -205,7 +209,11 @@ it('every statement on a tenant’s table names mid, or our unguessable orderId 
   )
   const isByOrderId = ({ by }: Access) => /(?<![a-z_])order_id = /.test(by)
   expect(new Set(withoutMid.filter(isByOrderId).map(({ name, table }) => `${name}: ${table}`))).toEqual(
-    new Set(['pay page: payment_intents', 'paymentNotification: payment_intents', 'payments import: payment_intents']),
+    new Set(
+      ['pay page', 'simulated refund', 'paymentNotification', 'payments import'].map(
+        (name) => `${name}: payment_intents`,
+      ),
+    ),
   )
   expect(
     new Set(withoutMid.filter((access) => !isByOrderId(access)).map(({ name, table }) => `${name}: ${table}`)),

@@ -17,9 +17,16 @@ const WALLETS = ['Pay with a UPI app', 'Google Pay', 'PhonePe', 'Paytm']
 /** WCAG 2.2, target size (enhanced), in CSS pixels. */
 const TARGET_PX = 44
 const FINGERS_PX = 250
-const PAGE_LIMIT_BYTES = 16_000
+const PAGE_LIMIT_BYTES = 17_500
 /** What the bars of a browser leave of a screen of 1280×800. */
 const BARS_LEAVE_PX = 650
+
+type Drawn = {
+  createRange: () => {
+    selectNodeContents: (node: unknown) => void
+    getClientRects: () => Iterable<{ top: number; width: number }>
+  }
+}
 
 const SAYS = {
   'en-IN': { attemptFailed: 'You can try again here.', paid: 'Paid', showQr: 'Show the QR code', qrCode: /^QR code/ },
@@ -169,6 +176,43 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     },
   )
 
+  it.each([
+    { width: 390, most: 1 },
+    { width: 320, most: 2 },
+  ])('shows our order number whole, or in equal halves, on a phone of $width pixels', async ({ width, most }) => {
+    for (const locale of LOCALES) {
+      const tab = await checkout.openTab({ ...ANDROID, locale, viewport: { width, height: 800 } })
+      const { orderId, payment_url } = await checkout.newOrder()
+      await tab.goto(payment_url)
+      const widths = await tab.locator('dd', { hasText: orderId }).evaluate((number) => {
+        const { document } = globalThis as unknown as { document: Drawn }
+        const range = document.createRange()
+        range.selectNodeContents(number)
+        // A line has a rectangle for each text in it, and one around them.
+        const lines = new Map<number, number>()
+        for (const { top, width } of range.getClientRects()) lines.set(top, Math.max(width, lines.get(top) ?? 0))
+        return [...lines.values()]
+      })
+      expect(widths.length).toBeLessThanOrEqual(most)
+      expect(Math.min(...widths) / Math.max(...widths)).toBeGreaterThan(0.85)
+    }
+  })
+
+  it.each(['light', 'dark'] as const)(
+    'shows open refunds without an axe violation, in a size for fingers, when the system is %s',
+    async (colorScheme) => {
+      const { order } = await checkout.newPaidOrder(2)
+      const tab = await checkout.openTab({ ...PHONE, colorScheme })
+      await tab.goto(order.payment_url)
+      const buttons = tab.getByRole('button')
+      expect(await buttons.allTextContents()).toEqual(['Copy', ...Array(2).fill(['Succeeds', 'Fails']).flat()])
+      for (const button of await buttons.all()) {
+        expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(TARGET_PX)
+      }
+      expect(await violations(tab)).toEqual([])
+    },
+  )
+
   it.each(['light', 'dark'] as const)(
     'is readable in every state when the system is %s',
     async (colorScheme) => {
@@ -251,12 +295,13 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
     expect(await tab.evaluate('document.activeElement.textContent')).toBe('Paid')
     expect(await tab.title()).toBe('Paid · Chai Point')
-    expect((await tab.locator('body').ariaSnapshot()).split('\n').slice(-7)).toEqual([
+    expect((await tab.locator('body').ariaSnapshot()).split('\n').slice(-8)).toEqual([
       '  - heading "Paid" [level=2]',
       '  - paragraph:',
       '    - text: UTR',
       '    - strong: "523504870405"',
-      '  - paragraph: Taking you back to the merchant.',
+      '    - button "Copy"',
+      '  - paragraph: Taking you back to the merchant in a few seconds. Touch the page or press any key to stay.',
       '  - link "Back to Chai Point":',
       `    - /url: ${checkout.shopUrl}`,
     ])

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createMerchants } from '../../src/tenants/merchants.ts'
 import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../support/browser.ts'
 import { decodePng } from '../support/decode-png.ts'
+import { post, REFUND_STATUS } from '../support/service.ts'
 
 /** Opens a page and waits for its QR: asked for when all is over, the QR would be refused. */
 async function open(tab: OpenPage, address: string) {
@@ -10,6 +11,12 @@ async function open(tab: OpenPage, address: string) {
     await expect.poll(() => qr.evaluate((image) => 'complete' in image && image.complete), SOON).toBe(true)
   }
 }
+
+const LEAVES = 'Taking you back to the merchant'
+
+/** For the 8 seconds after which the page leaves, where the browser's own time passes. */
+const LEFT = { timeout: 40_000 }
+const TEST_OF_LEAVING_MS = 90_000
 
 /** From now on the timers of the page run only when the test moves the time; the browser's own go on. */
 async function stopTime(tab: OpenPage) {
@@ -29,24 +36,28 @@ const forgiveConnections = (tab: OpenPage) => {
 describe.runIf(browserPath)('a customer in a real browser', () => {
   const checkout = useCheckout()
 
-  it('opens payment_url, scans the QR, is told of the payment without a reload and lands on the exact redirect_url', async () => {
-    const redirectUrl = `${checkout.shopUrl}/thanks?order=1001&name=Asha%20Rao&sum=%E2%82%B9200&empty=`
-    const order = await checkout.newOrder({ redirect_url: redirectUrl })
-    expect(order.payment_url).toBe(`${checkout.publicUrl}/pay/${order.orderId}`)
-    const tab = await checkout.openTab()
-    await open(tab, order.payment_url)
-    const qr = tab.getByRole('img', { name: 'QR code to pay ₹200 with a UPI app' })
-    expect(decodePng(await qr.screenshot())).toMatch(
-      new RegExp(`^upi://pay\\?ver=01&mode=15&pa=chaipoint@examplebank&.*tr=${order.orderId}&.*am=200\\.00&`),
-    )
-    await mark(tab)
-    await checkout.pay(order.orderId)
-    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
-    expect(await isMarked(tab)).toBe(true)
-    await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
-    expect(tab.url()).toBe(redirectUrl)
-    expect(checkout.visits.at(-1)).toBe(redirectUrl.slice(checkout.shopUrl.length))
-  })
+  it(
+    'opens payment_url, scans the QR, is told of the payment without a reload and lands on the exact redirect_url',
+    async () => {
+      const redirectUrl = `${checkout.shopUrl}/thanks?order=1001&name=Asha%20Rao&sum=%E2%82%B9200&empty=`
+      const order = await checkout.newOrder({ redirect_url: redirectUrl })
+      expect(order.payment_url).toBe(`${checkout.publicUrl}/pay/${order.orderId}`)
+      const tab = await checkout.openTab()
+      await open(tab, order.payment_url)
+      const qr = tab.getByRole('img', { name: 'QR code to pay ₹200 with a UPI app' })
+      expect(decodePng(await qr.screenshot())).toMatch(
+        new RegExp(`^upi://pay\\?ver=01&mode=15&pa=chaipoint@examplebank&.*tr=${order.orderId}&.*am=200\\.00&`),
+      )
+      await mark(tab)
+      await checkout.pay(order.orderId)
+      await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+      expect(await isMarked(tab)).toBe(true)
+      await tab.waitForURL((url) => url.origin === checkout.shopUrl, LEFT)
+      expect(tab.url()).toBe(redirectUrl)
+      expect(checkout.visits.at(-1)).toBe(redirectUrl.slice(checkout.shopUrl.length))
+    },
+    TEST_OF_LEAVING_MS,
+  )
 
   it('sees the QR though it was refused at first, since the page asks for it again', async () => {
     const order = await checkout.newOrder({})
@@ -61,7 +72,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
   })
 
   it.each(['told by an event', 'found out by asking'])(
-    'sees “Paid” and the UTR for 3 seconds before going back to the shop: %s',
+    'sees “Paid” and the UTR for 8 seconds before going back to the shop: %s',
     async (way) => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?read` })
       const tab = await checkout.openTab()
@@ -78,9 +89,10 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
         }, SOON)
         .toBe(true)
       expect(await tab.locator('p', { has: tab.locator('.utr') }).innerText()).toBe(
-        `UTR 5235${order.orderId.slice(-8).toUpperCase()}`,
+        `UTR 5235${order.orderId.slice(-8).toUpperCase()} Copy`,
       )
-      await tab.clock.runFor(2_800)
+      expect(await tab.getByText(LEAVES).isVisible()).toBe(true)
+      await tab.clock.runFor(7_800)
       expect([await paid.isVisible(), tab.url()]).toEqual([true, order.payment_url])
       await tab.clock.runFor(300)
       await tab.waitForURL(`${checkout.shopUrl}/thanks?read`, SOON)
@@ -88,23 +100,101 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     },
   )
 
-  it('learns that an attempt failed, tries again on the same page, and pays', async () => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?second-try` })
-    const tab = await checkout.openTab()
+  it.each([
+    ['presses a key', (tab: OpenPage) => tab.keyboard.press('ArrowDown')],
+    ['touches the page', (tab: OpenPage) => tab.touchscreen.tap(200, 20)],
+    ['presses the mouse', (tab: OpenPage) => tab.mouse.down()],
+    // As a screen reader does it, without a key.
+    ['moves the focus', (tab: OpenPage) => tab.getByRole('link', { name: 'Back to Chai Point' }).focus()],
+  ])('stays on the page that says “Paid” when the customer %s', async (_what, act) => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?stayed` })
+    const tab = await checkout.openTab({ hasTouch: true })
+    await stopTime(tab)
     await open(tab, order.payment_url)
-    await mark(tab)
-    const note = tab.getByText('Your last attempt did not go through. You can try again here.')
-    expect(await note.isVisible()).toBe(false)
-    await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
-    await note.waitFor(SOON)
-    expect(await tab.getByRole('status').innerText()).toBe(await note.textContent())
-    expect(decodePng(await tab.locator('img.qr').first().screenshot())).toContain(`tr=${order.orderId}`)
-    expect(await tab.getByRole('link', { name: 'Back to Chai Point' }).isVisible()).toBe(false)
+    await checkout.pay(order.orderId)
+    await tab.getByText(LEAVES).waitFor(SOON)
+    const back = tab.getByRole('link', { name: 'Back to Chai Point' })
+    const before = await back.boundingBox()
+    await act(tab)
+    await tab.getByText(LEAVES).waitFor({ ...SOON, state: 'hidden' })
+    await tab.clock.runFor(600_000)
+    // Nothing has moved away from under the finger.
+    expect([tab.url(), await back.boundingBox()]).toEqual([order.payment_url, before])
+    await back.click()
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?stayed`, SOON)
+  })
+
+  it('is led back only once the page is seen again, when they are still in the wallet app', async () => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?away` })
+    const tab = await checkout.openTab()
+    await stopTime(tab)
+    await open(tab, order.payment_url)
+    const setHidden = (hidden: boolean) =>
+      tab.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'))`)
+    await setHidden(true)
     await checkout.pay(order.orderId)
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
-    expect([await isMarked(tab), await note.isVisible()]).toEqual([true, false])
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?second-try`, SOON)
+    await tab.clock.runFor(60_000)
+    expect(tab.url()).toBe(order.payment_url)
+    await setHidden(false)
+    // The window gets the focus, which is not moved by that.
+    await tab.evaluate("document.querySelector('.paid h2').dispatchEvent(new FocusEvent('focusin', { bubbles: true }))")
+    await tab.clock.runFor(7_800)
+    expect(tab.url()).toBe(order.payment_url)
+    await tab.clock.runFor(300)
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?away`, SOON)
   })
+
+  it('stays when the page is loaded again or opened anew, and copies the UTR there', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
+    await stopTime(tab)
+    await open(tab, order.payment_url)
+    await checkout.pay(order.orderId, { UTR: '523504870777' })
+    await tab.getByText(LEAVES).waitFor(SOON)
+    for (const again of [() => tab.reload(), () => tab.goto('about:blank'), () => tab.reload()]) {
+      await again()
+      if (tab.url() === 'about:blank') await tab.goto(order.payment_url)
+      await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+      await tab.clock.runFor(600_000)
+      expect([tab.url(), await tab.getByText(LEAVES).isVisible()]).toEqual([order.payment_url, false])
+    }
+    await tab.getByRole('button', { name: 'Copy' }).click()
+    await tab.getByRole('button', { name: 'Copied' }).waitFor(SOON)
+    expect(await tab.evaluate('navigator.clipboard.readText()')).toBe('523504870777')
+  })
+
+  it('is offered no “Copy” where the browser gives the page no clipboard', async () => {
+    const order = await checkout.newOrder()
+    await checkout.pay(order.orderId)
+    const tab = await checkout.openTab()
+    await tab.addInitScript("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    await tab.goto(order.payment_url)
+    expect([await tab.locator('.utr').isVisible(), await tab.getByRole('button').count()]).toEqual([true, 0])
+  })
+
+  it(
+    'learns that an attempt failed, tries again on the same page, and pays',
+    async () => {
+      const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?second-try` })
+      const tab = await checkout.openTab()
+      await open(tab, order.payment_url)
+      await mark(tab)
+      const note = tab.getByText('Your last attempt did not go through. You can try again here.')
+      expect(await note.isVisible()).toBe(false)
+      await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
+      await note.waitFor(SOON)
+      expect(await tab.getByRole('status').innerText()).toBe(await note.textContent())
+      expect(decodePng(await tab.locator('img.qr').first().screenshot())).toContain(`tr=${order.orderId}`)
+      expect(await tab.getByRole('link', { name: 'Back to Chai Point' }).isVisible()).toBe(false)
+      await checkout.pay(order.orderId)
+      await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+      expect([await isMarked(tab), await note.isVisible()]).toEqual([true, false])
+      await tab.waitForURL(`${checkout.shopUrl}/thanks?second-try`, LEFT)
+    },
+    TEST_OF_LEAVING_MS,
+  )
 
   it('may leave unpaid while the order is open, and has the button back only once the end is final', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?failed` })
@@ -144,7 +234,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     expect(await tab.locator('.left').textContent()).toBe('')
   })
 
-  it('pays without JavaScript: QR and wallet links work, and the page, loaded again, leaves for redirect_url', async () => {
+  it('pays without JavaScript: QR and wallet links work, and the page, loaded again, leads back to redirect_url', async () => {
     const redirectUrl = `${checkout.shopUrl}/thanks?a=1&b=2%20;url=x`
     const order = await checkout.newOrder({ redirect_url: redirectUrl })
     const tab = await checkout.openTab({ javaScriptEnabled: false })
@@ -157,6 +247,8 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     )
     await checkout.pay(order.orderId)
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    expect([await tab.getByRole('button').count(), await tab.getByText(LEAVES).isVisible()]).toEqual([0, false])
+    await tab.getByRole('link', { name: 'Back to Chai Point' }).click()
     await tab.waitForURL((url) => url.origin === checkout.shopUrl, SOON)
     expect(tab.url()).toBe(redirectUrl)
   })
@@ -181,8 +273,10 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
       await checkout.pay(order.orderId)
       await tab.getByRole('heading', { name: 'भुगतान हो गया' }).waitFor(SOON)
       expect(await tab.title()).toBe('भुगतान हो गया · Chai Point')
-      await tab.waitForURL(`${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}`, SOON)
+      if (!javaScriptEnabled) await tab.getByRole('link', { name: 'Chai Point पर वापस जाएँ' }).click()
+      await tab.waitForURL(`${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}`, LEFT)
     },
+    TEST_OF_LEAVING_MS,
   )
 })
 
@@ -290,7 +384,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     expect(await isMarked(tab)).toBe(true)
     // Events are refused, and yet it is not without connection.
     expect(await tab.locator('.lost').isVisible()).toBe(false)
-    await tab.clock.runFor(3_000)
+    await tab.clock.runFor(8_000)
     await tab.waitForURL(`${checkout.shopUrl}/thanks?refused`, SOON)
     forgiveConnections(tab)
   })
@@ -334,14 +428,48 @@ describe.runIf(browserPath)('an open pay page', () => {
 describe.runIf(browserPath)('the sandbox', () => {
   const checkout = useCheckout({ sandbox: true })
 
-  it.each([true, false])('pays without money through to redirect_url (JavaScript: %s)', async (javaScriptEnabled) => {
-    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}` })
+  it.each([true, false])(
+    'pays without money through to redirect_url (JavaScript: %s)',
+    async (javaScriptEnabled) => {
+      const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}` })
+      const tab = await checkout.openTab({ javaScriptEnabled })
+      await open(tab, order.payment_url)
+      expect(await tab.getByRole('form', { name: 'Sandbox' }).textContent()).toContain('no money moves')
+      await tab.getByRole('button', { name: 'Simulate payment' }).click()
+      await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+      if (!javaScriptEnabled) await tab.getByRole('link', { name: 'Back to Chai Point' }).click()
+      await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, LEFT)
+    },
+    TEST_OF_LEAVING_MS,
+  )
+
+  it('says why a simulated payment was refused', async () => {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab()
+    await open(tab, order.payment_url)
+    await tab.route('**/simulate', (route) => route.fulfill({ status: 503, body: '{"msg":"The acquirer is away"}' }))
+    await tab.getByRole('button', { name: 'Simulate payment' }).click()
+    await expect.poll(() => tab.faults, SOON).toContain('dialog: {"msg":"The acquirer is away"}')
+    tab.faults.length = 0
+  })
+
+  it.each([
+    { outcome: 'Succeeds', end: 'SUCCESS', javaScriptEnabled: true },
+    { outcome: 'Fails', end: 'FAIL', javaScriptEnabled: false },
+  ])('ends a refund on the page of its order: $outcome (JavaScript: $javaScriptEnabled)', async (on) => {
+    const { outcome, end, javaScriptEnabled } = on
+    const { order, mid, key } = await checkout.newPaidOrder(3)
     const tab = await checkout.openTab({ javaScriptEnabled })
     await open(tab, order.payment_url)
-    expect(await tab.getByRole('form', { name: 'Sandbox' }).textContent()).toContain('no money moves')
-    await tab.getByRole('button', { name: 'Simulate payment' }).click()
-    await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
+    const forms = tab.getByRole('form', { name: /^Refund R\d of ₹10$/ })
+    expect(await forms.count()).toBe(3)
+    await tab.getByRole('form', { name: 'Refund R2 of ₹10' }).getByRole('button', { name: outcome }).click()
+    await expect.poll(() => forms.count(), SOON).toBe(2)
+    expect([tab.url(), await tab.getByRole('heading', { name: 'Paid' }).isVisible()]).toEqual([order.payment_url, true])
+    const { body } = await post(checkout.service.app, REFUND_STATUS, { mid, refund_id: 'R2' }, key)
+    expect(body.data.txnStatus).toBe(end)
   })
+
   it('ends the time to pay on demand, also on another open page of the order', async () => {
     const order = await checkout.newOrder()
     const [tab, other] = [await checkout.openTab(), await checkout.openTab()]

@@ -1,17 +1,24 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createMerchants } from '../../src/tenants/merchants.ts'
+import { createDeliveries } from '../../src/webhooks/deliveries.ts'
+import { toMessage } from '../../src/webhooks/message.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import {
   answerOf,
   CREATE,
   intentFields,
+  newKey,
   newMerchant,
   post,
+  REFUND,
+  REFUND_STATUS,
   refusal,
   startService,
   type TestService,
+  unique,
 } from '../support/service.ts'
+import { newWebhook } from '../support/webhooks.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -103,7 +110,7 @@ describe('the pay page as it is sent', () => {
     expect(text).toContain('<dt>UPI address</dt><dd><bdi>chaipoint@examplebank</bdi></dd>')
     expect(number(text)).toBe('&#60;i&#62;&#38;77231')
     const { page, orderId } = await newOrder()
-    expect(number((await get(page)).text)).toBe(orderId)
+    expect(number((await get(page)).text)?.replace('<wbr>', '')).toBe(orderId)
   })
 
   it('links to its own files relatively, so that it works under any path of PUBLIC_URL', async () => {
@@ -171,7 +178,7 @@ describe('the language of a page', () => {
     const names =
       /Google Pay|PhonePe|Paytm|BHIM|CRED|UPI|UTR|QR|chaipoint@examplebank|\b[0-9a-fA-F]{32}\b|\b[A-Z0-9]{10,}\b/g
     for (const page of pages) {
-      const body = page.replace(/<(style|script)>.*?<\/\1>/gs, '')
+      const body = page.replace(/<(style|script)>.*?<\/\1>|<wbr>/gs, '')
       const shown = [
         ...body.matchAll(/>([^<]+)</g),
         ...body.matchAll(/ (?:alt|aria-label|data-\w+-left)="([^"]*)"/g),
@@ -210,14 +217,15 @@ describe('the page that the service sends', () => {
     expect(text).toContain('<title>Pay · Chai Point</title>')
   })
 
-  it('of a paid order has the UTR, no QR and no way to pay, and leaves after 3 s without JavaScript', async () => {
+  it('of a paid order has the UTR, no QR and no way to pay, and leads nowhere by itself', async () => {
     const { page, orderId } = await newOrder({ redirect_url: 'https://shop.example.in/thanks?a=1&b=2' })
     await notify(service, notification(orderId, { UTR: '523504870405' }))
     const { text } = await get(page)
     expect([shown(text), refresh(text)]).toEqual([
       { visible: ['paid'], back: BUTTON, attempt: false, utr: '523504870405' },
-      '3;url=https://shop.example.in/thanks?a=1&#38;b=2',
+      undefined,
     ])
+    expect(text).not.toContain('http-equiv="refresh"')
     expect(text).not.toMatch(/upi:|qr\.svg/)
     const qr = await get(`${page}/qr.png`)
     expect([qr.status, qr.body]).toEqual([410, refusal(410, GONE)])
@@ -370,7 +378,7 @@ it('pages, QRs, events and documents are refused before payments are, in words f
 describe('simulated payments', () => {
   it('do not exist without the sandbox', async () => {
     const { page, orderId } = await newOrder()
-    expect((await get(page)).text).not.toMatch(/<form|<button|simulate/i)
+    expect((await get(page)).text).not.toMatch(/<form|<button (?!class="button copy")|\/simulate|name="status"/i)
     const { status } = await post(service.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
     expect([status, shown((await get(page)).text).visible]).toEqual([404, ['open']])
   })
@@ -386,5 +394,108 @@ describe('simulated payments', () => {
     const { rows } = await sandbox.db.query('select status, reason from payment_changes where order_id = $1', [orderId])
     expect(rows).toEqual([{ status: 'SUCCESS', reason: 'sandbox' }])
     expect((await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'REFUND' })).status).toBe(400)
+  })
+})
+
+describe('a refund in the sandbox', () => {
+  let sandbox: TestService
+  beforeAll(async () => {
+    sandbox = await startService({
+      sandbox: true,
+      asServiceRole: true,
+      limits: { webhooks: { lookIntervalMs: 3_600_000 } },
+    })
+  })
+
+  /** A paid order of ₹200 with a refund of ₹50 that the merchant has asked for. */
+  async function newRefund(name = 'Chai Point') {
+    const { mid, orderId, page } = await newOrder({}, name, sandbox)
+    await notify(sandbox, notification(orderId))
+    const [refund_id, key] = [unique('R'), await newKey(sandbox.db, { mid }, true)]
+    const ask = async (fields: Record<string, string>) =>
+      (await post(sandbox.app, REFUND, { mid, order_id: orderId, note: 'Cold tea', ...fields }, key)).status
+    expect(await ask({ refund_id, amount: '50' })).toBe(200)
+    const stateOf = async () => (await post(sandbox.app, REFUND_STATUS, { mid, refund_id }, key)).body.data
+    return { mid, orderId, page, refund_id, ask, stateOf }
+  }
+  const press = async (orderId: string, refund_id: string, status: string, { app } = sandbox) => {
+    const { status: answered, headers } = await post(app, `/pay/${orderId}/simulate`, { refund_id, status })
+    return [answered, headers.location]
+  }
+  const offered = async (page: string) =>
+    [...(await get(page, sandbox)).text.matchAll(/name="refund_id" value="([^"]*)"/g)].map(([, id]) => id)
+
+  it('stands on the page of its order while it is open, with the outcomes that it may have', async () => {
+    const { orderId, page, refund_id, ask } = await newRefund()
+    sandbox.clock.advance(1)
+    expect(await ask({ refund_id: `${refund_id}-2`, amount: '150' })).toBe(200)
+    expect(await offered(page)).toEqual([refund_id, `${refund_id}-2`])
+    const { text } = await get(page, sandbox)
+    expect(text).toContain(`method="post" action="${orderId}/simulate">`)
+    expect(text).toContain(`<form class="sandbox" aria-label="Refund ${refund_id} of ₹50"`)
+    expect(await press(orderId, refund_id, 'SUCCESS')).toEqual([303, `../${orderId}`])
+    expect(await offered(page)).toEqual([`${refund_id}-2`])
+  })
+
+  it.each([
+    ['SUCCESS', { reference: expect.stringMatching(/^\d{12}$/) }, null, 'refund.succeeded'],
+    ['FAIL', { reference: '' }, 'played in the sandbox', 'refund.failed'],
+  ])('ends as %s, and a webhook says so', async (status, answered, reason, type) => {
+    const { mid, orderId, refund_id, stateOf } = await newRefund()
+    const { endpointId } = await newWebhook(sandbox.db, { mid, url: 'https://shop.example/hook' }, sandbox.clock.now())
+    await press(orderId, refund_id, status)
+    expect(await stateOf()).toMatchObject({ txnStatus: status, ...answered })
+    const { rows } = await sandbox.db.query('select reason from refunds where mid = $1', [mid])
+    expect(rows).toEqual([{ reason }])
+    const now = new Date(sandbox.clock.now().getTime() + 60_000)
+    const told = await createDeliveries(sandbox.db).take(mid, endpointId, 10, now, now)
+    expect(told.map((delivery) => JSON.parse(toMessage(delivery).body))).toMatchObject([
+      { type, data: { orderId, refund_id, txnStatus: status } },
+    ])
+  })
+
+  it('is told again, or differently, as a bank might tell it: a success is never undone, and a person learns of it', async () => {
+    const { mid, orderId, refund_id, stateOf } = await newRefund()
+    for (const status of ['FAIL', 'SUCCESS', 'SUCCESS', 'FAIL']) {
+      expect((await press(orderId, refund_id, status))[0]).toBe(303)
+    }
+    expect((await stateOf()).txnStatus).toBe('SUCCESS')
+    const { rows } = await sandbox.db.query('select kind from payment_exceptions where mid = $1', [mid])
+    expect(rows).toEqual([{ kind: 'refund failed after success' }])
+  })
+
+  it('is ended by no page but that of its own order', async () => {
+    const [its, another] = [await newRefund(), await newRefund()]
+    const key = await newKey(sandbox.db, { mid: its.mid })
+    const sameMerchants = (await post(sandbox.app, CREATE, intentFields(its.mid), key)).body.data.orderId
+    for (const orderId of [another.orderId, sameMerchants]) {
+      expect((await press(orderId, its.refund_id, 'SUCCESS'))[0]).toBe(404)
+    }
+    expect((await press(its.orderId, 'unknown', 'SUCCESS'))[0]).toBe(404)
+    expect((await press('0'.repeat(32), its.refund_id, 'SUCCESS'))[0]).toBe(404)
+    for (const status of ['PENDING', 'REJECT', 'EXPIRE']) {
+      expect((await press(its.orderId, its.refund_id, status))[0]).toBe(400)
+    }
+    expect((await press(its.orderId, "R' or '1'='1", 'SUCCESS'))[0]).toBe(400)
+    expect((await its.stateOf()).txnStatus).toBe('PENDING')
+  })
+
+  it('of an order whose acquirer carries it out ends there: the page offers nothing, and a request for it is refused', async () => {
+    const { mid, orderId, page, refund_id, stateOf } = await newRefund()
+    await sandbox.db.query("update refunds set acquirer = 'setu' where mid = $1", [mid])
+    expect(await offered(page)).toEqual([])
+    expect(await press(orderId, refund_id, 'SUCCESS')).toEqual([404, undefined])
+    expect((await stateOf()).txnStatus).toBe('PENDING')
+  })
+
+  it('is out of everybody’s reach where there is no sandbox', async () => {
+    const { mid, orderId, page } = await newOrder()
+    await notify(service, notification(orderId))
+    const key = await newKey(service.db, { mid }, true)
+    const fields = { mid, order_id: orderId, refund_id: 'R1', note: 'Cold tea' }
+    expect((await post(service.app, REFUND, fields, key)).status).toBe(200)
+    expect((await get(page)).text).not.toMatch(/<form|refund_id/)
+    expect((await press(orderId, 'R1', 'SUCCESS', service))[0]).toBe(404)
+    expect((await post(service.app, REFUND_STATUS, { mid, refund_id: 'R1' }, key)).body.data.txnStatus).toBe('PENDING')
   })
 })

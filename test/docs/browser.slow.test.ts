@@ -19,6 +19,22 @@ type Operation = { operationId?: string; summary?: string }
 const operationsOf = (methods: Record<string, unknown>) =>
   Object.values(methods as Record<string, Operation>).filter(({ operationId }) => operationId !== undefined)
 
+/** Contrast of a button's text to its own ground, from 1 to 21, as WCAG 2.2 reckons it. */
+function contrast(button: unknown): number {
+  const { color, backgroundColor } = (globalThis as unknown as Styled).getComputedStyle(button)
+  const [lighter = 0, darker = 0] = [color, backgroundColor]
+    .map((text) => {
+      const [red = 0, green = 0, blue = 0] = (text.match(/[\d.]+/g) ?? []).map((value) => {
+        const part = Number(value) / 255
+        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
+      })
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    })
+    .sort((one, other) => other - one)
+  return (lighter + 0.05) / (darker + 0.05)
+}
+type Styled = { getComputedStyle: (element: unknown) => { color: string; backgroundColor: string } }
+
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
 describe.runIf(browserPath)('the reference, in a real browser, behind a proxy under a path', () => {
@@ -79,6 +95,34 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     await tab.locator('#advanced-search-dialog-input').pressSequentially('fetchtransactionlistofpartner')
     await tab.locator('.advanced-search-results').getByText('· fetchTransactionListOfPartner').waitFor(SOON)
   })
+
+  it.each(['light', 'dark'] as const)(
+    'lets its reader read what a button says that the pointer or the focus is on, in the %s',
+    { timeout: SLOW_MS },
+    async (colorScheme) => {
+      const { key } = await newMerchant(checkout.service.db)
+      const tab = await checkout.openTab(screen({ width: 1280, colorScheme }))
+      await tab.goto(`${checkout.publicUrl}/docs/reference#?route=auth`)
+      await tab.locator('.api-key-user').fill(key.publicKey)
+      await tab.locator('.api-key-password').fill(key.secretKey)
+      await tab.locator('.api-key-password').press('Enter')
+      await tab.evaluate("location.hash = '#?route=post-/v1/payments/checkPaymentStatus'")
+      const request = tab.locator('api-request')
+      const contrastOf = (button: ReturnType<typeof request.getByRole>) => button.evaluate(contrast)
+      const execute = request.getByRole('button', { name: 'Execute' })
+      await execute.hover()
+      await expect.poll(() => contrastOf(execute), SOON).toBeGreaterThanOrEqual(4.5)
+      await execute.focus()
+      await tab.mouse.move(0, 0)
+      await tab.keyboard.press('Shift+Tab')
+      await tab.keyboard.press('Tab')
+      expect(await execute.evaluate((button) => button.matches(':focus-visible'))).toBe(true)
+      await expect.poll(() => contrastOf(execute), SOON).toBeGreaterThanOrEqual(4.5)
+      const status = tab.getByRole('button', { name: '200', exact: true })
+      await status.hover()
+      await expect.poll(() => contrastOf(status), SOON).toBeGreaterThanOrEqual(4.5)
+    },
+  )
 
   it('leads to openapi.json without JavaScript', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })

@@ -27,7 +27,7 @@ async function heldDuring(work: () => Promise<unknown>): Promise<number> {
   return held.answers - before
 }
 
-const refused = { status: false, statusCode: 401, msg: 'Send valid credentials' }
+const refused = { status: false, statusCode: 401, msg: 'Revoked credentials' }
 const challenge: Record<string, string> = {
   'content-type': 'application/json; charset=utf-8',
   'www-authenticate': 'Basic',

@@ -51,7 +51,7 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
   }
 
   async function simulateBy(status: string, paymentUrl: string) {
-    const command = blockWith('merchant', 'sh', '/simulate').replace('SUCCESS', status)
+    const command = blockWith('merchant', 'sh', 'curl -d status=SUCCESS').replace('SUCCESS', status)
     const credentials = { baseUrl: demo.url, key: demo.merchantKey }
     const { code } = await runIn({}, ['sh', '-c', `PAYMENT_URL=${paymentUrl}; ${command}`], credentials)
     expect(code).toBe(0)
@@ -80,6 +80,24 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     expect((await check()).body.msg).toBe(msg)
     service.clock.advance(1)
     expect((await check()).body.msg).toBe('Payment intent expired')
+  })
+
+  it.each(['SUCCESS', 'FAIL'])('a refund ends as %s by the request that the guide shows', async (status) => {
+    const { service, merchantKey: key } = demo
+    const fields = { ...intentFields('DEMO_MERCHANT'), order_id: `refund-${status}` }
+    const { payment_url } = (await post(service.app, '/v1/payments/createOrderRequest', fields, key)).body.data
+    await simulateBy('SUCCESS', payment_url)
+    const refund = { mid: 'DEMO_MERCHANT', refund_id: `R-${status}`, order_id: fields.order_id, note: 'Cold tea' }
+    expect((await post(service.app, '/v1/payments/refundPayment', refund, key)).status).toBe(200)
+    const shown = blockWith('merchant', 'sh', 'curl -d refund_id=1001-R1')
+    const command = shown.replace('1001-R1', refund.refund_id).replace('SUCCESS', status)
+    const credentials = { baseUrl: demo.url, key }
+    expect((await runIn({}, ['sh', '-c', `PAYMENT_URL=${payment_url}; ${command}`], credentials)).code).toBe(0)
+    const { body } = await post(service.app, '/v1/payments/checkRefundStatus', refund, key)
+    expect(body.data).toMatchObject({
+      txnStatus: status,
+      reference: expect.stringMatching(status === 'FAIL' ? /^$/ : /./),
+    })
   })
 
   async function paste(commands: string, key: Key) {

@@ -73,7 +73,7 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     const demo = await startDemoService()
     const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
     expect(code).toBe(1)
-    expect(stdout + stderr).toContain('Send valid credentials')
+    expect(stdout + stderr).toContain('unknown, wrong or revoked')
     expect([...demo.calls]).toEqual([['createOrderRequest', 1]])
     expect(await orders(demo)).toEqual([])
   })

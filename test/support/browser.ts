@@ -5,7 +5,17 @@ import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { notification, notify } from './acquirer.ts'
-import { intentFields, type Key, newMerchant, ORDER, post, startService, type TestService } from './service.ts'
+import {
+  intentFields,
+  type Key,
+  newKey,
+  newMerchant,
+  ORDER,
+  post,
+  REFUND,
+  startService,
+  type TestService,
+} from './service.ts'
 
 const USUAL_PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const ARGUMENTS = [
@@ -49,6 +59,8 @@ export type Checkout = {
   cutConnections: () => void
   /** Lets every connection between them stay open and delivers nothing more over it, as a mobile network may. */
   loseAnswers: () => void
+  /** A paid order of a merchant of its own, of which so many refunds of ₹10 are open: R1, R2 and so on. */
+  newPaidOrder: (refunds: number) => Promise<{ order: Order; mid: string; key: Key }>
   pay: (orderId: string, changes?: Parameters<typeof notification>[1]) => Promise<void>
   /** A tab of its own, of which `faults` lists script errors, console errors, broken policies and foreign requests. */
   openTab: (options?: BrowserContextOptions) => Promise<OpenPage>
@@ -125,6 +137,19 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
   }
   checkout.pay = async (orderId, changes) => {
     expect((await notify(checkout.service, notification(orderId, changes))).status).toBe(200)
+  }
+  checkout.newPaidOrder = async (refunds) => {
+    const { db, app, clock } = checkout.service
+    const { mid } = await newMerchant(db)
+    const key = await newKey(db, { mid }, true)
+    const order = (await post(app, ORDER, intentFields(mid, { redirect_url: checkout.shopUrl }), key)).body.data
+    await checkout.pay(order.orderId)
+    for (let number = 1; number <= refunds; number++) {
+      clock.advance(0.001)
+      const refund = { mid, order_id: order.orderId, refund_id: `R${number}`, amount: '10', note: 'Cold tea' }
+      expect((await post(app, REFUND, refund, key)).status).toBe(200)
+    }
+    return { order, mid, key }
   }
   checkout.openTab = async (tabOptions = {}) => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...tabOptions })

@@ -19,7 +19,10 @@ import {
   type TestService,
 } from '../support/service.ts'
 
-const UNAUTHORIZED = refusal(401, 'Send valid credentials: Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)')
+const UNAUTHORIZED = refusal(
+  401,
+  'Missing, malformed, unknown, wrong or revoked credentials: send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)',
+)
 const FORBIDDEN = refusal(403, 'This key may not act for the mid or pid that was sent')
 
 let service: TestService

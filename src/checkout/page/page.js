@@ -1,6 +1,6 @@
 const { state, expires, now, events } = document.body.dataset
-// Long enough to read that it is paid, and the UTR.
-const REDIRECT_AFTER_MS = 3000
+// Long enough to read that it is paid, and the UTR; whoever needs longer does something (WCAG 2.2, 2.2.1).
+const LEAVE_AFTER_MS = 8000
 const RELOAD_AFTER_MS = 5000
 // With a random spread, so that pages that were refused together do not ask again together.
 const ASK_AGAIN_AFTER_MS = 2000
@@ -17,6 +17,8 @@ const unpaid = document.querySelector('.unpaid')
 const attempt = document.querySelector('.attempt')
 const lost = document.querySelector('.lost')
 const utr = document.querySelector('.utr')
+const copy = document.querySelector('.copy')
+const leaving = document.querySelector('.paid .quiet')
 const left = document.querySelector('.left')
 const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
 const { title } = document
@@ -54,9 +56,27 @@ function show(next) {
   if (next === 'paid') leave()
 }
 
+// Waits for a customer who is still in the wallet app. Whoever presses a key, touches the page or moves the focus stays.
 function leave() {
-  setTimeout(() => location.replace(back.getAttribute('href')), REDIRECT_AFTER_MS)
+  if (document.hidden) return document.addEventListener('visibilitychange', leave, { once: true })
+  leaving.hidden = false
+  const timer = setTimeout(() => location.replace(back.getAttribute('href')), LEAVE_AFTER_MS)
+  const stay = () => {
+    clearTimeout(timer)
+    // It keeps its place, so that what is being pressed does not move away.
+    leaving.style.visibility = 'hidden'
+  }
+  for (const event of ['keydown', 'pointerdown']) addEventListener(event, stay)
+  // The focus moves from nowhere when the window itself gets it, as after the wallet app.
+  addEventListener('focusin', ({ relatedTarget }) => relatedTarget && stay())
 }
+
+// On plain http browsers give a page no clipboard.
+copy.hidden = !navigator.clipboard
+copy.addEventListener('click', async () => {
+  await navigator.clipboard.writeText(utr.textContent)
+  copy.textContent = copy.dataset.copied
+})
 
 function showUtr(text) {
   utr.textContent = text
@@ -147,10 +167,16 @@ async function askAgain() {
   if (!over) listen()
 }
 
-if (shown === 'paid') leave()
-else if (!over) {
+if (!over) {
   countDown()
   listen()
+  // Sent from here, so that the page stays and sees a simulated payment as it sees a real one.
+  document.querySelector('.sandbox')?.addEventListener('submit', async (event) => {
+    event.preventDefault()
+    const body = new URLSearchParams({ status: event.submitter.value })
+    const answer = await fetch(event.target.action, { method: 'POST', redirect: 'manual', body })
+    if (answer.type !== 'opaqueredirect') alert(await answer.text())
+  })
   // A phone lets the connection die while its owner is in the wallet app; who comes back wants to know at once.
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) listenAnew()
