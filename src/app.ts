@@ -152,7 +152,7 @@ export async function buildApp({
     refuseWhileLate(pages, latenessMs, limits.lateness.pagesMs)
     const makerOf = ({ acquirer }: IssuedLink) => issuers.get(acquirer)
     const findCheckout = createCheckoutFinder(intents)
-    const refundsOf: RefundsOf = ({ mid, orderId }) => listRefunds(pools.pages, { mid, orderId })
+    const refundsOf: RefundsOf = ({ mid, orderId }) => listRefunds(pools.pages, { mid, orderId, acquirer: 'direct' })
     const ofOrders = { findCheckout, intents, reports, refunds, refundsOf }
     const checkout = { ...ofOrders, drawQr, now, log, makerOf, sandbox, limits: limits.pages }
     for (const operation of OPERATIONS.pages) operation.register(pages, checkout)

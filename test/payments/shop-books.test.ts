@@ -98,14 +98,6 @@ describe('a payment that only the day file tells of, after its order was given u
       [],
     ],
     [
-      'whose webhook has not arrived',
-      async () => {
-        end()
-        await doWhatIsDue(told)
-      },
-      ['payment.expired'],
-    ],
-    [
       'to which only a failed attempt was delivered',
       async (order) => {
         await notify(service, notification(order.orderId, { status: 'FAIL', UTR: newUtr() }))
@@ -139,6 +131,13 @@ describe('a payment that only the day file tells of, after its order was given u
       async (order) => {
         expect(await ask(order, CANCEL)).toBe('FAIL')
         end()
+      },
+    ],
+    [
+      'is told by a webhook that is written, and has not arrived',
+      async () => {
+        end()
+        await doWhatIsDue(told)
       },
     ],
     [

@@ -149,7 +149,7 @@ describe('a payment of 588.82', () => {
     expect(shown.exceptions.map(({ kind, amount }: Record<string, string>) => [kind, amount])).toEqual(
       ['588.00', '588.81', '588.83', '589.00'].map((amount) => ['amount differs', amount]),
     )
-    expect((await ops('show', '--order-id', orderId)).stdout).toMatch(/^amount +588\.82$/m)
+    expect((await ops('show', '--order-id', orderId)).stdout).toMatch(/^amount +₹588\.82$/m)
   })
 
   it('is confirmed by the operator, and read from a day file', async () => {
