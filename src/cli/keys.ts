@@ -40,15 +40,17 @@ export const keyCommands = [
   changingCommand('keys rotate', 'Make a new key in place of one, which counts on', {
     usage: '--public-key pk_… [--label text]',
     schema: OneKey.extend({ label: text(100).optional() }),
-    run({ publicKey: old, label = null }, { change, now }) {
-      const { publicKey, secretKey } = mintKeyPair()
-      return change(async (client) => {
-        const newKey = { publicKey, secretHash: hashSecret(secretKey), label, now }
-        const added = await createAccessKeys(client).rotate(old, newKey)
-        if (added === undefined) throw new CommandFault('that public key is unknown or revoked: see ops keys list')
+    run: ({ publicKey: old, label }, { change, now }) =>
+      change(async (client) => {
+        const keys = createAccessKeys(client)
+        const found = (await keys.list()).find((one) => one.publicKey === old && one.revokedAt === null)
+        if (found === undefined) throw new CommandFault('that public key is unknown or revoked: see ops keys list')
+        const { publicKey, secretKey } = mintKeyPair()
+        const owner = found.mid === null ? { pid: found.pid as string } : { mid: found.mid }
+        const kept = { owner, label: label ?? found.label, mayRefund: found.mayRefund, now }
+        const added = await keys.add({ publicKey, secretHash: hashSecret(secretKey), ...kept })
         return shownOnce(added, secretKey, `\nThe old key counts until: ops keys revoke --public-key ${old}`)
-      })
-    },
+      }),
   }),
 
   command('keys list', 'List keys, and the day on which each was last used', {

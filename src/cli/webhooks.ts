@@ -80,28 +80,19 @@ export const webhookCommands = [
     },
   }),
 
-  changingCommand('webhooks disable', 'Switch an address off', {
-    usage: '--endpoint ID',
-    schema: z.object({ endpoint }),
-    run: ({ endpoint }, { change, now }) =>
-      change(async (client) => {
-        await known(endpoint, client)
-        await createEndpoints(client).disable(endpoint, now)
-        return shown(toShown(await known(endpoint, client), now))
-      }),
-  }),
-
-  changingCommand('webhooks enable', 'Switch an address on, and send what has waited', {
-    usage: '--endpoint ID',
-    schema: z.object({ endpoint }),
-    run: ({ endpoint }, { change, now }) =>
-      change(async (client) => {
-        const { mid } = await known(endpoint, client)
-        await createEndpoints(client).enable(endpoint)
-        await watchOpenOrders(client, mid, now)
-        return shown(toShown(await known(endpoint, client), now))
-      }),
-  }),
+  ...(['disable', 'enable'] as const).map((verb) =>
+    changingCommand(`webhooks ${verb}`, `Switch an address ${verb === 'enable' ? 'on: what waited is sent' : 'off'}`, {
+      usage: '--endpoint ID',
+      schema: z.object({ endpoint }),
+      run: ({ endpoint }, { change, now }) =>
+        change(async (client) => {
+          const { mid } = await known(endpoint, client)
+          await createEndpoints(client)[verb](endpoint, now)
+          if (verb === 'enable') await watchOpenOrders(client, mid, now)
+          return shown(toShown(await known(endpoint, client), now))
+        }),
+    }),
+  ),
 
   changingCommand('webhooks rotate-secret', 'Make a new secret; the old one counts a day more', {
     usage: '--endpoint ID',

@@ -185,22 +185,20 @@ const code = (text: string) => html`<code>${text}</code>`
 type Open = Pick<PageOfToday, 'overview' | 'balance' | 'warnings'>
 
 function needs({ overview, balance, warnings }: Open, now: Date): Html {
-  const { exceptions: all, refunds, webhooks, returnCalls } = overview
-  const { open, amount, oldest } = all
+  const {
+    exceptions: { open, amount, oldest },
+    refunds,
+    webhooks,
+    returnCalls,
+  } = overview
   const count = countOpen(open)
   const differs = balance?.balances === false
   if (count + refunds.open + webhooks.behind + returnCalls.givenUp + warnings.length === 0 && !differs) {
     return html`<p>Nothing: no exception and no refund is open, no webhook is behind, and no setting is wrong.</p>`
   }
   const exceptions = oldest.map(({ id, kind, mid, orderId, amount, receivedAt }) => {
-    return [
-      code(id),
-      kind,
-      mid,
-      orderId && code(orderId),
-      amount ? toIndianRupees(amount) : '–',
-      ageText(receivedAt, now),
-    ]
+    const order = orderId && code(orderId)
+    return [code(id), kind, mid, order, amount ? toIndianRupees(amount) : '–', ageText(receivedAt, now)]
   })
   const waiting = refunds.oldest.map(({ refundId, mid, orderId, acquirer, amount, madeAt }) => {
     return [code(refundId), mid, code(orderId), acquirer, toIndianText(amount), ageText(madeAt, now)]

@@ -77,22 +77,6 @@ export function createAccessKeys(db: Queryable) {
       return rows[0] as AccessKeyListing
     },
 
-    /** Stores a key of the same owner, rights and, unless another is given, label as `old`. Undefined when `old` does not count. */
-    async rotate(
-      old: string,
-      { publicKey, secretHash, label, now }: Omit<NewAccessKey, 'owner' | 'mayRefund'>,
-    ): Promise<AccessKeyListing | undefined> {
-      const { rows } = await db.query<AccessKeyListing>(
-        `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
-         select $2, $3::bytea, mid, pid, coalesce($4, label), $5::timestamptz, may_refund
-           from access_keys
-          where public_key = $1 and revoked_at is null
-         returning ${LISTING}`,
-        [old, publicKey, secretHash, label, now],
-      )
-      return rows[0]
-    },
-
     /** All keys, or those of one owner, oldest first, revoked ones included. */
     async list(owner: { mid?: string | undefined; pid?: string | undefined } = {}): Promise<AccessKeyListing[]> {
       const { rows } = await db.query<AccessKeyListing>(
