@@ -5,14 +5,14 @@ import { enquire } from '../acquirer/enquire.ts'
 import { createPaymentHistory } from '../books/payment-history.ts'
 import { countsText } from '../books/spell.ts'
 import { errorText, mobileAsWritten, text, utr } from '../fields.ts'
-import { momentText } from '../ist.ts'
+import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
 import { createCaller } from '../outside/call.ts'
 import { createEnquiries, type Enquiry } from '../payments/enquiries.ts'
 import { type Forgotten, forgetCustomers } from '../payments/forget-customers.ts'
 import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
-import type { Contradiction } from '../payments/outcome.ts'
+import { type Contradiction, possibleTime } from '../payments/outcome.ts'
 import { createReports, type Recorded } from '../payments/reports.ts'
 import { changingCommand, withhold } from './command.ts'
 import { CommandFault } from './faults.ts'
@@ -44,6 +44,11 @@ export const paymentCommands = [
       double: z.boolean().default(false),
     }),
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
+      const createdAt = (await createPaymentHistory(db).find(orderId))?.createdAt
+      if (createdAt && paidAt && !possibleTime(paidAt, now, createdAt)) {
+        const created = `the order was created at ${toIstTime(createdAt)}, and now it is ${toIstTime(now)}`
+        throw new CommandFault(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
+      }
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
       // Other contradictions are typing errors and no reports of the bank. They are not kept: an exception unbalances
       // the books and is never deleted.

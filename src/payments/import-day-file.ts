@@ -39,7 +39,8 @@ export async function importDayFile(
   try {
     await keepLines(client, csv, onChecked, onWarning)
     const result = noLines()
-    const reports = createReports(db)
+    let impossible = 0
+    const reports = createReports(db, { onImpossibleTime: () => (impossible += 1) })
     let lines = await readLines(client, 0)
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
       const news = await withoutRecorded(client, lines)
@@ -48,6 +49,7 @@ export async function importDayFile(
       onRecorded?.(last)
       lines = await readLines(client, last)
     }
+    if (impossible > 0) onWarning?.(impossibleTimesText(impossible))
     return result
   } finally {
     // The temporary table and the settings end with the connection.
@@ -59,6 +61,11 @@ type Importing = { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgr
 
 /** Is told how far in the file we are, in lines. */
 type OnProgress = ((lines: number) => void) | undefined
+
+function impossibleTimesText(lines: number): string {
+  const which = lines === 1 ? '1 line has' : `${lines} lines have`
+  return `${which} a paid_at that is before the order or still to come: the payment counts from today`
+}
 
 function noLines(): DayFileResult {
   return {

@@ -105,6 +105,21 @@ export function judge(intent: ReportedIntent, report: Report, now: Date): Verdic
  */
 export const STORING_LIMIT_MS = 15_000
 
+/** How far the acquirer's clock may be behind ours. */
+const CLOCK_TOLERANCE_MS = 5 * 60_000
+
+/** No order is older. */
+const FIRST_DAY = new Date('2000-01-01T00:00:00Z')
+
+/**
+ * `paidAt` if an order created at `createdAt` can have been paid then, else undefined: such a payment counts from the
+ * moment at which we heard of it, in the books and in the lists alike. For an unknown order `createdAt` is left out.
+ */
+export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Date = FIRST_DAY): Date | undefined {
+  if (paidAt === undefined || paidAt > now) return undefined
+  return paidAt.getTime() >= createdAt.getTime() - CLOCK_TOLERANCE_MS ? paidAt : undefined
+}
+
 /** The longest time to pay that an operator can set. */
 export const LONGEST_EXPIRY_MINUTES = 24 * 60
 

@@ -7,6 +7,7 @@ import {
   type ExceptionKind,
   type FinalStatus,
   judge,
+  possibleTime,
   type Report,
   type ReportedIntent,
 } from './outcome.ts'
@@ -37,12 +38,13 @@ export type Reports = ReturnType<typeof createReports>
 /**
  * Callbacks for metrics, called after the report is stored. `onException` and `onPayment` are called once for each
  * exception or payment, not for its repeats. `onSurplusAttempt` is called for repeats too, since nothing is stored by
- * which a repeat could be recognised.
+ * which a repeat could be recognised. `onImpossibleTime` is called when the time of a payment counts as not told.
  */
 type Listeners = {
   onException: (kind: ExceptionKind) => void
   onPayment: (status: FinalStatus, reason: ReportReason, paise: number) => void
   onSurplusAttempt: () => void
+  onImpossibleTime: () => void
 }
 
 /** What is kept of a notification that could not be read: a whole one has less. */
@@ -56,7 +58,12 @@ const nobody = () => undefined
  */
 export function createReports(
   db: Database,
-  { onException = nobody, onPayment = nobody, onSurplusAttempt = nobody }: Partial<Listeners> = {},
+  {
+    onException = nobody,
+    onPayment = nobody,
+    onSurplusAttempt = nobody,
+    onImpossibleTime = nobody,
+  }: Partial<Listeners> = {},
   { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
 ) {
   /** Stores what follows from a report of an intent that is locked; undefined is an unknown order. */
@@ -108,14 +115,19 @@ export function createReports(
      */
     async record(report: Report, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
-      const { kept, paise, isSurplus, ...recorded } = await inTransaction(db, async (client) => {
+      const { kept, paise, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(db, async (client) => {
         const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
         // The clock is read after the lock is held, because a report that waited for the lock must be judged by the
         // time after the wait.
-        return store(client, stored, report, { ...reporting, now: reporting.now() })
+        const now = reporting.now()
+        const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
+        const source = { ...reporting, now, attempt: nameAttempt(report) }
+        const result = await store(client, stored, { ...report, paidAt }, source)
+        return { ...result, isImpossibleTime: paidAt !== report.paidAt }
       })
       // The callbacks come after the transaction, because a report that was rolled back changed nothing.
       if (isSurplus) onSurplusAttempt()
+      if (isImpossibleTime) onImpossibleTime()
       if (paise !== undefined) onPayment(report.status, reporting.reason, paise)
       if (kept !== undefined) onException(kept)
       return recorded
@@ -145,7 +157,8 @@ export function createReports(
   }
 }
 
-type Source = Omit<Reporting, 'now'> & { now: Date }
+/** Who reports, and when. `attempt` names a failed attempt. */
+type Source = Omit<Reporting, 'now'> & { now: Date; attempt: string }
 
 /**
  * What was stored, and what the callbacks need: `kept` is a new exception, `paise` the amount of a new payment or
@@ -154,7 +167,10 @@ type Source = Omit<Reporting, 'now'> & { now: Date }
 type Stored = Recorded & { kept?: ExceptionKind | undefined; paise?: number | undefined; isSurplus?: true }
 
 /** An intent as it is stored, and who made its link. */
-type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & { acquirer: string }
+type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & {
+  acquirer: string
+  createdAt: Date
+}
 
 /** The merchant of an order, which never changes; undefined for an unknown one. */
 export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
@@ -170,7 +186,8 @@ async function lockIntent(
 ): Promise<StoredIntent | undefined> {
   const { rows } = await db.query<StoredIntent>(
     `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, upper(i.utr) as utr,
-            i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold", coalesce(a.acquirer, 'direct') as acquirer
+            i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold",
+            coalesce(a.acquirer, 'direct') as acquirer
        from payment_intents i
        left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
       where i.mid = $1 and i.order_id = $2
@@ -186,7 +203,7 @@ async function findFacts(
   db: Queryable,
   { mid, orderId, failTold }: StoredIntent,
   report: Report,
-  { reason }: Source,
+  { reason, attempt }: Source,
   attemptsOfOrder: number,
 ): Promise<Pick<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull' | 'failTold'>> {
   const { status, utr } = report
@@ -209,7 +226,7 @@ async function findFacts(
     `select coalesce(bool_or(status = $3 and attempt = $4), false) as known, count(*)::integer as stored
        from payment_attempts
       where mid = $1 and order_id = $2`,
-    [mid, orderId, status, nameAttempt(report)],
+    [mid, orderId, status, attempt],
   )
   const { known = false, stored = 0 } = rows[0] ?? {}
   return { utrOfAnother: false, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder, failTold }
@@ -267,13 +284,13 @@ async function addAttempt(
   db: Queryable,
   { mid, orderId }: StoredIntent,
   report: Report,
-  { reason, now }: Source,
+  { reason, attempt, now }: Source,
 ): Promise<boolean> {
   const { rowCount } = await db.query(
     `insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8)
      on conflict do nothing`,
-    [mid, orderId, report.status, nameAttempt(report), report.utr, report.paidAt, reason, now],
+    [mid, orderId, report.status, attempt, report.utr, report.paidAt, reason, now],
   )
   return rowCount === 1
 }
@@ -295,7 +312,9 @@ async function keepException(
   return rowCount === 1
 }
 
-/** Names an attempt within its order: by its UTR and its time. A repeat gets the same name. */
+/**
+ * Names an attempt within its order: by its UTR and its time as told, possible or not. A repeat gets the same name.
+ */
 function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {
   return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }

@@ -61,7 +61,7 @@ describe('200', () => {
       'select status, utr, reason, changed_at, paid_at from payment_changes where order_id = $1',
       [orderId],
     )
-    const times = { changed_at: expect.any(Date), paid_at: new Date('2026-03-31T18:25:00Z') }
+    const times = { changed_at: expect.any(Date), paid_at: new Date('2026-03-31T18:29:59Z') }
     expect(rows).toEqual([{ status: 'SUCCESS', utr: '523504870405', reason: 'notification', ...times }])
   })
 
@@ -216,14 +216,15 @@ describe('a notification that contradicts its order', () => {
     const orderId = await newOrder()
     const wrong = { UTR: 'FACT1', amount: 150 }
     await notify(service, notification(orderId, { ...wrong, status: 'FAIL', paidAt: undefined }))
-    await notify(service, notification(orderId, wrong))
+    const paidAt = service.clock.now()
+    await notify(service, notification(orderId, { ...wrong, paidAt: paidAt.toISOString() }))
     const { rows } = await service.db.query(
       'select status, amount, paid_at from payment_exceptions where order_id = $1 order by status',
       [orderId],
     )
     expect(rows).toEqual([
       { status: 'FAIL', amount: '150.00', paid_at: null },
-      { status: 'SUCCESS', amount: '150.00', paid_at: new Date('2026-03-31T18:25:00Z') },
+      { status: 'SUCCESS', amount: '150.00', paid_at: paidAt },
     ])
   })
 

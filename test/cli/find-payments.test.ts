@@ -38,8 +38,8 @@ describe('payments find', () => {
     ])
     expect(payments[0].steps.map(({ what, by }: { what: string; by: string }) => [what, by])).toEqual([
       ['order of ₹200 made', 'merchant'],
-      [`an attempt failed: FAIL, UTR ${failed}, at the bank 2026-03-31 23:55:00 IST`, 'notification'],
-      [`paid, UTR ${utr}, at the bank 2026-03-31 23:55:00 IST`, 'notification'],
+      [`an attempt failed: FAIL, UTR ${failed}, at the bank 2026-03-31 23:59:59 IST`, 'notification'],
+      [`paid, UTR ${utr}, at the bank 2026-03-31 23:59:59 IST`, 'notification'],
       [
         expect.stringMatching(`^exception [0-9a-f]{12}: double payment, SUCCESS, UTR ${again}, ₹200.00; still open$`),
         null,

@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { toIstText } from '../../src/ist.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import {
@@ -47,10 +48,12 @@ describe('payments confirm', () => {
   })
 
   it.each([
-    ['2026-03-31T18:25:00Z', '2026-03-31T18:25:00.000Z'],
-    ['2026-03-31 23:55:00', '2026-03-31T18:25:00.000Z'],
-  ])('keeps the operator’s name and note, and when the money moved: %s', async (paidAt, moment) => {
+    ['ISO 8601', (moment: Date) => moment.toISOString()],
+    ['IST', toIstText],
+  ])('keeps the operator’s name and note, and when the money moved: %s', async (_form, write) => {
     const { orderId } = await newOrder()
+    const moment = `${service.clock.now().toISOString().slice(0, 19)}.000Z`
+    const paidAt = write(new Date(moment))
     const told = { toldBy: 'meera', note: 'Mr Iyer, branch 7, by telephone' }
     await json(...confirm(orderId, 'tel4', '--paid-at', paidAt, '--note', told.note, '--by', told.toldBy))
     const { changes } = await json('show', '--order-id', orderId)

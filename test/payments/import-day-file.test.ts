@@ -9,7 +9,7 @@ import { runOps } from '../support/ops.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 
 const HEADER = 'order_id,status,utr,amount,paid_at'
-const PAID_AT = '2026-03-31T23:55:00+05:30'
+const PAID_AT = '2026-03-31T23:59:59+05:30'
 
 let service: TestService
 let mid: string
@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 let lastOrder = 0
 
-/** Intents of ₹200, by SQL because a test needs thousands. They expire in 15 minutes, as the service makes them. */
+/** Intents of ₹200, made before PAID_AT, that expire in 15 minutes. By SQL, because a test needs thousands. */
 async function newOrders(count: number, of = mid): Promise<string[]> {
   const orderIds = Array.from({ length: count }, () => (++lastOrder).toString(16).padStart(32, '0'))
   await service.db.query(
@@ -30,9 +30,9 @@ async function newOrders(count: number, of = mid): Promise<string[]> {
        (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
         payee_vpa, payee_name, payee_mcc, created_at, expires_at)
      select $1, id, id, 200, 'https://shop.example.in', 'Order', '', '', '',
-            'chaipoint@examplebank', 'Chai Point', '5814', $3, $3::timestamptz + interval '15 minutes'
+            'chaipoint@examplebank', 'Chai Point', '5814', $3, $4::timestamptz + interval '15 minutes'
        from unnest($2::text[]) id`,
-    [of, orderIds, service.clock.now()],
+    [of, orderIds, '2026-03-31T18:20:00Z', service.clock.now()],
   )
   return orderIds
 }
@@ -163,7 +163,7 @@ describe('a day file', () => {
     const expired = 'update payment_intents set expires_at = $2, fail_told_at = $2 where order_id = $1'
     await service.db.query(expired, [late, '2026-03-01'])
     await notify(service, notification(notified, { UTR: 'DAY1' }))
-    const paidAt = '2026-03-31 23:55:00'
+    const paidAt = '2026-03-31 23:59:59'
     const lines = [
       line({ orderId: notified, utr: 'DAY1', paidAt }),
       line({ orderId: lost, utr: 'day2', paidAt }),
@@ -190,7 +190,7 @@ describe('a day file', () => {
     const shown = await runOps(service.databaseUrl, ['payments', 'show', '--order-id', lost, '--json'])
     expect(JSON.parse(shown.stdout)).toMatchObject({
       utr: 'DAY2',
-      changes: [{ status: 'SUCCESS', reason: 'day file', paidAt: '2026-03-31T18:25:00.000Z' }],
+      changes: [{ status: 'SUCCESS', reason: 'day file', paidAt: '2026-03-31T18:29:59.000Z' }],
       exceptions: [{ kind: 'double payment', utr: 'DAY3' }],
     })
     const { stdout } = await runOps(service.databaseUrl, ['payments', 'exceptions'])
@@ -199,12 +199,12 @@ describe('a day file', () => {
 
   it('changes nothing where it tells what was notified, whatever the spelling', async () => {
     const [paid = '', failed = ''] = await newOrders(2)
-    await notify(service, notification(paid, { UTR: 'SPELL1', amount: 200, paidAt: '2026-03-31T18:25:00.250Z' }))
-    await notify(service, notification(failed, { status: 'FAIL', UTR: undefined, paidAt: '2026-03-31T18:25:00.250Z' }))
+    await notify(service, notification(paid, { UTR: 'SPELL1', amount: 200, paidAt: '2026-03-31T18:29:59.250Z' }))
+    await notify(service, notification(failed, { status: 'FAIL', UTR: undefined, paidAt: '2026-03-31T18:29:59.250Z' }))
     const before = await stored([paid, failed])
     const lines = [
-      `2026-03-31T23:55:00.250+05:30,${paid},0200.0,spell1,SUCCESS`,
-      `"2026-03-31T18:25:00.2509Z","${failed}","200","","FAIL"`,
+      `2026-03-31T23:59:59.250+05:30,${paid},0200.0,spell1,SUCCESS`,
+      `"2026-03-31T18:29:59.2509Z","${failed}","200","","FAIL"`,
     ]
     expect(await load(lines, '\ufeffpaid_at, order_id ,amount,utr,status')).toEqual(result({ unchanged: 2 }))
     expect(await stored([paid, failed])).toEqual(before)

@@ -20,7 +20,7 @@ const EXPIRY_MINUTES = 15
 const OVER_SECONDS = (EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60
 /** By how much each look for expired orders moves the clock. Signatures of notifications stay valid over all of them. */
 const LOOK_SECONDS = 20
-const PAID_AT = '2026-03-31T18:25:00.000Z'
+const PAID_AT = '2026-03-31T18:29:59.000Z'
 
 /** Who may tell of a payment. */
 const TELLERS = ['notification', 'enquiry', 'day file', 'imported file', 'operator', 'operator of both'] as const

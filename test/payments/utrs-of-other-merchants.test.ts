@@ -70,7 +70,7 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(await look()).toBe(1)
     const exception = {
       ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
-      ...{ paidAt: new Date('2026-03-31T18:25:00Z'), receivedAt: service.clock.now() },
+      ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
     }
     expect(await kept(utr)).toEqual([exception])
     service.clock.advance(1)
@@ -144,7 +144,7 @@ describe('a UTR that pays orders of two merchants', () => {
   it('is kept of what a day file tells, however long ago it was paid', async () => {
     const { one, other } = await neighbours()
     const utr = newUtr()
-    const lines = [one, other].map(({ orderId }) => `${orderId},SUCCESS,${utr},200,2026-03-31 23:55:00\n`)
+    const lines = [one, other].map(({ orderId }) => `${orderId},SUCCESS,${utr},200,2026-03-31 23:59:59\n`)
     const csv = Readable.from([`order_id,status,utr,amount,paid_at\n${lines.join('')}`])
     expect(await importDayFile(service.db, csv, service.clock)).toMatchObject({ recorded: 2 })
     expect(await look()).toBe(1)

@@ -22,7 +22,7 @@ export type Notification = { orderId?: unknown; status?: unknown; UTR?: unknown;
 
 /** A notification of success for ₹200, with `changes`; what is changed to undefined is left out. */
 export function notification(orderId: string, changes: Notification = {}): string {
-  const paidAt = '2026-03-31T23:55:00+05:30'
+  const paidAt = '2026-03-31T23:59:59+05:30'
   return JSON.stringify({ orderId, status: 'SUCCESS', UTR: newUtr(), amount: 200, paidAt, ...changes })
 }
 

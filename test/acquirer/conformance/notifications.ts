@@ -32,7 +32,7 @@ export const NOTIFICATIONS: Case[] = [
     name: 'a notification makes an order paid, with its UTR and the time when the money moved',
     async run(stage) {
       const order = await newOrder(stage)
-      const [utr, paidAt] = [newUtr(), new Date('2026-03-31T18:20:00Z')]
+      const [utr, paidAt] = [newUtr(), new Date('2026-03-31T18:29:00Z')]
       expect(await tell(stage, order.orderId, { utr, paidAt })).toBe(200)
       expect(await statusOf(stage, order)).toBe('SUCCESS')
       const { rows } = await stage.service.db.query(
