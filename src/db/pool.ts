@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net'
-import pg from 'pg'
+import type pg from 'pg'
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../limits.ts'
 import { LOST_COMMIT } from './outage.ts'
+import { createPreparingPool, goOnWithoutNames, sendsNames } from './prepared.ts'
 
 export type Database = pg.Pool
 
@@ -24,7 +25,7 @@ export function createPool({
   ...limits
 }: { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>): Database {
   const { connectTimeoutMs, queryTimeoutMs } = { ...LIMITS.database, ...limits }
-  const pool = new pg.Pool({
+  const pool = createPreparingPool({
     connectionString: url,
     max: size,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -101,6 +102,7 @@ export type Ending<T> = {
 
 /**
  * Runs `work` in one transaction on one connection: committed when it resolves, rolled back when it throws.
+ * `work` is begun once more when PgBouncer turns out to know no prepared statements.
  * A connection whose transaction failed in an unknown state is closed, not handed back. Without `ending` a lost answer to
  * `commit` rejects, whatever the commit did.
  */
@@ -109,6 +111,7 @@ export async function inTransaction<T>(
   work: (client: pg.PoolClient) => Promise<T>,
   ending?: Ending<T>,
 ): Promise<T> {
+  const isNamed = sendsNames(db)
   const client = await db.connect()
   let result: T
   try {
@@ -120,6 +123,7 @@ export async function inTransaction<T>(
     // long again.
     if (isSilence(error)) client.release(error)
     else await client.query('rollback').then(() => client.release(), client.release)
+    if (isNamed && goOnWithoutNames(db, error)) return inTransaction(db, work, ending)
     throw error
   }
   try {

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { DEADLOCK_DETECTED, hasState, isRefusedRow } from '../db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { prepared } from '../db/prepared.ts'
 import { hasCitus } from '../db/spread.ts'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
@@ -27,7 +27,6 @@ export function createInsert(
   const waiting: Waiting[] = []
   let busy = false
   let isSpread: boolean | undefined
-  let mayPrepare = true
 
   async function storeNext(): Promise<void> {
     // Calls that have waited longer than `waitingMs` get 503. The queue is in order of arrival, so they are at its
@@ -45,15 +44,11 @@ export function createInsert(
     try {
       isSpread ??= await hasCitus(db)
       const intents = batch.map(({ intent }) => intent)
-      const stored = await insertRows(db, intents, isSpread ? 'values' : mayPrepare ? 'prepared' : 'arrays')
+      const stored = await insertRows(db, intents, isSpread)
       onBatch(batch.length, stored.size)
       for (const { intent, resolve } of batch) resolve(stored.has(intent.orderId))
     } catch (error) {
       if (hasState(error, DEADLOCK_DETECTED) && retries > 0) return storeBatch(batch, retries - 1)
-      if (mayPrepare && hasState(error, ...NOT_PREPARED_HERE)) {
-        mayPrepare = false
-        return storeBatch(batch, retries)
-      }
       if (batch.length > 1 && isRefusedRow(error)) {
         // PostgreSQL refused one row, does not say which, and stored none: each row is now stored by itself.
         for (const one of batch) await storeBatch([one], retries)
@@ -71,120 +66,89 @@ export function createInsert(
     })
 }
 
-/** SQLSTATEs from a PgBouncer without prepared statements: older than 1.21, or with max_prepared_statements unset. */
-const NOT_PREPARED_HERE = ['26000', '42P05', '08P01']
-
-/**
- * How the rows of a statement are sent. On a single server they go as arrays: one text serves any number of rows and is
- * prepared once on each connection, which saves a tenth of the processor time of the service and of PostgreSQL. On
- * Citus they go as `values`, because Citus fetches the rows of `insert … select` to one node and sends them on from
- * there: 20 times the time.
- */
-type Shape = 'prepared' | 'arrays' | 'values'
-
 /** Stores intents, with their links, and returns the orderIds of those that are new. */
-async function insertRows(db: Database, intents: Intent[], shape: Shape): Promise<Set<string>> {
-  // The rows are sorted, so that two instances that store the same keys meet them in the same order.
+async function insertRows(db: Database, intents: Intent[], isSpread: boolean): Promise<Set<string>> {
+  // Sorted to avoid deadlocks between two instances that insert the same keys.
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
   const issued = intents.filter((intent) => intent.issued)
-  if (issued.length === 0) return insert(db, 'payment_intents', intents.map(toIntentRow), shape)
+  if (issued.length === 0) return INTENTS.insert(db, intents, isSpread)
   return inTransaction(db, async (client) => {
-    const stored = await insert(client, 'payment_intents', intents.map(toIntentRow), shape)
+    const stored = await INTENTS.insert(client, intents, isSpread)
     const links = issued.filter(({ orderId }) => stored.has(orderId))
-    if (links.length > 0) await insert(client, 'acquirer_intents', links.map(toLinkRow), shape)
+    if (links.length > 0) await LINKS.insert(client, links, isSpread)
     return stored
   })
 }
 
-type Row = Record<string, unknown>
+/**
+ * A column, its type, and its value in the row of an intent. Every parameter has its type: PostgreSQL repeats one without a
+ * type in its error, and it may be a note.
+ */
+type Column = readonly [name: string, type: string, valueOf: (intent: Intent) => unknown]
 
-const toIntentRow = ({ customer, payee, idempotency, ...intent }: Intent): Row => ({
-  mid: intent.mid,
-  order_id: intent.orderId,
-  merchant_order_id: intent.merchantOrderId,
-  amount: Math.floor(intent.amount / 100),
-  paise: intent.amount % 100,
-  redirect_url: intent.redirectUrl,
-  note: intent.note,
-  customer_name: customer.name,
-  customer_email: customer.email,
-  customer_mobile: customer.mobile,
-  payee_vpa: payee.vpa,
-  payee_name: payee.name,
-  payee_mcc: payee.mcc,
-  created_at: intent.createdAt,
-  expires_at: intent.expiresAt,
-  idempotency_key: idempotency?.key,
-  idempotency_fingerprint: idempotency?.fingerprint,
-})
-
-const toLinkRow = (intent: Intent): Row => ({
-  mid: intent.mid,
-  order_id: intent.orderId,
-  acquirer: intent.issued?.acquirer,
-  acquirer_merchant_id: intent.issued?.merchantId,
-  acquirer_id: intent.issued?.id,
-  reference: intent.issued?.reference,
-  link: intent.issued?.link,
-  enquiries: 0,
-  enquire_at: firstEnquiry(intent),
-})
+/** The guard of unique order_ids: of any number of simultaneous rows with the same key, one is stored. */
+const UNIQUE_ORDER_GUARD = 'on conflict do nothing returning order_id'
 
 /**
- * Types of the columns that are not text. Every parameter has its type: PostgreSQL repeats one without a type in its
- * error, and it may be a note.
+ * Describes the rows of a table. On a single server the rows go as arrays: one text serves any number of rows and is prepared once
+ * on each connection, which saves a tenth of the processor time of the service and of PostgreSQL. On Citus (`isSpread`) they
+ * go as `values`, because Citus fetches the rows of `insert … select` to one node and sends them on from there: 20 times the
+ * time.
  */
-const TYPES: Record<string, string> = {
-  amount: 'integer',
-  paise: 'smallint',
-  created_at: 'timestamptz',
-  expires_at: 'timestamptz',
-  idempotency_fingerprint: 'bytea',
-  enquiries: 'smallint',
-  enquire_at: 'timestamptz',
-}
+function describeRows(table: string, columns: readonly Column[]) {
+  const into = `insert into ${table} (${columns.map(([name]) => name)})`
+  const arrays = columns.map(([, type], place) => `$${place + 1}::${type}[]`)
+  const insertArrays = prepared(`${into} select * from unnest(${arrays}) ${UNIQUE_ORDER_GUARD}`)
 
-/** Stores rows, all with the columns of the first one, and returns the orderIds of those that are new. */
-async function insert(db: Queryable, table: string, rows: readonly Row[], shape: Shape): Promise<Set<string>> {
-  const columns = Object.keys(rows[0] ?? {})
-  const { rows: stored } = await db.query<{ order_id: string }>(
-    shape === 'values'
-      ? { text: insertValues(table, columns, rows.length), values: rows.flatMap(Object.values) }
-      : {
-          ...insertArrays(table, columns, shape === 'prepared'),
-          values: columns.map((column) => rows.map((row) => row[column])),
-        },
-  )
-  return new Set(stored.map(({ order_id }) => order_id))
-}
-
-const insertText = (table: string, columns: readonly string[], source: string) =>
-  `insert into ${table} (${columns}) ${source} on conflict do nothing returning order_id`
-
-const typeOf = (column: string) => TYPES[column] ?? 'text'
-
-function insertValues(table: string, columns: readonly string[], count: number): string {
-  const row = (first: number) => `(${columns.map((column, place) => `$${first + place}::${typeOf(column)}`)})`
-  const rows = Array.from({ length: count }, (_, place) => row(place * columns.length + 1))
-  return insertText(table, columns, `values ${rows}`)
-}
-
-const statements = new Map<string, { text: string; name: string }>()
-
-/**
- * Returns the insert statement of a table. A prepared one is named by a hash of its text, because behind PgBouncer a
- * connection may still have the statement of another version.
- */
-function insertArrays(table: string, columns: readonly string[], named: boolean): { text: string; name?: string } {
-  let statement = statements.get(table)
-  if (!statement) {
-    const arrays = columns.map((column, place) => `$${place + 1}::${typeOf(column)}[]`)
-    const text = insertText(table, columns, `select * from unnest(${arrays})`)
-    statement = { text, name: createHash('sha256').update(text).digest('hex').slice(0, 16) }
-    statements.set(table, statement)
+  function insertValues(intents: readonly Intent[]) {
+    const row = (first: number) => `(${columns.map(([, type], place) => `$${first + place}::${type}`)})`
+    const rows = intents.map((_, place) => row(place * columns.length + 1))
+    const values = intents.flatMap((intent) => columns.map(([, , valueOf]) => valueOf(intent)))
+    return { text: `${into} values ${rows} ${UNIQUE_ORDER_GUARD}`, values }
   }
-  return named ? statement : { text: statement.text }
+
+  return {
+    /** Stores a row for each of `intents`, and returns the orderIds of those that are new. */
+    async insert(db: Queryable, intents: readonly Intent[], isSpread: boolean): Promise<Set<string>> {
+      const { rows } = await db.query<{ order_id: string }>(
+        isSpread ? insertValues(intents) : insertArrays(...columns.map(([, , valueOf]) => intents.map(valueOf))),
+      )
+      return new Set(rows.map(({ order_id }) => order_id))
+    },
+  }
 }
+
+const INTENTS = describeRows('payment_intents', [
+  ['mid', 'text', ({ mid }) => mid],
+  ['order_id', 'text', ({ orderId }) => orderId],
+  ['merchant_order_id', 'text', ({ merchantOrderId }) => merchantOrderId],
+  ['amount', 'integer', ({ amount }) => Math.floor(amount / 100)],
+  ['paise', 'smallint', ({ amount }) => amount % 100],
+  ['redirect_url', 'text', ({ redirectUrl }) => redirectUrl],
+  ['note', 'text', ({ note }) => note],
+  ['customer_name', 'text', ({ customer }) => customer.name],
+  ['customer_email', 'text', ({ customer }) => customer.email],
+  ['customer_mobile', 'text', ({ customer }) => customer.mobile],
+  ['payee_vpa', 'text', ({ payee }) => payee.vpa],
+  ['payee_name', 'text', ({ payee }) => payee.name],
+  ['payee_mcc', 'text', ({ payee }) => payee.mcc],
+  ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
+  ['expires_at', 'timestamptz', ({ expiresAt }) => expiresAt],
+  ['idempotency_key', 'text', ({ idempotency }) => idempotency?.key],
+  ['idempotency_fingerprint', 'bytea', ({ idempotency }) => idempotency?.fingerprint],
+])
+
+const LINKS = describeRows('acquirer_intents', [
+  ['mid', 'text', ({ mid }) => mid],
+  ['order_id', 'text', ({ orderId }) => orderId],
+  ['acquirer', 'text', ({ issued }) => issued?.acquirer],
+  ['acquirer_merchant_id', 'text', ({ issued }) => issued?.merchantId],
+  ['acquirer_id', 'text', ({ issued }) => issued?.id],
+  ['reference', 'text', ({ issued }) => issued?.reference],
+  ['link', 'text', ({ issued }) => issued?.link],
+  ['enquiries', 'smallint', () => 0],
+  ['enquire_at', 'timestamptz', firstEnquiry],
+])
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0

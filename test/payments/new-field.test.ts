@@ -41,13 +41,13 @@ describe('every field of a create', () => {
   it('is stored as it was sent, and nothing of the customer is left once the customer is forgotten', async () => {
     const { mid, key } = await newMerchant(service.db)
     const { status, body } = await post(service.app, CREATE, intentFields(mid, CANARY_FIELDS), key)
-    expect(status, 'not stored: has a migration added each column of toIntentRow in insert-intents.ts?').toBe(200)
+    expect(status, 'not stored: has a migration added each column of INTENTS in insert-intents.ts?').toBe(200)
     const { orderId } = body.data
     const stored = Object.values(await rowOf(orderId))
     const lost = Object.entries(CANARY_FIELDS).flatMap(([name, value]) => (stored.includes(value) ? [] : [name]))
     expect(
       lost,
-      'in no column: see buildIntent in src/payments/intent.ts and toIntentRow in insert-intents.ts',
+      'in no column: see buildIntent in src/payments/intent.ts and INTENTS in insert-intents.ts',
     ).toEqual([])
 
     await forgetCustomers(service.db, { email: CANARY_CUSTOMER.customer_email as string })

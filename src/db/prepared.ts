@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto'
+import pg from 'pg'
+import { hasState } from './outage.ts'
+
+/**
+ * Returns a statement that PostgreSQL parses and plans once on each connection. Its text must not vary: PostgreSQL keeps each text
+ * until the connection ends. It is named by a hash of the text, because behind PgBouncer a connection may still have the
+ * statement of another version.
+ */
+export function prepared(text: string): (...values: unknown[]) => pg.QueryConfig<unknown[]> {
+  const name = createHash('sha256').update(text).digest('hex').slice(0, 16)
+  return (...values) => ({ name, text, values })
+}
+
+/**
+ * The pools that send names. A pool goes on without them when PgBouncer, which gives each transaction another connection, turns
+ * out to know no prepared statements: it is older than 1.21, or max_prepared_statements is 0.
+ */
+const named = new WeakSet<pg.Pool>()
+
+export const sendsNames = (pool: pg.Pool) => named.has(pool)
+
+/**
+ * Ends the names of `pool`, which sent them, when `error` says that PgBouncer does not know them. Returns whether what failed has to
+ * be repeated: PostgreSQL has not carried that statement out.
+ */
+export function goOnWithoutNames(pool: pg.Pool, error: unknown): boolean {
+  const isUnknown =
+    hasState(error, INVALID_SQL_STATEMENT_NAME, DUPLICATE_PREPARED_STATEMENT) ||
+    (hasState(error, PROTOCOL_VIOLATION) && /prepared statement/i.test((error as Error).message))
+  if (isUnknown) named.delete(pool)
+  return isUnknown
+}
+
+const INVALID_SQL_STATEMENT_NAME = '26000'
+const DUPLICATE_PREPARED_STATEMENT = '42P05'
+const PROTOCOL_VIOLATION = '08P01'
+
+/** A pool that takes prepared statements, whatever stands between it and PostgreSQL. */
+export function createPreparingPool(options: pg.PoolConfig): pg.Pool {
+  class Client extends pg.Client {
+    // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.
+    override query(query: any, ...rest: any[]): any {
+      const isNameless = query.name === undefined || sendsNames(pool)
+      return super.query(isNameless ? query : { ...query, name: undefined }, ...rest)
+    }
+  }
+  const pool = new pg.Pool({ ...options, Client })
+  named.add(pool)
+  const send = pool.query.bind(pool) as (query: string | pg.QueryConfig, values?: unknown[]) => Promise<pg.QueryResult>
+  const query = async (query: string | pg.QueryConfig, values?: unknown[]) => {
+    if (typeof query === 'string' || query.name === undefined || !sendsNames(pool)) return send(query, values)
+    try {
+      return await send(query)
+    } catch (error) {
+      if (goOnWithoutNames(pool, error)) return send(query)
+      throw error
+    }
+  }
+  return Object.assign(pool, { query })
+}
