@@ -136,9 +136,10 @@ function toSteps({ at, how }: Telling, payment: Payment): Step[] {
  */
 export function expected({ steps }: History) {
   const heard = new Set<string>()
-  let [paid, isCancelled, isFailTold, isLate, isClosed] = ['', false, false, false, false]
+  let [paid, isCancelled, isLate, isClosed] = ['', false, false, false]
   const hear = (utr: string, at: number, isDayFile = false) => {
-    if (heard.size === 0) isLate = isCancelled || (at >= LATE_SECONDS && (!isDayFile || isFailTold))
+    // A day file comes after the end of every order: its payment is late once the end is written for the shop's webhook.
+    if (heard.size === 0) isLate = isCancelled || at >= (isDayFile ? OVER_SECONDS : LATE_SECONDS)
     heard.add(utr)
   }
   for (const step of steps) {
@@ -153,9 +154,6 @@ export function expected({ steps }: History) {
         if (counts) hear(payment.utr, at, by === 'day file')
         break
       }
-      case 'ask':
-        isFailTold ||= heard.size === 0 && at >= OVER_SECONDS
-        break
       case 'question':
         if (step.isReached && paid !== '' && heard.size === 0) hear(paid, at)
         break
