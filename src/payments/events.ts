@@ -41,27 +41,32 @@ export async function writeDeliveries(
   events: readonly Event[],
 ): Promise<void> {
   if (events.length === 0) return
-  await db.query(
-    `insert into webhook_deliveries
-       (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, due_at)
-     select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.our_refund_id, c.occurred_at,
-            ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
-       from unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-              as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at)
-       join webhook_endpoints e on e.mid = $1
-      where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
-     on conflict do nothing`,
-    [
-      mid,
-      events.map(({ orderId }) => orderId),
-      events.map(({ sequence }) => sequence),
-      events.map(({ txnStatus }) => txnStatus),
-      events.map(({ utr }) => utr),
-      events.map(({ ourRefundId }) => ourRefundId),
-      events.map(({ occurredAt }) => occurredAt),
-    ],
-  )
+  const given = `unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
+                   as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at)`
+  await db.query(insertDeliveries(type, '$1', given), [
+    mid,
+    events.map(({ orderId }) => orderId),
+    events.map(({ sequence }) => sequence),
+    events.map(({ txnStatus }) => txnStatus),
+    events.map(({ utr }) => utr),
+    events.map(({ ourRefundId }) => ourRefundId),
+    events.map(({ occurredAt }) => occurredAt),
+  ])
 }
+
+/**
+ * The SQL of `writeDeliveries`. `events` is a relation `c` of order_id, sequence, txn_status, utr, our_refund_id and
+ * occurred_at; `mid` names its merchant.
+ */
+export const insertDeliveries = (type: EventType, mid: string, events: string) => `
+  insert into webhook_deliveries
+    (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, due_at)
+  select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.our_refund_id, c.occurred_at,
+         ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
+    from ${events}
+    join webhook_endpoints e on e.mid = ${mid}
+   where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
+      on conflict do nothing`
 
 /** The endpoint_id of a merchant's return calls, which share one endpoint. */
 export const RETURN_CALL = 'return-call'

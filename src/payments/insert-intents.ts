@@ -84,7 +84,7 @@ async function insertRows(db: Database, intents: Intent[], isSpread: boolean): P
  * A column, its type, and its value in the row of an intent. Every parameter has its type: PostgreSQL repeats one without a
  * type in its error, and it may be a note.
  */
-type Column = readonly [name: string, type: string, valueOf: (intent: Intent) => unknown]
+type Column = readonly [name: string, type: string, take: (intent: Intent) => unknown]
 
 /** The guard of unique order_ids: of any number of simultaneous rows with the same key, one is stored. */
 const UNIQUE_ORDER_GUARD = 'on conflict do nothing returning order_id'
@@ -103,7 +103,7 @@ function describeRows(table: string, columns: readonly Column[]) {
   function insertValues(intents: readonly Intent[]) {
     const row = (first: number) => `(${columns.map(([, type], place) => `$${first + place}::${type}`)})`
     const rows = intents.map((_, place) => row(place * columns.length + 1))
-    const values = intents.flatMap((intent) => columns.map(([, , valueOf]) => valueOf(intent)))
+    const values = intents.flatMap((intent) => columns.map(([, , take]) => take(intent)))
     return { text: `${into} values ${rows} ${UNIQUE_ORDER_GUARD}`, values }
   }
 
@@ -111,7 +111,7 @@ function describeRows(table: string, columns: readonly Column[]) {
     /** Stores a row for each of `intents`, and returns the orderIds of those that are new. */
     async insert(db: Queryable, intents: readonly Intent[], isSpread: boolean): Promise<Set<string>> {
       const { rows } = await db.query<{ order_id: string }>(
-        isSpread ? insertValues(intents) : insertArrays(...columns.map(([, , valueOf]) => intents.map(valueOf))),
+        isSpread ? insertValues(intents) : insertArrays(...columns.map(([, , take]) => intents.map(take))),
       )
       return new Set(rows.map(({ order_id }) => order_id))
     },

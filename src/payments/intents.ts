@@ -1,4 +1,5 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
+import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import {
   endReturnCall,
@@ -68,19 +69,7 @@ export function createIntents(
   }
 
   async function lookUpStatus(db: Queryable, mid: string, orderId: string): Promise<PaymentStatus | undefined> {
-    const { rows } = await db.query<PaymentStatus>(
-      `select order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
-              status = 'SUCCESS' and exists (
-                select from webhook_deliveries d
-                 where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
-                   and d.delivered_at is null) as "returnCallWaits",
-              ${FAIL_TOLD} as "failTold"
-         from payment_intents i
-        where mid = $1 and (merchant_order_id = $2 or order_id = $2)
-        order by merchant_order_id = $2 desc
-        limit 1`,
-      [mid, orderId],
-    )
+    const { rows } = await db.query<PaymentStatus>(FIND_STATUS(mid, orderId))
     return rows[0]
   }
 
@@ -110,30 +99,13 @@ export function createIntents(
      * there is none.
      */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
-      const { rows } = await pages.query<Checkout>(
-        `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as "merchantDisabled",
-                i.utr is not null and i.amount * 100 + i.paise <= (
-                  select coalesce(sum(r.amount_paise), 0)
-                    from refunds r
-                   where r.mid = i.mid and r.order_id = i.order_id and r.utr = upper(i.utr)
-                     and r.status = 'SUCCESS') as refunded
-           from payment_intents i
-           join merchants m on m.mid = i.mid
-           left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-          where i.order_id = $1`,
-        [orderId],
-      )
+      const { rows } = await pages.query<Checkout>(FIND_CHECKOUT(orderId))
       return rows[0]
     },
 
     /** The states of many intents, by orderId; unknown ones are left out. */
     async findStates(orderIds: readonly string[]): Promise<Map<string, PaymentState>> {
-      const { rows } = await pages.query<PaymentState & { orderId: string }>(
-        `select order_id as "orderId", status, utr, expires_at as "expiresAt"
-           from payment_intents
-          where order_id = any ($1)`,
-        [orderIds],
-      )
+      const { rows } = await pages.query<PaymentState & { orderId: string }>(FIND_STATES(orderIds))
       return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
@@ -233,3 +205,35 @@ const INTENT = `
   i.redirect_url as "redirectUrl", i.note, i.created_at as "createdAt", i.expires_at as "expiresAt",
   json_build_object('vpa', i.payee_vpa, 'name', i.payee_name, 'mcc', i.payee_mcc) as payee,
   case when a.order_id is not null then ${ISSUED} end as issued`
+
+const statusBy = (column: string) => `
+  select order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
+         status = 'SUCCESS' and exists (
+           select from webhook_deliveries d
+            where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
+              and d.delivered_at is null) as "returnCallWaits",
+         ${FAIL_TOLD} as "failTold"
+    from payment_intents i
+   where mid = $1 and ${column} = $2`
+
+/** Not one query with `or`, for which PostgreSQL combines two bitmaps: the second is carried out only if the first finds nothing. */
+const FIND_STATUS = prepared(`${statusBy('merchant_order_id')} union all ${statusBy('order_id')} limit 1`)
+
+const FIND_CHECKOUT = prepared(
+  `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as "merchantDisabled",
+          i.utr is not null and i.amount * 100 + i.paise <= (
+            select coalesce(sum(r.amount_paise), 0)
+              from refunds r
+             where r.mid = i.mid and r.order_id = i.order_id and r.utr = upper(i.utr)
+               and r.status = 'SUCCESS') as refunded
+     from payment_intents i
+     join merchants m on m.mid = i.mid
+     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+    where i.order_id = $1`,
+)
+
+const FIND_STATES = prepared(
+  `select order_id as "orderId", status, utr, expires_at as "expiresAt"
+     from payment_intents
+    where order_id = any ($1)`,
+)

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { FAIL_TOLD, nextSequence, writeChange, writeDeliveries, writtenExpiries } from './events.ts'
+import { FAIL_TOLD, insertDeliveries, nextSequence, writtenExpiries } from './events.ts'
 import {
   type Contradiction,
   type ExceptionKind,
@@ -87,15 +88,12 @@ export function createReports(
       case 'surplus attempt':
         return { changed: false, late: false, isSurplus: true }
       case 'failed attempt': {
-        const paise = (await addAttempt(db, intent, report, source)) ? intent.amount : undefined
-        if (paise !== undefined && !judged.over) await setStatus(db, intent, report, source)
-        return { changed: paise !== undefined, late: false, paise }
+        const isNew = await addAttempt(db, intent, report, judged.over, source)
+        return { changed: isNew, late: false, paise: isNew ? intent.amount : undefined }
       }
       case 'success': {
         const { late } = judged
-        if (!(await takeUtr(db, intent, report, late ? 'late' : 'first', source))) return refuse('UTR of another order')
-        await writeChange(db, { ...report, mid: intent.mid }, { ...source, status: 'SUCCESS' })
-        await setStatus(db, intent, report, source)
+        if (!(await pay(db, intent, report, late ? 'late' : 'first', source))) return refuse('UTR of another order')
         const kept = late && (await keep('late payment')) ? ('late payment' as const) : undefined
         return { changed: true, late, paise: intent.amount, kept }
       }
@@ -174,9 +172,11 @@ type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'atte
 
 /** The merchant of an order, which never changes; undefined for an unknown one. */
 export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ mid: string }>('select mid from payment_intents where order_id = $1', [orderId])
+  const { rows } = await db.query<{ mid: string }>(FIND_MERCHANT(orderId))
   return rows[0]?.mid
 }
+
+const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
 /** Locks an intent and returns it; undefined when the report comes from another acquirer than the order's. */
 async function lockIntent(
@@ -184,19 +184,20 @@ async function lockIntent(
   mid: string,
   { orderId, acquirer }: Report,
 ): Promise<StoredIntent | undefined> {
-  const { rows } = await db.query<StoredIntent>(
-    `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, upper(i.utr) as utr,
-            i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold",
-            coalesce(a.acquirer, 'direct') as acquirer
-       from payment_intents i
-       left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
-      where i.mid = $1 and i.order_id = $2
-        and ($3::text is null or coalesce(a.acquirer, 'direct') = $3) and ($4::text is null or a.acquirer_id = $4)
-        for no key update of i`,
-    [mid, orderId, acquirer?.name, acquirer?.id],
-  )
+  const { rows } = await db.query<StoredIntent>(LOCK_INTENT(mid, orderId, acquirer?.name, acquirer?.id))
   return rows[0]
 }
+
+const LOCK_INTENT = prepared(
+  `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, upper(i.utr) as utr,
+          i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold",
+          coalesce(a.acquirer, 'direct') as acquirer
+     from payment_intents i
+     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+    where i.mid = $1 and i.order_id = $2
+      and ($3::text is null or coalesce(a.acquirer, 'direct') = $3) and ($4::text is null or a.acquirer_id = $4)
+      for no key update of i`,
+)
 
 /** Finds the other facts by which a report is judged. */
 async function findFacts(
@@ -208,12 +209,7 @@ async function findFacts(
 ): Promise<Pick<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull' | 'failTold'>> {
   const { status, utr } = report
   if (status === 'SUCCESS') {
-    const { rows } = await db.query<{ isEnd: boolean }>(
-      `select false as "isEnd" from payments where mid = $1 and utr = $2 and order_id <> $3
-        union all
-        ${writtenExpiries('$1', '$3')}`,
-      [mid, utr, orderId],
-    )
+    const { rows } = await db.query<{ isEnd: boolean }>(FIND_UTR_AND_END(mid, utr, orderId))
     return {
       utrOfAnother: rows.some(({ isEnd }) => !isEnd),
       attemptKnown: false,
@@ -222,15 +218,22 @@ async function findFacts(
       failTold: reason !== 'day file' || failTold || rows.some(({ isEnd }) => isEnd),
     }
   }
-  const { rows } = await db.query<{ known: boolean; stored: number }>(
-    `select coalesce(bool_or(status = $3 and attempt = $4), false) as known, count(*)::integer as stored
-       from payment_attempts
-      where mid = $1 and order_id = $2`,
-    [mid, orderId, status, attempt],
-  )
+  const { rows } = await db.query<{ known: boolean; stored: number }>(COUNT_ATTEMPTS(mid, orderId, status, attempt))
   const { known = false, stored = 0 } = rows[0] ?? {}
   return { utrOfAnother: false, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder, failTold }
 }
+
+const FIND_UTR_AND_END = prepared(
+  `select false as "isEnd" from payments where mid = $1 and utr = $2 and order_id <> $3
+    union all
+   ${writtenExpiries('$1', '$3')}`,
+)
+
+const COUNT_ATTEMPTS = prepared(
+  `select coalesce(bool_or(status = $3 and attempt = $4), false) as known, count(*)::integer as stored
+     from payment_attempts
+    where mid = $1 and order_id = $2`,
+)
 
 /**
  * Assigns the UTR to this order. Returns false when another order has it; the table's key also decides when both come
@@ -238,62 +241,95 @@ async function findFacts(
  */
 async function takeUtr(
   db: Queryable,
+  intent: StoredIntent,
+  report: Report,
+  kind: 'second',
+  { now }: Source,
+): Promise<boolean> {
+  const { rowCount } = await db.query(TAKE_UTR(...paymentOf(intent, report, kind, now)))
+  return rowCount === 1
+}
+
+/** The same of the order's own payment. When it returns true, the order is paid, and its merchant is told so. */
+async function pay(
+  db: Queryable,
+  intent: StoredIntent,
+  report: Report,
+  kind: 'first' | 'late',
+  { reason, toldBy, note, now }: Source,
+): Promise<boolean> {
+  const { rowCount } = await db.query(PAY(...paymentOf(intent, report, kind, now), reason, toldBy, note))
+  return rowCount === 1
+}
+
+const paymentOf = (
   { mid, orderId, amount, acquirer }: StoredIntent,
   { utr, paidAt, names }: Report,
   kind: 'first' | 'late' | 'second',
-  { now }: Source,
-): Promise<boolean> {
-  const { rows } = await db.query(
-    `with taken as (
-       insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
-                             acquirer_txn_id)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-       on conflict do nothing
-       returning order_id
-     )
-     select order_id from taken
-      union all
-     select order_id from payments where mid = $1 and utr = $2 and order_id = $3`,
-    [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId],
-  )
-  return rows.length > 0
-}
+  now: Date,
+) => [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId]
 
-/** Gives an intent the status that is reported, and tells its merchant. Only a paid intent has a UTR. */
-async function setStatus(
-  db: Queryable,
-  { mid, orderId }: StoredIntent,
-  { status, utr }: Report,
-  { now }: Source,
-): Promise<void> {
-  const isPaid = status === 'SUCCESS'
-  const { rows } = await db.query<{ sequence: number }>(
-    `update payment_intents
-        set status = $3, utr = $4, event_sequence = ${nextSequence()}
-      where mid = $1 and order_id = $2
-     returning event_sequence as sequence`,
-    [mid, orderId, status, isPaid ? utr : null],
-  )
-  const { sequence } = rows[0] as { sequence: number }
-  const event = { orderId, sequence, txnStatus: isPaid ? 'SUCCESS' : 'PENDING', utr, occurredAt: now }
-  await writeDeliveries(db, isPaid ? 'payment.succeeded' : 'payment.attempt_failed', mid, [event])
-}
+/** One row unless another order has the UTR. */
+const TAKEN = `
+  inserted as (
+    insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
+                          acquirer_txn_id)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+        on conflict do nothing
+    returning order_id
+  ), taken as (
+    select order_id from inserted
+     union all
+    select order_id from payments where mid = $1 and utr = $2 and order_id = $3
+  )`
 
-/** Stores a failed attempt. Returns whether it is new. */
+const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
+
+const PAY = prepared(
+  `with ${TAKEN}, changed as (
+     insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
+     select $1, $3, $2, $5, 'SUCCESS', $11, $12, $13, $6 from taken
+   ), paid as (
+     update payment_intents
+        set status = 'SUCCESS', utr = $2, event_sequence = ${nextSequence()}
+      where mid = $1 and order_id = $3 and exists (select 1 from taken)
+     returning order_id, event_sequence as sequence, status as txn_status, utr, null::text as our_refund_id,
+               $6::timestamptz as occurred_at
+   ), delivered as (${insertDeliveries('payment.succeeded', '$1', 'paid c')})
+   select from taken`,
+)
+
+/**
+ * Stores a failed attempt, which becomes the status of an intent that is not `over`, and is told to its merchant. Returns
+ * whether it is new.
+ */
 async function addAttempt(
   db: Queryable,
   { mid, orderId }: StoredIntent,
-  report: Report,
+  { status, utr, paidAt }: Report,
+  over: boolean,
   { reason, attempt, now }: Source,
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
-     on conflict do nothing`,
-    [mid, orderId, report.status, attempt, report.utr, report.paidAt, reason, now],
-  )
+  const { rowCount } = await db.query(ADD_ATTEMPT(mid, orderId, status, attempt, utr, paidAt, reason, now, over))
   return rowCount === 1
 }
+
+/** Only a paid intent has a UTR: that of the attempt is in its event. */
+const ADD_ATTEMPT = prepared(
+  `with added as (
+     insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
+         on conflict do nothing
+     returning order_id
+   ), failed as (
+     update payment_intents
+        set status = $3, utr = null, event_sequence = ${nextSequence()}
+      where mid = $1 and order_id = $2 and not $9::boolean and exists (select 1 from added)
+     returning order_id, event_sequence as sequence, 'PENDING' as txn_status, $5::text as utr, null::text as our_refund_id,
+               $8::timestamptz as occurred_at
+   ), delivered as (${insertDeliveries('payment.attempt_failed', '$1', 'failed c')})
+   select from added`,
+)
 
 /** Keeps an exception for the operator. Returns whether it is new: a repeat of the same facts is the same row. */
 async function keepException(

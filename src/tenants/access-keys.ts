@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { prepared } from '../db/prepared.ts'
 import { nextDay, startOfDay } from '../ist.ts'
 import { MERCHANT, type Merchant } from './merchants.ts'
 
@@ -36,18 +37,19 @@ const LAST_USED_ON = `to_char(last_used_on, 'YYYY-MM-DD') as "lastUsedOn"`
 const LISTING = `public_key as "publicKey", mid, pid, label, may_refund as "mayRefund", created_at as "createdAt",
                  ${LAST_USED_ON}, revoked_at as "revokedAt"`
 
+const FIND = prepared(
+  `select k.secret_hash as "secretHash", k.pid, k.may_refund as "mayRefund", ${LAST_USED_ON}, ${MERCHANT}
+     from access_keys k
+     left join merchants m on m.mid = k.mid
+    where k.public_key = $1 and k.revoked_at is null`,
+)
+
 /** The key table. A secret is never in it, only its SHA-256. */
 export function createAccessKeys(db: Queryable) {
   return {
     /** The key with its owner, as both are stored now; undefined when the key is unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
-      const { rows } = await db.query<StoredKey & Merchant>(
-        `select k.secret_hash as "secretHash", k.pid, k.may_refund as "mayRefund", ${LAST_USED_ON}, ${MERCHANT}
-           from access_keys k
-           left join merchants m on m.mid = k.mid
-          where k.public_key = $1 and k.revoked_at is null`,
-        [publicKey],
-      )
+      const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey))
       if (rows[0] === undefined) return undefined
       const { secretHash, pid, mayRefund, lastUsedOn, ...merchant } = rows[0]
       const caller: Caller = pid === null ? { kind: 'merchant', merchant, mayRefund } : { kind: 'partner', pid }

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { prepared } from '../db/prepared.ts'
 
 export type Partner = {
   pid: string
@@ -10,6 +11,8 @@ export type Partner = {
 
 /** The result of linking or unlinking a partner and a merchant; `unchanged` when it was so already. */
 export type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
+
+const FIND_LINK = prepared('select from partner_merchants where pid = $1 and mid = $2')
 
 /** The partners, and which merchants each looks after. */
 export function createPartners(db: Queryable) {
@@ -65,7 +68,7 @@ export function createPartners(db: Queryable) {
 
     /** Whether the operator has linked this partner to this merchant; false for unknown ones. */
     async isLinked(pid: string, mid: string): Promise<boolean> {
-      const { rowCount } = await db.query('select from partner_merchants where pid = $1 and mid = $2', [pid, mid])
+      const { rowCount } = await db.query(FIND_LINK(pid, mid))
       return rowCount === 1
     },
   }

@@ -45,10 +45,7 @@ describe('every field of a create', () => {
     const { orderId } = body.data
     const stored = Object.values(await rowOf(orderId))
     const lost = Object.entries(CANARY_FIELDS).flatMap(([name, value]) => (stored.includes(value) ? [] : [name]))
-    expect(
-      lost,
-      'in no column: see buildIntent in src/payments/intent.ts and INTENTS in insert-intents.ts',
-    ).toEqual([])
+    expect(lost, 'in no column: see buildIntent in src/payments/intent.ts and INTENTS in insert-intents.ts').toEqual([])
 
     await forgetCustomers(service.db, { email: CANARY_CUSTOMER.customer_email as string })
     const kept = JSON.stringify(await rowOf(orderId))

@@ -1,0 +1,25 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+
+const SRC = join(import.meta.dirname, '../../src')
+
+/**
+ * PostgreSQL keeps each text of a prepared statement until its connection ends: one whose text varies would fill its memory. So
+ * statements are made when a module is loaded, by a constant or by a function that is called for a constant.
+ */
+it('a statement is prepared when its module is loaded, never by a request', () => {
+  const MAKERS = ['prepared', 'describeRows', 'defineList']
+  const call = new RegExp(`(?<!function )\\b(${MAKERS.join('|')})\\(`)
+  const constant = new RegExp(`^(export )?const [A-Z_]+ = (${MAKERS.join('|')})\\(`)
+  const inMaker = /^ {2}(const insertArrays|const text|return \{ \.\.\.list, short:|.*short: prepared)/
+  const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const calls = files.flatMap((file) =>
+    readFileSync(join(SRC, file), 'utf8')
+      .split('\n')
+      .filter((line) => call.test(line) && !line.startsWith(' *'))
+      .map((line) => ({ file, line })),
+  )
+  expect(calls.length).toBeGreaterThan(10)
+  expect(calls.filter(({ line }) => !constant.test(line) && !inMaker.test(line))).toEqual([])
+})

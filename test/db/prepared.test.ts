@@ -1,0 +1,54 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { createPool, inTransaction } from '../../src/db/pool.ts'
+import { prepared } from '../../src/db/prepared.ts'
+import { createTestDatabase } from '../support/database.ts'
+
+const ADD = prepared('insert into notes (text) values ($1)')
+const NAMES = 'select count(*)::integer as names from pg_prepared_statements'
+
+let database: Awaited<ReturnType<typeof createTestDatabase>>
+let pool: ReturnType<typeof createPool>
+beforeEach(async () => {
+  database = await createTestDatabase()
+  pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
+  await pool.query('create table notes (text text not null)')
+})
+afterEach(async () => {
+  await pool.end()
+  await database.drop()
+})
+
+const names = async () => (await pool.query(NAMES)).rows[0].names
+const notes = async () => (await pool.query('select text from notes order by text')).rows.map(({ text }) => text)
+/** What PgBouncer does that knows no prepared statements: the connection behind it is another one, without the names. */
+const loseNames = () => pool.query('deallocate all')
+
+it('a statement is prepared once on each connection', async () => {
+  for (const text of ['a', 'b', 'c']) await pool.query(ADD(text))
+  expect([await names(), await notes()]).toEqual([1, ['a', 'b', 'c']])
+})
+
+it('a statement whose name is lost is carried out once all the same, and the pool goes on without names', async () => {
+  await pool.query(ADD('a'))
+  await loseNames()
+  await pool.query(ADD('b'))
+  await pool.query(ADD('c'))
+  expect([await names(), await notes()]).toEqual([0, ['a', 'b', 'c']])
+})
+
+it('a transaction in which a name is lost is begun again, and what it did before is stored once', async () => {
+  await pool.query(ADD('a'))
+  await loseNames()
+  const result = await inTransaction(pool, async (client) => {
+    await client.query(`insert into notes (text) values ('first')`)
+    await client.query(ADD('second'))
+    return 'stored'
+  })
+  expect([result, await names(), await notes()]).toEqual(['stored', 0, ['a', 'first', 'second']])
+})
+
+it('an error of the statement itself is not repeated', async () => {
+  await expect(pool.query(ADD(null))).rejects.toMatchObject({ code: '23502' })
+  await pool.query(ADD('a'))
+  expect(await names()).toBe(1)
+})
