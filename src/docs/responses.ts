@@ -67,12 +67,14 @@ export function responsesOf(
 }
 
 function toResponse(
-  { description, type, schema, named = {}, example }: Described['answer'],
+  { description, type, also = {}, schema, named = {}, example }: Described['answer'],
   headers: object,
 ): Response {
   const [name] = Object.entries(named).find(([, candidate]) => candidate === schema) ?? []
   if (type === 'text/html') return { description, headers, content: { [type]: { schema: { type: 'string' } } } }
-  return { description, headers, content: { [type]: name === undefined ? {} : { schema: refTo(name), example } } }
+  const others = Object.entries(also).map(([type, example]) => [type, { schema: { type: 'string' }, example }])
+  const content = { [type]: name === undefined ? {} : { schema: refTo(name), example }, ...Object.fromEntries(others) }
+  return { description, headers, content }
 }
 
 function refusal(status: string, failures: readonly Failure[], type: string, headerNames: readonly string[]): Response {

@@ -12,28 +12,8 @@ export function fail({ statusCode, message }: Failure): Refusal {
   return { status: false, statusCode, msg: message }
 }
 
-/** The JSON text of `ok(msg, rows)`, of rows that are JSON already. */
-export function okRows(msg: string, rows: readonly string[]): string {
-  const [begin, end] = aroundRows(msg)
-  return begin + rows.join(',') + end
-}
-
-/**
- * Yields the text of `okRows` in pieces, for a list that is too long for the memory. An error of `batches` leaves the
- * text unfinished, so that nobody takes part of a list for all of it.
- */
-export async function* okBatches(msg: string, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
-  const [begin, end] = aroundRows(msg)
-  let separator = begin
-  for await (const batch of batches) {
-    if (batch.length === 0) continue
-    yield separator + batch.join(',')
-    separator = ','
-  }
-  yield separator === begin ? begin + end : end
-}
-
-function aroundRows(msg: string): [begin: string, end: string] {
+/** The JSON text of `ok(msg, [])`, in two: what stands before the first row, and what stands behind the last one. */
+export function aroundRows(msg: string): [begin: string, end: string] {
   const whole = JSON.stringify(ok(msg, []))
   const end = whole.lastIndexOf(']')
   return [whole.slice(0, end), whole.slice(end)]

@@ -9,6 +9,8 @@ export type Answer<Result> = {
   description: string
   /** Its content type. */
   type: string
+  /** Other content types of the same, with an example of each. */
+  also?: Record<string, string>
   /** The schema of a JSON answer. It is strict: the tests fail when an answer has a field that the schema lacks. */
   schema?: z.ZodType
   example?: unknown

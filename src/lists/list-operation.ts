@@ -3,14 +3,14 @@ import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import { badRequest, Failure, forbidden, oneLongListAtATime, unavailable } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
-import { okBatches, okRows } from '../http/envelope.ts'
+import { aroundRows } from '../http/envelope.ts'
 import { type Answer, jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import { nextDay, startOfIstDay } from '../ist.ts'
 import type { Limits } from '../limits.ts'
 import type { AccessKeys, Caller } from '../tenants/access-keys.ts'
 import { authorizeMerchant, authorizePartner } from '../tenants/authorize.ts'
 import type { Partners } from '../tenants/partners.ts'
-import type { List } from './list.ts'
+import { csvForm, type Form, jsonForm, type List, recordOf } from './list.ts'
 import type { Lists } from './lists.ts'
 
 const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
@@ -87,12 +87,15 @@ export function describeList<Record extends z.ZodObject>({ name, list, record, e
     named: { [`${name}List`]: schema, [name]: record },
     example: { status: true, statusCode: 200, msg: found, data: [example] } as z.output<typeof schema>,
   })
-  return { list, found, noneFound, answer }
+  const json = jsonForm(list, (isFound) => aroundRows(isFound ? found : noneFound))
+  const csv = csvForm(list)
+  const csvExample = [Object.keys(example), Object.values(example)].map((values) => `${values}\r\n`).join('')
+  return { list, json, csv, answer: { ...answer, also: { 'text/csv': csvExample } } }
 }
 
 /** The operation by which `by`, a partner or the merchant itself, reads a list. `bodyName` is that of its schema. */
 export function listOperation(
-  { list, found, noneFound, answer }: ReturnType<typeof describeList>,
+  { list, json, csv, answer }: ReturnType<typeof describeList>,
   by: keyof typeof ASKED,
   { bodyName, ...texts }: { path: string; name?: string; bodyName: string; summary: string; description: string },
 ) {
@@ -102,7 +105,7 @@ export function listOperation(
     tag,
     description:
       `${texts.description} There is no maximum range: a long list is streamed, and one that breaks off is no valid JSON; ask ` +
-      `again. A ${by} reads one long list at a time.`,
+      `again. A ${by} reads one long list at a time. With \`Accept: text/csv\` the records come as CSV, under the names of the fields.`,
     body: { name: bodyName, schema: schema as z.ZodObject as typeof ASKED.merchant.schema, example },
     refusals: [
       badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
@@ -118,9 +121,9 @@ export function listOperation(
         const until = nextDay(e_date)
         await authorize(request.caller)
         request.mid = mid
-        reply.type('application/json; charset=utf-8')
-        const short = await lists.short(list, mid, from, until, listLimits.shortRows)
-        if (short) return reply.send(okRows(short.length > 0 ? found : noneFound, short))
+        const form = /\btext\/csv\b/i.test(request.headers.accept ?? '') ? csv : json
+        const lines = await lists.short(list, mid, from, until, listLimits.shortRows)
+        if (lines) return reply.type(form.type).send(whole(list, form, lines))
 
         // A caller gets one long list at a time, and all callers a few, so that slow readers leave connections for
         // short lists.
@@ -136,10 +139,31 @@ export function listOperation(
         const over = watchReader(reply, checkRight, listLimits)
         over.addEventListener('abort', () => readers.delete(reader))
         const batches = lists.long(list, mid, from, until, over)
-        return reply.send(Readable.from(okBatches(found, batches), { objectMode: false }))
+        return reply.type(form.type).send(Readable.from(pieces(list, form, batches), { objectMode: false }))
       }
     },
   })
+}
+
+function whole(list: List, form: Form, lines: readonly string[]): string {
+  const { begin, between, end } = form.frame(lines.length > 0)
+  return begin + lines.map(recordOf(list, form)).join(between) + end
+}
+
+/**
+ * Yields the same text in pieces, for a list that is too long for the memory. An error of `batches` leaves the answer unfinished,
+ * so that nobody takes part of a list for all of it.
+ */
+async function* pieces(list: List, form: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
+  const { begin, between, end } = form.frame(true)
+  const toRecord = recordOf(list, form)
+  let before = begin
+  for await (const lines of batches) {
+    if (lines.length === 0) continue
+    yield before + lines.map(toRecord).join(between)
+    before = between
+  }
+  yield before === begin ? begin + end : end
 }
 
 type Dependencies = {

@@ -1,10 +1,10 @@
 import * as z from 'zod'
-import type { List } from '../lists/list.ts'
+import { defineList } from '../lists/list.ts'
 import { describeList, isoMoment, listOperation } from '../lists/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
 /** An order's own payment: a second one is the operator's to give back. A sum in paise times 0.01 has two decimals. */
-const TRANSACTIONS: List = {
+const TRANSACTIONS = defineList({
   fields: [
     ['amount', 'p.amount_paise * 0.01'],
     ['UTR', 'p.utr'],
@@ -25,7 +25,7 @@ const TRANSACTIONS: List = {
   mid: 'p.mid',
   at: 'coalesce(p.paid_at, p.heard_at)',
   utr: 'p.utr',
-}
+})
 
 const rupees = z.string().regex(/^\d{1,8}\.\d{2}$/)
 

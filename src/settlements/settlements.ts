@@ -1,9 +1,9 @@
-import type { List } from '../lists/list.ts'
+import { defineList } from '../lists/list.ts'
 
 export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 
 /** The bank's payouts. The operator's import writes them; see import.ts. */
-export const SETTLEMENTS: List = {
+export const SETTLEMENTS = defineList({
   fields: [
     ['amount', 'amount'],
     ['UTR', 'utr'],
@@ -17,4 +17,4 @@ export const SETTLEMENTS: List = {
   mid: 'mid',
   at: 'initiated_at',
   utr: 'utr',
-}
+})

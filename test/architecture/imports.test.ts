@@ -19,11 +19,11 @@ const FOLDERS: Record<string, RegExp> = {
   tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields|ist|money)\.ts$|^(db|tenants)\//,
   operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(books|db|operator)\//,
   payments:
-    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list-operation\.ts$|^(db|payments)\//,
+    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list(-operation)?\.ts$|^(db|payments)\//,
   refunds:
     /^npm:zod$|^(errors|fields|ist|limits|money|printable)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments|refunds)\//,
   settlements:
-    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^lists\/list-operation\.ts$|^(db|settlements)\//,
+    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^lists\/list(-operation)?\.ts$|^(db|settlements)\//,
   lists:
     /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
   outside: /^npm:(ipaddr\.js|undici)$|^(printable|url)\.ts$|^outside\//,

@@ -161,6 +161,62 @@ describe('200', () => {
   })
 })
 
+describe('Accept: text/csv', () => {
+  const CSV = { accept: 'text/csv' }
+  const HEADER = 'amount,UTR,orderId,order_id,merchant_id,status,refunded,created_at,paid_at\r\n'
+  const csv = async (day: string) => {
+    const { status, headers, text } = await post(
+      service.app,
+      OWN_TRANSACTIONS,
+      { mid, s_date: day, e_date: day },
+      key,
+      CSV,
+    )
+    expect([status, headers['content-type']]).toEqual([200, 'text/csv; charset=utf-8; header=present'])
+    return text
+  }
+
+  it('answers the records of the JSON as RFC 4180, and nothing that a spreadsheet takes for a formula', async () => {
+    // payMany adds its number to each name.
+    const spelled = new Map<string, (name: string) => string>([
+      ['1001', (name) => name],
+      ['ओम ₹', (name) => name],
+      ['back\\slash', (name) => name],
+      ['tab\t', (name) => name],
+      ['a,b', (name) => `"${name}"`],
+      ['two\nlines', (name) => `"${name}"`],
+      ['"quoted"', (name) => `"${name.replaceAll('"', '""')}"`],
+      ...['=1+1', '+91', '-1.50', '-x', '@sum'].map((name) => [name, (text: string) => `'${text}`] as const),
+    ])
+    await payMany(
+      spelled.size,
+      '2025-09-09T00:00:00Z',
+      [...spelled.keys()].map((name) => `${name} c`),
+    )
+    const { data } = (await own('09-09-2025', '09-09-2025')).body
+    expect(data).toHaveLength(spelled.size)
+    const records = data.map((record: Record<string, string>) => {
+      const name = record.order_id as string
+      const order_id = spelled.get(name.slice(0, name.lastIndexOf(' c ')))?.(name)
+      return `${Object.values({ ...record, order_id })}\r\n`
+    })
+    expect(await csv('09-09-2025')).toBe(HEADER + records.join(''))
+  })
+
+  it('answers the header alone where there is no record, and JSON where it refuses', async () => {
+    expect(await csv('01-01-2024')).toBe(HEADER)
+    const { headers, body } = await post(service.app, OWN_TRANSACTIONS, { mid, s_date: 'x', e_date: 'x' }, key, CSV)
+    expect([headers['content-type'], body.statusCode]).toEqual(['application/json; charset=utf-8', 400])
+  })
+
+  it('answers a streamed list as it answers a short one', async () => {
+    await payMany(1_500, '2025-10-10T00:00:00Z', ['long'])
+    const { data } = (await own('10-10-2025', '10-10-2025')).body
+    const records = data.map((record: Record<string, string>) => `${Object.values(record)}\r\n`)
+    expect(await csv('10-10-2025')).toBe(HEADER + records.join(''))
+  })
+})
+
 describe('refusals', () => {
   it('400 names wrong fields, for the merchant without pid', async () => {
     const { body } = await post(service.app, OWN_TRANSACTIONS, undefined, key)
