@@ -269,7 +269,7 @@ const paymentOf = (
   now: Date,
 ) => [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId]
 
-/** One row unless another order has the UTR. */
+/** One row unless another order has the UTR. `union` because on Citus its second part sees the row of the first. */
 const TAKEN = `
   inserted as (
     insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
@@ -279,7 +279,7 @@ const TAKEN = `
     returning order_id
   ), taken as (
     select order_id from inserted
-     union all
+     union
     select order_id from payments where mid = $1 and utr = $2 and order_id = $3
   )`
 

@@ -46,6 +46,14 @@ const FIND = prepared(
 
 /** The key table. A secret is never in it, only its SHA-256. */
 export function createAccessKeys(db: Queryable) {
+  /** Not `returning`, in which Citus refuses to_char. */
+  async function show(publicKey: string): Promise<AccessKeyListing | undefined> {
+    const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from access_keys where public_key = $1`, [
+      publicKey,
+    ])
+    return rows[0]
+  }
+
   return {
     /** The key with its owner, as both are stored now; undefined when the key is unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
@@ -67,16 +75,15 @@ export function createAccessKeys(db: Queryable) {
 
     /** Stores a key of an owner that exists; the foreign keys refuse any other (SQLSTATE 23503). */
     async add({ publicKey, secretHash, owner, label, mayRefund, now }: NewAccessKey): Promise<AccessKeyListing> {
-      const { rows } = await db.query<AccessKeyListing>(
+      await db.query(
         `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
-         values ($1, $2, $3, $4, $5, $6, $7)
-         returning ${LISTING}`,
+         values ($1, $2, $3, $4, $5, $6, $7)`,
         [
           ...[publicKey, secretHash, 'mid' in owner ? owner.mid : null, 'pid' in owner ? owner.pid : null],
           ...[label, now, mayRefund ?? false],
         ],
       )
-      return rows[0] as AccessKeyListing
+      return (await show(publicKey)) as AccessKeyListing
     },
 
     /** All keys, or those of one owner, oldest first, revoked ones included. */
@@ -93,11 +100,11 @@ export function createAccessKeys(db: Queryable) {
 
     /** Revokes a key. Revoking it again keeps the first time. Undefined when there is no such key. */
     async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
-      const { rows } = await db.query<AccessKeyListing>(
-        `update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1 returning ${LISTING}`,
-        [publicKey, now],
-      )
-      return rows[0]
+      await db.query('update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
+        publicKey,
+        now,
+      ])
+      return show(publicKey)
     },
   }
 }
