@@ -4,6 +4,9 @@ import { untilAnswers } from '../support/wait.ts'
 
 const PUBLIC_URL = 'https://pay.example.in'
 
+/** Signs notifications. */
+export const SECRET = 'secret-of-the-acquirer-in-a-benchmark'
+
 /** A Node.js program that is compared; `readyPath` is answered with 200 once it can serve. `flags` are those of Node.js. */
 type Contender = { script: string; flags?: string[]; env?: Record<string, string>; readyPath: string }
 
@@ -20,6 +23,7 @@ const ours = (databaseUrl: string): Contender => ({
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
     OPS_PORT: '0',
+    ACQUIRER_SECRETS: SECRET,
     RATE_LIMIT_PER_SECOND: '1000000',
     SHUTDOWN_DRAIN_SECONDS: '0',
   },
@@ -36,7 +40,7 @@ export const floor = (answer: string, logs = false): Contender => ({
 /** What a competent developer writes first, on the same schema. */
 export const typical = (databaseUrl: string): Contender => ({
   script: 'test/bench/contenders/typical.mjs',
-  env: { DATABASE_URL: databaseUrl, PUBLIC_URL },
+  env: { DATABASE_URL: databaseUrl, PUBLIC_URL, SECRET },
   readyPath: '/livez',
 })
 

@@ -13,7 +13,7 @@ export async function loadWithCost(
   { postgres }: Bench,
   service: Service,
   requests: FormRequest | FormRequest[],
-  options: { seconds: number },
+  options: { seconds: number; once?: true | undefined },
 ): Promise<Cost> {
   const before = { service: cpuSeconds(service.pid), database: cpuSeconds(postgres.pid()) }
   const result = await load(service.url, requests, options)

@@ -1,10 +1,23 @@
-// node load-generator.mjs OPTIONS: drives one address with autocannon and prints what it saw, both as JSON.
+// node load-generator.mjs OPTIONS: drives one address with autocannon and prints what it saw, both as JSON. Of the requests in the
+// file `once` each is sent once.
+import { readFileSync } from 'node:fs'
 import autocannon from 'autocannon'
+
+const { once, ...options } = JSON.parse(process.argv[2])
+if (once !== undefined) {
+  const requests = JSON.parse(readFileSync(once, 'utf8')).values()
+  const next = (address) => {
+    const { value, done } = requests.next()
+    if (done) throw new Error(`${once} has fewer requests than were answered`)
+    return { ...address, ...value }
+  }
+  options.requests = [{ setupRequest: next }]
+}
 
 const times = []
 let lastAnswerAt = 0
 const startedAt = performance.now()
-const load = autocannon(JSON.parse(process.argv[2]))
+const load = autocannon(options)
 // autocannon's own percentiles are whole milliseconds, too coarse for an answer that takes less than one.
 load.on('response', (_client, _status, _bytes, milliseconds) => {
   times.push(milliseconds)

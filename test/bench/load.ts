@@ -1,3 +1,5 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '../support/processes.ts'
 import type { FormRequest } from '../support/requests.ts'
@@ -7,26 +9,33 @@ export type LoadResult = { requests: number; requestsPerSecond: number; p50Ms: n
 /** As many as the throughput targets speak of. */
 export const CONNECTIONS = 64
 
+type LoadOptions = { seconds: number; rate?: number; connections?: number; once?: true | undefined }
+
 const GENERATOR = join(import.meta.dirname, 'load-generator.mjs')
 
 /**
  * Sends `requests` in turn to the services at `urls` from a process of its own: as fast as they answer, or `rate` times a
  * second. autocannon spends a second's share as fast as it can and then waits for the next one: `rate` comes in bursts.
+ * With `once` each request is sent once; there have to be more than are answered in that time.
  * Throws when an answer is not a success: a refusal is quicker than what is to be measured.
  */
 export async function load(
   urls: string | string[],
   requests: FormRequest | FormRequest[],
-  { seconds, rate, connections = CONNECTIONS }: { seconds: number; rate?: number; connections?: number },
+  { seconds, rate, connections = CONNECTIONS, once }: LoadOptions,
 ): Promise<LoadResult> {
+  const file = join(tmpdir(), `upi-payments-requests-${process.pid}.json`)
+  if (once) writeFileSync(file, JSON.stringify([requests].flat()))
   const options = {
     url: urls,
-    requests: [requests].flat(),
+    ...(once ? { once: file } : { requests: [requests].flat() }),
     connections,
     duration: seconds,
     ...(rate !== undefined && { overallRate: Math.round(rate) }),
   }
-  const output = await run(process.execPath, [GENERATOR, JSON.stringify(options)])
+  const output = await run(process.execPath, [GENERATOR, JSON.stringify(options)]).finally(() =>
+    rmSync(file, { force: true }),
+  )
   const { errors, non2xx, statusCodeStats, ...result } = JSON.parse(output)
   if (errors > 0 || non2xx > 0 || result.requests === 0) {
     throw new Error(`${options.url}: ${errors} errors, answers ${JSON.stringify(statusCodeStats)}`)

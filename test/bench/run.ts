@@ -6,9 +6,11 @@ import { build, progress } from '../support/workspace.ts'
 import { openBench, type Section } from './bench.ts'
 import { type Finding, printFinding, printVerdict, writeResults } from './report.ts'
 import { create } from './sections/create.ts'
-import { list } from './sections/list.ts'
+import { list, longList } from './sections/list.ts'
+import { notifications } from './sections/notification.ts'
+import { status } from './sections/status.ts'
 
-const SECTIONS: Record<string, Section> = { create, list }
+const SECTIONS: Record<string, Section> = { create, status, list, 'long-list': longList, notification: notifications }
 const RESULTS = join(ROOT, 'bench-results.json')
 
 const words = process.argv.slice(2)

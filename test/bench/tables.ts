@@ -40,6 +40,22 @@ export function fillSettlements(db: Database, count: number, merchants = MERCHAN
   )
 }
 
+/** Our orderId of the order of this number, from 1, that `fillOrders` stores. */
+export const orderIdOf = (number: number) => number.toString(16).padStart(32, '0')
+
+/** Stores `count` orders of ₹200 of the merchant that are pending for a day. */
+export const fillOrders = (db: Database, count: number, mid: string): Promise<void> =>
+  fill(
+    db,
+    'payment_intents',
+    count,
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+       customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
+     select '${mid}', lpad(to_hex(i), 32, '0'), 'SHOP-' || i, 200, 'https://shop.example/', 'Order', 'Asha Rao',
+            'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', now(), now() + interval '1 day'
+       from generate_series(1, ${count}) i`,
+  )
+
 /** Stores `count` paid orders of the merchant, in the 60 days after the rare day; one in a hundred has gone back in part. */
 export async function fillPayments(db: Database, count: number, mid: string): Promise<void> {
   const orders = `generate_series(1, ${count}) i,

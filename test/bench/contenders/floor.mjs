@@ -5,6 +5,10 @@ import fastify from 'fastify'
 const answer = process.env.ANSWER ?? '{}'
 
 const app = fastify({ logger: process.env.LOG === 'on' })
+app.removeContentTypeParser('application/json')
+app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) =>
+  done(null, JSON.parse(body)),
+)
 app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => {
   done(null, parse(body))
 })
@@ -12,6 +16,12 @@ const respond = (_request, reply) => {
   reply.type('application/json; charset=utf-8').send(answer)
 }
 app.get('/livez', respond)
-app.post('/v1/payments/createPaymentIntent', respond)
-app.post('/v1/partner/fetchSettlementList', respond)
+for (const path of [
+  '/v1/payments/createPaymentIntent',
+  '/v1/payments/checkPaymentStatus',
+  '/v1/partner/fetchSettlementList',
+  '/acquirer/paymentNotification',
+]) {
+  app.post(path, respond)
+}
 await app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) })

@@ -1,6 +1,6 @@
-// createPaymentIntent as a competent developer writes it first: Fastify because it is the quicker of the usual two, zod,
-// a query for the key and an insert for every request, a pool of 10, one log line a request. The schema is ours.
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
+// The calls that clients make most, as a competent developer writes them first: Fastify because it is the quicker of the usual two, zod,
+// a query for the key and one for the rows of every request, a pool of 10, one log line a request. The schema is ours.
+import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import formBody from '@fastify/formbody'
 import fastify from 'fastify'
 import pg from 'pg'
@@ -21,6 +21,24 @@ const CreatePaymentIntent = z.object({
   customer_mobile: z.string().regex(/^\d{10}$/),
 })
 
+const WhichPayment = z.object({ mid: z.string().min(1).max(64), order_id: z.string().min(1).max(64) })
+
+const day = z.string().regex(/^\d{2}-\d{2}-\d{4}$/)
+const WhichSettlements = z.object({
+  pid: z.string().min(1).max(64),
+  mid: z.string().min(1).max(64),
+  s_date: day,
+  e_date: day,
+})
+
+const Notification = z.object({
+  orderId: z.string().min(1).max(64),
+  status: z.enum(['SUCCESS', 'FAIL', 'REJECT']),
+  UTR: z.string().regex(/^[A-Za-z0-9]{1,35}$/),
+  amount: z.coerce.number().positive(),
+  paidAt: z.iso.datetime({ offset: true }),
+})
+
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })
 const istText = new Intl.DateTimeFormat('sv-SE', {
   timeZone: 'Asia/Kolkata',
@@ -31,6 +49,11 @@ const istText = new Intl.DateTimeFormat('sv-SE', {
 const log = pino({ level: 'info' })
 const app = fastify()
 await app.register(formBody)
+app.removeContentTypeParser('application/json')
+app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+  request.rawBody = body
+  done(null, JSON.parse(body))
+})
 app.addHook('onResponse', async (request, reply) => {
   const { id, method, url } = request
   log.info({ id, method, url, status: reply.statusCode, durationMs: reply.elapsedTime }, 'request')
@@ -94,12 +117,108 @@ app.post('/v1/payments/createPaymentIntent', { preHandler: authenticate }, async
   }
 })
 
+app.post('/v1/payments/checkPaymentStatus', { preHandler: authenticate }, async (request, reply) => {
+  const parsed = WhichPayment.safeParse(request.body)
+  if (!parsed.success) return fail(reply, 400, z.prettifyError(parsed.error))
+  const { mid, order_id } = parsed.data
+  if (mid !== request.merchant.mid) return fail(reply, 403, 'Forbidden')
+  const { rows } = await pool.query(
+    `select amount, status, utr, expires_at
+       from payment_intents
+      where mid = $1 and (merchant_order_id = $2 or order_id = $2)`,
+    [mid, order_id],
+  )
+  if (!rows[0]) return fail(reply, 404, 'Order not found')
+  const { amount, status, utr, expires_at } = rows[0]
+  if (status === 'PENDING' && expires_at > new Date()) {
+    return { status: false, statusCode: 200, txnStatus: 'PENDING', msg: 'Payment pending' }
+  }
+  const txnStatus = status === 'PENDING' ? 'FAIL' : status
+  const data = { amount, UTR: utr ?? '', order_id }
+  return { status: true, statusCode: 200, txnStatus, msg: `Payment ${txnStatus}`, data }
+})
+
+app.post('/v1/partner/fetchSettlementList', { preHandler: authenticatePartner }, async (request, reply) => {
+  const parsed = WhichSettlements.safeParse(request.body)
+  if (!parsed.success) return fail(reply, 400, z.prettifyError(parsed.error))
+  const { pid, mid, s_date, e_date } = parsed.data
+  if (pid !== request.pid) return fail(reply, 403, 'Forbidden')
+  const links = await pool.query('select 1 from partner_merchants where pid = $1 and mid = $2', [pid, mid])
+  if (links.rowCount === 0) return fail(reply, 403, 'Forbidden')
+  const { rows } = await pool.query(
+    `select amount, utr as "UTR", bank_reference_number as "bankReferenceNumber", status, mid as merchant_id,
+            initiated_at as "initiationDate", created_at
+       from settlements
+      where mid = $1 and initiated_at >= $2 and initiated_at < $3::timestamptz + interval '1 day'
+      order by initiated_at, utr`,
+    [mid, startOfDay(s_date), startOfDay(e_date)],
+  )
+  return { status: true, statusCode: 200, msg: 'Settlements found', data: rows }
+})
+
+app.post('/acquirer/paymentNotification', async (request, reply) => {
+  const [, t, v1] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(request.headers['x-signature'] ?? '') ?? []
+  const expected = createHmac('sha256', process.env.SECRET).update(`${t}.${request.rawBody}`).digest()
+  const isFresh = Math.abs(Date.now() / 1000 - Number(t)) <= 300
+  if (!v1 || !isFresh || !timingSafeEqual(expected, Buffer.from(v1, 'hex'))) return fail(reply, 401, 'Unauthorized')
+  const parsed = Notification.safeParse(request.body)
+  if (!parsed.success) return fail(reply, 400, z.prettifyError(parsed.error))
+  const { orderId, status, UTR, amount, paidAt } = parsed.data
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    const { rows } = await client.query(
+      'select mid, amount, status from payment_intents where order_id = $1 for update',
+      [orderId],
+    )
+    if (!rows[0] || rows[0].amount !== amount) {
+      await client.query('rollback')
+      return fail(reply, 409, 'Order differs')
+    }
+    if (rows[0].status !== 'SUCCESS') {
+      await client.query('update payment_intents set status = $2, utr = $3 where order_id = $1', [orderId, status, UTR])
+      await client.query(
+        `insert into payment_changes (mid, order_id, utr, paid_at, status, reason, changed_at)
+         values ($1, $2, $3, $4, $5, 'notification', now())`,
+        [rows[0].mid, orderId, UTR, paidAt, status],
+      )
+    }
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  } finally {
+    client.release()
+  }
+  return { status: true, statusCode: 200, msg: 'Notification recorded', data: {} }
+})
+
 await app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) })
 
-async function authenticate(request, reply) {
+function credentialsOf(request) {
   const [scheme, credentials = ''] = (request.headers.authorization ?? '').split(' ')
   const [publicKey, secret = ''] = Buffer.from(credentials, 'base64').toString().split(':')
-  if (scheme !== 'Basic') return fail(reply, 401, 'Unauthorized')
+  return { publicKey: scheme === 'Basic' ? publicKey : '', hash: createHash('sha256').update(secret).digest() }
+}
+
+async function authenticatePartner(request, reply) {
+  const { publicKey, hash } = credentialsOf(request)
+  const { rows } = await pool.query(
+    'select secret_hash, pid from access_keys where public_key = $1 and pid is not null and revoked_at is null',
+    [publicKey],
+  )
+  if (!rows[0] || !timingSafeEqual(hash, rows[0].secret_hash)) return fail(reply, 401, 'Unauthorized')
+  request.pid = rows[0].pid
+}
+
+/** `dd-mm-yyyy` in India. */
+function startOfDay(text) {
+  const [day, month, year] = text.split('-')
+  return new Date(`${year}-${month}-${day}T00:00:00+05:30`)
+}
+
+async function authenticate(request, reply) {
+  const { publicKey, hash } = credentialsOf(request)
   const { rows } = await pool.query(
     `select k.secret_hash, m.mid, m.name, m.vpa, m.mcc
        from access_keys k
@@ -107,7 +226,6 @@ async function authenticate(request, reply) {
       where k.public_key = $1 and k.revoked_at is null`,
     [publicKey],
   )
-  const hash = createHash('sha256').update(secret).digest()
   if (!rows[0] || !timingSafeEqual(hash, rows[0].secret_hash)) return fail(reply, 401, 'Unauthorized')
   request.merchant = rows[0]
 }

@@ -5,18 +5,17 @@ import { type FormRequest, listRequest } from '../../support/requests.ts'
 import { newPartner } from '../../support/tenants.ts'
 import type { WorkspaceDatabase } from '../../support/workspace.ts'
 import { progress } from '../../support/workspace.ts'
-import type { Section } from '../bench.ts'
-import { floor, type Service, startContender, startOurs } from '../contenders.ts'
-import { answerTo, CONNECTIONS, load } from '../load.ts'
+import type { Bench, Section } from '../bench.ts'
+import { startContender, startOurs, typical } from '../contenders.ts'
+import { load } from '../load.ts'
 import { COPY_CLIENT, copyOut } from '../psql.ts'
 import type { Finding } from '../report.ts'
+import { sideBySide } from '../side-by-side.ts'
 import { alternate, ratios } from '../statistics.ts'
 import { addMerchants, fillPayments, fillSettlements, merchantId, RARE_DAY, RARE_ROWS } from '../tables.ts'
 
-const ROUNDS = 5
 /** A turn varies from 0.4 to 0.75 × of COPY, on two cores that three processes share. */
 const STREAMED_ROUNDS = 15
-const ROUND_SECONDS = 3
 const WARM_UP_SECONDS = 3
 /** Many short rounds: what disturbs one of a fraction of a millisecond disturbs few of them. */
 const LATENCY_ROUNDS = 11
@@ -34,16 +33,12 @@ type Table = { database: WorkspaceDatabase; request: FormRequest; rows: number }
 /** A list of a whole table, and the query of the very rows in the very order, in PostgreSQL's own spelling. */
 type Whole = Table & { name: string; query: string }
 
-/** fetchSettlementList and fetchTransactionList: rows a second of a long one, and what a short one costs in a large table. */
-export const list: Section = async (bench) => {
-  const large = bench.quick ? QUICK_LARGE_TABLE_ROWS : LARGE_TABLE_ROWS
-  const rare = { from: RARE_DAY, till: RARE_DAY, fill: (db: Database, rows: number) => fillSettlements(db, rows) }
-  const whole = { from: RARE_DAY, till: LAST_DAY }
-  const [settlements, transactions, smallTable, largeTable] = await Promise.all([
-    table('list_settlements', STREAMED_ROWS, { ...whole, fill: (db, rows) => fillSettlements(db, rows, 1) }),
-    table('list_transactions', STREAMED_ROWS, { ...whole, fill: (db, rows) => fillPayments(db, rows, MID) }),
-    table('list_small', SMALL_TABLE_ROWS, rare),
-    table('list_large', large, rare),
+/** fetchSettlementList and fetchTransactionList of a whole table: rows a second, and memory. */
+export const longList: Section = async (bench) => {
+  const days = { from: RARE_DAY, till: LAST_DAY }
+  const [settlements, transactions] = await Promise.all([
+    table(bench, 'list_settlements', STREAMED_ROWS, { ...days, fill: (db, rows) => fillSettlements(db, rows, 1) }),
+    table(bench, 'list_transactions', STREAMED_ROWS, { ...days, fill: (db, rows) => fillPayments(db, rows, MID) }),
   ])
   const path = '/v1/partner/fetchTransactionList'
   return async () => [
@@ -54,20 +49,31 @@ export const list: Section = async (bench) => {
       name: 'fetchTransactionList',
       query: TRANSACTIONS,
     }),
-    ...(await shortLists(smallTable, largeTable)),
   ]
+}
 
-  async function table(
-    name: string,
-    rows: number,
-    { from, till, fill }: { from: string; till: string; fill: (db: Database, rows: number) => Promise<void> },
-  ): Promise<Table> {
-    const database = await bench.createDatabase(name)
-    await addMerchants(database.db)
-    const request = listRequest(await newPartner(database.db, MID), MID, from, till)
-    await fill(database.db, rows)
-    return { database, request, rows }
-  }
+/** fetchSettlementList of a few rows: what it costs, and whether a large table makes it dearer. */
+export const list: Section = async (bench) => {
+  const large = bench.quick ? QUICK_LARGE_TABLE_ROWS : LARGE_TABLE_ROWS
+  const days = { from: RARE_DAY, till: RARE_DAY, fill: (db: Database, rows: number) => fillSettlements(db, rows) }
+  const [smallTable, largeTable] = await Promise.all([
+    table(bench, 'list_small', SMALL_TABLE_ROWS, days),
+    table(bench, 'list_large', large, days),
+  ])
+  return () => shortLists(bench, smallTable, largeTable)
+}
+
+async function table(
+  bench: Bench,
+  name: string,
+  rows: number,
+  { from, till, fill }: { from: string; till: string; fill: (db: Database, rows: number) => Promise<void> },
+): Promise<Table> {
+  const database = await bench.createDatabase(name)
+  await addMerchants(database.db)
+  const request = listRequest(await newPartner(database.db, MID), MID, from, till)
+  await fill(database.db, rows)
+  return { database, request, rows }
 }
 
 const between = (at: string) => `${at} >= '2026-08-15T00:00:00+05:30' and ${at} < '2027-01-01T00:00:00+05:30'`
@@ -129,7 +135,7 @@ async function wholeTable({ database, request, rows, name: listName, query }: Wh
   }
 }
 
-async function shortLists(smallTable: Table, largeTable: Table): Promise<Finding[]> {
+async function shortLists(bench: Bench, smallTable: Table, largeTable: Table): Promise<Finding[]> {
   const small = { service: await startOurs(smallTable.database.url), request: smallTable.request }
   const large = { service: await startOurs(largeTable.database.url), request: largeTable.request }
   const contenders = { small, large }
@@ -146,8 +152,15 @@ async function shortLists(smallTable: Table, largeTable: Table): Promise<Finding
     )
     return p50Ms
   })
-  const throughput = await againstFloor(large)
-  await Promise.all([small.service.stop(), large.service.stop()])
+  const first = await startContender(typical(largeTable.database.url))
+  const requests = () => [large.request]
+  const throughput = await sideBySide(
+    bench,
+    `fetchSettlementList of ${RARE_ROWS} rows`,
+    { ours: { service: large.service, requests }, typical: { service: first, requests } },
+    { costAtMost: 0.6, rateAtLeast: 1.8 },
+  )
+  await Promise.all([small.service.stop(), large.service.stop(), first.stop()])
   const ofRows = ({ rows }: Table) => `a list of ${RARE_ROWS} rows out of ${rows.toLocaleString('en')}`
   return [
     {
@@ -167,25 +180,4 @@ async function shortLists(smallTable: Table, largeTable: Table): Promise<Finding
     },
     throughput,
   ]
-}
-
-async function againstFloor(ours: { service: Service; request: FormRequest }): Promise<Finding> {
-  const answer = await answerTo(ours.service.url, ours.request)
-  const contenders = { floor: await startContender(floor(answer)), ours: ours.service }
-  await load(contenders.floor.url, ours.request, { seconds: WARM_UP_SECONDS })
-  const series = await alternate(['floor', 'ours'], ROUNDS, async (name, round) => {
-    const { requestsPerSecond } = await load(contenders[name].url, ours.request, { seconds: ROUND_SECONDS })
-    progress(`fetchSettlementList: round ${round} of ${ROUNDS}, ${name}: ${Math.round(requestsPerSecond)} lists/s`)
-    return requestsPerSecond
-  })
-  await contenders.floor.stop()
-  const unit = 'lists/s'
-  return {
-    title: `fetchSettlementList of ${RARE_ROWS} rows at ${CONNECTIONS} connections (${answer.length} bytes)`,
-    series: [
-      { contender: 'floor', unit, samples: series.floor },
-      { contender: 'ours', unit, samples: series.ours },
-    ],
-    figures: [{ what: 'ours / floor', samples: ratios(series.ours, series.floor), unit: '×', atLeast: 0.5 }],
-  }
 }

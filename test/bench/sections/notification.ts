@@ -1,0 +1,49 @@
+import { NOTIFY, notification, sign } from '../../support/acquirer.ts'
+import type { FormRequest } from '../../support/requests.ts'
+import { newMerchant } from '../../support/tenants.ts'
+import type { Bench, Section } from '../bench.ts'
+import { SECRET, type Service, startContender, startOurs, typical } from '../contenders.ts'
+import { type Side, sideBySide } from '../side-by-side.ts'
+import { fillOrders, orderIdOf } from '../tables.ts'
+
+/** More than are told of in all rounds. */
+const ORDERS = 400_000
+/** More than a contender takes in a second. */
+const MOST_PER_SECOND = 6_000
+
+/** The acquirer's notification that an order is paid: each of an order of its own. */
+export const notifications: Section = async (bench) => {
+  const sides = await Promise.all([
+    side(bench, 'notification_ours', startOurs),
+    side(bench, 'notification_typical', first),
+  ])
+  return async () => {
+    const [ours, typical] = await Promise.all(sides.map((prepare) => prepare()))
+    const finding = await sideBySide(
+      bench,
+      'paymentNotification of an order that it pays',
+      { ours: ours as Side, typical: typical as Side },
+      { costAtMost: 1.3 },
+    )
+    await Promise.all([ours, typical].map((one) => one?.service.stop()))
+    return [finding]
+  }
+}
+
+const first = (url: string) => startContender(typical(url))
+
+async function side(bench: Bench, name: string, startService: (url: string) => Promise<Service>) {
+  const { db, url } = await bench.createDatabase(name)
+  const { mid } = await newMerchant(db)
+  await fillOrders(db, ORDERS, mid)
+  let next = 1
+  /** Signed now, because a signature is good for 300 s. */
+  const requests = (seconds: number) =>
+    Array.from({ length: 1 + seconds * MOST_PER_SECOND }, (): FormRequest => {
+      const now = new Date()
+      const body = notification(orderIdOf(next++), { paidAt: now.toISOString() })
+      const headers = { 'content-type': 'application/json', 'x-signature': sign(body, now, SECRET) }
+      return { method: 'POST', path: NOTIFY, headers, body }
+    })
+  return async (): Promise<Side> => ({ service: await startService(url), requests, once: true })
+}
