@@ -444,7 +444,7 @@ it('a report as of a day that is made later is the report that was made on that 
   timeout: 240_000,
 }, async () => {
   const { ledgers, facts } = makeMonths(800, isSlow() ? Date.now() % 100_000 : 7)
-  const months = { ledgers, facts: new Map([...facts].filter(([day]) => isSlow() || day < '2026-02-12')) }
+  const months = { ledgers, facts: new Map([...facts].filter(([day]) => isSlow() || day < '2026-02-06')) }
   const mids = [undefined, 'M2_OWN', 'M6_NEIGHBOUR']
   const read = async (days: { from: string; to: string }, now: Date) => {
     const reports: string[] = []
@@ -491,6 +491,6 @@ it('a report as of a day that is made later is the report that was made on that 
     const [asked] = [number % 8 === 0 ? days : { from: '2026-01-01', to: '2026-01-31' }]
     made.push({ days: asked, now, report: await read(asked, now) })
   })
-  expect(made.length).toBeGreaterThan(9)
+  expect(made.length).toBeGreaterThan(8)
   for (const { days, now, report } of made) expect(await read(days, now), now.toISOString()).toEqual(report)
 })

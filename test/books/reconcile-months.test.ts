@@ -28,7 +28,7 @@ import {
   sumOf,
 } from './months.ts'
 
-const PAYMENTS = runs(200_000, 3_000)
+const PAYMENTS = runs(200_000, 2_000)
 /** The command itself takes about 20 MB, and every payment as a difference is 20 MB of text. */
 const HEAP_MB = 32
 
