@@ -25,14 +25,16 @@ export function createPool({
   ...limits
 }: { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>): Database {
   const { connectTimeoutMs, queryTimeoutMs } = { ...LIMITS.database, ...limits }
-  const pool = createPreparingPool({
+  const options = {
     connectionString: url,
     max: size,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
     keepAlive: true,
-  })
+  }
+  const onNameless = () => log.warn('PgBouncer knows no prepared statements: set its max_prepared_statements to 100')
+  const pool = createPreparingPool(options, onNameless)
   const onLost = (error: Error) => log.warn({ error: error.message }, 'database connection lost')
   pool.on('error', onLost)
   // Each client gets a listener too, because the pool does not listen to a client that is checked out.

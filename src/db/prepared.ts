@@ -13,10 +13,10 @@ export function prepared(text: string): (...values: unknown[]) => pg.QueryConfig
 }
 
 /**
- * The pools that send names. A pool goes on without them when PgBouncer, which gives each transaction another connection, turns
- * out to know no prepared statements: it is older than 1.21, or max_prepared_statements is 0.
+ * The pools that send names, and whom to tell when they end. A pool goes on without names when PgBouncer, which gives each
+ * transaction another connection, turns out to know no prepared statements: it is older than 1.21, or max_prepared_statements is 0.
  */
-const named = new WeakSet<pg.Pool>()
+const named = new WeakMap<pg.Pool, () => void>()
 
 export const sendsNames = (pool: pg.Pool) => named.has(pool)
 
@@ -28,16 +28,21 @@ export function goOnWithoutNames(pool: pg.Pool, error: unknown): boolean {
   const isUnknown =
     hasState(error, INVALID_SQL_STATEMENT_NAME, DUPLICATE_PREPARED_STATEMENT) ||
     (hasState(error, PROTOCOL_VIOLATION) && /prepared statement/i.test((error as Error).message))
-  if (isUnknown) named.delete(pool)
-  return isUnknown
+  if (!isUnknown) return false
+  named.get(pool)?.()
+  named.delete(pool)
+  return true
 }
 
 const INVALID_SQL_STATEMENT_NAME = '26000'
 const DUPLICATE_PREPARED_STATEMENT = '42P05'
 const PROTOCOL_VIOLATION = '08P01'
 
-/** A pool that takes prepared statements, whatever stands between it and PostgreSQL. */
-export function createPreparingPool(options: pg.PoolConfig): pg.Pool {
+/**
+ * A pool that takes prepared statements, whatever stands between it and PostgreSQL. `onNameless` is called when it has to go on
+ * without names.
+ */
+export function createPreparingPool(options: pg.PoolConfig, onNameless: () => void): pg.Pool {
   class Client extends pg.Client {
     // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.
     override query(query: any, ...rest: any[]): any {
@@ -46,7 +51,7 @@ export function createPreparingPool(options: pg.PoolConfig): pg.Pool {
     }
   }
   const pool = new pg.Pool({ ...options, Client })
-  named.add(pool)
+  named.set(pool, onNameless)
   const send = pool.query.bind(pool) as (query: string | pg.QueryConfig, values?: unknown[]) => Promise<pg.QueryResult>
   const query = async (query: string | pg.QueryConfig, values?: unknown[]) => {
     if (typeof query === 'string' || query.name === undefined || !sendsNames(pool)) return send(query, values)

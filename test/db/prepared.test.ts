@@ -8,9 +8,11 @@ const NAMES = 'select count(*)::integer as names from pg_prepared_statements'
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>
 let pool: ReturnType<typeof createPool>
+let warnings: unknown[]
 beforeEach(async () => {
   database = await createTestDatabase()
-  pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
+  warnings = []
+  pool = createPool({ url: database.url, size: 1, log: { warn: (text: unknown) => void warnings.push(text) } })
   await pool.query('create table notes (text text not null)')
 })
 afterEach(async () => {
@@ -34,6 +36,7 @@ it('a statement whose name is lost is carried out once all the same, and the poo
   await pool.query(ADD('b'))
   await pool.query(ADD('c'))
   expect([await names(), await notes()]).toEqual([0, ['a', 'b', 'c']])
+  expect(warnings).toEqual(['PgBouncer knows no prepared statements: set its max_prepared_statements to 100'])
 })
 
 it('a transaction in which a name is lost is begun again, and what it did before is stored once', async () => {
