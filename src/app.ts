@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { createAcquirers, refundWarnings } from './acquirer/acquirers.ts'
 import { dueRefunds } from './acquirer/carry-out-refunds.ts'
 import { paymentNotification } from './acquirer/direct.ts'
-import { closeIssued, dueEnquiries } from './acquirer/enquire.ts'
+import { closeLink, dueEnquiries } from './acquirer/enquire.ts'
 import { takeNotifications } from './acquirer/notification.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
@@ -31,7 +31,7 @@ import { checkPaymentStatus } from './payments/check-payment-status.ts'
 import { createOrderRequest, createPaymentIntent } from './payments/create.ts'
 import { createEnquiries } from './payments/enquiries.ts'
 import { fetchTransactionList, fetchTransactionListOfPartner } from './payments/fetch-transaction-list.ts'
-import type { IssuedLink } from './payments/intent.ts'
+import type { PaymentLink } from './payments/intent.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
 import { dueComparisons } from './payments/utrs-of-other-merchants.ts'
@@ -108,7 +108,7 @@ export async function buildApp({
     limits: limits.acquirers,
     elapsedMs,
   })
-  const { issuers } = acquirers
+  const { clients } = acquirers
 
   const app = await createHttpApp({
     log,
@@ -123,7 +123,7 @@ export async function buildApp({
   })
   const answerMs = ({ caller }: FastifyRequest) => {
     // Requests of a merchant whose acquirer makes the links may call that acquirer, so they get its time-out on top.
-    const asksAcquirer = caller?.kind === 'merchant' && issuers.has(caller.merchant.acquirer)
+    const asksAcquirer = caller?.kind === 'merchant' && clients.has(caller.merchant.acquirer)
     return limits.answer.ms + (asksAcquirer ? limits.acquirers.requestMs : 0)
   }
   const deadlineOf = registerAnswerDeadline(app, answerMs, limits.answer, elapsedMs)
@@ -150,7 +150,7 @@ export async function buildApp({
   const drawQr = createDrawQr(limits.pages)
   await app.register(async (pages) => {
     refuseWhileLate(pages, latenessMs, limits.lateness.pagesMs)
-    const makerOf = ({ acquirer }: IssuedLink) => issuers.get(acquirer)
+    const makerOf = ({ acquirer }: PaymentLink) => clients.get(acquirer)
     const findCheckout = createCheckoutFinder(intents)
     const refundsOf: RefundsOf = ({ mid, orderId }) => listRefunds(pools.pages, { mid, orderId, acquirer: 'direct' })
     const ofOrders = { findCheckout, intents, reports, refunds, refundsOf }
@@ -197,11 +197,11 @@ export async function buildApp({
       inTurn: createTurns(),
       isLinked: rememberBriefly(createPartners(pools.keys).isLinked, limits.lookUps),
       findKey,
-      issuerOf: acquirers.issuerOf,
-      closeIssued(orderId: string, issued: IssuedLink) {
-        const issuer = issuers.get(issued.acquirer)
-        if (issuer === undefined) return
-        closeIssued({ orderId, issued }, { issuer, reports, now }).catch((err) =>
+      clientOf: acquirers.clientOf,
+      closeLink(orderId: string, paymentLink: PaymentLink) {
+        const client = clients.get(paymentLink.acquirer)
+        if (client === undefined) return
+        closeLink({ orderId, paymentLink }, { client, reports, now }).catch((err) =>
           log.error({ err, orderId }, 'whether a cancelled order is paid could not be stored: it is asked again'),
         )
       },
@@ -210,7 +210,7 @@ export async function buildApp({
   })
 
   const deliveries = { deliveries: createDeliveries(pools.due), call, sealingKey, metrics: metrics.webhooks }
-  const atAcquirers = { issuers, now, limits: limits.acquirers }
+  const atAcquirers = { clients, now, limits: limits.acquirers }
   const clock = startClock(
     [
       dueDeliveries({ ...deliveries, log, now, limits: limits.webhooks }),

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { ISSUER_NAMES } from './acquirer/acquirers.ts'
+import { LINKING_NAMES } from './acquirer/acquirers.ts'
 import type { OpenCounts } from './books/overview.ts'
 import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus } from './payments/outcome.ts'
 import type { ReportReason } from './payments/reports.ts'
@@ -51,7 +51,7 @@ const COUNTERS = {
   acquirer_calls_total: [
     'Calls of acquirers that make their own links, by call and outcome; refused is the set-up, which has to be mended',
     {
-      acquirer: ISSUER_NAMES,
+      acquirer: LINKING_NAMES,
       call: ['prepare', 'close', 'enquire', 'refund', 'findRefund'],
       outcome: ['done', 'crowded', 'refused', 'bad answer', 'unavailable'],
     },

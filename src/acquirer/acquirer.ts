@@ -1,5 +1,5 @@
 import type { Call, Caller } from '../outside/call.ts'
-import type { Intent, IssuedLink } from '../payments/intent.ts'
+import type { Intent, PaymentLink } from '../payments/intent.ts'
 import type { FinalStatus, PaymentNames } from '../payments/outcome.ts'
 import type { RefundWord } from '../refunds/end-refund.ts'
 import type { Merchant } from '../tenants/merchants.ts'
@@ -37,14 +37,14 @@ export type JsonAnswer = { status: number; body: unknown; requestId: string | un
  * AcquirerFault.
  */
 export type AcquirerCalls = {
-  /** Makes a link for an intent. It was read by `readIssuedLink`. */
+  /** Makes a link for an intent. It was read by `readPaymentLink`. */
   prepare: (intent: Intent, merchant: LinkMerchant, signal: AbortSignal) => Promise<Prepared>
   /** Lets nobody pay by a link any more. Resolves to `refused` where the acquirer may have refused because it is paid. */
-  close: (link: IssuedLink, signal: AbortSignal) => Promise<'refused' | undefined>
+  close: (link: PaymentLink, signal: AbortSignal) => Promise<'refused' | undefined>
   /** The last payment by a link; undefined when there is none, or it has not ended. */
-  enquire: (link: IssuedLink, signal: AbortSignal) => Promise<Told | undefined>
+  enquire: (link: PaymentLink, signal: AbortSignal) => Promise<Told | undefined>
   /** Plays a customer who tries to pay by a link. Only an acquirer's sandbox does it. */
-  playCustomer: (link: IssuedLink, attempt: PlayedAttempt, signal: AbortSignal) => Promise<void>
+  playCustomer: (link: PaymentLink, attempt: PlayedAttempt, signal: AbortSignal) => Promise<void>
   /** Sends a refund. Undefined where only a person can send money back. */
   refund?: (order: RefundOrder, signal: AbortSignal) => Promise<RefundTold>
   /** What has become of a refund; undefined when the acquirer does not have it. */
@@ -57,7 +57,7 @@ export type AcquirerCalls = {
 export type LinkMerchant = { id: string; payees: readonly string[] }
 
 /** `payeeVpa` is the link's `pa`. */
-export type Prepared = { issued: IssuedLink; payeeVpa: string }
+export type Prepared = { paymentLink: PaymentLink; payeeVpa: string }
 
 /**
  * What an acquirer knows of a payment that has ended. `amount` is decimal text with two decimals, `names` how it calls the
@@ -80,7 +80,7 @@ export type RefundOrder = {
   utr: string
   /** Whether its order was paid by another payment before. */
   isSecond: boolean
-  link: IssuedLink
+  link: PaymentLink
   /** Undefined until they are known. */
   names: PaymentNames | undefined
 }

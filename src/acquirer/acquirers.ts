@@ -4,8 +4,8 @@ import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerSettings } from './accounts.ts'
 import type { Acquirer, Payee, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
+import { type AcquirerClient, type AcquirerClientOptions, createAcquirerClient } from './client.ts'
 import { direct } from './direct.ts'
-import { createIssuer, type Issuer, type IssuerOptions } from './issuer.ts'
 import type { Notifications } from './notification.ts'
 import { setu } from './setu.ts'
 
@@ -15,7 +15,7 @@ const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ d
 export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
 
 /** Those that make their own links. */
-export const ISSUER_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.calls)
+export const LINKING_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.calls)
 
 /** Those that say what they have settled. */
 export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.settled)
@@ -44,23 +44,23 @@ export const refundWarnings = (names: readonly string[], settings: AcquirerSetti
   })
 
 /** The acquirers of one instance, which are called by `call`. */
-export function createAcquirers(settings: AcquirerSettings, call: Caller, options: IssuerOptions) {
-  const issuers = new Map<string, Issuer>()
+export function createAcquirers(settings: AcquirerSettings, call: Caller, options: AcquirerClientOptions) {
+  const clients = new Map<string, AcquirerClient>()
   const notifications: Notifications[] = []
   for (const [name, acquirer] of ACQUIRERS) {
     const calls = acquirer.calls?.(settings, call, options.elapsedMs)
-    if (calls) issuers.set(name, createIssuer(name, calls, options))
+    if (calls) clients.set(name, createAcquirerClient(name, calls, options))
     const taken = acquirer.notifications(settings)
     if (taken) notifications.push(taken)
   }
   return {
     /** Acquirers that make their own links, by name. */
-    issuers,
+    clients,
     notifications,
 
     /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
-    issuerOf({ mid, acquirer }: Merchant): Issuer | undefined {
-      if (!isMissing(acquirer)) return issuers.get(acquirer)
+    clientOf({ mid, acquirer }: Merchant): AcquirerClient | undefined {
+      if (!isMissing(acquirer)) return clients.get(acquirer)
       options.onCall(acquirer, 'prepare', 'refused')
       options.log.error({ mid, acquirer }, notSetUp(acquirer))
       throw unavailable()
@@ -73,7 +73,7 @@ export function createAcquirers(settings: AcquirerSettings, call: Caller, option
   /** True for an acquirer that is not set up, or that only a newer version of the service knows. */
   function isMissing(name: string): boolean {
     const acquirer = ACQUIRERS.get(name)
-    return !acquirer || (acquirer.calls !== undefined && !issuers.has(name))
+    return !acquirer || (acquirer.calls !== undefined && !clients.has(name))
   }
 }
 

@@ -3,24 +3,24 @@ import type { Limits } from '../limits.ts'
 import type { RefundWord } from '../refunds/end-refund.ts'
 import type { DueRefund, Progress } from '../refunds/progress.ts'
 import { AcquirerFault, type RefundTold } from './acquirer.ts'
-import type { Issuer } from './issuer.ts'
+import type { AcquirerClient } from './client.ts'
 
 const HOUR_MS = 3_600_000
 /** A refund that the acquirer does not know by then is left to a person: no timer guesses. */
 const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 
-type Refunds = NonNullable<Issuer['refunds']>
+type Refunds = NonNullable<AcquirerClient['refunds']>
 
 /** Refunds to send, and questions about those that have no end yet: of each acquirer by itself. */
 export function dueRefunds({
   progress,
-  issuers,
+  clients,
   now,
   limits: { dueAtOnce },
 }: {
   progress: Progress
-  issuers: ReadonlyMap<string, Issuer>
+  clients: ReadonlyMap<string, AcquirerClient>
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }): Kind[] {
@@ -29,7 +29,7 @@ export function dueRefunds({
     try {
       await (isToSend ? send(due, refunds) : find(due, refunds))
     } catch (error) {
-      // The issuer has logged this fault. The next look is planned already.
+      // The client has logged this fault. The next look is planned already.
       if (!(error instanceof AcquirerFault)) throw error
     }
     if (now().getTime() - due.madeAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
@@ -79,7 +79,7 @@ export function dueRefunds({
     },
   })
 
-  return [...issuers].flatMap(([acquirer, { refunds }]) => (refunds ? [kindOf(acquirer, refunds)] : []))
+  return [...clients].flatMap(([acquirer, { refunds }]) => (refunds ? [kindOf(acquirer, refunds)] : []))
 }
 
 const toOrder = ({ ourRefundId, orderId, amount, note, utr, isSecond, link, names }: DueRefund) => {

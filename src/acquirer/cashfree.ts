@@ -18,8 +18,8 @@ import {
 } from './cashfree-call.ts'
 import { cashfreeNotifications, NOTIFICATIONS } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
-import { readIssuedLink } from './issued-link.ts'
 import { bankReference } from './notification.ts'
+import { readPaymentLink } from './payment-link.ts'
 
 /*
  * Cashfree Payments, API of 2025-01-01. Source: its published OpenAPI document (orders, payments, refunds, simulation) and its
@@ -104,10 +104,10 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
       const link = Session.safeParse(answer.body).data?.data.payload.default ?? ''
       const names = { acquirer: NAME, merchantId, id: orderId, link }
       if (isSandbox && /^https:\/\/[!-~]+$/.test(link)) {
-        return { issued: { ...names, reference: orderId }, payeeVpa: intent.payee.vpa }
+        return { paymentLink: { ...names, reference: orderId }, payeeVpa: intent.payee.vpa }
       }
-      const { reference, payeeVpa } = readIssuedLink(link, intent, payees, { requestId: answer.requestId })
-      return { issued: { ...names, reference }, payeeVpa }
+      const { reference, payeeVpa } = readPaymentLink(link, intent, payees, { requestId: answer.requestId })
+      return { paymentLink: { ...names, reference }, payeeVpa }
     },
 
     async close({ id }, signal) {

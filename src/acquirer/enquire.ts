@@ -3,30 +3,30 @@ import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import { AcquirerFault } from './acquirer.ts'
-import type { Issuer } from './issuer.ts'
+import type { AcquirerClient } from './client.ts'
 
 /**
  * Asks the acquirer about an order, and records what it tells. Undefined when it knows of no payment that has ended.
  * Rejects with an AcquirerFault.
  */
 export async function enquire(
-  { orderId, issued }: Pick<Enquiry, 'orderId' | 'issued'>,
-  { issuer, reports, now }: { issuer: Issuer; reports: Reports; now: () => Date },
+  { orderId, paymentLink }: Pick<Enquiry, 'orderId' | 'paymentLink'>,
+  { client, reports, now }: { client: AcquirerClient; reports: Reports; now: () => Date },
 ): Promise<Recorded | undefined> {
-  const told = await issuer.enquire(issued)
+  const told = await client.enquire(paymentLink)
   if (told === undefined) return undefined
-  const report = { orderId, ...told, acquirer: { name: issued.acquirer, id: issued.id } }
+  const report = { orderId, ...told, acquirer: { name: paymentLink.acquirer, id: paymentLink.id } }
   return reports.record(report, { reason: 'enquiry', now })
 }
 
 /** Closes the link of an order that was cancelled. Where that is refused, because it may be paid, asks whether it is. */
-export async function closeIssued(
-  order: Pick<Enquiry, 'orderId' | 'issued'>,
-  { issuer, reports, now }: { issuer: Issuer; reports: Reports; now: () => Date },
+export async function closeLink(
+  order: Pick<Enquiry, 'orderId' | 'paymentLink'>,
+  { client, reports, now }: { client: AcquirerClient; reports: Reports; now: () => Date },
 ): Promise<void> {
-  if ((await issuer.close(order.issued)) !== 'refused') return
-  await enquire(order, { issuer, reports, now }).catch((error) => {
-    // The issuer has logged this fault. The question that follows the expiry is planned already.
+  if ((await client.close(order.paymentLink)) !== 'refused') return
+  await enquire(order, { client, reports, now }).catch((error) => {
+    // The client has logged this fault. The question that follows the expiry is planned already.
     if (!(error instanceof AcquirerFault)) throw error
   })
 }
@@ -34,28 +34,28 @@ export async function closeIssued(
 /** Questions about orders whose end has not been reported: to each acquirer by itself. */
 export function dueEnquiries({
   enquiries,
-  issuers,
+  clients,
   reports,
   now,
   limits: { dueAtOnce },
 }: {
   enquiries: Pick<Enquiries, 'findDue' | 'takeDue'>
-  issuers: ReadonlyMap<string, Issuer>
+  clients: ReadonlyMap<string, AcquirerClient>
   reports: Reports
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }): Kind[] {
-  async function ask(enquiry: Enquiry, issuer: Issuer): Promise<boolean> {
+  async function ask(enquiry: Enquiry, client: AcquirerClient): Promise<boolean> {
     try {
-      await enquire(enquiry, { issuer, reports, now })
+      await enquire(enquiry, { client, reports, now })
     } catch (error) {
-      // The issuer has logged this fault. The next question is planned already, unless this was the last one.
+      // The client has logged this fault. The next question is planned already, unless this was the last one.
       if (!(error instanceof AcquirerFault)) throw error
     }
     return true
   }
 
-  return [...issuers].map(([acquirer, issuer]) => ({
+  return [...clients].map(([acquirer, client]) => ({
     name: `questions to ${acquirer}`,
     atOnce: { ofOwner: dueAtOnce / 4, ofGroup: dueAtOnce },
     async find() {
@@ -64,7 +64,7 @@ export function dueEnquiries({
         group: `questions to ${acquirer}`,
         async take(most: number) {
           const taken = await enquiries.takeDue(acquirer, mid, most, now())
-          return taken.map((enquiry) => () => ask(enquiry, issuer))
+          return taken.map((enquiry) => () => ask(enquiry, client))
         },
       }))
     },

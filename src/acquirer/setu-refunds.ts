@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
-import type { IssuedLink } from '../payments/intent.ts'
+import type { PaymentLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 import { transactionNote } from '../payments/upi-links.ts'
 import {
@@ -39,7 +39,7 @@ const STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', f
 /** Refunds by Setu, which has no guard against repeats, and finds a refund only by the payment that it belongs to. */
 export function setuRefunds(
   call: SetuCaller,
-  enquire: (link: IssuedLink, signal: AbortSignal) => Promise<Told | undefined>,
+  enquire: (link: PaymentLink, signal: AbortSignal) => Promise<Told | undefined>,
 ): Required<Pick<AcquirerCalls, 'refund' | 'findRefund'>> {
   /** Payments of which nobody has told us Setu's names are the last ones of their links. */
   async function namesOfPayment({ link, utr, ourRefundId }: RefundOrder, signal: AbortSignal): Promise<PaymentNames> {

@@ -3,12 +3,12 @@ import { unsigned } from '../errors.ts'
 import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
 import { toDecimalText } from '../money.ts'
-import type { IssuedLink } from '../payments/intent.ts'
+import type { PaymentLink } from '../payments/intent.ts'
 import { transactionNote } from '../payments/upi-links.ts'
 import type { Acquirer, AcquirerCalls, Ask, Told } from './acquirer.ts'
 import { createAsk, failed, notBelieved, orAbsent, undone } from './ask.ts'
-import { readIssuedLink } from './issued-link.ts'
 import { bankReference, type Fields, isSigned, keepFields, type News, routeOfOwnForm } from './notification.ts'
+import { readPaymentLink } from './payment-link.ts'
 import type { SetuSettings } from './setu-account.ts'
 import { ACQUIRER_ID, moment, namesOf, paise, paymentNames } from './setu-fields.ts'
 import { isRefundEvent, readRefundEvent, type SetuCaller, setuRefunds } from './setu-refunds.ts'
@@ -88,7 +88,7 @@ export function setuCalls(
     throw failed('Setu', answer, advice)
   }
 
-  async function enquire({ id, merchantId }: IssuedLink, signal: AbortSignal): Promise<Told | undefined> {
+  async function enquire({ id, merchantId }: PaymentLink, signal: AbortSignal): Promise<Told | undefined> {
     const path = `payments/product-instances/${id}/last`
     const answer = await call({ method: 'GET', path }, merchantId, signal, [200, 404])
     // Nobody has tried to pay.
@@ -127,8 +127,8 @@ export function setuCalls(
       if (!made || (made.referenceId ?? orderId) !== orderId) {
         throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
       }
-      const { reference, payeeVpa } = readIssuedLink(made.intentLink, intent, payees, { requestId: answer.requestId })
-      return { issued: { acquirer: NAME, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
+      const { reference, payeeVpa } = readPaymentLink(made.intentLink, intent, payees, { requestId: answer.requestId })
+      return { paymentLink: { acquirer: NAME, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
     },
 
     async close({ id, merchantId }, signal) {

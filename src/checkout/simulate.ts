@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
-import type { Issuer } from '../acquirer/issuer.ts'
+import type { AcquirerClient } from '../acquirer/client.ts'
 import { badRequest, refundNotFound } from '../errors.ts'
 import { bodyCheck } from '../http/input.ts'
 import { toDecimalText } from '../money.ts'
-import type { IssuedLink } from '../payments/intent.ts'
+import type { PaymentLink } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
@@ -51,19 +51,19 @@ type Dependencies = {
   reports: Reports
   now: () => Date
   /** The acquirer that made a link; undefined if it is not set up any more. */
-  makerOf: (link: IssuedLink) => Pick<Issuer, 'playCustomer'> | undefined
+  makerOf: (link: PaymentLink) => Pick<AcquirerClient, 'playCustomer'> | undefined
   refunds: Pick<Progress, 'tell'>
   refundsOf: RefundsOf
 }
 
 /** Does to an order what a customer and their bank might, without money. The rules are those of real reports. */
 async function simulate(
-  { mid, orderId, amount, payee, issued }: Checkout,
+  { mid, orderId, amount, payee, paymentLink }: Checkout,
   { status, refund_id: name }: z.output<typeof Simulation>,
   { intents, reports, refunds, refundsOf, now, makerOf }: Dependencies,
 ): Promise<void> {
   if (name !== undefined) return endRefund()
-  const maker = issued && makerOf(issued)
+  const maker = paymentLink && makerOf(paymentLink)
   switch (status) {
     case 'EXPIRE':
       return intents.expire({ mid, orderId }, now())
@@ -87,7 +87,7 @@ async function simulate(
    */
   async function report(outcome: FinalStatus, paise = amount): Promise<void> {
     if (maker) {
-      return maker.playCustomer(issued, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
+      return maker.playCustomer(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
     const played = { orderId, status: outcome, utr: newReference(), amount: toDecimalText(paise), paidAt: now() }
     await reports.record(played, { reason: 'sandbox', now })

@@ -80,15 +80,15 @@ export const paymentCommands = [
     async run({ orderId }, { config, db, now }) {
       const { allowedNetworks } = config.webhooks
       const call = createCaller({ allowedNetworks, limits: LIMITS.outside, now: () => now })
-      const { issuers } = createAcquirers(config.acquirers, call, ACQUIRER_OPTIONS)
+      const { clients } = createAcquirers(config.acquirers, call, ACQUIRER_OPTIONS)
       const history = await createPaymentHistory(db).find(orderId)
       if (!history) throw new CommandFault(REFUSED['unknown order'])
-      const issuer = issuers.get(history.acquirer)
-      if (!issuer) throw new CommandFault(`its acquirer, ${history.acquirer}, cannot be asked here: is it set up?`)
+      const client = clients.get(history.acquirer)
+      if (!client) throw new CommandFault(`its acquirer, ${history.acquirer}, cannot be asked here: is it set up?`)
       const enquiry = await createEnquiries(db).take(orderId)
       if (enquiry === undefined)
         throw new CommandFault('its acquirer was asked three times, which is all that it allows')
-      const recorded = await askOrExplain(enquiry, { issuer, reports: createReports(db), now: () => now })
+      const recorded = await askOrExplain(enquiry, { client, reports: createReports(db), now: () => now })
       const { enquiries } = enquiry
       return {
         json: { orderId, enquiries, ...(recorded ?? { changed: false, late: false }) },

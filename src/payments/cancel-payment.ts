@@ -4,7 +4,7 @@ import type { DeadlineOf } from '../http/time-limits.ts'
 import type { InTurn } from '../http/turns.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import { keepTold, PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
-import type { IssuedLink } from './intent.ts'
+import type { PaymentLink } from './intent.ts'
 import type { Intents } from './intents.ts'
 
 export const cancelPayment = operation({
@@ -19,7 +19,7 @@ export const cancelPayment = operation({
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   answer: PAYMENT_STATUS,
-  handle: ({ intents, now, closeIssued, inTurn, deadlineOf }: Dependencies) => {
+  handle: ({ intents, now, closeLink, inTurn, deadlineOf }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeMerchant(caller, body.mid)
@@ -27,7 +27,7 @@ export const cancelPayment = operation({
         intents.cancel(mid, body.order_id, now(), claim),
       )
       if (!payment) throw orderNotFound()
-      if (payment.toClose) closeIssued(payment.orderId, payment.toClose)
+      if (payment.toClose) closeLink(payment.orderId, payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
       const answer = toPaymentStatus(payment, body.order_id, now())
       keepTold(reply, { intents, now }, mid, payment, answer)
@@ -40,7 +40,7 @@ type Dependencies = {
   intents: Pick<Intents, 'cancel' | 'endReturnCall' | 'keepFailTold'>
   now: () => Date
   /** Tells the acquirer that its link is not to be paid, without waiting for it. */
-  closeIssued: (orderId: string, link: IssuedLink) => void
+  closeLink: (orderId: string, link: PaymentLink) => void
   inTurn: InTurn
   deadlineOf: DeadlineOf
 }

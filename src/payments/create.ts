@@ -7,7 +7,7 @@ import { toIstText } from '../ist.ts'
 import { toJsonNumber, toPlainText } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import { buildIntent, type Idempotency, type Intent, type IssuedLink } from './intent.ts'
+import { buildIntent, type Idempotency, type Intent, type PaymentLink } from './intent.ts'
 import type { InsertOutcome, Intents } from './intents.ts'
 import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
 import { linksOf, upiQrLink } from './upi-links.ts'
@@ -21,18 +21,18 @@ type Dependencies = {
   /** Draws the QR of a text. */
   drawQr: (form: 'png', text: string) => Promise<Buffer>
   /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
-  issuerOf: (merchant: Merchant) => LinkIssuer | undefined
+  clientOf: (merchant: Merchant) => LinkClient | undefined
 }
 
 /** Makes the links of an acquirer's merchants. */
-type LinkIssuer = {
+type LinkClient = {
   /** For a request that `began` then, by `elapsedMs`. Rejects with 503. */
   prepare: (
     intent: Intent,
     merchant: { id: string; payees: readonly string[] },
     began: number,
-  ) => Promise<{ issued: IssuedLink; payeeVpa: string }>
-  close: (link: IssuedLink) => void
+  ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
+  close: (link: PaymentLink) => void
 }
 
 /** 1 to 64 printable ASCII characters. */
@@ -173,14 +173,14 @@ export const createOrderRequest = operation({
 export async function storeNewPayment(
   operation: string,
   { body, caller, headers }: OperationRequest<typeof NewPayment>,
-  { intents, now, elapsedMs, expiryMinutes, issuerOf }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
+  { intents, now, elapsedMs, expiryMinutes, clientOf }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
   const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
-  const issuer = issuerOf(merchant)
-  const stored = issuer
-    ? await insertWithLink(intent, merchant, issuer, { intents, began: elapsedMs() })
+  const client = clientOf(merchant)
+  const stored = client
+    ? await insertWithLink(intent, merchant, client, { intents, began: elapsedMs() })
     : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }
   throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
@@ -194,22 +194,22 @@ export async function storeNewPayment(
 async function insertWithLink(
   intent: Intent,
   { acquirerMerchantId, vpa, payees }: Merchant,
-  issuer: LinkIssuer,
+  client: LinkClient,
   { intents, began }: { intents: Pick<Intents, 'insert' | 'findEarlier'>; began: number },
 ): Promise<InsertOutcome> {
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
   const merchant = { id: acquirerMerchantId ?? '', payees: payees.length > 0 ? payees : [vpa] }
-  const { issued, payeeVpa } = await issuer.prepare(intent, merchant, began)
+  const { paymentLink, payeeVpa } = await client.prepare(intent, merchant, began)
   const payee = { ...intent.payee, vpa: payeeVpa }
-  const stored = await intents.insert({ ...intent, payee, issued }).catch((error) => {
+  const stored = await intents.insert({ ...intent, payee, paymentLink }).catch((error) => {
     // Only a refused row is certainly not stored. After any other failure a repeat may find the intent, so its link
     // stays open.
-    if (isRefusedRow(error)) issuer.close(issued)
+    if (isRefusedRow(error)) client.close(paymentLink)
     throw error
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
-  if (!isOurs) issuer.close(issued)
+  if (!isOurs) client.close(paymentLink)
   return stored
 }
 

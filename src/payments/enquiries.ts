@@ -1,5 +1,5 @@
 import type { Database } from '../db/pool.ts'
-import type { Intent, IssuedLink } from './intent.ts'
+import type { Intent, PaymentLink } from './intent.ts'
 
 /**
  * Seconds from an intent's expiry to each question to its acquirer, asked while we have heard no end of it: 90 s, 8
@@ -11,7 +11,7 @@ const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 const PAUSE_SECONDS = 60
 
 /** An intent to ask about. `enquiries` is the number of this question, 1 to 3. */
-export type Enquiry = { orderId: string; issued: IssuedLink; enquiries: number }
+export type Enquiry = { orderId: string; paymentLink: PaymentLink; enquiries: number }
 
 /** When the acquirer is asked about a new intent. */
 export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
@@ -88,8 +88,8 @@ export type Enquiries = ReturnType<typeof createEnquiries>
 const ENQUIRY = `
   a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link, a.enquiries`
 
-type EnquiryRow = IssuedLink & { orderId: string; enquiries: number }
+type EnquiryRow = PaymentLink & { orderId: string; enquiries: number }
 
 function toEnquiry({ orderId, enquiries, acquirer, merchantId, id, reference, link }: EnquiryRow): Enquiry {
-  return { orderId, enquiries, issued: { acquirer, merchantId, id, reference, link } }
+  return { orderId, enquiries, paymentLink: { acquirer, merchantId, id, reference, link } }
 }

@@ -70,11 +70,11 @@ export function createInsert(
 async function insertRows(db: Database, intents: Intent[], isSpread: boolean): Promise<Set<string>> {
   // Sorted to avoid deadlocks between two instances that insert the same keys.
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
-  const issued = intents.filter((intent) => intent.issued)
-  if (issued.length === 0) return INTENTS.insert(db, intents, isSpread)
+  const withLink = intents.filter((intent) => intent.paymentLink)
+  if (withLink.length === 0) return INTENTS.insert(db, intents, isSpread)
   return inTransaction(db, async (client) => {
     const stored = await INTENTS.insert(client, intents, isSpread)
-    const links = issued.filter(({ orderId }) => stored.has(orderId))
+    const links = withLink.filter(({ orderId }) => stored.has(orderId))
     if (links.length > 0) await LINKS.insert(client, links, isSpread)
     return stored
   })
@@ -141,11 +141,11 @@ const INTENTS = describeRows('payment_intents', [
 const LINKS = describeRows('acquirer_intents', [
   ['mid', 'text', ({ mid }) => mid],
   ['order_id', 'text', ({ orderId }) => orderId],
-  ['acquirer', 'text', ({ issued }) => issued?.acquirer],
-  ['acquirer_merchant_id', 'text', ({ issued }) => issued?.merchantId],
-  ['acquirer_id', 'text', ({ issued }) => issued?.id],
-  ['reference', 'text', ({ issued }) => issued?.reference],
-  ['link', 'text', ({ issued }) => issued?.link],
+  ['acquirer', 'text', ({ paymentLink }) => paymentLink?.acquirer],
+  ['acquirer_merchant_id', 'text', ({ paymentLink }) => paymentLink?.merchantId],
+  ['acquirer_id', 'text', ({ paymentLink }) => paymentLink?.id],
+  ['reference', 'text', ({ paymentLink }) => paymentLink?.reference],
+  ['link', 'text', ({ paymentLink }) => paymentLink?.link],
   ['enquiries', 'smallint', () => 0],
   ['enquire_at', 'timestamptz', firstEnquiry],
 ])

@@ -10,7 +10,7 @@ import type { NewPayment } from './new-payment.ts'
  * payment    money that a customer sends for an intent; the bank names it by a UTR
  * report     what the bank, the operator or the sandbox says of a payment: SUCCESS, FAIL or REJECT
  * change     what a report did to an intent: SUCCESS, once (payment_changes), or a failed attempt (payment_attempts)
- * issued     what an acquirer that makes its own links has prepared for an intent: its link, with a `tr` of its own
+ * link       what an acquirer that makes its own links has made for an intent (paymentLink), with a `tr` of its own
  * exception  a report that the operator has to look into, because it contradicts what we know or comes too late
  */
 
@@ -33,13 +33,13 @@ export type Intent = {
   createdAt: Date
   expiresAt: Date
   /** The acquirer's link; absent where we make the links ourselves. */
-  issued?: IssuedLink | null
+  paymentLink?: PaymentLink | null
   /** Tells a retry from a new request; undefined where the merchant sent no Idempotency-Key. */
   idempotency: Idempotency | undefined
 }
 
 /** A link that an acquirer has made for one intent. `id` is its identifier there, `reference` the link's `tr`. */
-export type IssuedLink = { acquirer: string; merchantId: string; id: string; reference: string; link: string }
+export type PaymentLink = { acquirer: string; merchantId: string; id: string; reference: string; link: string }
 
 /** `fingerprint` is the SHA-256 of the operation and its checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }

@@ -11,7 +11,7 @@ import {
   writeDeliveries,
 } from './events.ts'
 import { createInsert } from './insert-intents.ts'
-import { type Intent, type IssuedLink, isOrderId } from './intent.ts'
+import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOpen, OPEN_STATUSES, type Status } from './outcome.ts'
 
 /** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
@@ -130,7 +130,7 @@ export function createIntents(
       merchantOrderId: string,
       now: Date,
       claim: () => void,
-    ): Promise<(PaymentStatus & { toClose?: IssuedLink | undefined }) | undefined> {
+    ): Promise<(PaymentStatus & { toClose?: PaymentLink | undefined }) | undefined> {
       // The first look takes no lock, so that repeats, which change nothing, do not wait for each other.
       const found = await lookUpStatus(requests, mid, merchantOrderId)
       if (!found || !isOpen(found, now)) return found
@@ -170,7 +170,7 @@ async function close(
   mid: string,
   orderId: string,
   now: Date,
-): Promise<{ toClose: IssuedLink | undefined } | undefined> {
+): Promise<{ toClose: PaymentLink | undefined } | undefined> {
   const { rows } = await client.query<{ sequence: number }>(
     `update payment_intents
         set status = 'CANCELLED', event_sequence = ${nextSequence()}
@@ -184,11 +184,11 @@ async function close(
   await writeDeliveries(client, 'payment.cancelled', mid, [
     { orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now },
   ])
-  const links = await client.query<{ issued: IssuedLink }>(
-    `select ${ISSUED} as issued from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
+  const links = await client.query<{ paymentLink: PaymentLink }>(
+    `select ${PAYMENT_LINK} as paymentLink from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
     [mid, orderId],
   )
-  return { toClose: links.rows[0]?.issued }
+  return { toClose: links.rows[0]?.paymentLink }
 }
 
 export type Intents = ReturnType<typeof createIntents>
@@ -196,7 +196,7 @@ export type Intents = ReturnType<typeof createIntents>
 /** The fields of an intent that the service reads back. */
 type StoredIntent = Omit<Intent, 'customer' | 'idempotency'>
 
-const ISSUED = `
+const PAYMENT_LINK = `
   json_build_object('acquirer', a.acquirer, 'merchantId', a.acquirer_merchant_id, 'id', a.acquirer_id,
                     'reference', a.reference, 'link', a.link)`
 
@@ -204,7 +204,7 @@ const INTENT = `
   i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount * 100 + i.paise as amount,
   i.redirect_url as "redirectUrl", i.note, i.created_at as "createdAt", i.expires_at as "expiresAt",
   json_build_object('vpa', i.payee_vpa, 'name', i.payee_name, 'mcc', i.payee_mcc) as payee,
-  case when a.order_id is not null then ${ISSUED} end as issued`
+  case when a.order_id is not null then ${PAYMENT_LINK} end as paymentLink`
 
 const statusBy = (column: string) => `
   select order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",

@@ -9,7 +9,7 @@ const NOTE_LIMIT = 50
  * What a UPI link is made from. Source: NPCI, UPI Linking Specification 1.6, "Parameters".
  * Every value is percent-encoded, so nothing that a merchant sends can add or change a parameter.
  */
-export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'issued'>
+export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink'>
 
 /**
  * The start of a link that any UPI app opens. In an acquirer's link only parameters follow it; they are never changed.
@@ -18,7 +18,7 @@ export const UPI_PREFIX = 'upi://pay?'
 
 /** Returns the parameters in every link for `payment`: all that follows the `?`. */
 export function upiLinkQuery(payment: Payment): string {
-  if (payment.issued) return payment.issued.link.slice(UPI_PREFIX.length)
+  if (payment.paymentLink) return payment.paymentLink.link.slice(UPI_PREFIX.length)
   return upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
 }
 
@@ -36,8 +36,8 @@ export function upiLinks(query: string) {
  * The web address by which an acquirer's sandbox plays a customer, in the place of a UPI link; undefined for every link that
  * pays.
  */
-export const sandboxAddress = ({ issued }: Pick<Payment, 'issued'>) =>
-  issued && !issued.link.startsWith(UPI_PREFIX) ? issued.link : undefined
+export const sandboxAddress = ({ paymentLink }: Pick<Payment, 'paymentLink'>) =>
+  paymentLink && !paymentLink.link.startsWith(UPI_PREFIX) ? paymentLink.link : undefined
 
 /** The links of a payment, as `upiLinks` names them. */
 export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
@@ -52,7 +52,7 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
  * of 61, which are too small for many cameras to read from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt' | 'expiresAt'>): string {
-  if (payment.issued) return payment.issued.link
+  if (payment.paymentLink) return payment.paymentLink.link
   const note = transactionNote(payment.note)
   const query = upiQuery(payment, { mode: '15', qrMedium: '06', note: isAscii(note) ? note : undefined })
   return `${UPI_PREFIX}${query}&QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createAcquirerClient } from '../../src/acquirer/client.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
-import { createIssuer } from '../../src/acquirer/issuer.ts'
 import { startClock } from '../../src/due/clock.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
@@ -31,12 +31,12 @@ beforeEach(async () => {
 })
 
 /** An order with a link of an acquirer, which expires at EXPIRES_AT. */
-async function newIssued(number = 0): Promise<string> {
+async function newOrderWithLink(number = 0): Promise<string> {
   const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
   const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', acquirer: 'setu' } as never
   const intent = buildIntent({ ...intentFields(mid), amount: 20_000 } as never, merchant, created, 15)
-  const issued = { ...LINK, id: `QR${number}`, reference: `SU${intent.orderId}` }
-  expect(await intents.insert({ ...intent, issued })).toMatchObject({ intent: { issued } })
+  const paymentLink = { ...LINK, id: `QR${number}`, reference: `SU${intent.orderId}` }
+  expect(await intents.insert({ ...intent, paymentLink })).toMatchObject({ intent: { paymentLink } })
   return intent.orderId
 }
 
@@ -47,7 +47,7 @@ const take = async (now: Date, limit = 10) =>
 
 describe('enquiries to an acquirer about an unpaid order', () => {
   it('are made 90 seconds, 8 minutes and 2 hours after its expiry, and never again', async () => {
-    const orderId = await newIssued()
+    const orderId = await newOrderWithLink()
     for (const [number, seconds] of [90, 480, 7_200].entries()) {
       expect(await findDue(afterExpiry(seconds - 1))).toEqual([])
       expect(await take(afterExpiry(seconds - 1))).toEqual([])
@@ -60,7 +60,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
   })
 
   it('are made a minute apart once they are overdue', async () => {
-    const orderId = await newIssued()
+    const orderId = await newOrderWithLink()
     expect(await take(afterExpiry(10_000))).toEqual([[orderId, 1]])
     expect(await take(afterExpiry(10_059))).toEqual([])
     expect(await take(afterExpiry(10_060))).toEqual([[orderId, 2]])
@@ -68,7 +68,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
   })
 
   it('end when the order is paid, and go on after a failed attempt', async () => {
-    const [paid, failed] = [await newIssued(), await newIssued()]
+    const [paid, failed] = [await newOrderWithLink(), await newOrderWithLink()]
     service.clock.set('2026-04-01T00:10:00Z')
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = $2 where order_id = $1", [paid, paid])
     await service.db.query("update payment_intents set status = 'FAIL' where order_id = $1", [failed])
@@ -77,13 +77,13 @@ describe('enquiries to an acquirer about an unpaid order', () => {
   })
 
   it('are not made through an acquirer that is not set up', async () => {
-    await newIssued()
+    await newOrderWithLink()
     expect(await enquiries.findDue('other', 10, afterExpiry(90))).toEqual([])
     expect(await enquiries.takeDue('other', mid, 10, afterExpiry(90))).toEqual([])
   })
 
   it('are three in all, including the operator’s, who may ask at any time', async () => {
-    const orderId = await newIssued()
+    const orderId = await newOrderWithLink()
     expect(await enquiries.take(orderId)).toMatchObject({ orderId, enquiries: 1 })
     expect(await take(afterExpiry(90))).toEqual([[orderId, 2]])
     expect(await enquiries.take(orderId)).toMatchObject({ enquiries: 3 })
@@ -93,7 +93,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
 })
 
 it(`8 instances together make each of ${MANY} enquiries exactly once`, async () => {
-  const orderIds = await Promise.all(Array.from({ length: MANY }, (_, number) => newIssued(number)))
+  const orderIds = await Promise.all(Array.from({ length: MANY }, (_, number) => newOrderWithLink(number)))
   const asked: unknown[] = []
   const instance = async () => {
     for (;;) {
@@ -109,10 +109,10 @@ it(`8 instances together make each of ${MANY} enquiries exactly once`, async () 
 })
 
 it('an enquiry whose result cannot be stored does not stop the others, and is logged', async () => {
-  const [first, second] = [await newIssued(1), await newIssued(2)]
+  const [first, second] = [await newOrderWithLink(1), await newOrderWithLink(2)]
   service.clock.set('2026-04-01T00:16:30Z')
   const asked: string[] = []
-  const issuer = {
+  const client = {
     async enquire({ reference }: { reference: string }) {
       asked.push(reference)
       if (asked.length === 1) throw new Error('the database is away')
@@ -123,7 +123,7 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
     [
       ...dueEnquiries({
         enquiries,
-        issuers: new Map([['setu', issuer as never]]),
+        clients: new Map([['setu', client as never]]),
         reports: createReports(service.db),
         now: service.clock.now,
         limits: LIMITS.acquirers,
@@ -146,13 +146,13 @@ it('an enquiry is made even when the limit of calls under way is reached', async
   const log = { warn: () => undefined, error: () => undefined }
   const outcomes: string[] = []
   const onCall = (_acquirer: string, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
-  const issuer = createIssuer('setu', calls, {
+  const client = createAcquirerClient('setu', calls, {
     log,
     onCall,
     limits: LIMITS.acquirers,
     elapsedMs: () => performance.now(),
   })
-  for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) issuer.close(LINK)
-  expect(await issuer.enquire(LINK)).toBeUndefined()
+  for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) client.close(LINK)
+  expect(await client.enquire(LINK)).toBeUndefined()
   expect(outcomes).toEqual(['close crowded', 'enquire done'])
 })

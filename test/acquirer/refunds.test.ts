@@ -33,9 +33,9 @@ function startInstance() {
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
   const call = createCaller({ allowedNetworks: allow(), limits: { ...LIMITS.outside, acquirerMs: 300 }, now })
   const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
-  const { issuers } = createAcquirers({ direct: [], setu: setuSettings(bank) }, call, options)
+  const { clients } = createAcquirers({ direct: [], setu: setuSettings(bank) }, call, options)
   const progress = createProgress(service.pools.due)
-  const kinds = dueRefunds({ progress, issuers, now, limits: LIMITS.acquirers })
+  const kinds = dueRefunds({ progress, clients, now, limits: LIMITS.acquirers })
   return { errors, kinds, look: () => doWhatIsDue(...kinds) }
 }
 
@@ -243,7 +243,7 @@ describe('of several instances', () => {
     const standsStill = new Promise<void>((resolve) => {
       goOn = resolve
     })
-    const issuer = {
+    const client = {
       refunds: {
         mayRepeat: false,
         send: async () => {
@@ -254,7 +254,7 @@ describe('of several instances', () => {
     }
     const kinds = dueRefunds({
       progress: createProgress(service.pools.due),
-      issuers: new Map([['setu', issuer as never]]),
+      clients: new Map([['setu', client as never]]),
       now,
       limits: LIMITS.acquirers,
     })
@@ -274,7 +274,7 @@ describe('of several instances', () => {
   it('an acquirer that knows a repeat is sent the refund again until it answers', async () => {
     const refund = await newRefund()
     const sent: string[] = []
-    const issuer = {
+    const client = {
       refunds: {
         mayRepeat: true,
         send: async ({ ourRefundId }: Refund) => {
@@ -284,9 +284,9 @@ describe('of several instances', () => {
         find: async () => ({ status: 'SUCCESS', reference: 'ARN' }),
       },
     }
-    const issuers = new Map([['setu', issuer as never]])
+    const clients = new Map([['setu', client as never]])
     const progress = createProgress(service.pools.due)
-    const kinds = dueRefunds({ progress, issuers, now: service.clock.now, limits: LIMITS.acquirers })
+    const kinds = dueRefunds({ progress, clients, now: service.clock.now, limits: LIMITS.acquirers })
     for (const seconds of [0, 60, 540, 3_000]) {
       service.clock.advance(seconds)
       await doWhatIsDue(...kinds)

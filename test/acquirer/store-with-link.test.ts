@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
 import { type AcquirerCalls, AcquirerFault } from '../../src/acquirer/acquirer.ts'
-import { createIssuer } from '../../src/acquirer/issuer.ts'
+import { createAcquirerClient } from '../../src/acquirer/client.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { storeNewPayment } from '../../src/payments/create.ts'
 import { createIntents, type Intents } from '../../src/payments/intents.ts'
@@ -35,7 +35,7 @@ async function newRequest(limits = LIMITS.acquirers) {
       await sleep(10)
       if (signal.aborted) throw new AcquirerFault('unavailable', 'the time of the request is over')
       const named = { acquirer: 'setu', merchantId, id: unique('QR'), reference: `SU${orderId.slice(0, 20)}` }
-      return { issued: { ...named, link: 'upi://pay?' }, payeeVpa: payee.vpa }
+      return { paymentLink: { ...named, link: 'upi://pay?' }, payeeVpa: payee.vpa }
     },
     close: async ({ id }) => void closed.push(id),
     enquire: async () => undefined,
@@ -43,7 +43,7 @@ async function newRequest(limits = LIMITS.acquirers) {
   }
   const log = { warn: () => undefined, error: () => undefined }
   const elapsedMs = () => performance.now()
-  const issuer = createIssuer('setu', calls, { log, onCall: () => undefined, limits, elapsedMs })
+  const client = createAcquirerClient('setu', calls, { log, onCall: () => undefined, limits, elapsedMs })
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
   const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
@@ -52,7 +52,7 @@ async function newRequest(limits = LIMITS.acquirers) {
       now: () => new Date(),
       elapsedMs,
       expiryMinutes: 15,
-      issuerOf: () => issuer,
+      clientOf: () => client,
     })
   return { store, closed }
 }
@@ -71,7 +71,7 @@ it.each([
     await expect(store({ ...intents, insert: answerIsLost })).rejects.toThrow(failure.message)
     const { intent } = await store(intents)
     expect(closed).toEqual([])
-    expect(intent.issued?.id).toMatch(/^QR/)
+    expect(intent.paymentLink?.id).toMatch(/^QR/)
   },
 )
 

@@ -1,7 +1,7 @@
 import { createAcquirers } from '../../../src/acquirer/acquirers.ts'
 import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
+import type { AcquirerClient } from '../../../src/acquirer/client.ts'
 import { enquire } from '../../../src/acquirer/enquire.ts'
-import type { Issuer } from '../../../src/acquirer/issuer.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import { createCaller } from '../../../src/outside/call.ts'
 import { createEnquiries, type Enquiry } from '../../../src/payments/enquiries.ts'
@@ -19,16 +19,16 @@ export function startInstance(
   const errors: object[] = []
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
   const call = createCaller({ allowedNetworks: allow(), limits: { ...LIMITS.outside, acquirerMs }, now: clock.now })
-  const { issuers } = createAcquirers({ direct: [], ...settings }, call, {
+  const { clients } = createAcquirers({ direct: [], ...settings }, call, {
     log: log as never,
     onCall: () => undefined,
     limits: LIMITS.acquirers,
     elapsedMs: clock.elapsedMs,
   })
-  const refunds = dueRefunds({ progress: createProgress(pools.due), issuers, now: clock.now, limits: LIMITS.acquirers })
+  const refunds = dueRefunds({ progress: createProgress(pools.due), clients, now: clock.now, limits: LIMITS.acquirers })
   return {
     errors,
-    issuers,
+    clients,
     /** Does what is due of refunds. */
     look: () => doWhatIsDue(...refunds),
 
@@ -36,7 +36,11 @@ export function startInstance(
     async ask(orderId: string) {
       await db.query('update acquirer_intents set enquiries = 0 where order_id = $1', [orderId])
       const enquiry = (await createEnquiries(db).take(orderId)) as Enquiry
-      return enquire(enquiry, { issuer: issuers.get(name) as Issuer, reports: createReports(db), now: clock.now })
+      return enquire(enquiry, {
+        client: clients.get(name) as AcquirerClient,
+        reports: createReports(db),
+        now: clock.now,
+      })
     },
   }
 }

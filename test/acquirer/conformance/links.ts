@@ -221,7 +221,7 @@ function refusedLink(
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
       const sample = `acquirer_calls_total{acquirer="${name}",call="prepare",outcome="${outcome}"} `
       const counted = async () => Number((await service.metrics()).split(sample)[1]?.split('\n')[0] ?? 0)
-      const [stored, issued, before] = [
+      const [stored, paymentLink, before] = [
         await count(service, 'payment_intents'),
         await count(service, 'acquirer_intents'),
         await counted(),
@@ -236,7 +236,7 @@ function refusedLink(
       expect(answer.headers['retry-after']).toBeDefined()
       expect([await count(service, 'payment_intents'), await count(service, 'acquirer_intents')]).toEqual([
         stored,
-        issued,
+        paymentLink,
       ])
       const lines = service.log.map((line) => JSON.parse(line)).filter(({ acquirer }) => acquirer === name)
       const level = outcome === 'unavailable' ? 40 : 50

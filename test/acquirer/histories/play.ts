@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { closeIssued, dueEnquiries, enquire } from '../../../src/acquirer/enquire.ts'
-import type { Issuer } from '../../../src/acquirer/issuer.ts'
+import type { AcquirerClient } from '../../../src/acquirer/client.ts'
+import { closeLink, dueEnquiries, enquire } from '../../../src/acquirer/enquire.ts'
 import type { Kind } from '../../../src/due/clock.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import { toDecimalText } from '../../../src/money.ts'
@@ -33,10 +33,10 @@ export async function createPlayer(bank: Bank) {
   const { now } = clock
   const merchant = await bank.newMerchant()
   await newWebhook(db, { mid: merchant.mid, url: 'https://shop.example/hook' }, now())
-  const { issuers, errors } = startInstance(bank, PATIENCE_MS)
-  const issuer = issuers.get(bank.name) as Issuer
+  const { clients, errors } = startInstance(bank, PATIENCE_MS)
+  const client = clients.get(bank.name) as AcquirerClient
   const [reports, intents] = [createReports(db), createIntents(pools, () => undefined)]
-  const questions = dueEnquiries({ enquiries: createEnquiries(db), issuers, reports, now, limits: LIMITS.acquirers })
+  const questions = dueEnquiries({ enquiries: createEnquiries(db), clients, reports, now, limits: LIMITS.acquirers })
   const expiries = dueExpiries({ db, now, limits: LIMITS.webhooks })
   let played = 0
 
@@ -141,10 +141,10 @@ export async function createPlayer(bank: Bank) {
   ): Promise<string> {
     const payment = await intents.cancel(merchant.mid, orderId, now(), () => undefined)
     if (payment?.toClose) {
-      const order = { orderId, issued: payment.toClose }
-      await closeIssued(order, { issuer, reports, now })
+      const order = { orderId, paymentLink: payment.toClose }
+      await closeLink(order, { client, reports, now })
       // What the service has learned of Cashfree by now is learned of the other one too.
-      if (isReached && isOver && !bank.refusesToClose) await enquire(order, { issuer, reports, now })
+      if (isReached && isOver && !bank.refusesToClose) await enquire(order, { client, reports, now })
     }
     return payment?.status ?? ''
   }

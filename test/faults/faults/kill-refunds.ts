@@ -159,11 +159,11 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
       clientSecret: settings.SETU_CLIENT_SECRET as string,
       notificationSecrets: ['of0nobody0of0nobody0'],
     }
-    const { issuers } = createAcquirers({ direct: [], setu }, call, {
+    const { clients } = createAcquirers({ direct: [], setu }, call, {
       ...{ log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: () => performance.now() },
     })
     const before = bank.countOf('refundsOfPayment')
-    const kinds = dueRefunds({ progress: createProgress(db), issuers, now, limits: LIMITS.acquirers })
+    const kinds = dueRefunds({ progress: createProgress(db), clients, now, limits: LIMITS.acquirers })
     return { look: () => doWhatIsDue(...kinds), questions: () => bank.countOf('refundsOfPayment') - before }
   }
 

@@ -13,7 +13,7 @@ const LINK_LIMIT_CHARACTERS = 2_048
  * be signed, and may have any further parameters. `payees` are those that the merchant accepts, see isAccepted. Throws an
  * AcquirerFault for a link that must not be shown; `facts` stand in its log line too.
  */
-export function readIssuedLink(
+export function readPaymentLink(
   link: string,
   { orderId, amount }: Pick<Intent, 'orderId' | 'amount'>,
   payees: readonly string[],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { AcquirerFault } from '../../src/acquirer/acquirer.ts'
-import { readIssuedLink } from '../../src/acquirer/issued-link.ts'
+import { readPaymentLink } from '../../src/acquirer/payment-link.ts'
 
 const PAYEE = 'cf.kulfi@icici'
 const QUERY = `pa=${PAYEE}&pn=Chai%20Point&am=588.80&cu=INR&tr=AB12`
@@ -8,7 +8,7 @@ const QUERY = `pa=${PAYEE}&pn=Chai%20Point&am=588.80&cu=INR&tr=AB12`
 const read = (
   query: string,
   { amount = 58_880, payees = [PAYEE] as readonly string[], link = `upi://pay?${query}` } = {},
-) => readIssuedLink(link, { orderId: 'O1', amount }, payees, { requestId: 'R1' })
+) => readPaymentLink(link, { orderId: 'O1', amount }, payees, { requestId: 'R1' })
 
 /** The fault for which a link is refused; undefined where it is taken. */
 function faultOf(...args: Parameters<typeof read>): AcquirerFault | undefined {

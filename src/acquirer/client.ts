@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import type { Intent, IssuedLink } from '../payments/intent.ts'
+import type { Intent, PaymentLink } from '../payments/intent.ts'
 import {
   type AcquirerCalls,
   AcquirerFault,
@@ -17,7 +17,7 @@ export type CallOutcome = 'done' | 'crowded' | AcquirerFault['outcome']
 
 type CallName = Exclude<keyof AcquirerCalls, 'repeatsRefunds'>
 
-export type IssuerOptions = {
+export type AcquirerClientOptions = {
   log: Pick<Logger, 'warn' | 'error'>
   onCall: (acquirer: string, call: CallName, outcome: CallOutcome) => void
   limits: Limits['acquirers']
@@ -25,10 +25,14 @@ export type IssuerOptions = {
   elapsedMs: () => number
 }
 
-export type Issuer = ReturnType<typeof createIssuer>
+export type AcquirerClient = ReturnType<typeof createAcquirerClient>
 
 /** The calls of one acquirer, bounded in time and number, each logged if it fails, and counted. */
-export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, limits, elapsedMs }: IssuerOptions) {
+export function createAcquirerClient(
+  name: string,
+  calls: AcquirerCalls,
+  { log, onCall, limits, elapsedMs }: AcquirerClientOptions,
+) {
   let underWay = 0
 
   async function ask<T>(call: CallName, work: (signal: AbortSignal) => Promise<T>, began = elapsedMs()) {
@@ -83,17 +87,17 @@ export function createIssuer(name: string, calls: AcquirerCalls, { log, onCall, 
     /**
      * Plays a customer in the acquirer's sandbox. The result comes as for any payment: by a notification or an enquiry.
      */
-    playCustomer: (link: IssuedLink, attempt: PlayedAttempt) =>
+    playCustomer: (link: PaymentLink, attempt: PlayedAttempt) =>
       ask('playCustomer', (signal) => calls.playCustomer(link, attempt, signal)).catch(orUnavailable),
 
     /** Closes a link, without a second try: a link that stays open expires by itself. Resolves as `calls.close` does. */
-    close: (link: IssuedLink) =>
+    close: (link: PaymentLink) =>
       ask('close', (signal) => calls.close(link, signal)).catch((error) => {
         if (!(error instanceof AcquirerFault)) throw error
       }),
 
     /** Rejects with an AcquirerFault. */
-    enquire: (link: IssuedLink) => ask('enquire', (signal) => calls.enquire(link, signal)),
+    enquire: (link: PaymentLink) => ask('enquire', (signal) => calls.enquire(link, signal)),
   }
 }
 
