@@ -25,7 +25,7 @@ import { createTurns } from './http/turns.ts'
 import { LIMITS, type Limits } from './limits.ts'
 import { createLists } from './lists/lists.ts'
 import type { Metrics } from './metrics.ts'
-import { createCaller } from './outside/call.ts'
+import { createOutboundClient } from './outbound/http-client.ts'
 import { cancelPayment } from './payments/cancel-payment.ts'
 import { checkPaymentStatus } from './payments/check-payment-status.ts'
 import { createOrderRequest, createPaymentIntent } from './payments/create.ts'
@@ -101,8 +101,8 @@ export async function buildApp({
   const reports = createReports(pools.reports, metrics.reports, limits.reports)
   const refunds = createProgress(pools.reports, metrics.reports.onException)
   const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
-  const call = createCaller({ allowedNetworks, limits: limits.outside, now })
-  const acquirers = createAcquirers(config.acquirers, call, {
+  const http = createOutboundClient({ allowedNetworks, limits: limits.outbound, now })
+  const acquirers = createAcquirers(config.acquirers, http, {
     log,
     onCall: metrics.acquirerCall,
     limits: limits.acquirers,
@@ -209,7 +209,7 @@ export async function buildApp({
     for (const operation of OPERATIONS.v1) operation.register(v1, ofMerchantsAndPartners)
   })
 
-  const deliveries = { deliveries: createDeliveries(pools.due), call, sealingKey, metrics: metrics.webhooks }
+  const deliveries = { deliveries: createDeliveries(pools.due), http, sealingKey, metrics: metrics.webhooks }
   const atAcquirers = { clients, now, limits: limits.acquirers }
   const clock = startClock(
     [

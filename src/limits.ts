@@ -164,7 +164,7 @@ export const LIMITS = {
   /**
    * Calls that the service makes: webhooks and return calls to addresses that merchants choose, and calls to acquirers.
    */
-  outside: {
+  outbound: {
     /** Longest time for all of a call: name, connection and answer. */
     merchantMs: 15_000,
     acquirerMs: 3_000,

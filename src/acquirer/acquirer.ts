@@ -1,4 +1,4 @@
-import type { Call, Caller } from '../outside/call.ts'
+import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
 import type { Intent, PaymentLink } from '../payments/intent.ts'
 import type { FinalStatus, PaymentNames } from '../payments/outcome.ts'
 import type { RefundWord } from '../refunds/end-refund.ts'
@@ -14,9 +14,9 @@ export type Acquirer<Settings> = {
   /** Its notifications; undefined unless it is set up. */
   notifications: (settings: Settings) => Notifications | undefined
   /** Calls of an acquirer that makes its own links; undefined unless it is set up. `elapsedMs` is a monotonic clock. */
-  calls?: (settings: Settings, call: Caller, elapsedMs: () => number) => AcquirerCalls | undefined
+  calls?: (settings: Settings, http: HttpClient, elapsedMs: () => number) => AcquirerCalls | undefined
   /** What it has settled; undefined unless it is set up. Absent where only the bank's file tells that. */
-  settled?: (settings: Settings, call: Caller) => ReadSettled | undefined
+  settled?: (settings: Settings, http: HttpClient) => ReadSettled | undefined
 }
 
 /** What an account has to know of the service; commands have none. */
@@ -24,9 +24,9 @@ export type Service = { production: boolean; publicUrl: string }
 
 export type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
 
-/** One call of an acquirer's HTTP interface; `body` is sent as JSON. Rejects with an AcquirerFault when no whole answer comes. */
-export type Ask = (
-  request: Pick<Call, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
+/** Sends a request whose `body` is JSON to an acquirer. Rejects with an AcquirerFault when no whole answer comes. */
+export type JsonRequest = (
+  request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonAnswer>
 
 /** `body` is undefined if it is not JSON. `requestId` is the acquirer's name for the request, which its support asks for. */

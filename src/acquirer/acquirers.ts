@@ -1,5 +1,5 @@
 import { unavailable } from '../errors.ts'
-import type { Caller } from '../outside/call.ts'
+import type { HttpClient } from '../outbound/http-client.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerSettings } from './accounts.ts'
 import type { Acquirer, Payee, ReadSettled } from './acquirer.ts'
@@ -21,8 +21,8 @@ export const LINKING_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)
 export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.settled)
 
 /** Reads what the acquirer of this name has settled; undefined if it is not set up. */
-export const settledReader = (name: string, settings: AcquirerSettings, call: Caller): ReadSettled | undefined =>
-  ACQUIRERS.get(name)?.settled?.(settings, call)
+export const settledReader = (name: string, settings: AcquirerSettings, http: HttpClient): ReadSettled | undefined =>
+  ACQUIRERS.get(name)?.settled?.(settings, http)
 
 /** Why a merchant cannot have this acquirer, for the operator; undefined when it can. */
 export function acquirerFault(name: string, merchant: Payee, settings: AcquirerSettings): string | undefined {
@@ -43,12 +43,12 @@ export const refundWarnings = (names: readonly string[], settings: AcquirerSetti
     return `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`
   })
 
-/** The acquirers of one instance, which are called by `call`. */
-export function createAcquirers(settings: AcquirerSettings, call: Caller, options: AcquirerClientOptions) {
+/** The acquirers of one instance, which are called by `http`. */
+export function createAcquirers(settings: AcquirerSettings, http: HttpClient, options: AcquirerClientOptions) {
   const clients = new Map<string, AcquirerClient>()
   const notifications: Notifications[] = []
   for (const [name, acquirer] of ACQUIRERS) {
-    const calls = acquirer.calls?.(settings, call, options.elapsedMs)
+    const calls = acquirer.calls?.(settings, http, options.elapsedMs)
     if (calls) clients.set(name, createAcquirerClient(name, calls, options))
     const taken = acquirer.notifications(settings)
     if (taken) notifications.push(taken)

@@ -5,7 +5,7 @@ import { bodyCheck } from '../http/input.ts'
 import { bankAmount, HIGHEST_MAX_RUPEES } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { CashfreeSettings } from './cashfree-account.ts'
-import { cashfreeId, NAME, PAYMENT_ENDS, refundFields, toRefundTold } from './cashfree-call.ts'
+import { cashfreeId, NAME, PAYMENT_ENDS, refundFields, toRefundTold } from './cashfree-http.ts'
 import { parseExact } from './exact-json.ts'
 import {
   bankReference,

@@ -2,8 +2,8 @@ import * as z from 'zod'
 import { text, UTR } from '../fields.ts'
 import { toPaise } from '../money.ts'
 import type { JsonAnswer, ReadSettled, SettledEvent } from './acquirer.ts'
-import { notBelieved, shortText } from './ask.ts'
-import type { CashfreeCaller } from './cashfree-call.ts'
+import type { CashfreeRequest } from './cashfree-http.ts'
+import { notBelieved, shortText } from './json-request.ts'
 
 /** What Cashfree has settled, by its reconciliation. */
 
@@ -66,14 +66,14 @@ const Page = z
 
 type EventDetails = z.output<typeof Event>['event_details']
 
-export function cashfreeSettled(call: CashfreeCaller): ReadSettled {
+export function cashfreeSettled(request: CashfreeRequest): ReadSettled {
   return async function* ({ from, to }, pause) {
     const filters = { start_date: `${from}T00:00:00+05:30`, end_date: `${to}T23:59:59+05:30` }
     const cursors = new Set<string>()
     for (let cursor: string | undefined; ; await pause(PAUSE_MS)) {
       const body = { pagination: { limit: PAGE_EVENTS, cursor }, filters }
-      const request = { method: 'POST', path: 'settlement/recon', body, limit: LIMIT } as const
-      const answer = await call(request, AbortSignal.timeout(LIMIT.ms), [200])
+      const page = { method: 'POST', path: 'settlement/recon', body, limit: LIMIT } as const
+      const answer = await request(page, AbortSignal.timeout(LIMIT.ms), [200])
       const { data, cursor: next } = readPage(answer)
       if (!data || data.length === 0) return
       yield data.map(toSettled)

@@ -3,21 +3,21 @@ import * as z from 'zod'
 import { bankAmount, toJsonNumber } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { type Acquirer, type AcquirerCalls, AcquirerFault, type JsonAnswer, type RefundOrder } from './acquirer.ts'
-import { notBelieved, shortText } from './ask.ts'
 import type { CashfreeSettings } from './cashfree-account.ts'
 import {
-  type CashfreeCaller,
-  cashfreeCaller,
+  type CashfreeRequest,
   cashfreeId,
+  createCashfreeRequest,
   NAME,
   PAYMENT_ENDS,
   refundFields,
   rupees,
   time,
   toRefundTold,
-} from './cashfree-call.ts'
+} from './cashfree-http.ts'
 import { cashfreeNotifications, NOTIFICATIONS } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
+import { notBelieved, shortText } from './json-request.ts'
 import { bankReference } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
@@ -47,7 +47,7 @@ const Payment = z.object({
 
 const Refund = z.object({ refund_id: z.string(), ...refundFields })
 
-export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller): AcquirerCalls {
+export function cashfreeCalls(settings: CashfreeSettings, request: CashfreeRequest): AcquirerCalls {
   const { isSandbox = false, publicUrl = '' } = settings
 
   /** The order that was made, or the same one where Cashfree has it from the same request, which a proxy may repeat. */
@@ -62,15 +62,16 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
       order_expiry_time: expiresAt.toISOString(),
       order_note: noteOf(intent.note, 200),
     }
-    const made = await call({ method: 'POST', path: 'orders', body }, signal, [200, 409])
-    const answer = made.status === 409 ? await call({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
+    const made = await request({ method: 'POST', path: 'orders', body }, signal, [200, 409])
+    const answer =
+      made.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
     const { data: order } = Order.safeParse(answer.body)
     if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
     throw notBelieved(answer, 'Cashfree made an order that is not this one', { orderId })
   }
 
   async function paymentsOf(orderId: string, signal: AbortSignal) {
-    const answer = await call({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
+    const answer = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
     const { data: payments } = z.array(Payment).safeParse(answer.body)
     const isOurs = ({ order_id, payment_status: status, bank_reference: utr }: z.output<typeof Payment>) =>
       order_id === orderId && (status !== 'SUCCESS' || utr !== undefined)
@@ -88,7 +89,7 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
 
   async function findRefund(order: RefundOrder, signal: AbortSignal) {
     const path = `orders/${order.orderId}/refunds/${order.ourRefundId}`
-    const answer = await call({ method: 'GET', path }, signal, [200, 404])
+    const answer = await request({ method: 'GET', path }, signal, [200, 404])
     if (answer.status === 200) return toldOf(answer, order)
     // A 404 that is not Cashfree's own, such as a proxy's, says nothing of the refund.
     if (codeOf(answer) !== undefined) return undefined
@@ -100,7 +101,7 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
       const { orderId } = intent
       const body = { payment_session_id: await makeOrder(intent, signal), payment_method: { upi: { channel: 'link' } } }
       // The session itself is the authority.
-      const answer = await call({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
+      const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
       const link = Session.safeParse(answer.body).data?.data.payload.default ?? ''
       const names = { acquirer: NAME, merchantId, id: orderId, link }
       if (isSandbox && /^https:\/\/[!-~]+$/.test(link)) {
@@ -112,7 +113,7 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
 
     async close({ id }, signal) {
       const body = { order_status: 'TERMINATED' }
-      const answer = await call({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
+      const answer = await request({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
       const { data } = z.object({ order_status: z.string() }).safeParse(answer.body)
       return answer.status === 200 && data?.order_status.startsWith('TERMINAT') ? undefined : 'refused'
     },
@@ -135,7 +136,10 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
-      const answer = await call({ method: 'POST', path: `orders/${orderId}/refunds`, body }, signal, [200, ...REFUSED])
+      const answer = await request({ method: 'POST', path: `orders/${orderId}/refunds`, body }, signal, [
+        200,
+        ...REFUSED,
+      ])
       if (answer.status === 200) return toldOf(answer, order)
       // A repeat may be refused because the first one has arrived.
       const known = await findRefund(order, signal)
@@ -154,7 +158,7 @@ export function cashfreeCalls(settings: CashfreeSettings, call: CashfreeCaller):
       if (open === undefined) throw new AcquirerFault('unavailable', 'Cashfree has no open payment of this order')
       const simulated = { payment_status: succeeds ? 'SUCCESS' : 'FAILED' }
       const body = { entity: 'PAYMENTS', entity_id: open.cf_payment_id, entity_simulation: simulated }
-      await call({ method: 'POST', path: 'simulate', body }, signal, [200])
+      await request({ method: 'POST', path: 'simulate', body }, signal, [200])
     },
   }
 }
@@ -189,6 +193,6 @@ export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   // Its own identifier of a merchant is only a name: every merchant of the account is paid to one bank account.
   faultOf: () => undefined,
   notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
-  calls: ({ cashfree: account }, call) => account && cashfreeCalls(account, cashfreeCaller(account, call)),
-  settled: ({ cashfree: account }, call) => account && cashfreeSettled(cashfreeCaller(account, call)),
+  calls: ({ cashfree: account }, http) => account && cashfreeCalls(account, createCashfreeRequest(account, http)),
+  settled: ({ cashfree: account }, http) => account && cashfreeSettled(createCashfreeRequest(account, http)),
 }

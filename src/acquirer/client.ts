@@ -10,7 +10,7 @@ import {
   type RefundOrder,
   type RefundTold,
 } from './acquirer.ts'
-import { undone } from './ask.ts'
+import { undone } from './json-request.ts'
 import { STRANGE_REFUND } from './notification.ts'
 
 export type CallOutcome = 'done' | 'crowded' | AcquirerFault['outcome']
@@ -35,7 +35,7 @@ export function createAcquirerClient(
 ) {
   let underWay = 0
 
-  async function ask<T>(call: CallName, work: (signal: AbortSignal) => Promise<T>, began = elapsedMs()) {
+  async function bounded<T>(call: CallName, work: (signal: AbortSignal) => Promise<T>, began = elapsedMs()) {
     // Enquiries are never refused here. Few are made at once, and each is counted before it is asked, so that a refusal
     // would use up one of an order's three.
     if (underWay >= limits.callsUnderWay && call !== 'enquire') {
@@ -60,8 +60,8 @@ export function createAcquirerClient(
   }
 
   /** What was told of a refund; a state that we do not know is logged. */
-  async function askRefund(call: 'refund' | 'findRefund', order: RefundOrder): Promise<RefundTold | undefined> {
-    const told = await ask(call, async (signal) => calls[call]?.(order, signal))
+  async function requestRefund(call: 'refund' | 'findRefund', order: RefundOrder): Promise<RefundTold | undefined> {
+    const told = await bounded(call, async (signal) => calls[call]?.(order, signal))
     if (told?.strangeStatus !== undefined) {
       const { ourRefundId, orderId } = order
       log.error({ acquirer: name, call, ourRefundId, orderId, status: told.strangeStatus }, STRANGE_REFUND)
@@ -73,8 +73,8 @@ export function createAcquirerClient(
     /** Sends and finds refunds, and rejects with an AcquirerFault; undefined where only a person can send money back. */
     refunds: calls.refund && {
       mayRepeat: calls.repeatsRefunds === true,
-      send: (order: RefundOrder) => askRefund('refund', order),
-      find: (order: RefundOrder) => askRefund('findRefund', order),
+      send: (order: RefundOrder) => requestRefund('refund', order),
+      find: (order: RefundOrder) => requestRefund('findRefund', order),
     },
 
     /**
@@ -82,22 +82,22 @@ export function createAcquirerClient(
      * intent could be stored after the caller has received 503.
      */
     prepare: (intent: Intent, merchant: LinkMerchant, began: number) =>
-      ask('prepare', (signal) => calls.prepare(intent, merchant, signal), began).catch(orUnavailable),
+      bounded('prepare', (signal) => calls.prepare(intent, merchant, signal), began).catch(orUnavailable),
 
     /**
      * Plays a customer in the acquirer's sandbox. The result comes as for any payment: by a notification or an enquiry.
      */
     playCustomer: (link: PaymentLink, attempt: PlayedAttempt) =>
-      ask('playCustomer', (signal) => calls.playCustomer(link, attempt, signal)).catch(orUnavailable),
+      bounded('playCustomer', (signal) => calls.playCustomer(link, attempt, signal)).catch(orUnavailable),
 
     /** Closes a link, without a second try: a link that stays open expires by itself. Resolves as `calls.close` does. */
     close: (link: PaymentLink) =>
-      ask('close', (signal) => calls.close(link, signal)).catch((error) => {
+      bounded('close', (signal) => calls.close(link, signal)).catch((error) => {
         if (!(error instanceof AcquirerFault)) throw error
       }),
 
     /** Rejects with an AcquirerFault. */
-    enquire: (link: PaymentLink) => ask('enquire', (signal) => calls.enquire(link, signal)),
+    enquire: (link: PaymentLink) => bounded('enquire', (signal) => calls.enquire(link, signal)),
   }
 }
 

@@ -12,12 +12,12 @@ import {
   type RefundTold,
   type Told,
 } from './acquirer.ts'
-import { notBelieved, orAbsent, shortText, undone } from './ask.ts'
+import { notBelieved, orAbsent, shortText, undone } from './json-request.ts'
 import type { Fields, RefundNews } from './notification.ts'
 import { ACQUIRER_ID, paise } from './setu-fields.ts'
 
-/** A call of a Setu account. Throws unless the status of its answer is one of `expected`. */
-export type SetuCaller = (
+/** Sends a request to a Setu account. Throws unless the status of its answer is one of `expected`. */
+export type SetuRequest = (
   request: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: object },
   merchantId: string,
   signal: AbortSignal,
@@ -38,7 +38,7 @@ const STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', f
 
 /** Refunds by Setu, which has no guard against repeats, and finds a refund only by the payment that it belongs to. */
 export function setuRefunds(
-  call: SetuCaller,
+  request: SetuRequest,
   enquire: (link: PaymentLink, signal: AbortSignal) => Promise<Told | undefined>,
 ): Required<Pick<AcquirerCalls, 'refund' | 'findRefund'>> {
   /** Payments of which nobody has told us Setu's names are the last ones of their links. */
@@ -61,7 +61,10 @@ export function setuRefunds(
         }))
       const remarks = transactionNote(note)
       const body = { paymentId: names.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
-      const answer = await call({ method: 'POST', path: 'refunds', body }, link.merchantId, signal, [201, ...REFUSED])
+      const answer = await request({ method: 'POST', path: 'refunds', body }, link.merchantId, signal, [
+        201,
+        ...REFUSED,
+      ])
       if (answer.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(answer), names }
       const { data: made } = Refund.safeParse(answer.body)
       if (!made) throw notBelieved(answer, 'Setu answered a refund in a form that is not known', { ourRefundId })
@@ -72,7 +75,7 @@ export function setuRefunds(
       const { ourRefundId, link } = order
       const names = order.names ?? (await namesOfPayment(order, signal))
       const path = `refunds/${names.txnId}/payment`
-      const answer = await call({ method: 'GET', path }, link.merchantId, signal, [200, 404])
+      const answer = await request({ method: 'GET', path }, link.merchantId, signal, [200, 404])
       if (answer.status === 404 && refusalOf(answer)) return undefined
       const listed = z.object({ refunds: z.array(z.unknown()) }).safeParse(answer.body).data
       if (!listed) throw notBelieved(answer, 'Setu listed refunds in a form that is not known', { ourRefundId })

@@ -5,13 +5,13 @@ import { bodyCheck } from '../http/input.ts'
 import { toDecimalText } from '../money.ts'
 import type { PaymentLink } from '../payments/intent.ts'
 import { transactionNote } from '../payments/upi-links.ts'
-import type { Acquirer, AcquirerCalls, Ask, Told } from './acquirer.ts'
-import { createAsk, failed, notBelieved, orAbsent, undone } from './ask.ts'
+import type { Acquirer, AcquirerCalls, JsonRequest, Told } from './acquirer.ts'
+import { createJsonRequest, failed, notBelieved, orAbsent, undone } from './json-request.ts'
 import { bankReference, type Fields, isSigned, keepFields, type News, routeOfOwnForm } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 import type { SetuSettings } from './setu-account.ts'
 import { ACQUIRER_ID, moment, namesOf, paise, paymentNames } from './setu-fields.ts'
-import { isRefundEvent, readRefundEvent, type SetuCaller, setuRefunds } from './setu-refunds.ts'
+import { isRefundEvent, readRefundEvent, type SetuRequest, setuRefunds } from './setu-refunds.ts'
 import { createToken } from './setu-token.ts'
 
 /*
@@ -51,14 +51,14 @@ const LastPayment = z.object({
 /** The calls of one Setu account. */
 export function setuCalls(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
-  ask: Ask,
+  requestJson: JsonRequest,
   elapsedMs: () => number,
 ): AcquirerCalls {
   const token = createToken(logIn, elapsedMs)
 
   async function logIn(): Promise<string> {
     const body = { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' }
-    const answer = await ask({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
+    const answer = await requestJson({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
     // Any 2xx is taken: Setu's guides do not name the status of a successful log-in.
     if (answer.status < 200 || answer.status > 299) {
       throw failed('Setu', answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
@@ -68,15 +68,15 @@ export function setuCalls(
     throw notBelieved(answer, 'Setu answered a log-in without a token')
   }
 
-  /** Makes a call and returns its answer. Throws unless its status is one of `expected`. */
-  const call: SetuCaller = async ({ method, path, body }, merchantId, signal, expected) => {
+  /** Sends a request and returns its answer. Throws unless its status is one of `expected`. */
+  const request: SetuRequest = async ({ method, path, body }, merchantId, signal, expected) => {
     const url = `${apiUrl}/api/v1/merchants/${path}`
     const send = async () => {
       const { value, renew } = await token.get(signal).catch((fault) => {
         throw undone(fault)
       })
       const headers = { authorization: `Bearer ${value}`, merchantId }
-      return { ...(await ask({ method, url, headers, body, signal })), renew }
+      return { ...(await requestJson({ method, url, headers, body, signal })), renew }
     }
     let answer = await send()
     if (answer.status === 401) {
@@ -90,7 +90,7 @@ export function setuCalls(
 
   async function enquire({ id, merchantId }: PaymentLink, signal: AbortSignal): Promise<Told | undefined> {
     const path = `payments/product-instances/${id}/last`
-    const answer = await call({ method: 'GET', path }, merchantId, signal, [200, 404])
+    const answer = await request({ method: 'GET', path }, merchantId, signal, [200, 404])
     // Nobody has tried to pay.
     if (answer.status === 404) return undefined
     const { data: last } = LastPayment.safeParse(answer.body)
@@ -108,7 +108,7 @@ export function setuCalls(
   }
 
   return {
-    ...setuRefunds(call, enquire),
+    ...setuRefunds(request, enquire),
     enquire,
 
     async prepare(intent, { id: merchantId, payees }, signal) {
@@ -119,7 +119,7 @@ export function setuCalls(
         referenceId: intent.orderId,
         transactionNote: transactionNote(intent.note),
       }
-      const answer = await call({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
+      const answer = await request({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
       const { data: made } = DynamicQr.safeParse(answer.body)
       const { orderId } = intent
       // A link of another order is refused, even for the same payee and amount: paying it would make that other order
@@ -134,14 +134,14 @@ export function setuCalls(
     async close({ id, merchantId }, signal) {
       // 400 and 404 are expected too: Setu may refuse to close a QR that was paid or has expired. Then there is nothing
       // to close, and nothing for the operator to mend.
-      await call({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
+      await request({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
       return undefined
     },
 
     async playCustomer({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
       const played = { refId: reference, payeeVpa, payerVpa: PLAYED_CUSTOMER, amount }
       const body = succeeds ? played : { ...played, payerRespCode: NO_FUNDS }
-      await call({ method: 'POST', path: 'pay', body }, merchantId, signal, [200])
+      await request({ method: 'POST', path: 'pay', body }, merchantId, signal, [200])
     },
   }
 }
@@ -206,5 +206,5 @@ export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
       orderIdOf: ({ merchantReferenceId }) => merchantReferenceId,
       keep: (body) => keepFields(body, KEPT),
     },
-  calls: ({ setu: account }, call, elapsedMs) => account && setuCalls(account, createAsk(call), elapsedMs),
+  calls: ({ setu: account }, http, elapsedMs) => account && setuCalls(account, createJsonRequest(http), elapsedMs),
 }

@@ -8,7 +8,7 @@ import { errorText, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
-import { createCaller } from '../outside/call.ts'
+import { createOutboundClient } from '../outbound/http-client.ts'
 import { createEnquiries, type Enquiry } from '../payments/enquiries.ts'
 import { type Forgotten, forgetCustomers } from '../payments/forget-customers.ts'
 import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
@@ -79,8 +79,8 @@ export const paymentCommands = [
     schema: z.object({ orderId }),
     async run({ orderId }, { config, db, now }) {
       const { allowedNetworks } = config.webhooks
-      const call = createCaller({ allowedNetworks, limits: LIMITS.outside, now: () => now })
-      const { clients } = createAcquirers(config.acquirers, call, ACQUIRER_OPTIONS)
+      const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
+      const { clients } = createAcquirers(config.acquirers, http, ACQUIRER_OPTIONS)
       const history = await createPaymentHistory(db).find(orderId)
       if (!history) throw new CommandFault(REFUSED['unknown order'])
       const client = clients.get(history.acquirer)

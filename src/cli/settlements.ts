@@ -11,7 +11,7 @@ import { errorText } from '../fields.ts'
 import { dayText, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
-import { createCaller } from '../outside/call.ts'
+import { createOutboundClient } from '../outbound/http-client.ts'
 import { type Importing, type ImportResult, importSettlements } from '../settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type NotStored, type Pulled, readPages, toSettlementFile } from '../settlements/pull.ts'
@@ -62,8 +62,8 @@ export const settlementCommands = [
       const { config, db, now, terminal } = context
       if (startOfDay(to) > now) throw new CommandFault(`--to must not be after today, ${toIstDay(now)}`)
       const { allowedNetworks } = config.webhooks
-      const call = createCaller({ allowedNetworks, limits: LIMITS.outside, now: () => now })
-      const read = settledReader(acquirer, config.acquirers, call)
+      const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
+      const read = settledReader(acquirer, config.acquirers, http)
       if (!read) throw new CommandFault(`the acquirer ${acquirer} is not set up: ${adviceOn(acquirer)}`)
       const pulled: Pulled = { orders: [], notStored: new Map() }
       const output = await withProgress(terminal, async (progress) => {

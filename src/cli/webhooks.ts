@@ -4,11 +4,11 @@ import type { Queryable } from '../db/pool.ts'
 import { errorText, identifier, text } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
-import { createCaller, faultOfUrl } from '../outside/call.ts'
+import { createOutboundClient, faultOfUrl } from '../outbound/http-client.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { createEndpoints, type DeliveryName, type DeliveryRecord, type Endpoint } from '../webhooks/endpoints.ts'
 import { watchOpenOrders } from '../webhooks/expiries.ts'
-import { isTaken, toCall } from '../webhooks/message.ts'
+import { isTaken, toRequest } from '../webhooks/message.ts'
 import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
 import { changingCommand, command } from './command.ts'
@@ -118,8 +118,8 @@ export const webhookCommands = [
       const secrets = unsealAll(key, sealed, ownerOf({ mid, endpointId }))
       const id = `msg_ping_${randomBytes(8).toString('hex')}`
       const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
-      const call = createCaller({ allowedNetworks, limits: LIMITS.outside, now: () => new Date() })
-      const result = await call(toCall({ id, body }, { url, secrets, sentAt: now }))
+      const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => new Date() })
+      const result = await http.request(toRequest({ id, body }, { url, secrets, sentAt: now }))
       const outcome = 'failure' in result ? result.failure : String(result.status)
       if ('failure' in result || !isTaken(result.status)) {
         throw new CommandFault(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)

@@ -3,15 +3,15 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Kind } from '../due/clock.ts'
 import type { Limits } from '../limits.ts'
-import type { Caller } from '../outside/call.ts'
+import type { HttpClient } from '../outbound/http-client.ts'
 import type { Attempt, Deliveries, Delivery, DueEndpoint, Endpoint, SwitchedOff } from './deliveries.ts'
-import { isTaken, toCall, toMessage } from './message.ts'
+import { isTaken, toMessage, toRequest } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 import { ownerOf, unsealAll } from './sealing.ts'
 
 type Dependencies = {
   deliveries: Deliveries
-  call: Caller
+  http: HttpClient
   /** What the secrets of webhooks are sealed by; without it none can be signed. */
   sealingKey: KeyObject | undefined
   log: Pick<Logger, 'warn' | 'error'>
@@ -28,7 +28,7 @@ type Dependencies = {
  * The delivery of webhooks and return calls. Failing endpoints are a group of their own, because each call of one may
  * take 15 s.
  */
-export function dueDeliveries({ deliveries, call, sealingKey, log, metrics, now, limits }: Dependencies): Kind {
+export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now, limits }: Dependencies): Kind {
   /** Time value since which the oldest delivery is due, or since which it is unknown what is due. */
   let behindSince = Number.POSITIVE_INFINITY
   /** Endpoints that were logged because this instance cannot sign for them: it looks at them each second. */
@@ -106,8 +106,8 @@ export function dueDeliveries({ deliveries, call, sealingKey, log, metrics, now,
   /** Calls the endpoint once, counts what came of it, and says when to call again. */
   async function attempt(delivery: Delivery, secrets: string[], signal: AbortSignal): Promise<Attempt> {
     const { kind, url } = delivery
-    const request = kind === 'webhook' ? toCall(toMessage(delivery), { url, secrets, sentAt: now() }) : { kind, url }
-    const result = await call({ ...request, signal })
+    const request = kind === 'webhook' ? toRequest(toMessage(delivery), { url, secrets, sentAt: now() }) : { kind, url }
+    const result = await http.request({ ...request, signal })
     const at = now()
     const failed = 'failure' in result
     const delivered = !failed && (kind === 'webhook' ? isTaken(result.status) : isThanked(result.status))

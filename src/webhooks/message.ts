@@ -1,5 +1,5 @@
 import { toPlainText } from '../money.ts'
-import type { Call } from '../outside/call.ts'
+import type { HttpRequest } from '../outbound/http-client.ts'
 import type { EventType } from '../payments/events.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import { signatureHeaders } from './signature.ts'
@@ -50,11 +50,11 @@ export function toMessage(event: PaymentEvent): Message {
   }
 }
 
-/** The call that brings a message to a webhook, signed with each of `secrets`. */
-export function toCall(
+/** The request that brings a message to a webhook, signed with each of `secrets`. */
+export function toRequest(
   { id, body }: Message,
   { url, secrets, sentAt }: { url: string; secrets: readonly string[]; sentAt: Date },
-): Call {
+): HttpRequest {
   const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, sentAt, body, secrets }) }
   return { kind: 'webhook', url, headers, body }
 }

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { AcquirerFault, ReadSettled, SettledEvent } from '../../src/acquirer/acquirer.ts'
 import { settledReader } from '../../src/acquirer/acquirers.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createCaller } from '../../src/outside/call.ts'
+import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import { readPages } from '../../src/settlements/pull.ts'
 import type { CallFault } from '../support/bank-faults.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
@@ -21,9 +21,13 @@ beforeAll(async () => {
 })
 
 /** What is read of two days, page by page, and the pauses between the calls. */
-async function read(limits: Partial<typeof LIMITS.outside> = {}) {
-  const call = createCaller({ allowedNetworks: allow(), limits: { ...LIMITS.outside, ...limits }, now: () => NOW })
-  const settled = settledReader('cashfree', { direct: [], cashfree: cashfreeSettings(bank) }, call)
+async function read(limits: Partial<typeof LIMITS.outbound> = {}) {
+  const http = createOutboundClient({
+    allowedNetworks: allow(),
+    limits: { ...LIMITS.outbound, ...limits },
+    now: () => NOW,
+  })
+  const settled = settledReader('cashfree', { direct: [], cashfree: cashfreeSettings(bank) }, http)
   const pages: SettledEvent[][] = []
   const pauses: number[] = []
   const pause = async (ms: number) => pauses.push(ms)
@@ -89,8 +93,12 @@ describe('the pages of Cashfree’s reconciliation', () => {
   it('end with a bad answer after 500,000 events, whatever their cursors are', async () => {
     let asked = 0
     const answer = { status: 200, retryAfterSeconds: undefined, text: '' }
-    const call = async () => ({ ...answer, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
-    const settled = settledReader('cashfree', { direct: [], cashfree: cashfreeSettings(bank) }, call) as ReadSettled
+    const request = async () => ({ ...answer, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
+    const settled = settledReader(
+      'cashfree',
+      { direct: [], cashfree: cashfreeSettings(bank) },
+      { request },
+    ) as ReadSettled
     const pages = settled({ from: '2026-01-14', to: '2026-01-15' }, async () => undefined)
     const fault = await readPages(pages, undefined).catch((fault) => fault)
     expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('pull fewer days') })

@@ -10,12 +10,12 @@ import { setu } from './conformance/setu.ts'
 
 /** Long, so that a busy machine does not turn a right answer into a 503. Each case looks itself for what is due. */
 const PATIENT = {
-  outside: { acquirerMs: 30_000 },
+  outbound: { acquirerMs: 30_000 },
   acquirers: { requestMs: 30_000 },
   webhooks: { lookIntervalMs: 3_600_000 },
 }
 /** Short, because the cases of faults wait for it. */
-const IMPATIENT = { outside: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
+const IMPATIENT = { outbound: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
 
 const DRIVERS: Record<AcquirerName, Driver> = { direct, setu, cashfree }
 

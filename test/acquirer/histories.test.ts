@@ -13,7 +13,7 @@ const PLAYED = 1_000
 const OF_BATCH = 500
 
 const LIMITS = {
-  outside: { acquirerMs: 30_000 },
+  outbound: { acquirerMs: 30_000 },
   acquirers: { requestMs: 30_000 },
   // The histories say when something is due.
   webhooks: { lookIntervalMs: 3_600_000 },

@@ -32,7 +32,7 @@ beforeAll(async () => {
     // A bank that hangs hangs for longer than the test takes.
     limits: {
       webhooks: { lookIntervalMs: 20, stopMs: 0 },
-      outside: { acquirerMs: 120_000 },
+      outbound: { acquirerMs: 120_000 },
       acquirers: { requestMs: 120_000 },
       lookUps: { rememberedMs: 1 },
     },

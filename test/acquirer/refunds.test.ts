@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { createAcquirers } from '../../src/acquirer/acquirers.ts'
 import { dueRefunds } from '../../src/acquirer/carry-out-refunds.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createCaller } from '../../src/outside/call.ts'
+import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import { findRefund, makeRefund } from '../../src/refunds/make-refund.ts'
 import { createProgress, retryRefund } from '../../src/refunds/progress.ts'
 import type { Refund } from '../../src/refunds/refund.ts'
@@ -31,9 +31,9 @@ function startInstance() {
   const errors: object[] = []
   const { now, elapsedMs } = service.clock
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
-  const call = createCaller({ allowedNetworks: allow(), limits: { ...LIMITS.outside, acquirerMs: 300 }, now })
+  const http = createOutboundClient({ allowedNetworks: allow(), limits: { ...LIMITS.outbound, acquirerMs: 300 }, now })
   const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
-  const { clients } = createAcquirers({ direct: [], setu: setuSettings(bank) }, call, options)
+  const { clients } = createAcquirers({ direct: [], setu: setuSettings(bank) }, http, options)
   const progress = createProgress(service.pools.due)
   const kinds = dueRefunds({ progress, clients, now, limits: LIMITS.acquirers })
   return { errors, kinds, look: () => doWhatIsDue(...kinds) }

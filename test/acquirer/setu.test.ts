@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createAsk } from '../../src/acquirer/ask.ts'
+import { createJsonRequest } from '../../src/acquirer/json-request.ts'
 import { setuCalls } from '../../src/acquirer/setu.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createCaller } from '../../src/outside/call.ts'
+import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import type { CallFault } from '../support/bank-faults.ts'
 import { newSetuMerchant, SETU_SECRETS, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
 import { CANCEL, STATUS } from '../support/requests.ts'
@@ -15,9 +15,9 @@ import { allow } from '../support/webhooks.ts'
 import { gate } from './conformance/orders.ts'
 
 /** Long, so that a busy machine does not turn a right answer into a 503. */
-const PATIENT = { outside: { acquirerMs: 30_000 }, acquirers: { requestMs: 30_000 } }
+const PATIENT = { outbound: { acquirerMs: 30_000 }, acquirers: { requestMs: 30_000 } }
 /** Short, because the tests of faults wait for it. */
-const IMPATIENT = { outside: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
+const IMPATIENT = { outbound: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
 
 let service: TestService
 let bank: FakeSetu
@@ -235,8 +235,8 @@ describe('an enquiry to Setu', () => {
   const ask = async (orderId: string) => {
     const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
-    const call = createCaller({ allowedNetworks: allow(), limits: LIMITS.outside, now: service.clock.now })
-    const calls = setuCalls(setuSettings(bank), createAsk(call), () => performance.now())
+    const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: service.clock.now })
+    const calls = setuCalls(setuSettings(bank), createJsonRequest(http), () => performance.now())
     return calls.enquire(link, AbortSignal.timeout(PATIENT.acquirers.requestMs))
   }
   const quietly = { faults: { lost: 1 } }

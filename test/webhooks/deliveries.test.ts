@@ -33,7 +33,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
     webhooks,
-    limits: { webhooks: { lookIntervalMs: 20 }, outside: { merchantMs: 1_500 } },
+    limits: { webhooks: { lookIntervalMs: 20 }, outbound: { merchantMs: 1_500 } },
   })
 })
 afterAll(() => receiver.close())

@@ -23,7 +23,7 @@ beforeAll(async () => {
     webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') },
     limits: {
       webhooks: { lookIntervalMs: 50, callsAtOnce: CALLS },
-      outside: { merchantMs: ANSWER_MS },
+      outbound: { merchantMs: ANSWER_MS },
     },
   })
 })

@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { beforeAll, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { createCaller } from '../../src/outside/call.ts'
+import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import { dueDeliveries } from '../../src/webhooks/deliver.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { doWhatIsDue } from '../support/due.ts'
@@ -28,7 +28,7 @@ it('an instance that cannot sign leaves the endpoint to one that can, and says s
   const instanceWith = (sealingKey: KeyObject) =>
     dueDeliveries({
       deliveries: createDeliveries(db),
-      call: createCaller({ allowedNetworks: allow('127.0.0.1/32'), limits: LIMITS.outside, now: clock.now }),
+      http: createOutboundClient({ allowedNetworks: allow('127.0.0.1/32'), limits: LIMITS.outbound, now: clock.now }),
       sealingKey,
       log: { warn: () => undefined, error: (fault: unknown) => void errors.push(fault) },
       metrics: { delivery: () => undefined, oldestDue: () => undefined, endpointSwitchedOff: () => undefined },

@@ -3,7 +3,7 @@ import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
 import type { AcquirerClient } from '../../../src/acquirer/client.ts'
 import { enquire } from '../../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../../src/limits.ts'
-import { createCaller } from '../../../src/outside/call.ts'
+import { createOutboundClient } from '../../../src/outbound/http-client.ts'
 import { createEnquiries, type Enquiry } from '../../../src/payments/enquiries.ts'
 import { createReports } from '../../../src/payments/reports.ts'
 import { createProgress } from '../../../src/refunds/progress.ts'
@@ -18,8 +18,12 @@ export function startInstance(
 ) {
   const errors: object[] = []
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
-  const call = createCaller({ allowedNetworks: allow(), limits: { ...LIMITS.outside, acquirerMs }, now: clock.now })
-  const { clients } = createAcquirers({ direct: [], ...settings }, call, {
+  const http = createOutboundClient({
+    allowedNetworks: allow(),
+    limits: { ...LIMITS.outbound, acquirerMs },
+    now: clock.now,
+  })
+  const { clients } = createAcquirers({ direct: [], ...settings }, http, {
     log: log as never,
     onCall: () => undefined,
     limits: LIMITS.acquirers,

@@ -3,7 +3,7 @@ import { createAcquirers } from '../../../src/acquirer/acquirers.ts'
 import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
 import type { Database } from '../../../src/db/pool.ts'
 import { LIMITS } from '../../../src/limits.ts'
-import { createCaller } from '../../../src/outside/call.ts'
+import { createOutboundClient } from '../../../src/outbound/http-client.ts'
 import { type Made, makeRefund } from '../../../src/refunds/make-refund.ts'
 import { createProgress } from '../../../src/refunds/progress.ts'
 import { doWhatIsDue } from '../../support/due.ts'
@@ -149,8 +149,8 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
 
   function startAsking() {
     const now = () => new Date()
-    const limits = LIMITS.outside
-    const call = createCaller({ allowedNetworks: allow(), limits, now })
+    const limits = LIMITS.outbound
+    const http = createOutboundClient({ allowedNetworks: allow(), limits, now })
     const log = { warn: () => undefined, error: () => undefined } as never
     const setu = {
       apiUrl: bank.url,
@@ -159,7 +159,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
       clientSecret: settings.SETU_CLIENT_SECRET as string,
       notificationSecrets: ['of0nobody0of0nobody0'],
     }
-    const { clients } = createAcquirers({ direct: [], setu }, call, {
+    const { clients } = createAcquirers({ direct: [], setu }, http, {
       ...{ log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: () => performance.now() },
     })
     const before = bank.countOf('refundsOfPayment')
@@ -182,7 +182,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
       if (performance.now() > end) throw new Error(`${rows[0].due} refunds were not carried out`)
     }
     // The answers to the last ones.
-    await sleep(LIMITS.outside.acquirerMs + 500)
+    await sleep(LIMITS.outbound.acquirerMs + 500)
   }
 }
 

@@ -1,17 +1,17 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { createAddressJudge } from '../../src/outside/addresses.ts'
-import { type CallKind, createCaller, faultOfUrl } from '../../src/outside/call.ts'
-import type { Resolve } from '../../src/outside/resolve.ts'
+import { createAddressJudge } from '../../src/outbound/addresses.ts'
+import { type CallKind, createOutboundClient, faultOfUrl } from '../../src/outbound/http-client.ts'
+import type { Resolve } from '../../src/outbound/resolve.ts'
 import { answerOk, listen } from '../support/listener.ts'
 
 type Options = { allowedNetworks?: string[]; resolve?: Resolve; kind?: CallKind }
 
 /** As a return call, which takes http, so that nothing but the address can refuse; `callUrl` is told the port of the listener as PORT. */
 function callUrl(url: string, port: number, { allowedNetworks = [], kind = 'return call', ...options }: Options = {}) {
-  const limits = { ...LIMITS.outside, merchantMs: 3_000 }
-  const call = createCaller({
+  const limits = { ...LIMITS.outbound, merchantMs: 3_000 }
+  const { request: call } = createOutboundClient({
     allowedNetworks: { webhook: [], 'return call': [], [kind]: allowedNetworks },
     limits,
     now: () => new Date(),

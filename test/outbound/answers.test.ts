@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { type Call, createCaller } from '../../src/outside/call.ts'
+import { createOutboundClient, type HttpRequest } from '../../src/outbound/http-client.ts'
 import { answerOk, type Listener, listen } from '../support/listener.ts'
 import { freePort } from '../support/processes.ts'
 import { trickle } from '../support/slow-sender.ts'
@@ -15,9 +15,13 @@ const NOW = new Date('2026-11-21T10:00:00Z')
 const PATIENT_MS = 20_000
 const IMPATIENT_MS = 200
 
-async function callTo(receiver: Pick<Listener, 'host' | 'port'>, call: Partial<Call> = {}, answerMs = PATIENT_MS) {
-  const limits = { ...LIMITS.outside, merchantMs: answerMs }
-  const send = createCaller({ allowedNetworks: allow('127.0.0.1/32'), limits, now: () => NOW })
+async function callTo(
+  receiver: Pick<Listener, 'host' | 'port'>,
+  call: Partial<HttpRequest> = {},
+  answerMs = PATIENT_MS,
+) {
+  const limits = { ...LIMITS.outbound, merchantMs: answerMs }
+  const { request: send } = createOutboundClient({ allowedNetworks: allow('127.0.0.1/32'), limits, now: () => NOW })
   const url = `http://${receiver.host}:${receiver.port}/hook`
   return send({
     kind: 'webhook',
@@ -73,8 +77,12 @@ describe('a call', () => {
 
   it('makes a connection of its own each time, so that none is used that its other end has closed', async () => {
     const receiver = await listen((socket) => void socket.write(`${HEADERS}content-length: 2\r\n\r\nok`))
-    const send = createCaller({ allowedNetworks: allow('127.0.0.1/32'), limits: LIMITS.outside, now: () => NOW })
-    const call: Call = { kind: 'return call', url: `http://127.0.0.1:${receiver.port}/` }
+    const { request: send } = createOutboundClient({
+      allowedNetworks: allow('127.0.0.1/32'),
+      limits: LIMITS.outbound,
+      now: () => NOW,
+    })
+    const call: HttpRequest = { kind: 'return call', url: `http://127.0.0.1:${receiver.port}/` }
     for (let i = 0; i < 3; i += 1) expect(await send(call)).toMatchObject({ status: 200, text: 'ok' })
     expect(receiver.connections).toBe(3)
     await untilClosed(receiver)
@@ -86,8 +94,12 @@ describe('a call', () => {
       socket.on('data', () => socket.write(`${HEADERS}requestid: r1\r\ncontent-length: 65000\r\n\r\n${body}`))
       socket.write(`${HEADERS}requestid: r1\r\ncontent-length: 65000\r\n\r\n${body}`)
     })
-    const send = createCaller({ allowedNetworks: allow(), limits: LIMITS.outside, now: () => NOW })
-    const call: Call = { kind: 'acquirer', url: `http://127.0.0.1:${receiver.port}/` }
+    const { request: send } = createOutboundClient({
+      allowedNetworks: allow(),
+      limits: LIMITS.outbound,
+      now: () => NOW,
+    })
+    const call: HttpRequest = { kind: 'acquirer', url: `http://127.0.0.1:${receiver.port}/` }
     for (let i = 0; i < 3; i += 1) {
       // Its connection is free for the next one then.
       await setImmediate()
@@ -236,7 +248,11 @@ describe('a call ends, and in bounded memory, when the other end', () => {
     const { port } = closed
     const free = await listen(answerOk, '127.0.0.2', port)
     expect(free.port).toBe(port)
-    const send = createCaller({ allowedNetworks: allow('127.0.0.0/8'), limits: LIMITS.outside, now: () => NOW })
+    const { request: send } = createOutboundClient({
+      allowedNetworks: allow('127.0.0.0/8'),
+      limits: LIMITS.outbound,
+      now: () => NOW,
+    })
     expect(await send({ kind: 'return call', url: `http://127.0.0.3:${port}/` })).toEqual({
       failure: 'connection failed',
       text: 'The connection failed or broke off (ECONNREFUSED)',
@@ -286,8 +302,8 @@ describe.each(['webhook', 'acquirer'] as const)(
 )
 
 describe('a host name', () => {
-  const limits = { ...LIMITS.outside, merchantMs: IMPATIENT_MS }
-  const call: Call = { kind: 'return call', url: 'http://shop.example/' }
+  const limits = { ...LIMITS.outbound, merchantMs: IMPATIENT_MS }
+  const call: HttpRequest = { kind: 'return call', url: 'http://shop.example/' }
 
   it.each([
     [
@@ -297,7 +313,7 @@ describe('a host name', () => {
     ],
     ['has no address', async () => [], 'The name has no address'],
   ])('that %s is a failed connection', async (_what, resolve, text) => {
-    const send = createCaller({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
+    const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual({ failure: 'connection failed', text })
   })
 
@@ -306,15 +322,15 @@ describe('a host name', () => {
       new Promise<string[]>((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(Object.assign(new Error(), { code: 'ECANCELLED' })))
       })
-    const send = createCaller({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
+    const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual(TIMED_OUT)
   })
 })
 
 describe('a call of an acquirer with a body', () => {
   const ask = (to: Pick<Listener, 'host' | 'port'>, acquirerMs = PATIENT_MS) => {
-    const limits = { ...LIMITS.outside, acquirerMs }
-    const send = createCaller({ allowedNetworks: allow(), limits, now: () => NOW })
+    const limits = { ...LIMITS.outbound, acquirerMs }
+    const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW })
     return send({ kind: 'acquirer', method: 'POST', url: `http://${to.host}:${to.port}/refunds`, body: '{"a":"é"}' })
   }
 

@@ -1,15 +1,15 @@
 import * as z from 'zod'
-import type { Caller } from '../outside/call.ts'
-import { AcquirerFault, type Ask, type JsonAnswer } from './acquirer.ts'
+import type { HttpClient } from '../outbound/http-client.ts'
+import { AcquirerFault, type JsonAnswer, type JsonRequest } from './acquirer.ts'
 
 /** How acquirers are called, and what their answers mean. `parse` reads the JSON of an answer. */
-export function createAsk(call: Caller, parse: (json: string) => unknown = JSON.parse): Ask {
+export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
   return async ({ body, ...request }) => {
     const json = body !== undefined && {
       headers: { 'content-type': 'application/json', ...request.headers },
       body: JSON.stringify(body),
     }
-    const answer = await call({ ...request, ...json, kind: 'acquirer' })
+    const answer = await http.request({ ...request, ...json, kind: 'acquirer' })
     if ('failure' in answer) {
       const fault = new AcquirerFault('unavailable', `the acquirer cannot be reached: ${answer.text}`)
       throw answer.isUnsent ? undone(fault) : fault

@@ -14,7 +14,7 @@ export type CallKind = 'webhook' | 'return call'
 /** For each kind, the operator's exceptions from public addresses: networks as address/prefix. */
 export type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
 
-export type Call = {
+export type HttpRequest = {
   /** An acquirer's address is the operator's own choice: it is not judged, and its connection serves further calls. */
   kind: CallKind | 'acquirer'
   url: string
@@ -29,7 +29,7 @@ export type Call = {
 }
 
 /** An answer; its body may be cut at a limit. A redirect is an answer like any other: it is not followed. */
-export type Answer = {
+export type HttpAnswer = {
   /** 200 to 999, because a stranger's server may send numbers that HTTP does not define. */
   status: number
   /** The header Retry-After in seconds, whether it was sent as a number or as a date; at most a day. */
@@ -45,7 +45,7 @@ export type Answer = {
  * With `not allowed` no connection was made, because of the URL or its address. With any other failure the call may
  * have arrived.
  */
-export type Failure = {
+export type HttpFailure = {
   failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
   /** What happened, in our words. Holds no address that a name resolved to, and nothing that was answered. */
   text: string
@@ -53,8 +53,10 @@ export type Failure = {
   isUnsent?: true
 }
 
-/** Calls once. Resolves to what came back; it does not reject, whatever the other end does. */
-export type Caller = (call: Call) => Promise<Answer | Failure>
+export type HttpClient = {
+  /** Sends a request once. Resolves to what came back; it does not reject, whatever the other end does. */
+  request: (request: HttpRequest) => Promise<HttpAnswer | HttpFailure>
+}
 
 /** A name's next address is tried after this long. Node.js would take 250 ms, in which no call of another continent ends. */
 const CONNECT_ATTEMPT_MS = 2_000
@@ -72,9 +74,9 @@ const ACQUIRER_BYTES = 64 * 1024
 /** Answers with status 1xx before the one that counts. A usual server sends one at most. */
 const INTERIM_ANSWERS = 10
 
-type CallerOptions = {
+type HttpClientOptions = {
   allowedNetworks: AllowedNetworks
-  limits: Limits['outside']
+  limits: Limits['outbound']
   now: () => Date
   resolve?: Resolve
 }
@@ -84,40 +86,52 @@ type CallerOptions = {
  * reach. So each call to a merchant's address resolves the name, judges every address, and connects to exactly the
  * judged addresses, by a connection of its own. No call follows a redirect or uses a proxy of the environment.
  */
-export function createCaller({ allowedNetworks, limits, now, resolve = resolveByDns }: CallerOptions): Caller {
+export function createOutboundClient({
+  allowedNetworks,
+  limits,
+  now,
+  resolve = resolveByDns,
+}: HttpClientOptions): HttpClient {
   const judges = {
     webhook: createAddressJudge(allowedNetworks.webhook),
     'return call': createAddressJudge(allowedNetworks['return call']),
   }
   let acquirers: Agent | undefined
 
-  return async (call) => {
-    const ms = call.limit?.ms ?? (call.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs)
+  return { request: send }
+
+  async function send(request: HttpRequest): Promise<HttpAnswer | HttpFailure> {
+    const ms = request.limit?.ms ?? (request.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs)
     // One deadline for the whole call: the time-outs of undici start anew with each byte.
     const end = new AbortController()
-    const endLate = () => end.abort(new CallFault('timed out', `No whole answer came within ${ms / 1000} s`))
-    const endLong = () => end.abort(new CallFault('broken answer', 'An answer without an end'))
+    const endLate = () => end.abort(new RequestError('timed out', `No whole answer came within ${ms / 1000} s`))
+    const endLong = () => end.abort(new RequestError('broken answer', 'An answer without an end'))
     const timer = setTimeout(endLate, ms)
-    call.signal?.addEventListener('abort', endLate)
-    if (call.signal?.aborted) endLate()
+    request.signal?.addEventListener('abort', endLate)
+    if (request.signal?.aborted) endLate()
     let ownConnection: Client | undefined
-    let isSent = call.kind !== 'acquirer' || call.body === undefined
+    let isSent = request.kind !== 'acquirer' || request.body === undefined
     try {
-      const url = parseUrl(call.url)
+      const url = parseUrl(request.url)
       // undici is loaded at the first call, because it would make every start 30 ms longer. In the bundle it has only a
       // default export.
       const { Agent, buildConnector, Client } = (await import('undici')).default
-      if (call.kind === 'acquirer') {
+      if (request.kind === 'acquirer') {
         acquirers ??= new Agent(connectionOptions(limits.acquirerMs))
-        const { body = '' } = call
-        const headers = { ...call.headers, 'content-length': String(Buffer.byteLength(body)) }
+        const { body = '' } = request
+        const headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) }
         const onSend = () => {
           isSent = true
         }
-        return await exchange(acquirers, isSent ? call : { ...call, headers, body: sentBy(body, onSend) }, url, end)
+        return await exchange(
+          acquirers,
+          isSent ? request : { ...request, headers, body: sentBy(body, onSend) },
+          url,
+          end,
+        )
       }
       const addresses = await addressesOf(url, end.signal)
-      refuseUnlessAllowed(addresses, url, call.kind)
+      refuseUnlessAllowed(addresses, url, request.kind)
       const judged = addresses.map((address) => ({ address, family: isIP(address) }))
       // undici calls `lookup` for host names only, and gets the addresses that were judged above. An IP address in the URL
       // was judged there too.
@@ -131,12 +145,12 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
           done(...opened)
         })
       ownConnection = new Client(url.origin, { ...options, connect, pipelining: 0 })
-      return await exchange(ownConnection, call, url, end)
+      return await exchange(ownConnection, request, url, end)
     } catch (error) {
       return { ...failureOf(end.signal.aborted ? end.signal.reason : error), ...(!isSent && { isUnsent: true }) }
     } finally {
       clearTimeout(timer)
-      call.signal?.removeEventListener('abort', endLate)
+      request.signal?.removeEventListener('abort', endLate)
       void ownConnection?.destroy()
     }
   }
@@ -162,9 +176,9 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
     const host = hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0) return [host]
     const addresses = await resolve(host, signal).catch((error) => {
-      throw new CallFault('connection failed', `The name cannot be resolved${wordOf(error)}`)
+      throw new RequestError('connection failed', `The name cannot be resolved${wordOf(error)}`)
     })
-    if (addresses.length === 0) throw new CallFault('connection failed', 'The name has no address')
+    if (addresses.length === 0) throw new RequestError('connection failed', 'The name has no address')
     return addresses
   }
 
@@ -172,11 +186,11 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
   function refuseUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
     const verdicts = addresses.map(judges[kind])
     if (verdicts.includes('refused')) {
-      throw new CallFault('not allowed', `The address is not public, nor in ${SETTINGS[kind]}`)
+      throw new RequestError('not allowed', `The address is not public, nor in ${SETTINGS[kind]}`)
     }
     // Return calls may go to public addresses by http, because customers' browsers open a redirect_url by http too.
     if (protocol === 'http:' && kind === 'webhook' && verdicts.includes('public')) {
-      throw new CallFault('not allowed', 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS')
+      throw new RequestError('not allowed', 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS')
     }
   }
 
@@ -188,10 +202,10 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       headers,
       body,
       limit,
-    }: Omit<Call, 'body'> & { body?: string | Readable },
+    }: Omit<HttpRequest, 'body'> & { body?: string | Readable },
     { origin, pathname, search }: URL,
     end: AbortController,
-  ): Promise<Answer> {
+  ): Promise<HttpAnswer> {
     let interim = 0
     const answer = await through.request({
       origin,
@@ -202,7 +216,7 @@ export function createCaller({ allowedNetworks, limits, now, resolve = resolveBy
       signal: end.signal,
       onInfo() {
         interim += 1
-        if (interim > INTERIM_ANSWERS) end.abort(new CallFault('broken answer', 'Interim answers without an end'))
+        if (interim > INTERIM_ANSWERS) end.abort(new RequestError('broken answer', 'Interim answers without an end'))
       },
     })
     const bytes = limit?.bytes ?? (kind === 'acquirer' ? ACQUIRER_BYTES : MERCHANT_BYTES)
@@ -228,16 +242,16 @@ function sentBy(body: string, onSend: () => void): Readable {
 
 const SETTINGS = { webhook: 'WEBHOOK_ALLOWED_NETWORKS', 'return call': 'RETURN_CALL_ALLOWED_NETWORKS' }
 
-class CallFault extends Error {
-  readonly failure: Failure['failure']
-  constructor(failure: Failure['failure'], text: string) {
+class RequestError extends Error {
+  readonly failure: HttpFailure['failure']
+  constructor(failure: HttpFailure['failure'], text: string) {
     super(text)
     this.failure = failure
   }
 }
 
-function failureOf(error: unknown): Failure {
-  if (error instanceof CallFault) return { failure: error.failure, text: error.message }
+function failureOf(error: unknown): HttpFailure {
+  if (error instanceof RequestError) return { failure: error.failure, text: error.message }
   return OF_NO_HTTP.includes((error as Error).name)
     ? { failure: 'broken answer', text: `What was answered is not HTTP${wordOf(error)}` }
     : { failure: 'connection failed', text: `The connection failed or broke off${wordOf(error)}` }
@@ -269,7 +283,7 @@ export function faultOfUrl(text: string): string | undefined {
 
 function parseUrl(text: string): URL {
   const fault = faultOfUrl(text)
-  if (fault !== undefined) throw new CallFault('not allowed', `The URL ${fault}`)
+  if (fault !== undefined) throw new RequestError('not allowed', `The URL ${fault}`)
   return new URL(text)
 }
 

@@ -1,12 +1,12 @@
 import { LIMITS } from '../../src/limits.ts'
-import { createCaller } from '../../src/outside/call.ts'
+import { createOutboundClient } from '../../src/outbound/http-client.ts'
 
 // Calls the URLs of its arguments, whose names are all this machine's, and prints what came of it. A process of its own, because
 // Node.js reads whom it trusts at its start.
 const networks = ['127.0.0.1/32']
-const call = createCaller({
+const { request: call } = createOutboundClient({
   allowedNetworks: { webhook: networks, 'return call': networks },
-  limits: LIMITS.outside,
+  limits: LIMITS.outbound,
   now: () => new Date(),
   resolve: async () => ['127.0.0.1'],
 })

@@ -1,13 +1,13 @@
 import * as z from 'zod'
 import { errorText, text } from '../fields.ts'
 import { bankAmount, toPaise } from '../money.ts'
-import type { Call, Caller } from '../outside/call.ts'
+import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import type { RefundStatus } from '../refunds/refund.ts'
 import type { JsonAnswer, RefundTold } from './acquirer.ts'
-import { createAsk, failed, orAbsent, shortText } from './ask.ts'
 import type { CashfreeSettings } from './cashfree-account.ts'
 import { parseExact } from './exact-json.ts'
+import { createJsonRequest, failed, orAbsent, shortText } from './json-request.ts'
 import { isoTime } from './notification.ts'
 
 /** How Cashfree is called, and how it writes its fields: every number is its text. */
@@ -15,19 +15,25 @@ import { isoTime } from './notification.ts'
 export const NAME = 'cashfree'
 const API_VERSION = '2025-01-01'
 
-/** A call of a Cashfree account; one that `isOpen` takes no credentials. Throws unless its status is one of `expected`. */
-export type CashfreeCaller = (
-  request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<Call, 'limit'>,
+/** Sends a request to a Cashfree account; one that `isOpen` takes no credentials. Throws unless its status is one of `expected`. */
+export type CashfreeRequest = (
+  request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<
+    HttpRequest,
+    'limit'
+  >,
   signal: AbortSignal,
   expected: readonly number[],
 ) => Promise<JsonAnswer>
 
-export function cashfreeCaller({ apiUrl, clientId, clientSecret }: CashfreeSettings, call: Caller): CashfreeCaller {
-  const ask = createAsk(call, parseExact)
+export function createCashfreeRequest(
+  { apiUrl, clientId, clientSecret }: CashfreeSettings,
+  http: HttpClient,
+): CashfreeRequest {
+  const requestJson = createJsonRequest(http, parseExact)
   const credentials = { 'x-client-id': clientId, 'x-client-secret': clientSecret }
   return async ({ path, isOpen, ...request }, signal, expected) => {
     const headers = { 'x-api-version': API_VERSION, ...(!isOpen && credentials) }
-    const answer = await ask({ ...request, url: `${apiUrl}/${path}`, headers, signal })
+    const answer = await requestJson({ ...request, url: `${apiUrl}/${path}`, headers, signal })
     if (expected.includes(answer.status)) return answer
     throw failed('Cashfree', answer, 'check CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET and the rights of that account')
   }
