@@ -16,7 +16,6 @@ import type { Pools } from './db/pool.ts'
 import { roleWarnings, unreadyReason } from './db/readiness.ts'
 import { rememberBriefly } from './db/remember-briefly.ts'
 import { docsRoutes } from './docs/routes.ts'
-import { startClock } from './due/clock.ts'
 import { livez, readyz } from './http/health.ts'
 import { createHttpApp } from './http/http-app.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
@@ -40,6 +39,7 @@ import { type Asked, findRefund, makeRefund } from './refunds/make-refund.ts'
 import { createProgress } from './refunds/progress.ts'
 import { refundPayment } from './refunds/refund-payment.ts'
 import { acquirersOfOpenRefunds, listRefunds } from './refunds/refunds.ts'
+import { startScheduler } from './scheduler/scheduler.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 import { createAccessKeys } from './tenants/access-keys.ts'
 import { registerAuthentication } from './tenants/authenticate.ts'
@@ -211,7 +211,7 @@ export async function buildApp({
 
   const deliveries = { deliveries: createDeliveries(pools.due), http, sealingKey, metrics: metrics.webhooks }
   const atAcquirers = { clients, now, limits: limits.acquirers }
-  const clock = startClock(
+  const scheduler = startScheduler(
     [
       dueDeliveries({ ...deliveries, log, now, limits: limits.webhooks }),
       ...dueEnquiries({ enquiries: createEnquiries(pools.due), reports, ...atAcquirers }),
@@ -221,6 +221,6 @@ export async function buildApp({
     ],
     { log, limits: limits.webhooks },
   )
-  app.addHook('preClose', clock.stop)
+  app.addHook('preClose', scheduler.stop)
   return app
 }

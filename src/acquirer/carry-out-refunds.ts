@@ -1,7 +1,7 @@
-import type { Kind } from '../due/clock.ts'
 import type { Limits } from '../limits.ts'
 import type { RefundWord } from '../refunds/end-refund.ts'
 import type { DueRefund, Progress } from '../refunds/progress.ts'
+import type { JobSource } from '../scheduler/scheduler.ts'
 import { AcquirerFault, type RefundTold } from './acquirer.ts'
 import type { AcquirerClient } from './client.ts'
 
@@ -23,7 +23,7 @@ export function dueRefunds({
   clients: ReadonlyMap<string, AcquirerClient>
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
-}): Kind[] {
+}): JobSource[] {
   async function carryOut(due: DueRefund, refunds: Refunds): Promise<boolean> {
     const isToSend = due.acquirerRefundId === null && (due.sentAt === null || refunds.mayRepeat)
     try {
@@ -64,14 +64,14 @@ export function dueRefunds({
     if (names && !due.names) await progress.keepNames(due, names)
   }
 
-  const kindOf = (acquirer: string, refunds: Refunds): Kind => ({
+  const sourceOf = (acquirer: string, refunds: Refunds): JobSource => ({
     name: `refunds of ${acquirer}`,
-    atOnce: { ofOwner: dueAtOnce / 4, ofGroup: dueAtOnce },
-    async find() {
+    atOnce: { ofQueue: dueAtOnce / 4, ofGroup: dueAtOnce },
+    async findQueues() {
       return (await progress.findDue(acquirer, dueAtOnce, now())).map((mid) => ({
         key: `${mid} refunds of ${acquirer}`,
         group: `refunds of ${acquirer}`,
-        async take(most) {
+        async claim(most) {
           const taken = await progress.takeDue(acquirer, mid, most, now())
           return taken.map((due) => () => carryOut(due, refunds))
         },
@@ -79,7 +79,7 @@ export function dueRefunds({
     },
   })
 
-  return [...clients].flatMap(([acquirer, { refunds }]) => (refunds ? [kindOf(acquirer, refunds)] : []))
+  return [...clients].flatMap(([acquirer, { refunds }]) => (refunds ? [sourceOf(acquirer, refunds)] : []))
 }
 
 const toOrder = ({ ourRefundId, orderId, amount, note, utr, isSecond, link, names }: DueRefund) => {

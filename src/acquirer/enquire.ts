@@ -1,7 +1,7 @@
-import type { Kind } from '../due/clock.ts'
 import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
+import type { JobSource } from '../scheduler/scheduler.ts'
 import { AcquirerFault } from './acquirer.ts'
 import type { AcquirerClient } from './client.ts'
 
@@ -44,7 +44,7 @@ export function dueEnquiries({
   reports: Reports
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
-}): Kind[] {
+}): JobSource[] {
   async function ask(enquiry: Enquiry, client: AcquirerClient): Promise<boolean> {
     try {
       await enquire(enquiry, { client, reports, now })
@@ -57,12 +57,12 @@ export function dueEnquiries({
 
   return [...clients].map(([acquirer, client]) => ({
     name: `questions to ${acquirer}`,
-    atOnce: { ofOwner: dueAtOnce / 4, ofGroup: dueAtOnce },
-    async find() {
+    atOnce: { ofQueue: dueAtOnce / 4, ofGroup: dueAtOnce },
+    async findQueues() {
       return (await enquiries.findDue(acquirer, dueAtOnce, now())).map((mid) => ({
         key: `${mid} questions to ${acquirer}`,
         group: `questions to ${acquirer}`,
-        async take(most: number) {
+        async claim(most: number) {
           const taken = await enquiries.takeDue(acquirer, mid, most, now())
           return taken.map((enquiry) => () => ask(enquiry, client))
         },

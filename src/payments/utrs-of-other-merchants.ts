@@ -1,6 +1,6 @@
 import type { Queryable } from '../db/pool.ts'
-import type { Kind } from '../due/clock.ts'
 import { toDecimalText } from '../money.ts'
+import type { JobSource } from '../scheduler/scheduler.ts'
 import type { ExceptionKind } from './outcome.ts'
 
 /** `amount` is in paise. */
@@ -20,13 +20,13 @@ const HOUR_MS = 60 * MINUTE_MS
  * part of recording a payment, since of two that are recorded at once neither would see the other. `onException` is called
  * once for each new exception.
  */
-export function dueComparisons(db: Queryable, now: () => Date, onException: (kind: ExceptionKind) => void): Kind {
+export function dueComparisons(db: Queryable, now: () => Date, onException: (kind: ExceptionKind) => void): JobSource {
   let comparedUntil = 0
 
   return {
     name: 'UTRs of other merchants',
-    atOnce: { ofOwner: 1, ofGroup: 1 },
-    async find() {
+    atOnce: { ofQueue: 1, ofGroup: 1 },
+    async findQueues() {
       const until = now().getTime()
       // The clock may have been set back.
       if (Math.abs(until - comparedUntil) < MINUTE_MS) return []

@@ -24,7 +24,7 @@ export type Made =
   | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
- * Stores a refund, which the clock then carries out unless only a person can: with the acquirer `direct`. The sum is
+ * Stores a refund, which the scheduler then carries out unless only a person can: with the acquirer `direct`. The sum is
  * decided under the lock of the intent's row: however many come at once, no more goes back than was paid. `claim` is that of
  * `Ending`, where a caller waits.
  */

@@ -1,9 +1,9 @@
 import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { Kind } from '../due/clock.ts'
 import type { Limits } from '../limits.ts'
 import type { HttpClient } from '../outbound/http-client.ts'
+import type { JobSource } from '../scheduler/scheduler.ts'
 import type { Attempt, Deliveries, Delivery, DueEndpoint, Endpoint, SwitchedOff } from './deliveries.ts'
 import { isTaken, toMessage, toRequest } from './message.ts'
 import { nextAttempt } from './schedule.ts'
@@ -28,7 +28,7 @@ type Dependencies = {
  * The delivery of webhooks and return calls. Failing endpoints are a group of their own, because each call of one may
  * take 15 s.
  */
-export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now, limits }: Dependencies): Kind {
+export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now, limits }: Dependencies): JobSource {
   /** Time value since which the oldest delivery is due, or since which it is unknown what is due. */
   let behindSince = Number.POSITIVE_INFINITY
   /** Endpoints that were logged because this instance cannot sign for them: it looks at them each second. */
@@ -36,14 +36,14 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
 
   return {
     name: 'webhooks',
-    atOnce: { ofOwner: limits.callsOfEndpoint, ofGroup: limits.callsAtOnce / 2 },
-    async find() {
+    atOnce: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.callsAtOnce / 2 },
+    async findQueues() {
       // An endpoint for which this instance cannot sign is left to the others.
       const due = (await findDue()).filter((endpoint) => secretsOf(endpoint) !== undefined)
       return due.map((endpoint) => ({
         key: `${endpoint.mid} ${endpoint.endpointId}`,
         group: endpoint.failing ? 'failing webhooks' : 'webhooks',
-        take: async (most) => {
+        claim: async (most) => {
           const dueAgainAt = new Date(now().getTime() + limits.visibilityMs)
           const taken = await deliveries.take(endpoint.mid, endpoint.endpointId, most, now(), dueAgainAt)
           return taken.map((delivery) => (signal) => deliver(delivery, signal))

@@ -1,5 +1,4 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import type { Kind } from '../due/clock.ts'
 import type { Limits } from '../limits.ts'
 import { nextSequence, writeDeliveries, writtenExpiries } from '../payments/events.ts'
 import {
@@ -9,6 +8,7 @@ import {
   OPEN_STATUSES,
   type Status,
 } from '../payments/outcome.ts'
+import type { JobSource } from '../scheduler/scheduler.ts'
 
 /**
  * Minutes from the creation of an order until its answer is final if it stays unpaid: its expiry, 1 minute to a day,
@@ -38,7 +38,7 @@ export function dueExpiries({
   db: Database
   now: () => Date
   limits: Pick<Limits['webhooks'], 'lookedAt'>
-}): Kind {
+}): JobSource {
   let writtenUntil: Date | undefined
 
   async function writeDownNewOnes() {
@@ -55,8 +55,8 @@ export function dueExpiries({
   return {
     name: 'expired orders',
     // The number of connections is the real limit of the group.
-    atOnce: { ofOwner: 1, ofGroup: lookedAt },
-    async find() {
+    atOnce: { ofQueue: 1, ofGroup: lookedAt },
+    async findQueues() {
       await writeDownNewOnes()
       const { rows } = await db.query<{ mid: string }>(
         `select distinct mid
@@ -67,7 +67,7 @@ export function dueExpiries({
         key: `${mid} expired orders`,
         group: 'expired orders',
         // One transaction both takes the orders and tells of them, so that a kill leaves nothing half done.
-        take: async () => [async () => (await tell(db, mid, lookedAt, now())) === lookedAt],
+        claim: async () => [async () => (await tell(db, mid, lookedAt, now())) === lookedAt],
       }))
     },
   }

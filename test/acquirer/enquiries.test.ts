@@ -1,12 +1,12 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAcquirerClient } from '../../src/acquirer/client.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
-import { startClock } from '../../src/due/clock.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents, type Intents } from '../../src/payments/intents.ts'
 import { createReports } from '../../src/payments/reports.ts'
+import { startScheduler } from '../../src/scheduler/scheduler.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
@@ -119,7 +119,7 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
     },
   }
   const warnings: unknown[] = []
-  const clock = startClock(
+  const clock = startScheduler(
     [
       ...dueEnquiries({
         enquiries,

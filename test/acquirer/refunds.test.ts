@@ -6,7 +6,7 @@ import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import { findRefund, makeRefund } from '../../src/refunds/make-refund.ts'
 import { createProgress, retryRefund } from '../../src/refunds/progress.ts'
 import type { Refund } from '../../src/refunds/refund.ts'
-import { doWhatIsDue } from '../support/due.ts'
+import { doWhatIsDue } from '../support/due-jobs.ts'
 import { newSetuMerchant, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
 import { createOrder } from '../support/orders.ts'
 import { type TestService, unique } from '../support/service.ts'
@@ -226,13 +226,13 @@ describe('of several instances', () => {
 
   it('one that stood still before it marked a refund does not send what another one has sent', async () => {
     const refund = await newRefund()
-    const [kind] = startInstance().kinds
-    const [owner] = (await kind?.find()) ?? []
-    const [work] = (await owner?.take(1)) ?? []
+    const [source] = startInstance().kinds
+    const [queue] = (await source?.findQueues()) ?? []
+    const [job] = (await queue?.claim(1)) ?? []
     service.clock.advance(60)
     await startInstance().look()
     expect(booked(refund)).toHaveLength(1)
-    await work?.(new AbortController().signal)
+    await job?.(new AbortController().signal)
     expect(sendings(refund)).toHaveLength(1)
   })
 

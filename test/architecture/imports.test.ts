@@ -12,7 +12,7 @@ const FOLDERS: Record<string, RegExp> = {
   cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outbound|payments|refunds|settlements|tenants|webhooks)\//,
   db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,
-  due: /^repeat\.ts$/,
+  scheduler: /^repeat\.ts$/,
   docs: /^npm:(zod|marked)$|^(colours|errors|html|limits)\.ts$|^http\/(envelope|etag)\.ts$|^docs\//,
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,

@@ -8,7 +8,7 @@ import { type Contradiction, EXPIRY_GRACE_MINUTES, outcome } from '../../src/pay
 import { createReports, type Recorded, type Reports } from '../../src/payments/reports.ts'
 import { dueExpiries } from '../../src/webhooks/expiries.ts'
 import { notification, notify } from '../support/acquirer.ts'
-import { doWhatIsDue } from '../support/due.ts'
+import { doWhatIsDue } from '../support/due-jobs.ts'
 import { runs } from '../support/generated.ts'
 import { createOrder } from '../support/orders.ts'
 import { CANCEL, newMerchant, post, STATUS, startService, type TestService, unique } from '../support/service.ts'

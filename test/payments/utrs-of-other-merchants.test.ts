@@ -20,10 +20,10 @@ beforeAll(async () => {
 /** An instance that looks each minute; returns how many exceptions a look has kept. */
 function startLooking(of: Pick<TestService, 'pools' | 'clock'> = service) {
   let kept = 0
-  const { find } = dueComparisons(of.pools.due, of.clock.now, () => kept++)
+  const { findQueues } = dueComparisons(of.pools.due, of.clock.now, () => kept++)
   return async () => {
     const before = kept
-    await find()
+    await findQueues()
     return kept - before
   }
 }

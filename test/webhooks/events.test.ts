@@ -4,7 +4,7 @@ import { createReports } from '../../src/payments/reports.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { dueExpiries, watchOpenOrders } from '../../src/webhooks/expiries.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { doWhatIsDue } from '../support/due.ts'
+import { doWhatIsDue } from '../support/due-jobs.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
   CANCEL,

@@ -4,7 +4,7 @@ import { LIMITS } from '../../src/limits.ts'
 import { createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
 import { dueExpiries } from '../../src/webhooks/expiries.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
-import { doWhatIsDue } from '../support/due.ts'
+import { doWhatIsDue } from '../support/due-jobs.ts'
 
 // Orders and deliveries of years, of which few wait. Whatever PostgreSQL knows of the tables, what the worker asks every
 // second has to read what waits and not what is over.
@@ -173,14 +173,14 @@ const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<
   },
   'looking at the orders of 15 minutes, for each of a day': {
     rows: 320,
-    run: (db) => expiriesOf(db).find(),
+    run: (db) => expiriesOf(db).findQueues(),
   },
   'telling of expired orders': {
     rows: EXPIRED,
     run: async ({ connect }) => {
       // The look before it is judged by itself.
-      const { find, ...kind } = expiriesOf({ query: db.query.bind(db), connect } as Database)
-      await doWhatIsDue({ ...kind, find: async () => (await find()).slice(0, 1) })
+      const { findQueues, ...source } = expiriesOf({ query: db.query.bind(db), connect } as Database)
+      await doWhatIsDue({ ...source, findQueues: async () => (await findQueues()).slice(0, 1) })
     },
   },
 }

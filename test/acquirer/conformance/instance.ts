@@ -7,7 +7,7 @@ import { createOutboundClient } from '../../../src/outbound/http-client.ts'
 import { createEnquiries, type Enquiry } from '../../../src/payments/enquiries.ts'
 import { createReports } from '../../../src/payments/reports.ts'
 import { createProgress } from '../../../src/refunds/progress.ts'
-import { doWhatIsDue } from '../../support/due.ts'
+import { doWhatIsDue } from '../../support/due-jobs.ts'
 import { allow } from '../../support/webhooks.ts'
 import type { Stage } from './driver.ts'
 

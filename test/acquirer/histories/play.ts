@@ -1,15 +1,15 @@
 import { expect } from 'vitest'
 import type { AcquirerClient } from '../../../src/acquirer/client.ts'
 import { closeLink, dueEnquiries, enquire } from '../../../src/acquirer/enquire.ts'
-import type { Kind } from '../../../src/due/clock.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import { toDecimalText } from '../../../src/money.ts'
 import { createEnquiries } from '../../../src/payments/enquiries.ts'
 import { createIntents } from '../../../src/payments/intents.ts'
 import type { FinalStatus } from '../../../src/payments/outcome.ts'
 import { createReports } from '../../../src/payments/reports.ts'
+import type { JobSource } from '../../../src/scheduler/scheduler.ts'
 import { dueExpiries } from '../../../src/webhooks/expiries.ts'
-import { doWhatIsDue } from '../../support/due.ts'
+import { doWhatIsDue } from '../../support/due-jobs.ts'
 import { createOrder } from '../../support/orders.ts'
 import { forEach } from '../../support/requests.ts'
 import { post, STATUS } from '../../support/service.ts'
@@ -180,11 +180,11 @@ const STORED = [
 ] as const
 
 /** Until nothing is due. */
-async function askWhatIsDue(questions: Kind): Promise<void> {
+async function askWhatIsDue(questions: JobSource): Promise<void> {
   const never = new AbortController().signal
-  for (let owners = await questions.find(); owners.length > 0; owners = await questions.find()) {
-    for (const owner of owners) {
-      const works = await owner.take(AT_ONCE)
+  for (let queues = await questions.findQueues(); queues.length > 0; queues = await questions.findQueues()) {
+    for (const queue of queues) {
+      const works = await queue.claim(AT_ONCE)
       await Promise.all(works.map((work) => work(never)))
     }
   }

@@ -1,0 +1,131 @@
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Limits } from '../limits.ts'
+import { startRepeating } from '../repeat.ts'
+
+/** Where due jobs come from, such as the refunds of an acquirer. */
+export type JobSource = {
+  /** For the log. */
+  name: string
+  /** Returns the queues that have jobs due. It takes no locks. */
+  findQueues: () => Promise<Queue[]>
+  /** Jobs that are under way at once, in this instance. */
+  atOnce: { ofQueue: number; ofGroup: number }
+}
+
+/** The due jobs of one merchant or webhook. Queues of one group share the limit `ofGroup`. */
+export type Queue = {
+  key: string
+  group: string
+  /**
+   * Claims up to `most` due jobs of the queue by making them due at a later time. If this instance is killed, the jobs
+   * therefore become due again after a while, and any instance can claim them.
+   */
+  claim: (most: number) => Promise<Job[]>
+}
+
+/**
+ * Does one job; aborting `signal` cancels it. Resolves to true when the next job of its queue may be claimed at once.
+ */
+export type Job = (signal: AbortSignal) => Promise<boolean>
+
+/**
+ * Does due jobs until `stop` is called. Every `lookIntervalMs` it looks for queues with due jobs; when a job ends, the next one
+ * of its queue is claimed. Each source has its own loop, so that no source waits for another.
+ */
+export function startScheduler(
+  sources: readonly JobSource[],
+  {
+    log,
+    limits: { lookIntervalMs, stopMs },
+  }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
+) {
+  const giveUp = new AbortController()
+  // Every call under way adds a listener to this signal; Node.js warns of more than a few unless the limit is removed
+  // (0).
+  setMaxListeners(0, giveUp.signal)
+  /** Jobs under way, or about to begin, by the key of their queue and by their group. */
+  const counts = new Map<string, number>()
+  const underWay = new Set<Promise<void>>()
+  let isStopped = false
+
+  const loops = sources.map((source) => {
+    const look = async () => {
+      for (const queue of await source.findQueues()) serve(source, queue)
+    }
+    return startRepeating(look, lookIntervalMs, (error) => {
+      log.warn({ work: source.name, error: error.message }, 'what is due was not looked up')
+    })
+  })
+
+  /** Claims as many due jobs of the queue as the limits of queue and group still allow. */
+  function serve(source: JobSource, queue: Queue) {
+    const { ofQueue, ofGroup } = source.atOnce
+    const free = Math.min(ofQueue - countOf(queue.key), ofGroup - countOf(queue.group))
+    if (isStopped || free < 1) return
+    count(queue, free)
+    track(begin(source, queue, free))
+  }
+
+  async function begin(source: JobSource, queue: Queue, free: number): Promise<void> {
+    let claimed: Job[] = []
+    try {
+      claimed = await queue.claim(free)
+    } catch (error) {
+      warn(source, queue, error as Error)
+    }
+    count(queue, claimed.length - free)
+    for (const job of claimed) track(finish(source, queue, job))
+  }
+
+  async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
+    let goesOn = false
+    try {
+      goesOn = await job(giveUp.signal)
+    } catch (error) {
+      warn(source, queue, error as Error)
+    }
+    count(queue, -1)
+    // A group that was full may have other queues waiting: its free slot is left to the next look, which finds all of
+    // them.
+    if (goesOn && countOf(queue.group) < source.atOnce.ofGroup - 1) serve(source, queue)
+  }
+
+  const countOf = (name: string) => counts.get(name) ?? 0
+
+  function count({ key, group }: Queue, by: number) {
+    for (const name of [key, group]) {
+      const left = countOf(name) + by
+      if (left > 0) counts.set(name, left)
+      else counts.delete(name)
+    }
+  }
+
+  function track(job: Promise<void>) {
+    underWay.add(job)
+    void job.finally(() => underWay.delete(job))
+  }
+
+  function warn({ name }: JobSource, { key }: Queue, error: Error) {
+    log.warn({ work: name, of: key, error: error.message }, 'what is due was not done, or not stored as done')
+  }
+
+  async function untilNothingIsUnderWay() {
+    while (underWay.size > 0) await Promise.all(underWay)
+  }
+
+  return {
+    /**
+     * Begins no more jobs, waits up to `stopMs` for the jobs under way, then cancels those: another instance does them
+     * again.
+     */
+    async stop() {
+      isStopped = true
+      await Promise.all(loops.map((loop) => loop.stop()))
+      await Promise.race([untilNothingIsUnderWay(), sleep(stopMs, undefined, { ref: false })])
+      giveUp.abort()
+      await untilNothingIsUnderWay()
+    },
+  }
+}

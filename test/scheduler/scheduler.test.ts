@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { type Job, type Queue, startScheduler } from '../../src/scheduler/scheduler.ts'
+import { until } from '../support/wait.ts'
+
+const LIMITS = { lookIntervalMs: 10, stopMs: 50 }
+const AT_ONCE = { ofQueue: 4, ofGroup: 8 }
+
+/** A scheduler over one source, of which each queue always has more jobs, with the looks that it made and its warnings. */
+function startOver(queues: Queue[], find = async () => queues) {
+  const warnings: string[] = []
+  const looks = { count: 0 }
+  const counted = async () => {
+    looks.count++
+    return find()
+  }
+  const log = { warn: (_facts: object, message: string) => void warnings.push(message) } as never
+  const { stop } = startScheduler([{ name: 'work', findQueues: counted, atOnce: AT_ONCE }], { log, limits: LIMITS })
+  return { warnings, looks, stop }
+}
+
+/** A queue of endless jobs, and how many of them are and were under way. */
+function queueOf(job: Job, { key = 'queue', group = 'group' } = {}) {
+  const seen = { underWay: 0, most: 0, begun: 0 }
+  const counted: Job = async (signal) => {
+    seen.begun++
+    seen.most = Math.max(seen.most, ++seen.underWay)
+    try {
+      return await job(signal)
+    } finally {
+      seen.underWay--
+    }
+  }
+  const queue: Queue = { key, group, claim: async (most) => Array.from({ length: most }, () => counted) }
+  return { seen, queue }
+}
+
+const hangs: Job = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(false)))
+
+it('the scheduler begins the next job when one ends, and never has more under way than a queue may have', async () => {
+  const { queue, seen } = queueOf(() => sleep(2, true))
+  const { stop, looks } = startOver([queue])
+  await until('many were done', () => seen.begun > 100)
+  expect(seen.begun).toBeGreaterThan(AT_ONCE.ofQueue * looks.count)
+  await stop()
+  expect(seen.most).toBe(AT_ONCE.ofQueue)
+})
+
+it('the scheduler keeps places for another group when one group is full', async () => {
+  const slow = ['a', 'b', 'c'].map((key) => queueOf(hangs, { key, group: 'slow' }))
+  const quick = queueOf(() => sleep(1, true), { key: 'd', group: 'quick' })
+  const { stop } = startOver([...slow, quick].map(({ queue }) => queue))
+  await until('the quick one is served', () => quick.seen.begun > 10)
+  expect(slow.map(({ seen }) => seen.underWay)).toEqual([4, 4, 0])
+  await stop()
+})
+
+it('the scheduler begins no more jobs of a queue once one is not stored as done', async () => {
+  const { queue, seen } = queueOf(async () => {
+    throw new Error('the database is away')
+  })
+  let looked = false
+  const { stop, looks, warnings } = startOver([], async () => {
+    if (looked) return []
+    looked = true
+    return [queue]
+  })
+  await until('it has looked often', () => looks.count > 10)
+  await stop()
+  expect(seen.begun).toBe(AT_ONCE.ofQueue)
+  expect(new Set(warnings)).toEqual(new Set(['what is due was not done, or not stored as done']))
+})
+
+it('the scheduler begins nothing new while nothing can be claimed, and goes on looking', async () => {
+  const { queue, seen } = queueOf(hangs)
+  let takes = 0
+  const claim: Queue['claim'] = async (most) => {
+    if (takes++ > 0) throw new Error('the database is away')
+    return queue.claim(Math.min(most, 2))
+  }
+  const { stop, looks } = startOver([{ ...queue, claim }])
+  await until('it has looked often', () => looks.count > 10)
+  expect([seen.underWay, takes > 5]).toEqual([2, true])
+  await stop()
+})
+
+it('the scheduler looks for due work again after a look that failed', async () => {
+  const { stop, looks, warnings } = startOver([], async () => {
+    throw new Error('the database is away')
+  })
+  await until('it has looked again', () => looks.count > 2)
+  await stop()
+  expect(warnings).toContain('what is due was not looked up')
+})
+
+it('the scheduler does the jobs of one source while the look of another source hangs', async () => {
+  const { queue, seen } = queueOf(() => sleep(1, true))
+  const log = { warn: () => undefined }
+  let isOver: (queues: Queue[]) => void = () => undefined
+  const endless = () => new Promise<Queue[]>((resolve) => (isOver = resolve))
+  const sources = [endless, async () => [queue]].map((findQueues) => ({ name: 'work', findQueues, atOnce: AT_ONCE }))
+  const { stop } = startScheduler(sources, { log, limits: LIMITS })
+  await until('the other one is done', () => seen.begun > 0)
+  const stopping = stop()
+  isOver([])
+  await stopping
+})
+
+it('the scheduler, when stopped, waits a while for what is under way, and begins nothing more', async () => {
+  const long = queueOf(hangs, { key: 'long' })
+  const short = queueOf(() => sleep(20, true), { key: 'short' })
+  const { stop } = startOver([long.queue, short.queue])
+  await until('both are under way', () => long.seen.underWay + short.seen.underWay === 8)
+  await stop()
+  const begun = short.seen.begun
+  await sleep(50)
+  expect([long.seen.underWay, short.seen.underWay, short.seen.begun]).toEqual([0, 0, begun])
+})

@@ -1,0 +1,9 @@
+import type { JobSource } from '../../src/scheduler/scheduler.ts'
+
+/** Does what is due of these sources, as one look of the scheduler does, job after job. */
+export async function doWhatIsDue(...sources: JobSource[]): Promise<void> {
+  const never = new AbortController().signal
+  for (const { findQueues, atOnce } of sources) {
+    for (const queue of await findQueues()) for (const job of await queue.claim(atOnce.ofQueue)) await job(never)
+  }
+}
