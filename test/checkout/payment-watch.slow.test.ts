@@ -194,7 +194,8 @@ describe('open pages on real connections', () => {
 
   const looksUp = ({ pools }: TestService) => {
     const query = vi.spyOn(pools.pages, 'query')
-    return () => query.mock.calls.filter(([sql]) => String(sql).includes('select order_id as "orderId", status')).length
+    const text = ([sql]: unknown[]) => (typeof sql === 'string' ? sql : (sql as { text: string }).text)
+    return () => query.mock.calls.filter((call) => text(call).includes('select order_id as "orderId", status')).length
   }
   const SOON = { timeout: 10_000 }
 

@@ -18,7 +18,11 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     const check = blockWith('merchant', 'sh', '"$BASE_URL/v1/payments/checkPaymentStatus"')
     const list = blockWith('partner', 'sh', `"$PUBLIC_KEY:$SECRET_KEY" "$BASE_URL/v1/partner/fetchSettlementList"`)
     const paid = blockWith('partner', 'sh', '/v1/partner/fetchTransactionList')
-    const ownPaid = blockWith('merchant', 'sh', '/v1/payments/fetchTransactionList')
+    const ownPaid = blockWith(
+      'merchant',
+      'sh',
+      `"$PUBLIC_KEY:$SECRET_KEY" "$BASE_URL/v1/payments/fetchTransactionList"`,
+    )
     const created = await paste(order, merchantKey)
     const intended = await paste(intent, merchantKey)
     const { orderId, payment_url: paymentUrl } = created.data
@@ -34,6 +38,9 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     expect(data.map(({ orderId }: { orderId: string }) => orderId)).toContain(orderId)
     expect(data).toHaveLength(2)
     expect((await paste(ownPaid, merchantKey)).data).toEqual(data)
+    const csv = await type(blockWith('merchant', 'sh', '-o paid.csv').replace('-o paid.csv', ''), merchantKey)
+    const lines = [Object.keys(data[0]), ...data.map(Object.values)]
+    expect(csv).toBe(lines.map((values) => `${values}\r\n`).join(''))
     real.push(await paste(list.replace('s_date=01', 's_date=32'), partnerKey))
     real.push((await notify(service, notification(orderId, { UTR: (real[3] as Paid).data.UTR }))).body)
     const askFailed = remembered + check.replace('$ORDER', '$SECOND')
@@ -100,7 +107,7 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     })
   })
 
-  async function paste(commands: string, key: Key) {
+  async function type(commands: string, key: Key): Promise<string> {
     const { code, stdout } = await runIn({ 'pasted.sh': filledIn(commands, demo.url) }, ['sh', 'pasted.sh'], {
       baseUrl: demo.url,
       key,
@@ -108,8 +115,10 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     expect(code).toBe(0)
     // Or the next prompt of a terminal stands behind the answer.
     expect(stdout).toMatch(/\n$/)
-    return JSON.parse(stdout)
+    return stdout
   }
+
+  const paste = async (commands: string, key: Key) => JSON.parse(await type(commands, key))
 
   const shown = blocks.filter(({ language, text }) => language === 'json' && text.includes('"statusCode"'))
 

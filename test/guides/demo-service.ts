@@ -101,7 +101,7 @@ function refuse(response: ServerResponse, statusCode: 429 | 503) {
 }
 
 function withoutHopByHop(headers: IncomingHttpHeaders): Record<string, string> {
-  const kept = ['authorization', 'content-type', 'idempotency-key', 'x-signature']
+  const kept = ['accept', 'authorization', 'content-type', 'idempotency-key', 'x-signature']
   const entries = kept.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]))
   return Object.fromEntries(entries)
 }
