@@ -185,7 +185,7 @@ async function close(
     { orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now },
   ])
   const links = await client.query<{ paymentLink: PaymentLink }>(
-    `select ${PAYMENT_LINK} as paymentLink from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
+    `select ${PAYMENT_LINK} as "paymentLink" from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
     [mid, orderId],
   )
   return { toClose: links.rows[0]?.paymentLink }
@@ -204,7 +204,7 @@ const INTENT = `
   i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount * 100 + i.paise as amount,
   i.redirect_url as "redirectUrl", i.note, i.created_at as "createdAt", i.expires_at as "expiresAt",
   json_build_object('vpa', i.payee_vpa, 'name', i.payee_name, 'mcc', i.payee_mcc) as payee,
-  case when a.order_id is not null then ${PAYMENT_LINK} end as paymentLink`
+  case when a.order_id is not null then ${PAYMENT_LINK} end as "paymentLink"`
 
 const statusBy = (column: string) => `
   select order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
