@@ -44,8 +44,8 @@ export const paymentCommands = [
       double: z.boolean().default(false),
     }),
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
-      const createdAt = (await createPaymentHistory(db).find(orderId))?.createdAt
-      if (createdAt && paidAt && !possibleTime(paidAt, now, createdAt)) {
+      const createdAt = paidAt && (await createPaymentHistory(db).find(orderId))?.createdAt
+      if (createdAt && !possibleTime(paidAt, now, createdAt)) {
         const created = `the order was created at ${toIstTime(createdAt)}, and now it is ${toIstTime(now)}`
         throw new CommandFault(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
       }

@@ -10,7 +10,7 @@ import type { Limits } from '../limits.ts'
 import type { AccessKeys, Caller } from '../tenants/access-keys.ts'
 import { authorizeMerchant, authorizePartner } from '../tenants/authorize.ts'
 import type { Partners } from '../tenants/partners.ts'
-import { csvForm, type Form, jsonForm, type List, recordOf } from './list.ts'
+import { csvForm, type Form, jsonForm, type List } from './list.ts'
 import type { Lists } from './lists.ts'
 
 const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
@@ -123,7 +123,7 @@ export function listOperation(
         request.mid = mid
         const form = /\btext\/csv\b/i.test(request.headers.accept ?? '') ? csv : json
         const lines = await lists.short(list, mid, from, until, listLimits.shortRows)
-        if (lines) return reply.type(form.type).send(whole(list, form, lines))
+        if (lines) return reply.type(form.type).send(whole(form, lines))
 
         // A caller gets one long list at a time, and all callers a few, so that slow readers leave connections for
         // short lists.
@@ -139,24 +139,23 @@ export function listOperation(
         const over = watchReader(reply, checkRight, listLimits)
         over.addEventListener('abort', () => readers.delete(reader))
         const batches = lists.long(list, mid, from, until, over)
-        return reply.type(form.type).send(Readable.from(pieces(list, form, batches), { objectMode: false }))
+        return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
       }
     },
   })
 }
 
-function whole(list: List, form: Form, lines: readonly string[]): string {
-  const { begin, between, end } = form.frame(lines.length > 0)
-  return begin + lines.map(recordOf(list, form)).join(between) + end
+function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
+  const { begin, between, end } = frame(lines.length > 0)
+  return begin + lines.map(toRecord).join(between) + end
 }
 
 /**
  * Yields the same text in pieces, for a list that is too long for the memory. An error of `batches` leaves the answer unfinished,
  * so that nobody takes part of a list for all of it.
  */
-async function* pieces(list: List, form: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
-  const { begin, between, end } = form.frame(true)
-  const toRecord = recordOf(list, form)
+async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
+  const { begin, between, end } = frame(true)
   let before = begin
   for await (const lines of batches) {
     if (lines.length === 0) continue

@@ -18,7 +18,7 @@ type Description = {
 
 export type List = ReturnType<typeof defineList>
 
-/** The lines of a list are those of COPY's text format, with moments in UTC; `readLine` reads them. */
+/** The lines of a list are those of COPY's text format, with moments in UTC; `toRecord` of a form reads them. */
 export function defineList({ fields, from, mid, at, utr }: Description) {
   // Moments become text in UTC, in the style that PostgreSQL has by itself: to_json took it 0.3 µs longer for each.
   const columns = fields.map(([, sql, holds]) => (holds === 'moment' ? `${sql} at time zone 'UTC'` : sql))
@@ -65,6 +65,11 @@ export type Form = {
   type: string
   /** What stands around the records, and between two. */
   frame: (found: boolean) => { begin: string; between: string; end: string }
+  /** Writes the record of a line that was read as Latin 1. */
+  toRecord: (line: string) => string
+}
+
+type Spelling = {
   /** What stands in a record before each value, and at its end. */
   before: readonly string[]
   end: string
@@ -73,14 +78,8 @@ export type Form = {
   free: (value: string) => string
 }
 
-/**
- * Returns the function that writes the record of a line that was read as Latin 1. JSON.stringify made a list of 1,000,000 take a
- * fifth longer, and `line.split` a quarter.
- */
-export function recordOf(
-  { fields }: Pick<List, 'fields'>,
-  { before, end, plain, free }: Form,
-): (line: string) => string {
+/** JSON.stringify made a list of 1,000,000 take a fifth longer, and `line.split` a quarter. */
+function toRecordOf({ fields }: Fields, { before, end, plain, free }: Spelling): Form['toRecord'] {
   const held = fields.map(([, , holds]) => holds)
   return (line) => {
     let record = ''
@@ -99,26 +98,32 @@ export function recordOf(
   }
 }
 
+type Fields = Pick<List, 'fields'>
+
 /** JSON with `around` before and after the records. */
-export const jsonForm = ({ fields }: Pick<List, 'fields'>, around: (found: boolean) => [string, string]): Form => ({
+export const jsonForm = (list: Fields, around: (found: boolean) => [string, string]): Form => ({
   type: 'application/json; charset=utf-8',
   frame: (found) => {
     const [begin, end] = around(found)
     return { begin, between: ',', end }
   },
-  before: fields.map(([name], index) => `${index === 0 ? '{"' : '","'}${name}":"`),
-  end: '"}',
-  free: (text) => JSON.stringify(text).slice(1, -1),
+  toRecord: toRecordOf(list, {
+    before: list.fields.map(([name], index) => `${index === 0 ? '{"' : '","'}${name}":"`),
+    end: '"}',
+    free: (text) => JSON.stringify(text).slice(1, -1),
+  }),
 })
 
 /** RFC 4180. A value that a spreadsheet would take for a formula gets a leading `'`, unless it is an amount. */
-export const csvForm = ({ fields }: Pick<List, 'fields'>): Form => ({
+export const csvForm = (list: Fields): Form => ({
   type: 'text/csv; charset=utf-8; header=present',
-  frame: () => ({ begin: `${fields.map(([name]) => name)}\r\n`, between: '', end: '' }),
-  before: fields.map((_, index) => (index === 0 ? '' : ',')),
-  end: '\r\n',
-  plain: inCsv,
-  free: inCsv,
+  frame: () => ({ begin: `${list.fields.map(([name]) => name)}\r\n`, between: '', end: '' }),
+  toRecord: toRecordOf(list, {
+    before: list.fields.map((_, index) => (index === 0 ? '' : ',')),
+    end: '\r\n',
+    plain: inCsv,
+    free: inCsv,
+  }),
 })
 
 function inCsv(value: string): string {

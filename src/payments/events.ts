@@ -101,19 +101,3 @@ export const writtenExpiries = (mid: string, orderId: string) => `
 
 /** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`
-
-/**
- * Adds to the permanent record what became of an intent and who reported it. `paidAt` is the bank's time of the
- * payment.
- */
-export async function writeChange(
-  db: Queryable,
-  { mid, orderId, utr, paidAt }: { mid: string; orderId: string; utr?: string | undefined; paidAt?: Date | undefined },
-  told: { status: string; reason: string; toldBy?: string | undefined; note?: string | undefined; now: Date },
-): Promise<void> {
-  await db.query(
-    `insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    [mid, orderId, utr, paidAt, told.status, told.reason, told.toldBy, told.note, told.now],
-  )
-}

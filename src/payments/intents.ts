@@ -1,15 +1,7 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import {
-  endReturnCall,
-  FAIL_TOLD,
-  keepFailTold,
-  nextSequence,
-  RETURN_CALL,
-  writeChange,
-  writeDeliveries,
-} from './events.ts'
+import { endReturnCall, FAIL_TOLD, keepFailTold, nextSequence, RETURN_CALL, writeDeliveries } from './events.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOpen, OPEN_STATUSES, type Status } from './outcome.ts'
@@ -180,7 +172,10 @@ async function close(
   )
   const [cancelled] = rows
   if (cancelled === undefined) return undefined
-  await writeChange(client, { mid, orderId }, { status: 'CANCELLED', reason: 'merchant', now })
+  await client.query(
+    `insert into payment_changes (mid, order_id, status, reason, changed_at) values ($1, $2, 'CANCELLED', 'merchant', $3)`,
+    [mid, orderId, now],
+  )
   await writeDeliveries(client, 'payment.cancelled', mid, [
     { orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now },
   ])

@@ -99,7 +99,7 @@ export function createReports(
       }
       case 'exception': {
         const counts = judged.kind === 'double payment' && source.keeps?.(judged.kind) !== false
-        const isOurs = !counts || (await takeUtr(db, intent, report, 'second', source))
+        const isOurs = !counts || (await takeUtr(db, intent, report, source))
         return refuse(isOurs ? judged.kind : 'UTR of another order')
       }
     }
@@ -236,17 +236,11 @@ const COUNT_ATTEMPTS = prepared(
 )
 
 /**
- * Assigns the UTR to this order. Returns false when another order has it; the table's key also decides when both come
+ * Assigns the UTR of a second payment to this order. Returns false when another order has it; the table's key also decides when both come
  * at the same time.
  */
-async function takeUtr(
-  db: Queryable,
-  intent: StoredIntent,
-  report: Report,
-  kind: 'second',
-  { now }: Source,
-): Promise<boolean> {
-  const { rowCount } = await db.query(TAKE_UTR(...paymentOf(intent, report, kind, now)))
+async function takeUtr(db: Queryable, intent: StoredIntent, report: Report, { now }: Source): Promise<boolean> {
+  const { rowCount } = await db.query(TAKE_UTR(...paymentOf(intent, report, 'second', now)))
   return rowCount === 1
 }
 

@@ -12,7 +12,7 @@ it('a statement is prepared when its module is loaded, never by a request', () =
   const MAKERS = ['prepared', 'describeRows', 'defineList']
   const call = new RegExp(`(?<!function )\\b(${MAKERS.join('|')})\\(`)
   const constant = new RegExp(`^(export )?const [A-Z_]+ = (${MAKERS.join('|')})\\(`)
-  const inMaker = /^ {2}(const insertArrays|const text|return \{ \.\.\.list, short:|.*short: prepared)/
+  const inMaker = /^ {2}(const insertArrays =| {2}short: prepared)/
   const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
   const calls = files.flatMap((file) =>
     readFileSync(join(SRC, file), 'utf8')
