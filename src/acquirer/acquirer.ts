@@ -24,7 +24,7 @@ export type Service = { production: boolean; publicUrl: string }
 
 export type Payee = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
 
-/** Sends a request whose `body` is JSON to an acquirer. Rejects with an AcquirerFault when no whole answer comes. */
+/** Sends a request whose `body` is JSON to an acquirer. Rejects with an AcquirerError when no whole answer comes. */
 export type JsonRequest = (
   request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonAnswer>
@@ -34,7 +34,7 @@ export type JsonAnswer = { status: number; body: unknown; requestId: string | un
 
 /**
  * Calls of an acquirer that makes its own links. Each ends at `signal` at the latest, and rejects with an
- * AcquirerFault.
+ * AcquirerError.
  */
 export type AcquirerCalls = {
   /** Makes a link for an intent. It was read by `readPaymentLink`. */
@@ -95,7 +95,7 @@ export type RefundTold = Omit<RefundWord, 'by'> & {
 
 /**
  * Reads what an acquirer has settled on the days `from` to `to` (`YYYY-MM-DD`, IST, both included), page by page. `pause`
- * resolves after so many milliseconds. Throws an AcquirerFault.
+ * resolves after so many milliseconds. Throws an AcquirerError.
  */
 export type ReadSettled = (
   days: { from: string; to: string },
@@ -134,15 +134,15 @@ export type PlayedAttempt = { payeeVpa: string; amount: number; succeeds: boolea
  * Why an acquirer did not do what it was asked for: `refused` is a fault of its set-up, which the operator has to mend;
  * `bad answer` is one that must not be believed; `unavailable` passes by itself. `facts` go to the log.
  */
-export class AcquirerFault extends Error {
+export class AcquirerError extends Error {
   readonly outcome: 'refused' | 'bad answer' | 'unavailable'
   readonly facts: Record<string, unknown>
   /** True when it is proven that what was asked for was not done, and will not be. */
   isUndone = false
 
-  constructor(outcome: AcquirerFault['outcome'], message: string, facts: Record<string, unknown> = {}) {
+  constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {
     super(message)
-    this.name = 'AcquirerFault'
+    this.name = 'AcquirerError'
     this.outcome = outcome
     this.facts = facts
   }

@@ -2,7 +2,7 @@ import type { Limits } from '../limits.ts'
 import type { RefundWord } from '../refunds/end-refund.ts'
 import type { DueRefund, Progress } from '../refunds/progress.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import { AcquirerFault, type RefundTold } from './acquirer.ts'
+import { AcquirerError, type RefundTold } from './acquirer.ts'
 import type { AcquirerClient } from './client.ts'
 
 const HOUR_MS = 3_600_000
@@ -30,7 +30,7 @@ export function dueRefunds({
       await (isToSend ? send(due, refunds) : find(due, refunds))
     } catch (error) {
       // The client has logged this fault. The next look is planned already.
-      if (!(error instanceof AcquirerFault)) throw error
+      if (!(error instanceof AcquirerError)) throw error
     }
     if (now().getTime() - due.madeAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
       await progress.needPerson(due, 'refund without an end', now())
@@ -45,7 +45,7 @@ export function dueRefunds({
       const told = await refunds.send(toOrder(due))
       if (told) await tell(due, told, 'answer')
     } catch (error) {
-      if (error instanceof AcquirerFault && error.isUndone) await progress.takeMarkBack(due, sentAt)
+      if (error instanceof AcquirerError && error.isUndone) await progress.takeMarkBack(due, sentAt)
       throw error
     }
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import { bankAmount, toJsonNumber } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
-import { type Acquirer, type AcquirerCalls, AcquirerFault, type JsonAnswer, type RefundOrder } from './acquirer.ts'
+import { type Acquirer, type AcquirerCalls, AcquirerError, type JsonAnswer, type RefundOrder } from './acquirer.ts'
 import type { CashfreeSettings } from './cashfree-account.ts'
 import {
   type CashfreeRequest,
@@ -155,7 +155,7 @@ export function cashfreeCalls(settings: CashfreeSettings, request: CashfreeReque
 
     async playCustomer({ id }, { succeeds }, signal) {
       const open = (await paymentsOf(id, signal)).findLast(({ payment_status: status }) => !PAYMENT_ENDS.get(status))
-      if (open === undefined) throw new AcquirerFault('unavailable', 'Cashfree has no open payment of this order')
+      if (open === undefined) throw new AcquirerError('unavailable', 'Cashfree has no open payment of this order')
       const simulated = { payment_status: succeeds ? 'SUCCESS' : 'FAILED' }
       const body = { entity: 'PAYMENTS', entity_id: open.cf_payment_id, entity_simulation: simulated }
       await request({ method: 'POST', path: 'simulate', body }, signal, [200])

@@ -4,7 +4,7 @@ import type { Limits } from '../limits.ts'
 import type { Intent, PaymentLink } from '../payments/intent.ts'
 import {
   type AcquirerCalls,
-  AcquirerFault,
+  AcquirerError,
   type LinkMerchant,
   type PlayedAttempt,
   type RefundOrder,
@@ -13,7 +13,7 @@ import {
 import { undone } from './json-request.ts'
 import { STRANGE_REFUND } from './notification.ts'
 
-export type CallOutcome = 'done' | 'crowded' | AcquirerFault['outcome']
+export type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
 type CallName = Exclude<keyof AcquirerCalls, 'repeatsRefunds'>
 
@@ -40,7 +40,7 @@ export function createAcquirerClient(
     // would use up one of an order's three.
     if (underWay >= limits.callsUnderWay && call !== 'enquire') {
       onCall(name, call, 'crowded')
-      throw undone(new AcquirerFault('unavailable', `too many calls of ${name} are under way`))
+      throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))
     }
     underWay++
     try {
@@ -49,7 +49,7 @@ export function createAcquirerClient(
       onCall(name, call, 'done')
       return result
     } catch (error) {
-      if (!(error instanceof AcquirerFault)) throw error
+      if (!(error instanceof AcquirerError)) throw error
       onCall(name, call, error.outcome)
       const level = error.outcome === 'unavailable' ? 'warn' : 'error'
       log[level]({ acquirer: name, call, outcome: error.outcome, ...error.facts }, error.message)
@@ -70,7 +70,7 @@ export function createAcquirerClient(
   }
 
   return {
-    /** Sends and finds refunds, and rejects with an AcquirerFault; undefined where only a person can send money back. */
+    /** Sends and finds refunds, and rejects with an AcquirerError; undefined where only a person can send money back. */
     refunds: calls.refund && {
       mayRepeat: calls.repeatsRefunds === true,
       send: (order: RefundOrder) => requestRefund('refund', order),
@@ -93,15 +93,15 @@ export function createAcquirerClient(
     /** Closes a link, without a second try: a link that stays open expires by itself. Resolves as `calls.close` does. */
     close: (link: PaymentLink) =>
       bounded('close', (signal) => calls.close(link, signal)).catch((error) => {
-        if (!(error instanceof AcquirerFault)) throw error
+        if (!(error instanceof AcquirerError)) throw error
       }),
 
-    /** Rejects with an AcquirerFault. */
+    /** Rejects with an AcquirerError. */
     enquire: (link: PaymentLink) => bounded('enquire', (signal) => calls.enquire(link, signal)),
   }
 }
 
-/** Throws 503 for every AcquirerFault: the caller can only send the request again. Other errors pass unchanged. */
+/** Throws 503 for every AcquirerError: the caller can only send the request again. Other errors pass unchanged. */
 function orUnavailable(error: unknown): never {
-  throw error instanceof AcquirerFault ? unavailable() : error
+  throw error instanceof AcquirerError ? unavailable() : error
 }

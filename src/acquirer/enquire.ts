@@ -2,12 +2,12 @@ import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import { AcquirerFault } from './acquirer.ts'
+import { AcquirerError } from './acquirer.ts'
 import type { AcquirerClient } from './client.ts'
 
 /**
  * Asks the acquirer about an order, and records what it tells. Undefined when it knows of no payment that has ended.
- * Rejects with an AcquirerFault.
+ * Rejects with an AcquirerError.
  */
 export async function enquire(
   { orderId, paymentLink }: Pick<Enquiry, 'orderId' | 'paymentLink'>,
@@ -27,7 +27,7 @@ export async function closeLink(
   if ((await client.close(order.paymentLink)) !== 'refused') return
   await enquire(order, { client, reports, now }).catch((error) => {
     // The client has logged this fault. The question that follows the expiry is planned already.
-    if (!(error instanceof AcquirerFault)) throw error
+    if (!(error instanceof AcquirerError)) throw error
   })
 }
 
@@ -50,7 +50,7 @@ export function dueEnquiries({
       await enquire(enquiry, { client, reports, now })
     } catch (error) {
       // The client has logged this fault. The next question is planned already, unless this was the last one.
-      if (!(error instanceof AcquirerFault)) throw error
+      if (!(error instanceof AcquirerError)) throw error
     }
     return true
   }

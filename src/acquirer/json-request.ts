@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { HttpClient } from '../outbound/http-client.ts'
-import { AcquirerFault, type JsonAnswer, type JsonRequest } from './acquirer.ts'
+import { AcquirerError, type JsonAnswer, type JsonRequest } from './acquirer.ts'
 
 /** How acquirers are called, and what their answers mean. `parse` reads the JSON of an answer. */
 export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
@@ -11,7 +11,7 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
     }
     const answer = await http.request({ ...request, ...json, kind: 'acquirer' })
     if ('failure' in answer) {
-      const fault = new AcquirerFault('unavailable', `the acquirer cannot be reached: ${answer.text}`)
+      const fault = new AcquirerError('unavailable', `the acquirer cannot be reached: ${answer.text}`)
       throw answer.isUnsent ? undone(fault) : fault
     }
     const { requestid, 'x-request-id': requestId = requestid } = answer.headers ?? {}
@@ -29,7 +29,7 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
 
 /** Marks a fault as one of something that was not done. Other errors pass unchanged. */
 export function undone<E>(error: E): E {
-  if (error instanceof AcquirerFault) error.isUndone = true
+  if (error instanceof AcquirerError) error.isUndone = true
   return error
 }
 
@@ -39,17 +39,17 @@ export function shortText(text: unknown): string | undefined {
 }
 
 /** What an unexpected status means; `advice` is for the operator, where it is theirs to mend. */
-export function failed(acquirer: string, { status, requestId, body }: JsonAnswer, advice: string): AcquirerFault {
+export function failed(acquirer: string, { status, requestId, body }: JsonAnswer, advice: string): AcquirerError {
   const facts = { status, requestId, code: shortText((body as { code?: unknown } | undefined)?.code) }
   const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
   const fault = isRefused
-    ? new AcquirerFault('refused', `${acquirer} refused a call: ${advice}`, facts)
-    : new AcquirerFault('unavailable', `a call of ${acquirer} failed`, facts)
+    ? new AcquirerError('refused', `${acquirer} refused a call: ${advice}`, facts)
+    : new AcquirerError('unavailable', `a call of ${acquirer} failed`, facts)
   return status === 401 || status === 403 ? undone(fault) : fault
 }
 
 export const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: object = {}) =>
-  new AcquirerFault('bad answer', message, { ...facts, requestId })
+  new AcquirerError('bad answer', message, { ...facts, requestId })
 
 /**
  * A field that may be absent, which null and empty text mean too: a payment that failed early may have neither

@@ -2,7 +2,7 @@ import { VPA } from '../fields.ts'
 import { bankAmount, toDecimalText } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { UPI_PREFIX } from '../payments/upi-links.ts'
-import { AcquirerFault } from './acquirer.ts'
+import { AcquirerError } from './acquirer.ts'
 
 /** What may follow the prefix: printable ASCII without `"` and `#`, which would end a link in a page or as an address. */
 const QUERY = /^[!\x24-\x7e]+$/
@@ -11,7 +11,7 @@ const LINK_LIMIT_CHARACTERS = 2_048
 /**
  * Reads a link that an acquirer has made for an intent: its `tr` and its payee. The link itself is never changed, since it may
  * be signed, and may have any further parameters. `payees` are those that the merchant accepts, see isAccepted. Throws an
- * AcquirerFault for a link that must not be shown; `facts` stand in its log line too.
+ * AcquirerError for a link that must not be shown; `facts` stand in its log line too.
  */
 export function readPaymentLink(
   link: string,
@@ -37,10 +37,10 @@ export function readPaymentLink(
     only('cu') === 'INR' &&
     /^[A-Za-z0-9]{1,35}$/.test(reference)
   if (!isOfOrder || !VPA.test(payeeVpa)) {
-    throw new AcquirerFault('bad answer', 'a link was made that is not for this order', { ...facts, orderId })
+    throw new AcquirerError('bad answer', 'a link was made that is not for this order', { ...facts, orderId })
   }
   if (!payees.some((accepted) => isAccepted(payeeVpa, accepted))) {
-    throw new AcquirerFault(
+    throw new AcquirerError(
       'bad answer',
       'a link was made that pays a payee whom the merchant does not accept: if it is theirs, name it with ops merchants update --payee',
       { ...facts, orderId, payee: payeeVpa, accepted: payees },

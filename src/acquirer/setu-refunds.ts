@@ -6,7 +6,7 @@ import type { PaymentNames } from '../payments/outcome.ts'
 import { transactionNote } from '../payments/upi-links.ts'
 import {
   type AcquirerCalls,
-  AcquirerFault,
+  AcquirerError,
   type JsonAnswer,
   type RefundOrder,
   type RefundTold,
@@ -45,7 +45,7 @@ export function setuRefunds(
   async function namesOfPayment({ link, utr, ourRefundId }: RefundOrder, signal: AbortSignal): Promise<PaymentNames> {
     const last = await enquire(link, signal)
     if (last?.status === 'SUCCESS' && last.utr === utr && last.names) return last.names
-    throw new AcquirerFault('bad answer', 'Setu does not name the payment that goes back: ask Setu about it', {
+    throw new AcquirerError('bad answer', 'Setu does not name the payment that goes back: ask Setu about it', {
       ourRefundId,
     })
   }

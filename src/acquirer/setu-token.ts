@@ -1,4 +1,4 @@
-import { AcquirerFault } from './acquirer.ts'
+import { AcquirerError } from './acquirer.ts'
 
 /**
  * A token is valid for 300 s, and Setu advises a new one in the 4th minute. It is used until 290 s: the last call needs
@@ -48,7 +48,7 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
  */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new AcquirerFault('unavailable', 'the acquirer did not answer in time'))
+    const late = () => reject(new AcquirerError('unavailable', 'the acquirer did not answer in time'))
     if (signal.aborted) late()
     signal.addEventListener('abort', late)
     promise.then(resolve, reject)

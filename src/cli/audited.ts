@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { type AuditedCommand, createAudit } from '../books/audit.ts'
 import { hasState, UNDEFINED_TABLE } from '../db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import type { Output } from './output.ts'
 
 /** Makes a change in one transaction, which ends with the outcome of the command: both are stored, or neither. */
@@ -46,7 +46,7 @@ export async function runAudited(
   } catch (error) {
     // A command in several steps that breaks off for an unforeseen reason has no outcome: a part of its change may be stored.
     // If a transaction was committed after all, its outcome stands and this one is not stored.
-    if (inOneTransaction || error instanceof CommandFault) {
+    if (inOneTransaction || error instanceof CommandError) {
       // A failure to write the audit is ignored here: the operator has to read the command's own failure.
       await end(db, 'failed', { fault: faultOf(error) }).catch(() => undefined)
     }
@@ -56,7 +56,7 @@ export async function runAudited(
 
 /** A message of PostgreSQL or of Node.js may hold what was in a row. */
 function faultOf(error: unknown): string {
-  if (error instanceof CommandFault) return error.message
+  if (error instanceof CommandError) return error.message
   const { code, name } = error as Error & { code?: string }
   return `unexpected: ${code ?? name}`
 }

@@ -5,7 +5,7 @@ import { CsvFileError, type LineFault } from '../csv.ts'
 import { errorText, text } from '../fields.ts'
 import { dayText } from '../ist.ts'
 import { changingCommand, command } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
 import { listed } from './output.ts'
 
@@ -41,7 +41,7 @@ export const bankHolidayCommands = [
     run: ({ day }, { change }) =>
       change(async (client) => {
         const name = await createBankHolidays(client).remove(day)
-        if (name === undefined) throw new CommandFault(`${day} is no bank holiday: see ops bank-holidays list`)
+        if (name === undefined) throw new CommandError(`${day} is no bank holiday: see ops bank-holidays list`)
         return { json: { day, name }, text: `${day}, ${name}, is no bank holiday any more`, made: { name } }
       }),
   }),

@@ -4,7 +4,7 @@ import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 import { text } from '../fields.ts'
 import { type Change, runAudited } from './audited.ts'
-import { UsageError } from './faults.ts'
+import { UsageError } from './errors.ts'
 import type { Output, Terminal } from './output.ts'
 
 /** What a command works with. The pool connects at its first query. `person` is who runs it. */

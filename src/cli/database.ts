@@ -2,7 +2,7 @@ import { applyGrants } from '../db/grants.ts'
 import { migrate, pendingMigrations } from '../db/migrate.ts'
 import { forgottenTables, isWorker, NOT_THE_COORDINATOR, spread } from '../db/spread.ts'
 import { changingCommand } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { note } from './output.ts'
 
 export const databaseCommands = [
@@ -10,7 +10,7 @@ export const databaseCommands = [
     makesAudit: true,
     async run(_, { config, db, terminal }) {
       // It would make the tables up to the first that refers to another.
-      if (await isWorker(db)) throw new CommandFault(NOT_THE_COORDINATOR)
+      if (await isWorker(db)) throw new CommandError(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => note(terminal, message) })
       await applyGrants(config.databaseMigrateUrl)
       const forgotten = await forgottenTables(db)
@@ -26,9 +26,9 @@ export const databaseCommands = [
   changingCommand('database spread', 'Spread the tables over the servers of Citus', {
     async run(_, { config, db, terminal }) {
       const pending = await pendingMigrations(db)
-      if (pending.length > 0) throw new CommandFault('the database is not migrated: run ops migrate')
+      if (pending.length > 0) throw new CommandError('the database is not migrated: run ops migrate')
       const result = await spread(db, (step) => note(terminal, step))
-      if ('refused' in result) throw new CommandFault(result.refused)
+      if ('refused' in result) throw new CommandError(result.refused)
       // Rights are granted again after the spreading: they reach a table's shards only once these exist.
       await applyGrants(config.databaseMigrateUrl)
       return {

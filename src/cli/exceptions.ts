@@ -5,7 +5,7 @@ import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianRupees, toPaise, toSumText } from '../money.ts'
 import { EXCEPTION_KINDS } from '../payments/outcome.ts'
 import { type ChangingContext, changingCommand, command } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { confirm, type Output, table } from './output.ts'
 
 const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
@@ -60,12 +60,12 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
   change(async (client) => {
     const exceptions = createExceptions(client)
     const found = await exceptions.find(id)
-    if (!found) throw new CommandFault(`there is no exception ${id}: see ops payments exceptions`)
+    if (!found) throw new CommandError(`there is no exception ${id}: see ops payments exceptions`)
     const [resolved] = await exceptions.resolve([found], { reason, by: person, now })
     if (!resolved) {
       const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
       const when = toIstTime(resolvedAt as Date)
-      throw new CommandFault(`${id} was resolved by ${resolvedBy} at ${when}: ${resolution}`)
+      throw new CommandError(`${id} was resolved by ${resolvedBy} at ${when}: ${resolution}`)
     }
     const { mid, orderId, kind } = found
     return {
@@ -83,10 +83,10 @@ async function resolveAll(
   const open = await createExceptions(db).list({ open: true, ...toMoments(filters) })
   if (open.length > 0 && !yes) {
     if (!terminal.stdin.isTTY) {
-      throw new CommandFault(`would resolve ${sumText(open)}: add --yes, since there is no terminal to ask on`)
+      throw new CommandError(`would resolve ${sumText(open)}: add --yes, since there is no terminal to ask on`)
     }
     if (!(await confirm(terminal, `resolve ${sumText(open)}, with the reason "${reason}"?`))) {
-      throw new CommandFault('nothing was resolved')
+      throw new CommandError('nothing was resolved')
     }
   }
   return change(async (client) => {

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import * as z from 'zod'
 import { CsvFileError } from '../csv.ts'
 import { errorText } from '../fields.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { type Progress, type Terminal, withProgress } from './output.ts'
 
 /** The argument of a command that reads a CSV file: a path, or `-` for standard input. */
@@ -26,9 +26,9 @@ export async function readFile<T>(
 
 async function openFile(path: string): Promise<Readable> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new CommandFault(`${path} cannot be read: ${error.code}`)
+    throw new CommandError(`${path} cannot be read: ${error.code}`)
   })
-  if (found.isDirectory()) throw new CommandFault(`${path} is a directory`)
+  if (found.isDirectory()) throw new CommandError(`${path} is a directory`)
   return createReadStream(path)
 }
 
@@ -36,7 +36,7 @@ async function openFile(path: string): Promise<Readable> {
 export function refusedLines(
   { message, faults, count }: CsvFileError,
   nameOf = (line: number) => `line ${line}`,
-): CommandFault {
+): CommandError {
   const lines = faults.map(({ line, text }) => `${nameOf(line)}: ${text}`)
-  return new CommandFault(message, count > faults.length ? [...lines, `and ${count - faults.length} more`] : lines)
+  return new CommandError(message, count > faults.length ? [...lines, `and ${count - faults.length} more`] : lines)
 }

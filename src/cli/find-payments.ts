@@ -13,8 +13,8 @@ import { shopAmountText, toIndianText, toJsonNumber } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { toRefundData } from '../refunds/refund.ts'
 import { command } from './command.ts'
+import { CommandError } from './errors.ts'
 import { exceptionTable } from './exceptions.ts'
-import { CommandFault } from './faults.ts'
 import { forPeople, record, table } from './output.ts'
 
 const ORDER_ID_RULE = 'must be our orderId, of 32 or 35 letters and digits'
@@ -67,7 +67,7 @@ export const findPaymentCommands = [
     schema: z.object({ orderId }),
     async run({ orderId }, { db, now }) {
       const found = await createPaymentHistory(db).find(orderId)
-      if (!found) throw new CommandFault('there is no such order')
+      if (!found) throw new CommandError('there is no such order')
       return { json: toJson(found, now), text: describe(found, now) }
     },
   }),

@@ -4,7 +4,7 @@ import { errorText, identifier, text } from '../fields.ts'
 import { type AccessKeyListing, createAccessKeys } from '../tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../tenants/credentials.ts'
 import { changingCommand, command } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { listed, record, shown } from './output.ts'
 
 /** A secret key that was pasted by mistake must not get into the audit. */
@@ -30,7 +30,7 @@ export const keyCommands = [
           .add(newKey)
           .catch((error: unknown) => {
             if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
-            throw new CommandFault(`${Object.entries(owner).flat().join(' ')} is unknown`)
+            throw new CommandError(`${Object.entries(owner).flat().join(' ')} is unknown`)
           })
         return shownOnce(added, secretKey)
       })
@@ -44,7 +44,7 @@ export const keyCommands = [
       change(async (client) => {
         const keys = createAccessKeys(client)
         const found = (await keys.list()).find((one) => one.publicKey === old && one.revokedAt === null)
-        if (found === undefined) throw new CommandFault('that public key is unknown or revoked: see ops keys list')
+        if (found === undefined) throw new CommandError('that public key is unknown or revoked: see ops keys list')
         const { publicKey, secretKey } = mintKeyPair()
         const owner = found.mid === null ? { pid: found.pid as string } : { mid: found.mid }
         const kept = { owner, label: label ?? found.label, mayRefund: found.mayRefund, now }
@@ -70,7 +70,7 @@ export const keyCommands = [
     run: ({ publicKey }, { change, now }) =>
       change(async (client) => {
         const revoked = await createAccessKeys(client).revoke(publicKey, now)
-        if (revoked === undefined) throw new CommandFault('that public key is unknown')
+        if (revoked === undefined) throw new CommandError('that public key is unknown')
         return shown(revoked)
       }),
   }),

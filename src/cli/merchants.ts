@@ -7,7 +7,7 @@ import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
 import { type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
 import { changingCommand, command } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { type Output, record, table } from './output.ts'
 
 const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
@@ -20,7 +20,7 @@ export const merchantCommands = [
       refuseFaultyAcquirer(merchant, config)
       return change(async (client) => {
         const added = await createMerchants(client).add({ ...merchant, payees }, now)
-        if (added === undefined) throw new CommandFault(`mid ${merchant.mid} is taken`)
+        if (added === undefined) throw new CommandError(`mid ${merchant.mid} is taken`)
         if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
         return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
       })
@@ -74,11 +74,11 @@ function refuseFaultyAcquirer(
   config: Pick<DatabaseConfig, 'acquirers'>,
 ) {
   const fault = acquirerFault(acquirer, merchant, config.acquirers)
-  if (fault !== undefined) throw new CommandFault(fault)
+  if (fault !== undefined) throw new CommandError(fault)
 }
 
 function known(mid: string, merchant: Merchant | undefined): Merchant {
-  if (merchant === undefined) throw new CommandFault(`mid ${mid} is unknown`)
+  if (merchant === undefined) throw new CommandError(`mid ${mid} is unknown`)
   return merchant
 }
 

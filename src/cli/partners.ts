@@ -1,7 +1,7 @@
 import { createPartners } from '../tenants/partners.ts'
 import { NewPartner, OneLink } from '../tenants/schema.ts'
 import { changingCommand, command } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { listed, shown } from './output.ts'
 
 export const partnerCommands = [
@@ -11,7 +11,7 @@ export const partnerCommands = [
     run: (partner, { change, now }) =>
       change(async (client) => {
         const added = await createPartners(client).add(partner, now)
-        if (added === undefined) throw new CommandFault(`pid ${partner.pid} is taken`)
+        if (added === undefined) throw new CommandError(`pid ${partner.pid} is taken`)
         return shown(added)
       }),
   }),
@@ -27,8 +27,8 @@ export const partnerCommands = [
       run: ({ pid, mid }, { change }) =>
         change(async (client) => {
           const outcome = await createPartners(client)[verb](pid, mid)
-          if (outcome === 'unknown pid') throw new CommandFault(`pid ${pid} is unknown`)
-          if (outcome === 'unknown mid') throw new CommandFault(`mid ${mid} is unknown`)
+          if (outcome === 'unknown pid') throw new CommandError(`pid ${pid} is unknown`)
+          if (outcome === 'unknown mid') throw new CommandError(`mid ${mid} is unknown`)
           const linked = verb === 'link'
           const state = `${outcome === 'unchanged' ? 'already' : 'now'} ${linked ? 'linked to' : 'not linked to'}`
           return { json: { pid, mid, linked }, text: `${pid} is ${state} ${mid}` }

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { AcquirerFault } from '../acquirer/acquirer.ts'
+import { AcquirerError } from '../acquirer/acquirer.ts'
 import { createAcquirers } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
 import { createPaymentHistory } from '../books/payment-history.ts'
@@ -15,7 +15,7 @@ import { type DayFileResult, importDayFile } from '../payments/import-day-file.t
 import { type Contradiction, possibleTime } from '../payments/outcome.ts'
 import { createReports, type Recorded } from '../payments/reports.ts'
 import { changingCommand, withhold } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
 import { orderId } from './find-payments.ts'
 import { withProgress } from './output.ts'
@@ -47,7 +47,7 @@ export const paymentCommands = [
       const createdAt = paidAt && (await createPaymentHistory(db).find(orderId))?.createdAt
       if (createdAt && !possibleTime(paidAt, now, createdAt)) {
         const created = `the order was created at ${toIstTime(createdAt)}, and now it is ${toIstTime(now)}`
-        throw new CommandFault(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
+        throw new CommandError(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
       }
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
       // Other contradictions are typing errors and no reports of the bank. They are not kept: an exception unbalances
@@ -63,7 +63,7 @@ export const paymentCommands = [
             text: `${orderId} is paid twice: kept as a double payment, to be refunded`,
           }
         }
-        throw new CommandFault(`${REFUSED[exception]}${keeps(exception) ? '; kept, see ops payments exceptions' : ''}`)
+        throw new CommandError(`${REFUSED[exception]}${keeps(exception) ? '; kept, see ops payments exceptions' : ''}`)
       }
       const { changed, late } = recorded
       const isPaid = changed ? `${orderId} is paid` : `${orderId} was paid already`
@@ -82,12 +82,12 @@ export const paymentCommands = [
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
       const { clients } = createAcquirers(config.acquirers, http, ACQUIRER_OPTIONS)
       const history = await createPaymentHistory(db).find(orderId)
-      if (!history) throw new CommandFault(REFUSED['unknown order'])
+      if (!history) throw new CommandError(REFUSED['unknown order'])
       const client = clients.get(history.acquirer)
-      if (!client) throw new CommandFault(`its acquirer, ${history.acquirer}, cannot be asked here: is it set up?`)
+      if (!client) throw new CommandError(`its acquirer, ${history.acquirer}, cannot be asked here: is it set up?`)
       const enquiry = await createEnquiries(db).take(orderId)
       if (enquiry === undefined)
-        throw new CommandFault('its acquirer was asked three times, which is all that it allows')
+        throw new CommandError('its acquirer was asked three times, which is all that it allows')
       const recorded = await askOrExplain(enquiry, { client, reports: createReports(db), now: () => now })
       const { enquiries } = enquiry
       return {
@@ -162,8 +162,8 @@ async function askOrExplain(enquiry: Enquiry, options: Parameters<typeof enquire
   try {
     return await enquire(enquiry, options)
   } catch (error) {
-    if (!(error instanceof AcquirerFault)) throw error
-    throw new CommandFault(`${error.message} (question ${enquiry.enquiries} of 3 is used up)`)
+    if (!(error instanceof AcquirerError)) throw error
+    throw new CommandError(`${error.message} (question ${enquiry.enquiries} of 3 is used up)`)
   }
 }
 

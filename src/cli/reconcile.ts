@@ -12,7 +12,7 @@ import { groupRupees, toSumText } from '../money.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
-import { CommandFault, UsageError } from './faults.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { forPeople, type Output, table } from './output.ts'
 import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
 import { lockedAt } from './settlements.ts'
@@ -51,11 +51,11 @@ export const reconcileCommands = [
     }),
     async run({ difference: id, reason }, { db, change, now, person }) {
       const found = await findDifference(db, id, now)
-      if (!found) throw new CommandFault(`there is no difference ${id}: see ops reconcile of its day`)
-      if (found.resolution !== null) throw new CommandFault(`${id} was resolved already: ${found.resolution}`)
+      if (!found) throw new CommandError(`there is no difference ${id}: see ops reconcile of its day`)
+      if (found.resolution !== null) throw new CommandError(`${id} was resolved already: ${found.resolution}`)
       return change(async (client) => {
         if (!(await enterResolution(client, found, { reason, by: person, now }))) {
-          throw new CommandFault(`somebody else has just resolved ${id}: see ops reconcile of its day`)
+          throw new CommandError(`somebody else has just resolved ${id}: see ops reconcile of its day`)
         }
         return {
           json: { ...wireDifference(found), resolution: reason, resolvedBy: person, resolvedAt: now },
@@ -94,10 +94,10 @@ export const reconcileCommands = [
       if (csv && asJson) throw new UsageError('give --json or --csv, not both')
       const { mid, pid } = merchants
       if (mid !== undefined && !(await createMerchants(db).find(mid))) {
-        throw new CommandFault(`mid ${mid} is unknown: see ops merchants list`)
+        throw new CommandError(`mid ${mid} is unknown: see ops merchants list`)
       }
       if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
-        throw new CommandFault(`pid ${pid} is unknown: see ops partners list`)
+        throw new CommandError(`pid ${pid} is unknown: see ops partners list`)
       }
       if (payout !== undefined) return showPayout(await findPayout(db, { payout, ...merchants, now }), payout)
       const days = { from: from as string, to: to as string }

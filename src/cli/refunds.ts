@@ -11,8 +11,8 @@ import { retryRefund } from '../refunds/progress.ts'
 import { REASON_CHARACTERS, type Refund, toRefundData } from '../refunds/refund.ts'
 import { isLeftToPerson, listRefunds } from '../refunds/refunds.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
+import { CommandError } from './errors.ts'
 import { exceptionId } from './exceptions.ts'
-import { CommandFault } from './faults.ts'
 import { orderId } from './find-payments.ts'
 import { type Output, record, table } from './output.ts'
 
@@ -63,7 +63,7 @@ export const refundCommands = [
           ? { mid: await ownerOf(db, orderId), orderId, note: note as string, amount }
           : await ofException(db, exception, note)
       const made = await makeRefund(db, { ...asked, madeBy: person }, now)
-      if ('refused' in made) throw new CommandFault(REFUSED[made.refused])
+      if ('refused' in made) throw new CommandError(REFUSED[made.refused])
       const { refund } = made
       const next =
         refund.acquirer === 'direct'
@@ -84,7 +84,7 @@ export const refundCommands = [
       const refund = await findRefund(db, id)
       refuseEnded(refund)
       if (!(await retryRefund(db, refund, now))) {
-        throw new CommandFault(`${id} is not unsure: only such a refund may be sent again`)
+        throw new CommandError(`${id} is not unsure: only such a refund may be sent again`)
       }
       return { json: toRefundData(refund), text: `${id} is sent again` }
     },
@@ -105,13 +105,13 @@ export const refundCommands = [
 
 async function ownerOf(db: Database, orderId: string): Promise<string> {
   const order = await createPaymentHistory(db).find(orderId)
-  if (order === undefined) throw new CommandFault(REFUSED['unknown order'])
+  if (order === undefined) throw new CommandError(REFUSED['unknown order'])
   return order.mid
 }
 
 async function findRefund(db: Database, id: string): Promise<Refund> {
   const [refund] = await listRefunds(db, { ourRefundId: id })
-  if (refund === undefined) throw new CommandFault(`there is no refund ${id}: see ops refunds list`)
+  if (refund === undefined) throw new CommandError(`there is no refund ${id}: see ops refunds list`)
   return refund
 }
 
@@ -123,7 +123,7 @@ async function endByPerson(
   const before = await findRefund(db, id)
   refuseEnded(before)
   if (!(await isLeftToPerson(db, before))) {
-    throw new CommandFault(
+    throw new CommandError(
       `${before.acquirer} still says what becomes of ${id}: wait for its end, or for an exception of it`,
     )
   }
@@ -140,18 +140,18 @@ async function endByPerson(
 function refuseEnded({ ourRefundId, status, reference, reason, endedAt }: Refund): void {
   if (endedAt === null) return
   const detail = status === 'SUCCESS' ? `reference ${reference || 'unknown'}` : reason
-  throw new CommandFault(`${ourRefundId} has ended as ${status} at ${toIstTime(endedAt)}: ${detail}`)
+  throw new CommandError(`${ourRefundId} has ended as ${status} at ${toIstTime(endedAt)}: ${detail}`)
 }
 
 /** What goes back to end an exception: a double payment by its own UTR, a late payment as the order's own. */
 async function ofException(db: Database, id: string, note: string | undefined) {
   const found = await createExceptions(db).find(id)
-  if (!found) throw new CommandFault(`there is no exception ${id}: see ops payments exceptions`)
+  if (!found) throw new CommandError(`there is no exception ${id}: see ops payments exceptions`)
   const { mid, orderId, kind, utr, resolution, resolvedBy } = found
   if (kind !== 'double payment' && kind !== 'late payment') {
-    throw new CommandFault(`${id} is no double and no late payment, but: ${kind}`)
+    throw new CommandError(`${id} is no double and no late payment, but: ${kind}`)
   }
-  if (resolution !== null) throw new CommandFault(`${id} was resolved by ${resolvedBy}: ${resolution}`)
+  if (resolution !== null) throw new CommandError(`${id} was resolved by ${resolvedBy}: ${resolution}`)
   const own = kind === 'double payment' ? { utr: utr.toUpperCase() } : {}
   return { mid, orderId, note: note ?? kind, amount: undefined, exceptionId: id, ...own }
 }

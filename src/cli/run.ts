@@ -9,8 +9,8 @@ import { auditCommands } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
 import type { Command, Prepared } from './command.ts'
 import { databaseCommands } from './database.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { exceptionCommands } from './exceptions.ts'
-import { CommandFault, UsageError } from './faults.ts'
 import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
@@ -70,7 +70,7 @@ export async function main(args: string[], terminal: Terminal & { env: NodeJS.Pr
       say(terminal.stderr, help(command, typed))
       return EXIT_USAGE
     }
-    note(terminal, explain(error), error instanceof CommandFault ? error.details : [])
+    note(terminal, explain(error), error instanceof CommandError ? error.details : [])
     return EXIT_FAULT
   }
 }
@@ -141,7 +141,7 @@ const OVERVIEW = [
 
 /** A failure in one line, for the operator. */
 function explain(error: unknown): string {
-  if (error instanceof CommandFault) return error.message
+  if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) return 'the database is not migrated: run ops migrate'
   const cause = message || code || 'unknown failure'

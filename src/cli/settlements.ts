@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
-import { AcquirerFault } from '../acquirer/acquirer.ts'
+import { AcquirerError } from '../acquirer/acquirer.ts'
 import { adviceOn, SETTLED_NAMES, settledReader } from '../acquirer/acquirers.ts'
 import { CsvFileError } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
@@ -16,7 +16,7 @@ import { type Importing, type ImportResult, importSettlements } from '../settlem
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type NotStored, type Pulled, readPages, toSettlementFile } from '../settlements/pull.ts'
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
 import { note, type Output, printable, table, withProgress } from './output.ts'
 
@@ -60,11 +60,11 @@ export const settlementCommands = [
       .refine(({ from, to }) => from <= to, '--from must not be after --to'),
     async run({ acquirer, from, to }, context) {
       const { config, db, now, terminal } = context
-      if (startOfDay(to) > now) throw new CommandFault(`--to must not be after today, ${toIstDay(now)}`)
+      if (startOfDay(to) > now) throw new CommandError(`--to must not be after today, ${toIstDay(now)}`)
       const { allowedNetworks } = config.webhooks
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
       const read = settledReader(acquirer, config.acquirers, http)
-      if (!read) throw new CommandFault(`the acquirer ${acquirer} is not set up: ${adviceOn(acquirer)}`)
+      if (!read) throw new CommandError(`the acquirer ${acquirer} is not set up: ${adviceOn(acquirer)}`)
       const pulled: Pulled = { orders: [], notStored: new Map() }
       const output = await withProgress(terminal, async (progress) => {
         const pages = await readPages(read({ from, to }, sleep), progress('events'))
@@ -108,7 +108,7 @@ export const settlementCommands = [
       const output = await context.change(async (client) => {
         const now = await lockedAt(client)
         const undone = await undoImport(client, importId, { ...context, now })
-        if ('refused' in undone) throw new CommandFault(explain(importId, undone))
+        if ('refused' in undone) throw new CommandError(explain(importId, undone))
         const { removed, restored } = undone
         return {
           json: { import: importId, removed, restored },
@@ -175,11 +175,11 @@ function tellNotStored(notStored: NotStored): Told {
 /** A failure for the operator, who has no file to look into: its lines are named by their orders. */
 function explainPull(error: unknown, orders: readonly string[]): unknown {
   if (error instanceof CsvFileError) return refusedLines(error, (line) => `order ${orders[line - 2]}`)
-  if (!(error instanceof AcquirerFault)) return error
+  if (!(error instanceof AcquirerError)) return error
   const { status, requestId } = error.facts
   const facts = [status && `status ${status}`, requestId && `request ${requestId}`].filter(Boolean).join(', ')
   const advice = error.outcome === 'unavailable' ? ': try again in a minute' : ''
-  return new CommandFault(`${error.message}${facts && ` (${facts})`}; nothing was imported${advice}`)
+  return new CommandError(`${error.message}${facts && ` (${facts})`}; nothing was imported${advice}`)
 }
 
 type Trailer = { rows?: number | undefined; total?: bigint | undefined }
@@ -193,7 +193,7 @@ function compare({ rows, total }: Trailer, file: Omit<ImportResult, 'import' | '
   if (rows !== undefined && rows !== found) differences.push(`${found} rows, not ${rows}`)
   if (total !== undefined && total !== file.amount) differences.push(`${rupeesOf(file.amount)}, not ${rupeesOf(total)}`)
   if (differences.length === 0) return
-  throw new CommandFault(`nothing was imported: the file has ${differences.join(' and ')}; get it from the bank again`)
+  throw new CommandError(`nothing was imported: the file has ${differences.join(' and ')}; get it from the bank again`)
 }
 
 /** The file's name without control characters: whoever made the file chose it. */

@@ -12,7 +12,7 @@ import { isTaken, toRequest } from '../webhooks/message.ts'
 import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
 import { changingCommand, command } from './command.ts'
-import { CommandFault } from './faults.ts'
+import { CommandError } from './errors.ts'
 import { listed, type Output, record, shown } from './output.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -51,17 +51,17 @@ export const webhookCommands = [
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
     async run({ mid, url, label }, { config, change, now }) {
       const { sealingKey, allowedNetworks } = config.webhooks
-      if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandFault(`--url ${HTTPS_RULE}`)
+      if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandError(`--url ${HTTPS_RULE}`)
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
       const secret = newSigningSecret()
-      const sealed = seal(keyOrFault(sealingKey), secret, ownerOf({ mid, endpointId }))
+      const sealed = seal(requireKey(sealingKey), secret, ownerOf({ mid, endpointId }))
       return change(async (client) => {
         const endpoints = createEndpoints(client)
         if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
-          throw new CommandFault(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
+          throw new CommandError(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
         }
         const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
-        if (!added) throw new CommandFault(`mid ${mid} is unknown`)
+        if (!added) throw new CommandError(`mid ${mid} is unknown`)
         await watchOpenOrders(client, mid, now)
         return {
           ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
@@ -101,7 +101,7 @@ export const webhookCommands = [
       change(async (client) => {
         const { mid, endpointId, url, label } = await known(endpoint, client)
         const secret = newSigningSecret()
-        const sealed = seal(keyOrFault(config.webhooks.sealingKey), secret, ownerOf({ mid, endpointId }))
+        const sealed = seal(requireKey(config.webhooks.sealingKey), secret, ownerOf({ mid, endpointId }))
         await createEndpoints(client).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
         return shownOnce({ id: endpointId, mid, url, label, secret })
       }),
@@ -113,7 +113,7 @@ export const webhookCommands = [
     async run({ endpoint }, { config, db, now }) {
       const { mid, endpointId, url } = await known(endpoint, db)
       const { sealingKey, allowedNetworks } = config.webhooks
-      const key = keyOrFault(sealingKey)
+      const key = requireKey(sealingKey)
       const sealed = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
       const secrets = unsealAll(key, sealed, ownerOf({ mid, endpointId }))
       const id = `msg_ping_${randomBytes(8).toString('hex')}`
@@ -122,7 +122,7 @@ export const webhookCommands = [
       const result = await http.request(toRequest({ id, body }, { url, secrets, sentAt: now }))
       const outcome = 'failure' in result ? result.failure : String(result.status)
       if ('failure' in result || !isTaken(result.status)) {
-        throw new CommandFault(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)
+        throw new CommandError(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)
       }
       return { json: { id: endpointId, outcome, answer: result.text }, text: `${url} took it: ${outcome}` }
     },
@@ -159,7 +159,7 @@ export const webhookCommands = [
         const resent = delivery
           ? Number(await endpoints.resend(delivery, now))
           : await endpoints.resendAll(mid, since as Date, until ?? now, now)
-        if (delivery && resent === 0) throw new CommandFault('there is no such delivery, or its webhook is off')
+        if (delivery && resent === 0) throw new CommandError('there is no such delivery, or its webhook is off')
         return {
           json: { resent },
           text: `${resent} ${resent === 1 ? 'delivery is' : 'deliveries are'} sent again from now on`,
@@ -168,16 +168,16 @@ export const webhookCommands = [
   }),
 ]
 
-function keyOrFault(key: KeyObject | undefined): KeyObject {
+function requireKey(key: KeyObject | undefined): KeyObject {
   if (key) return key
-  throw new CommandFault(
+  throw new CommandError(
     'set WEBHOOK_SEALING_KEY, here and for the service: secrets are kept sealed by it; make one with "openssl rand -base64 32"',
   )
 }
 
 async function known(endpointId: string, db: Queryable): Promise<Endpoint> {
   const [found] = await createEndpoints(db).list({ endpointId })
-  if (!found) throw new CommandFault(`there is no webhook ${endpointId}: see ops webhooks list`)
+  if (!found) throw new CommandError(`there is no webhook ${endpointId}: see ops webhooks list`)
   return found
 }
 

@@ -12,8 +12,8 @@ const TAG_BYTES = 16
  * Thrown when sealed bytes do not open. Its message reveals nothing of the secret, and cannot say which cause it is,
  * because GCM cannot tell.
  */
-export class SealBroken extends Error {
-  override name = 'SealBroken'
+export class SealError extends Error {
+  override name = 'SealError'
   constructor() {
     super('a secret does not open: WEBHOOK_SEALING_KEY is not the one that sealed it, or its row was changed')
   }
@@ -33,25 +33,25 @@ export function seal(key: KeyObject, secret: string, owner: string): Buffer {
 /** The owner of an endpoint's secrets. */
 export const ownerOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
 
-/** Throws SealBroken when `key` or `owner` is not the one it was sealed with, or a byte was changed. */
+/** Throws SealError when `key` or `owner` is not the one it was sealed with, or a byte was changed. */
 export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): string {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
   const ciphertext = sealed.subarray(NONCE_BYTES + TAG_BYTES)
   // A shorter tag would be easier to forge.
-  if (tag.length < TAG_BYTES) throw new SealBroken()
+  if (tag.length < TAG_BYTES) throw new SealError()
   const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES })
   decipher.setAAD(Buffer.from(owner)).setAuthTag(tag)
   try {
     return Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString('utf8')
   } catch {
-    throw new SealBroken()
+    throw new SealError()
   }
 }
 
 /**
  * Opens the secrets of an endpoint, the current one first. An earlier one that does not open is left out: after the key was
- * lost, the endpoint works again as soon as it has a new secret. Throws SealBroken when the current one does not open.
+ * lost, the endpoint works again as soon as it has a new secret. Throws SealError when the current one does not open.
  */
 export function unsealAll(key: KeyObject, [current, ...earlier]: readonly Uint8Array[], owner: string): string[] {
   if (!current) return []
@@ -60,7 +60,7 @@ export function unsealAll(key: KeyObject, [current, ...earlier]: readonly Uint8A
     try {
       opened.push(unseal(key, sealed, owner))
     } catch (error) {
-      if (!(error instanceof SealBroken)) throw error
+      if (!(error instanceof SealError)) throw error
     }
   }
   return opened

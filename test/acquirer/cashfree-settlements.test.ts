@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { AcquirerFault, ReadSettled, SettledEvent } from '../../src/acquirer/acquirer.ts'
+import type { AcquirerError, ReadSettled, SettledEvent } from '../../src/acquirer/acquirer.ts'
 import { settledReader } from '../../src/acquirer/acquirers.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
@@ -35,7 +35,7 @@ async function read(limits: Partial<typeof LIMITS.outbound> = {}) {
   return { pages, pauses }
 }
 
-const faultOf = (...pages: ReconPage[]): Promise<AcquirerFault> => {
+const faultOf = (...pages: ReconPage[]): Promise<AcquirerError> => {
   answerRecon(bank, ...pages)
   return read().then(
     () => expect.unreachable('nothing was refused'),
@@ -105,7 +105,7 @@ describe('the pages of Cashfree’s reconciliation', () => {
     expect(asked).toBe(500)
   })
 
-  it.each<[string, CallFault[], AcquirerFault['outcome']]>([
+  it.each<[string, CallFault[], AcquirerError['outcome']]>([
     ['429', [{ status: 429 }], 'unavailable'],
     ['500', [{ status: 500 }], 'unavailable'],
     ['401', [{ status: 401 }], 'refused'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { AcquirerFault } from '../../src/acquirer/acquirer.ts'
+import { AcquirerError } from '../../src/acquirer/acquirer.ts'
 import { readPaymentLink } from '../../src/acquirer/payment-link.ts'
 
 const PAYEE = 'cf.kulfi@icici'
@@ -11,11 +11,11 @@ const read = (
 ) => readPaymentLink(link, { orderId: 'O1', amount }, payees, { requestId: 'R1' })
 
 /** The fault for which a link is refused; undefined where it is taken. */
-function faultOf(...args: Parameters<typeof read>): AcquirerFault | undefined {
+function faultOf(...args: Parameters<typeof read>): AcquirerError | undefined {
   try {
     read(...args)
   } catch (error) {
-    if (error instanceof AcquirerFault) return error
+    if (error instanceof AcquirerError) return error
     throw error
   }
   return undefined

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
-import { type AcquirerCalls, AcquirerFault } from '../../src/acquirer/acquirer.ts'
+import { type AcquirerCalls, AcquirerError } from '../../src/acquirer/acquirer.ts'
 import { createAcquirerClient } from '../../src/acquirer/client.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { storeNewPayment } from '../../src/payments/create.ts'
@@ -33,7 +33,7 @@ async function newRequest(limits = LIMITS.acquirers) {
   const calls: AcquirerCalls = {
     async prepare({ orderId }, { id: merchantId }, signal) {
       await sleep(10)
-      if (signal.aborted) throw new AcquirerFault('unavailable', 'the time of the request is over')
+      if (signal.aborted) throw new AcquirerError('unavailable', 'the time of the request is over')
       const named = { acquirer: 'setu', merchantId, id: unique('QR'), reference: `SU${orderId.slice(0, 20)}` }
       return { paymentLink: { ...named, link: 'upi://pay?' }, payeeVpa: payee.vpa }
     },

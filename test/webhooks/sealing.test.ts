@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { SealBroken, seal, unseal } from '../../src/webhooks/sealing.ts'
+import { SealError, seal, unseal } from '../../src/webhooks/sealing.ts'
 
 const key = createSecretKey(randomBytes(32))
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
@@ -24,9 +24,9 @@ describe('a sealed secret', () => {
 
   it('does not open with another key, nor in another row', () => {
     const sealed = seal(key, SECRET, OWNER)
-    expect(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)).toThrow(SealBroken)
+    expect(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)).toThrow(SealError)
     for (const owner of ['M2/we_1', 'M1/we_2', '', 'M1/we_1 ', 'm1/we_1']) {
-      expect(() => unseal(key, sealed, owner)).toThrow(SealBroken)
+      expect(() => unseal(key, sealed, owner)).toThrow(SealError)
     }
   })
 
@@ -35,16 +35,16 @@ describe('a sealed secret', () => {
     for (let bit = 0; bit < sealed.length * 8; bit += 1) {
       const changed = Buffer.from(sealed)
       changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
-      expect(() => unseal(key, changed, OWNER), `bit ${bit}`).toThrow(SealBroken)
+      expect(() => unseal(key, changed, OWNER), `bit ${bit}`).toThrow(SealError)
     }
   })
 
   it('does not open when it was cut or lengthened, by whatever', () => {
     const sealed = seal(key, SECRET, OWNER)
     for (let length = 0; length < sealed.length; length += 1) {
-      expect(() => unseal(key, sealed.subarray(0, length), OWNER), `${length} bytes`).toThrow(SealBroken)
+      expect(() => unseal(key, sealed.subarray(0, length), OWNER), `${length} bytes`).toThrow(SealError)
     }
-    expect(() => unseal(key, Buffer.concat([sealed, Buffer.alloc(1)]), OWNER)).toThrow(SealBroken)
+    expect(() => unseal(key, Buffer.concat([sealed, Buffer.alloc(1)]), OWNER)).toThrow(SealError)
   })
 
   it('has a nonce of its own each time, and holds no part of the secret', () => {
@@ -63,7 +63,7 @@ describe('a sealed secret', () => {
     ]
     expect(new Set(faults.map(({ message }) => message)).size).toBe(1)
     for (const fault of faults) {
-      expect([fault.name, fault.cause]).toEqual(['SealBroken', undefined])
+      expect([fault.name, fault.cause]).toEqual(['SealError', undefined])
       const shown = inspect(fault, { depth: 10, showHidden: true })
       const hidden = [
         SECRET,

@@ -6,7 +6,7 @@ export class UsageError extends Error {}
  * further lines. The audit keeps the message alone: details may repeat what was in a file, and the audit is kept for
  * ever.
  */
-export class CommandFault extends Error {
+export class CommandError extends Error {
   readonly details: readonly string[]
 
   constructor(message: string, details: readonly string[] = []) {
