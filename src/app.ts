@@ -35,10 +35,11 @@ import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
 import { dueComparisons } from './payments/utrs-of-other-merchants.ts'
 import { checkRefundStatus } from './refunds/check-refund-status.ts'
-import { type Asked, findRefund, makeRefund } from './refunds/make-refund.ts'
-import { createProgress } from './refunds/progress.ts'
+import { createRefund, type RefundRequest } from './refunds/create-refund.ts'
+import { createDueRefunds } from './refunds/due-refunds.ts'
+import { createRefundUpdates } from './refunds/record-update.ts'
 import { refundPayment } from './refunds/refund-payment.ts'
-import { acquirersOfOpenRefunds, listRefunds } from './refunds/refunds.ts'
+import { acquirersOfOpenRefunds, findRefund, listRefunds } from './refunds/store.ts'
 import { startScheduler } from './scheduler/scheduler.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 import { createAccessKeys } from './tenants/access-keys.ts'
@@ -73,6 +74,9 @@ export type Dependencies = {
   limits?: Limits
 }
 
+/** For the log: an acquirer says of a refund what we do not know. */
+const UNKNOWN_REFUND_STATUS = 'the state of a refund is not known: if it lasts, ask the acquirer'
+
 /** Every operation, grouped by who may call it, in the order of the documents. */
 export const OPERATIONS = {
   v1: [
@@ -99,7 +103,11 @@ export async function buildApp({
   const { sealingKey, allowedNetworks } = config.webhooks
   const intents = createIntents(pools, metrics.insertBatch, limits)
   const reports = createReports(pools.reports, metrics.reports, limits.reports)
-  const refunds = createProgress(pools.reports, metrics.reports.onException)
+  const onRefundUpdate = {
+    ...metrics.reports,
+    onUnknownStatus: (facts: object) => log.error(facts, UNKNOWN_REFUND_STATUS),
+  }
+  const refunds = createRefundUpdates(pools.reports, onRefundUpdate)
   const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
   const http = createOutboundClient({ allowedNetworks, limits: limits.outbound, now })
   const acquirers = createAcquirers(config.acquirers, http, {
@@ -167,7 +175,7 @@ export async function buildApp({
   metrics.acquirersConfigured(acquirers.notifications.length)
   for (const notifications of acquirers.notifications) {
     await app.register(async (acquirer) => {
-      takeNotifications(acquirer, notifications, { reports, refunds, now, log, fieldLimit: limits.body.fields })
+      takeNotifications(acquirer, notifications, { reports, refunds, now, fieldLimit: limits.body.fields })
     })
   }
 
@@ -181,11 +189,12 @@ export async function buildApp({
     const ofMerchantsAndPartners = {
       intents,
       refunds: {
-        make: (asked: Asked, now: Date, claim: () => void) => makeRefund(pools.requests, asked, now, claim),
+        create: (refund: RefundRequest, now: Date, claim: () => void) =>
+          createRefund(pools.requests, refund, now, claim),
         find: (mid: string, name: { refundId: string }) => findRefund(pools.requests, mid, name),
       },
       now,
-      elapsedMs,
+      linkMs: limits.acquirers.requestMs,
       expiryMinutes: config.intentExpiryMinutes,
       publicUrl,
       drawQr,
@@ -215,7 +224,11 @@ export async function buildApp({
     [
       dueDeliveries({ ...deliveries, log, now, limits: limits.webhooks }),
       ...dueEnquiries({ enquiries: createEnquiries(pools.due), reports, ...atAcquirers }),
-      ...dueRefunds({ progress: createProgress(pools.due, metrics.reports.onException), ...atAcquirers }),
+      ...dueRefunds({
+        due: createDueRefunds(pools.due),
+        updates: createRefundUpdates(pools.due, onRefundUpdate),
+        ...atAcquirers,
+      }),
       dueExpiries({ db: pools.due, now, limits: limits.webhooks }),
       dueComparisons(pools.due, now, metrics.reports.onException),
     ],

@@ -40,6 +40,24 @@ export class Failure extends Error {
   }
 }
 
+/**
+ * Why a call of an acquirer failed: `refused` is a fault of its set-up, which the operator has to mend; `bad answer` is an answer
+ * that must not be believed; `unavailable` passes by itself. `facts` go to the log. A caller who waits gets 503.
+ */
+export class AcquirerError extends Error {
+  readonly outcome: 'refused' | 'bad answer' | 'unavailable'
+  readonly facts: Record<string, unknown>
+  /** True when it is proven that the call changed nothing at the acquirer, and will not. */
+  isUndone = false
+
+  constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {
+    super(message)
+    this.name = 'AcquirerError'
+    this.outcome = outcome
+    this.facts = facts
+  }
+}
+
 /** 400: `message` names every fault of the request at once. */
 export const badRequest = (message: string) => new Failure('badRequest', message)
 

@@ -2,8 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { LINKING_NAMES } from './acquirer/acquirers.ts'
 import type { OpenCounts } from './books/overview.ts'
-import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus } from './payments/outcome.ts'
-import type { ReportReason } from './payments/reports.ts'
+import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus, type ReportSource } from './payments/outcome.ts'
 
 /** Seconds; the p99 of a payment on a busy instance lies in the middle. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
@@ -16,7 +15,7 @@ const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
  * Sources of payments that a running service counts. Commands of the operator record payments too, outside the service
  * and uncounted.
  */
-const TOLD_BY = ['notification', 'enquiry'] as const satisfies readonly ReportReason[]
+const SOURCES = ['notification', 'enquiry'] as const satisfies readonly ReportSource[]
 
 type Delivery = { kind: 'webhook' | 'return call'; outcome: 'delivered' | 'failed' | 'refused address' }
 
@@ -41,8 +40,8 @@ const COUNTERS = {
     { kind: EXCEPTION_KINDS },
   ],
   payments_total: [
-    'Payments that this instance recorded, by status and by who told of them; repeats are not counted',
-    { status: ['SUCCESS', 'FAIL', 'REJECT'], reason: TOLD_BY },
+    'Payments that this instance recorded, by status and by who reported them; repeats are not counted',
+    { status: ['SUCCESS', 'FAIL', 'REJECT'], source: SOURCES },
   ],
   payment_attempts_surplus_total: [
     'Failed attempts that were only counted, since so many of their order are stored already; repeats are counted too',
@@ -52,7 +51,7 @@ const COUNTERS = {
     'Calls of acquirers that make their own links, by call and outcome; refused is the set-up, which has to be mended',
     {
       acquirer: LINKING_NAMES,
-      call: ['prepare', 'close', 'enquire', 'refund', 'findRefund'],
+      call: ['createLink', 'closeLink', 'getPayment', 'refund', 'getRefund'],
       outcome: ['done', 'crowded', 'refused', 'bad answer', 'unavailable'],
     },
   ],
@@ -164,8 +163,8 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
     reports: {
       onException: (kind: ExceptionKind) => counters.payment_exceptions_total.inc({ kind }),
-      onPayment(status: FinalStatus, reason: ReportReason, paise: number) {
-        counters.payments_total.inc({ status, reason })
+      onPayment(status: FinalStatus, source: ReportSource, paise: number) {
+        counters.payments_total.inc({ status, source })
         if (status === 'SUCCESS') paidPaise += paise
       },
       onSurplusAttempt: () => counters.payment_attempts_surplus_total.inc(),

@@ -13,7 +13,7 @@ import { LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
 import { createMetrics, metricsRoutes } from './metrics.ts'
 import { operatorPageRoutes, operatorsOnly } from './operator/routes.ts'
-import { acquirersOfOpenRefunds } from './refunds/refunds.ts'
+import { acquirersOfOpenRefunds } from './refunds/store.ts'
 import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()

@@ -2,9 +2,9 @@ import { unavailable } from '../errors.ts'
 import type { HttpClient } from '../outbound/http-client.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerSettings } from './accounts.ts'
-import type { Acquirer, Payee, ReadSettled } from './acquirer.ts'
+import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
-import { type AcquirerClient, type AcquirerClientOptions, createAcquirerClient } from './client.ts'
+import { type AcquirerClient, type ClientOptions, withLimits } from './client.ts'
 import { direct } from './direct.ts'
 import type { Notifications } from './notification.ts'
 import { setu } from './setu.ts'
@@ -15,7 +15,7 @@ const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ d
 export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
 
 /** Those that make their own links. */
-export const LINKING_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.calls)
+export const LINKING_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.client)
 
 /** Those that say what they have settled. */
 export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.settled)
@@ -25,11 +25,15 @@ export const settledReader = (name: string, settings: AcquirerSettings, http: Ht
   ACQUIRERS.get(name)?.settled?.(settings, http)
 
 /** Why a merchant cannot have this acquirer, for the operator; undefined when it can. */
-export function acquirerFault(name: string, merchant: Payee, settings: AcquirerSettings): string | undefined {
+export function acquirerFault(
+  name: string,
+  merchant: AcquirerMerchant,
+  settings: AcquirerSettings,
+): string | undefined {
   const acquirer = ACQUIRERS.get(name)
   if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
   // Only an acquirer that makes its own links has to be set up first: links that we make work without notifications.
-  if (acquirer.calls && !acquirer.notifications(settings)) {
+  if (acquirer.client && !acquirer.notifications(settings)) {
     return `the acquirer ${name} is not set up: set ${acquirer.variables}`
   }
   return acquirer.faultOf(merchant)
@@ -39,17 +43,20 @@ export function acquirerFault(name: string, merchant: Payee, settings: AcquirerS
 export const refundWarnings = (names: readonly string[], settings: AcquirerSettings): string[] =>
   names.flatMap((name) => {
     const acquirer = ACQUIRERS.get(name)
-    if (acquirer && (!acquirer.calls || acquirer.notifications(settings))) return []
+    if (acquirer && (!acquirer.client || acquirer.notifications(settings))) return []
     return `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`
   })
 
+/** `elapsedMs` is a monotonic clock in milliseconds. */
+type AcquirersOptions = ClientOptions & { elapsedMs: () => number }
+
 /** The acquirers of one instance, which are called by `http`. */
-export function createAcquirers(settings: AcquirerSettings, http: HttpClient, options: AcquirerClientOptions) {
+export function createAcquirers(settings: AcquirerSettings, http: HttpClient, options: AcquirersOptions) {
   const clients = new Map<string, AcquirerClient>()
   const notifications: Notifications[] = []
   for (const [name, acquirer] of ACQUIRERS) {
-    const calls = acquirer.calls?.(settings, http, options.elapsedMs)
-    if (calls) clients.set(name, createAcquirerClient(name, calls, options))
+    const client = acquirer.client?.(settings, http, options.elapsedMs)
+    if (client) clients.set(name, withLimits(name, client, options))
     const taken = acquirer.notifications(settings)
     if (taken) notifications.push(taken)
   }
@@ -61,7 +68,7 @@ export function createAcquirers(settings: AcquirerSettings, http: HttpClient, op
     /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
     clientOf({ mid, acquirer }: Merchant): AcquirerClient | undefined {
       if (!isMissing(acquirer)) return clients.get(acquirer)
-      options.onCall(acquirer, 'prepare', 'refused')
+      options.onCall(acquirer, 'createLink', 'refused')
       options.log.error({ mid, acquirer }, notSetUp(acquirer))
       throw unavailable()
     },
@@ -73,7 +80,7 @@ export function createAcquirers(settings: AcquirerSettings, http: HttpClient, op
   /** True for an acquirer that is not set up, or that only a newer version of the service knows. */
   function isMissing(name: string): boolean {
     const acquirer = ACQUIRERS.get(name)
-    return !acquirer || (acquirer.calls !== undefined && !clients.has(name))
+    return !acquirer || (acquirer.client !== undefined && !clients.has(name))
   }
 }
 

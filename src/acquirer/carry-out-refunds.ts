@@ -1,8 +1,9 @@
+import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import type { RefundWord } from '../refunds/end-refund.ts'
-import type { DueRefund, Progress } from '../refunds/progress.ts'
+import type { DueRefund, DueRefunds } from '../refunds/due-refunds.ts'
+import type { RefundUpdates } from '../refunds/record-update.ts'
+import type { RefundUpdate } from '../refunds/refund.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import { AcquirerError, type RefundTold } from './acquirer.ts'
 import type { AcquirerClient } from './client.ts'
 
 const HOUR_MS = 3_600_000
@@ -10,78 +11,76 @@ const HOUR_MS = 3_600_000
 const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 
-type Refunds = NonNullable<AcquirerClient['refunds']>
+type Refunding = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
 
 /** Refunds to send, and questions about those that have no end yet: of each acquirer by itself. */
 export function dueRefunds({
-  progress,
+  due,
+  updates,
   clients,
   now,
   limits: { dueAtOnce },
 }: {
-  progress: Progress
+  due: DueRefunds
+  updates: RefundUpdates
   clients: ReadonlyMap<string, AcquirerClient>
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }): JobSource[] {
-  async function carryOut(due: DueRefund, refunds: Refunds): Promise<boolean> {
-    const isToSend = due.acquirerRefundId === null && (due.sentAt === null || refunds.mayRepeat)
+  async function carryOut(refund: DueRefund, client: Refunding): Promise<boolean> {
+    const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
     try {
-      await (isToSend ? send(due, refunds) : find(due, refunds))
+      await (isToSend ? send(refund, client) : ask(refund, client))
     } catch (error) {
-      // The client has logged this fault. The next look is planned already.
+      // The client has logged this error. The next look is planned already.
       if (!(error instanceof AcquirerError)) throw error
     }
-    if (now().getTime() - due.madeAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
-      await progress.needPerson(due, 'refund without an end', now())
+    if (now().getTime() - refund.madeAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
+      await updates.needPerson(refund, 'refund without an end', now())
     }
     return true
   }
 
-  async function send(due: DueRefund, refunds: Refunds): Promise<void> {
+  async function send(refund: DueRefund, client: Refunding): Promise<void> {
     const sentAt = now()
-    if (!(await progress.mark(due, sentAt, refunds.mayRepeat))) return
+    if (!(await due.markSent(refund, sentAt, client.repeatsRefunds === true))) return
     try {
-      const told = await refunds.send(toOrder(due))
-      if (told) await tell(due, told, 'answer')
+      await record(refund, await client.refund(refund), 'answer')
     } catch (error) {
-      if (error instanceof AcquirerError && error.isUndone) await progress.takeMarkBack(due, sentAt)
+      if (error instanceof AcquirerError && error.isUndone) await due.unmarkSent(refund, sentAt)
       throw error
     }
   }
 
-  async function find(due: DueRefund, refunds: Refunds): Promise<void> {
-    const told = await refunds.find(toOrder(due))
-    if (told) return tell(due, told, 'enquiry')
-    const { sentAt, acquirerRefundId } = due
+  async function ask(refund: DueRefund, client: Refunding): Promise<void> {
+    const update = await client.getRefund(refund)
+    if (update) return record(refund, update, 'enquiry')
+    const { sentAt, acquirerRefundId } = refund
     const isUnsure = acquirerRefundId === null && sentAt && now().getTime() - sentAt.getTime() >= UNSURE_AFTER_MS
-    if (isUnsure) await progress.needPerson(due, 'refund unsure', now())
+    if (isUnsure) await updates.needPerson(refund, 'refund unsure', now())
   }
 
-  async function tell(due: DueRefund, { names, strangeStatus: _, ...told }: RefundTold, by: string): Promise<void> {
-    const word: RefundWord = { ...told, by }
-    await progress.tell(due, word, now())
-    if (names && !due.names) await progress.keepNames(due, names)
+  async function record(refund: DueRefund, update: RefundUpdate, source: string): Promise<void> {
+    await updates.record(refund, update, source, now())
+    if (update.payment && !refund.payment) await due.savePaymentNames(refund, update.payment)
   }
 
-  const sourceOf = (acquirer: string, refunds: Refunds): JobSource => ({
+  const sourceOf = (acquirer: string, client: Refunding): JobSource => ({
     name: `refunds of ${acquirer}`,
     atOnce: { ofQueue: dueAtOnce / 4, ofGroup: dueAtOnce },
     async findQueues() {
-      return (await progress.findDue(acquirer, dueAtOnce, now())).map((mid) => ({
+      return (await due.findDue(acquirer, dueAtOnce, now())).map((mid) => ({
         key: `${mid} refunds of ${acquirer}`,
         group: `refunds of ${acquirer}`,
         async claim(most) {
-          const taken = await progress.takeDue(acquirer, mid, most, now())
-          return taken.map((due) => () => carryOut(due, refunds))
+          const refunds = await due.claimDue(acquirer, mid, most, now())
+          return refunds.map((refund) => () => carryOut(refund, client))
         },
       }))
     },
   })
 
-  return [...clients].flatMap(([acquirer, { refunds }]) => (refunds ? [sourceOf(acquirer, refunds)] : []))
-}
-
-const toOrder = ({ ourRefundId, orderId, amount, note, utr, isSecond, link, names }: DueRefund) => {
-  return { ourRefundId, orderId, amount, note, utr, isSecond, link, names: names ?? undefined }
+  return [...clients].flatMap(([acquirer, { refund, getRefund, repeatsRefunds }]) =>
+    refund && getRefund ? [sourceOf(acquirer, { refund, getRefund, repeatsRefunds })] : [],
+  )
 }

@@ -2,13 +2,12 @@ import * as z from 'zod'
 import { errorText, text } from '../fields.ts'
 import { bankAmount, toPaise } from '../money.ts'
 import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
-import type { FinalStatus } from '../payments/outcome.ts'
-import type { RefundStatus } from '../refunds/refund.ts'
-import type { JsonAnswer, RefundTold } from './acquirer.ts'
+import type { FinalStatus, PaymentReport } from '../payments/outcome.ts'
+import type { RefundStatus, RefundUpdate } from '../refunds/refund.ts'
 import type { CashfreeSettings } from './cashfree-account.ts'
 import { parseExact } from './exact-json.ts'
-import { createJsonRequest, failed, orAbsent, shortText } from './json-request.ts'
-import { isoTime } from './notification.ts'
+import { createJsonRequest, failed, type JsonAnswer, orAbsent, shortText } from './json-request.ts'
+import { bankReference, isoTime } from './notification.ts'
 
 /** How Cashfree is called, and how it writes its fields: every number is its text. */
 
@@ -21,7 +20,7 @@ export type CashfreeRequest = (
     HttpRequest,
     'limit'
   >,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
   expected: readonly number[],
 ) => Promise<JsonAnswer>
 
@@ -47,14 +46,44 @@ export const cashfreeId = z
 /** Rupees with at most two decimals; becomes paise. */
 export const rupees = bankAmount.transform(toPaise)
 
-/** Absent where it is in no form that is known: the payment counts all the same. */
-export const time = orAbsent(isoTime).catch(undefined)
-
-/** How a payment ends; every other word is of one that has not ended. */
+/** The words of payments that have ended; a payment with any other word is under way. */
 export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
   ['SUCCESS', 'SUCCESS'],
   ...['FAILED', 'USER_DROPPED', 'CANCELLED', 'VOID'].map((word) => [word, 'FAIL'] as const),
 ])
+
+/**
+ * What Cashfree says of a payment, in an answer or in a notification. Name and time are absent where their form is not known: the
+ * payment counts all the same.
+ */
+export const paymentFields = {
+  order_id: text(64),
+  payment_status: z.string(errorText('must be text')),
+  payment_amount: bankAmount,
+  payment_currency: z.literal('INR', errorText('must be INR')).optional(),
+  bank_reference: bankReference,
+  payment_time: orAbsent(isoTime).catch(undefined),
+  cf_payment_id: cashfreeId.optional().catch(undefined),
+}
+
+/** Undefined while the payment is under way. `orderId` is the order that the payment should be of. */
+export function toPaymentReport(
+  orderId: string,
+  payment: z.output<z.ZodObject<typeof paymentFields>>,
+): PaymentReport | undefined {
+  const status = PAYMENT_ENDS.get(payment.payment_status)
+  return (
+    status && {
+      orderId,
+      status,
+      utr: payment.bank_reference,
+      amount: payment.payment_amount,
+      paidAt: payment.payment_time,
+      acquirer: { name: NAME, id: payment.order_id },
+      names: payment.cf_payment_id === undefined ? undefined : { id: payment.cf_payment_id },
+    }
+  )
+}
 
 const REFUND_STATES = new Map<string, RefundStatus>([
   ['SUCCESS', 'SUCCESS'],
@@ -71,14 +100,16 @@ export const refundFields = {
   refund_arn: z.unknown().optional(),
 }
 
-export function toRefundTold(
-  refund: z.output<z.ZodObject<typeof refundFields>>,
-): RefundTold & { id: string; amount: number } {
+export function toRefundUpdate(refund: z.output<z.ZodObject<typeof refundFields>>): RefundUpdate & { amount: number } {
   const { order_id: orderId, cf_refund_id: id, refund_status: word, refund_amount: amount, refund_arn: arn } = refund
   const status = REFUND_STATES.get(word)
   return {
-    ...(status === undefined ? { status: 'PENDING', strangeStatus: shortText(word) ?? '?' } : { status }),
-    ...{ orderId, id, amount, reference: shortText(arn) ?? '' },
+    status: status ?? 'PENDING',
+    unknownStatus: status === undefined ? (shortText(word) ?? '?') : undefined,
+    orderId,
+    id,
+    amount,
+    reference: shortText(arn) ?? '',
     reason: status === 'FAIL' ? shortText(word) : undefined,
   }
 }

@@ -1,9 +1,9 @@
 import * as z from 'zod'
 import { text, UTR } from '../fields.ts'
 import { toPaise } from '../money.ts'
-import type { JsonAnswer, ReadSettled, SettledEvent } from './acquirer.ts'
+import type { ReadSettled, SettledEvent } from './acquirer.ts'
 import type { CashfreeRequest } from './cashfree-http.ts'
-import { notBelieved, shortText } from './json-request.ts'
+import { type JsonAnswer, notBelieved, shortText } from './json-request.ts'
 
 /** What Cashfree has settled, by its reconciliation. */
 

@@ -1,24 +1,26 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
-import { bankAmount, toJsonNumber } from '../money.ts'
+import { AcquirerError } from '../errors.ts'
+import { toJsonNumber } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
-import { type Acquirer, type AcquirerCalls, AcquirerError, type JsonAnswer, type RefundOrder } from './acquirer.ts'
+import type { Acquirer } from './acquirer.ts'
 import type { CashfreeSettings } from './cashfree-account.ts'
 import {
   type CashfreeRequest,
-  cashfreeId,
   createCashfreeRequest,
   NAME,
   PAYMENT_ENDS,
+  paymentFields,
   refundFields,
   rupees,
-  time,
-  toRefundTold,
+  toPaymentReport,
+  toRefundUpdate,
 } from './cashfree-http.ts'
-import { cashfreeNotifications, NOTIFICATIONS } from './cashfree-notifications.ts'
+import { cashfreeNotifications } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
-import { notBelieved, shortText } from './json-request.ts'
-import { bankReference } from './notification.ts'
+import type { AcquirerClient, RefundOrder } from './client.ts'
+import { type JsonAnswer, notBelieved, shortText } from './json-request.ts'
+import { requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
 /*
@@ -36,22 +38,17 @@ const Order = z.object({
 
 const Session = z.object({ data: z.object({ payload: z.object({ default: z.string().max(2_048) }) }) })
 
-const Payment = z.object({
-  order_id: z.string(),
-  cf_payment_id: cashfreeId,
-  payment_status: z.string(),
-  payment_amount: bankAmount,
-  bank_reference: bankReference,
-  payment_time: time,
-})
+const Payment = z
+  .object(paymentFields)
+  .superRefine(requiredWithSuccess('payment_status', 'SUCCESS', ['bank_reference']))
 
 const Refund = z.object({ refund_id: z.string(), ...refundFields })
 
-export function cashfreeCalls(settings: CashfreeSettings, request: CashfreeRequest): AcquirerCalls {
+export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequest): AcquirerClient {
   const { isSandbox = false, publicUrl = '' } = settings
 
   /** The order that was made, or the same one where Cashfree has it from the same request, which a proxy may repeat. */
-  async function makeOrder(intent: Intent, signal: AbortSignal): Promise<string> {
+  async function makeOrder(intent: Intent, signal: AbortSignal | undefined): Promise<string> {
     const { orderId, amount, expiresAt } = intent
     const body = {
       order_id: orderId,
@@ -70,34 +67,30 @@ export function cashfreeCalls(settings: CashfreeSettings, request: CashfreeReque
     throw notBelieved(answer, 'Cashfree made an order that is not this one', { orderId })
   }
 
-  async function paymentsOf(orderId: string, signal: AbortSignal) {
+  async function paymentsOf(orderId: string, signal: AbortSignal | undefined) {
     const answer = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
     const { data: payments } = z.array(Payment).safeParse(answer.body)
-    const isOurs = ({ order_id, payment_status: status, bank_reference: utr }: z.output<typeof Payment>) =>
-      order_id === orderId && (status !== 'SUCCESS' || utr !== undefined)
-    if (payments?.every(isOurs)) {
-      return payments.sort((a, b) => (a.payment_time?.getTime() ?? 0) - (b.payment_time?.getTime() ?? 0))
-    }
+    if (payments) return payments.sort((a, b) => (a.payment_time?.getTime() ?? 0) - (b.payment_time?.getTime() ?? 0))
     throw notBelieved(answer, 'Cashfree told of payments in a form that is not known', { orderId })
   }
 
-  function toldOf(answer: JsonAnswer, { ourRefundId }: RefundOrder) {
+  function updateOf(answer: JsonAnswer, { ourRefundId }: RefundOrder) {
     const { data: refund } = Refund.safeParse(answer.body)
-    if (refund) return { ...toRefundTold(refund), ourRefundId: refund.refund_id }
+    if (refund) return { ...toRefundUpdate(refund), ourRefundId: refund.refund_id }
     throw notBelieved(answer, 'Cashfree told of a refund in a form that is not known', { ourRefundId })
   }
 
-  async function findRefund(order: RefundOrder, signal: AbortSignal) {
+  async function getRefund(order: RefundOrder, signal: AbortSignal | undefined) {
     const path = `orders/${order.orderId}/refunds/${order.ourRefundId}`
     const answer = await request({ method: 'GET', path }, signal, [200, 404])
-    if (answer.status === 200) return toldOf(answer, order)
+    if (answer.status === 200) return updateOf(answer, order)
     // A 404 that is not Cashfree's own, such as a proxy's, says nothing of the refund.
     if (codeOf(answer) !== undefined) return undefined
     throw notBelieved(answer, 'Cashfree answered 404 in a form that is not its own')
   }
 
   return {
-    async prepare(intent, { id: merchantId, payees }, signal) {
+    async createLink(intent, { id: merchantId, payees }, signal) {
       const { orderId } = intent
       const body = { payment_session_id: await makeOrder(intent, signal), payment_method: { upi: { channel: 'link' } } }
       // The session itself is the authority.
@@ -111,23 +104,20 @@ export function cashfreeCalls(settings: CashfreeSettings, request: CashfreeReque
       return { paymentLink: { ...names, reference }, payeeVpa }
     },
 
-    async close({ id }, signal) {
+    async closeLink({ id }, signal) {
       const body = { order_status: 'TERMINATED' }
       const answer = await request({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
       const { data } = z.object({ order_status: z.string() }).safeParse(answer.body)
-      return answer.status === 200 && data?.order_status.startsWith('TERMINAT') ? undefined : 'refused'
+      return answer.status === 200 && data?.order_status.startsWith('TERMINAT') ? 'closed' : 'refused'
     },
 
-    async enquire({ id }, signal) {
-      const payments = await paymentsOf(id, signal)
+    async getPayment({ orderId }, signal) {
+      const payments = await paymentsOf(orderId, signal)
       const isPaid = ({ payment_status: status }: z.output<typeof Payment>) => status === 'SUCCESS'
-      // An attempt that is under way may still pay, whatever became of the others.
-      const hasEnded = payments.every(({ payment_status: status }) => PAYMENT_ENDS.get(status))
+      // A payment that is under way may still succeed, whatever became of the others.
+      const hasEnded = payments.every(({ payment_status: status }) => PAYMENT_ENDS.has(status))
       const last = payments.find(isPaid) ?? (hasEnded ? payments.at(-1) : undefined)
-      const status = PAYMENT_ENDS.get(last?.payment_status)
-      if (last === undefined || status === undefined) return undefined
-      const { bank_reference: utr, payment_amount: amount, payment_time: paidAt, cf_payment_id } = last
-      return { status, utr, amount, paidAt, names: { id: cf_payment_id } }
+      return last && toPaymentReport(orderId, last)
     },
 
     async refund(order, signal) {
@@ -140,9 +130,9 @@ export function cashfreeCalls(settings: CashfreeSettings, request: CashfreeReque
         200,
         ...REFUSED,
       ])
-      if (answer.status === 200) return toldOf(answer, order)
+      if (answer.status === 200) return updateOf(answer, order)
       // A repeat may be refused because the first one has arrived.
-      const known = await findRefund(order, signal)
+      const known = await getRefund(order, signal)
       if (known) return known
       const code = codeOf(answer)
       // A 409 says that it is there, whatever the question after it has found.
@@ -150,10 +140,10 @@ export function cashfreeCalls(settings: CashfreeSettings, request: CashfreeReque
       if (isRefused) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
       throw notBelieved(answer, `an answer ${answer.status} of Cashfree is no end of a refund`, { ourRefundId })
     },
-    findRefund,
+    getRefund,
     repeatsRefunds: true,
 
-    async playCustomer({ id }, { succeeds }, signal) {
+    async simulate({ id }, { succeeds }, signal) {
       const open = (await paymentsOf(id, signal)).findLast(({ payment_status: status }) => !PAYMENT_ENDS.get(status))
       if (open === undefined) throw new AcquirerError('unavailable', 'Cashfree has no open payment of this order')
       const simulated = { payment_status: succeeds ? 'SUCCESS' : 'FAILED' }
@@ -165,7 +155,7 @@ export function cashfreeCalls(settings: CashfreeSettings, request: CashfreeReque
 
 /** Cashfree takes an https address of at most 250 characters; without one, what its dashboard says. */
 function notifyUrlBelow(publicUrl: string): string | undefined {
-  const url = publicUrl + NOTIFICATIONS
+  const url = `${publicUrl}/acquirer/${NAME}/notification`
   return url.startsWith('https:') && url.length <= 250 ? url : undefined
 }
 
@@ -193,6 +183,6 @@ export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   // Its own identifier of a merchant is only a name: every merchant of the account is paid to one bank account.
   faultOf: () => undefined,
   notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
-  calls: ({ cashfree: account }, http) => account && cashfreeCalls(account, createCashfreeRequest(account, http)),
+  client: ({ cashfree: account }, http) => account && cashfreeClient(account, createCashfreeRequest(account, http)),
   settled: ({ cashfree: account }, http) => account && cashfreeSettled(createCashfreeRequest(account, http)),
 }

@@ -1,107 +1,102 @@
 import type { Logger } from 'pino'
-import { unavailable } from '../errors.ts'
+import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Intent, PaymentLink } from '../payments/intent.ts'
-import {
-  type AcquirerCalls,
-  AcquirerError,
-  type LinkMerchant,
-  type PlayedAttempt,
-  type RefundOrder,
-  type RefundTold,
-} from './acquirer.ts'
+import type { PaymentReport } from '../payments/outcome.ts'
+import type { DueRefund } from '../refunds/due-refunds.ts'
+import type { RefundUpdate } from '../refunds/refund.ts'
 import { undone } from './json-request.ts'
-import { STRANGE_REFUND } from './notification.ts'
+
+/**
+ * An acquirer that makes its own links. Every call ends at `signal` at the latest (without a signal the limit of `withLimits`
+ * counts), and rejects with an AcquirerError.
+ */
+export type AcquirerClient = {
+  /** Makes a link for an intent. `readPaymentLink` has read the link. */
+  createLink: (intent: Intent, merchant: LinkMerchant, signal?: AbortSignal) => Promise<CreatedLink>
+  /** Lets nobody pay by a link any more. Resolves to `refused` where the order may have been paid already. */
+  closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'refused'>
+  /** The last payment of an order; undefined when there is none, or while the payment is under way. */
+  getPayment: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport | undefined>
+  /** Plays a customer who tries to pay by a link. Only an acquirer's sandbox takes this call. */
+  simulate: (link: PaymentLink, attempt: SimulatedAttempt, signal?: AbortSignal) => Promise<void>
+  /** Sends a refund. Undefined where only a person can send money back. */
+  refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
+  /** The state of a refund; undefined when the acquirer does not have the refund. */
+  getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
+  /** Whether the acquirer recognises a repeated refund by our name for the refund. Otherwise each is sent at most once. */
+  repeatsRefunds?: boolean | undefined
+}
+
+/** An order whose link an acquirer has made. */
+export type LinkedOrder = { orderId: string; paymentLink: PaymentLink }
+
+/** A refund to send or to ask for. `amount` is in paise, `utr` the payment's. */
+export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'>
+
+/** A merchant for whom an acquirer makes links: its identifier there, and the payees that a link may have. */
+export type LinkMerchant = { id: string; payees: readonly string[] }
+
+/** `payeeVpa` is the link's `pa`. */
+export type CreatedLink = { paymentLink: PaymentLink; payeeVpa: string }
+
+/** A played customer pays `amount`, in paise, to `payeeVpa`, or fails to. */
+export type SimulatedAttempt = { payeeVpa: string; amount: number; succeeds: boolean }
+
+type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds'>
 
 export type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
-type CallName = Exclude<keyof AcquirerCalls, 'repeatsRefunds'>
-
-export type AcquirerClientOptions = {
+export type ClientOptions = {
   log: Pick<Logger, 'warn' | 'error'>
   onCall: (acquirer: string, call: CallName, outcome: CallOutcome) => void
-  limits: Limits['acquirers']
-  /** A monotonic clock in milliseconds. */
-  elapsedMs: () => number
+  limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs'>
 }
 
-export type AcquirerClient = ReturnType<typeof createAcquirerClient>
-
-/** The calls of one acquirer, bounded in time and number, each logged if it fails, and counted. */
-export function createAcquirerClient(
+/** The same client with its calls limited in time and number, logged when they fail, and counted. */
+export function withLimits(
   name: string,
-  calls: AcquirerCalls,
-  { log, onCall, limits, elapsedMs }: AcquirerClientOptions,
-) {
+  client: AcquirerClient,
+  { log, onCall, limits }: ClientOptions,
+): AcquirerClient {
   let underWay = 0
 
-  async function bounded<T>(call: CallName, work: (signal: AbortSignal) => Promise<T>, began = elapsedMs()) {
-    // Enquiries are never refused here. Few are made at once, and each is counted before it is asked, so that a refusal
-    // would use up one of an order's three.
-    if (underWay >= limits.callsUnderWay && call !== 'enquire') {
-      onCall(name, call, 'crowded')
+  async function call<T>(
+    callName: CallName,
+    send: (signal: AbortSignal) => Promise<T>,
+    signal = AbortSignal.timeout(limits.requestMs),
+  ): Promise<T> {
+    // Few payments are asked for at once, and each question is counted before it is sent: a refusal here would use up one of an
+    // order's three.
+    if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
+      onCall(name, callName, 'crowded')
       throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))
     }
     underWay++
     try {
-      const leftMs = began + limits.requestMs - elapsedMs()
-      const result = await work(AbortSignal.timeout(Math.max(0, Math.ceil(leftMs))))
-      onCall(name, call, 'done')
+      const result = await send(signal)
+      onCall(name, callName, 'done')
       return result
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
-      onCall(name, call, error.outcome)
+      onCall(name, callName, error.outcome)
       const level = error.outcome === 'unavailable' ? 'warn' : 'error'
-      log[level]({ acquirer: name, call, outcome: error.outcome, ...error.facts }, error.message)
+      log[level]({ acquirer: name, call: callName, outcome: error.outcome, ...error.facts }, error.message)
       throw error
     } finally {
       underWay--
     }
   }
 
-  /** What was told of a refund; a state that we do not know is logged. */
-  async function requestRefund(call: 'refund' | 'findRefund', order: RefundOrder): Promise<RefundTold | undefined> {
-    const told = await bounded(call, async (signal) => calls[call]?.(order, signal))
-    if (told?.strangeStatus !== undefined) {
-      const { ourRefundId, orderId } = order
-      log.error({ acquirer: name, call, ourRefundId, orderId, status: told.strangeStatus }, STRANGE_REFUND)
-    }
-    return told
-  }
-
+  const { refund, getRefund, repeatsRefunds } = client
   return {
-    /** Sends and finds refunds, and rejects with an AcquirerError; undefined where only a person can send money back. */
-    refunds: calls.refund && {
-      mayRepeat: calls.repeatsRefunds === true,
-      send: (order: RefundOrder) => requestRefund('refund', order),
-      find: (order: RefundOrder) => requestRefund('findRefund', order),
-    },
-
-    /**
-     * Makes a link for a request that began at `began`, by `elapsedMs`. The time limit counts from there: otherwise the
-     * intent could be stored after the caller has received 503.
-     */
-    prepare: (intent: Intent, merchant: LinkMerchant, began: number) =>
-      bounded('prepare', (signal) => calls.prepare(intent, merchant, signal), began).catch(orUnavailable),
-
-    /**
-     * Plays a customer in the acquirer's sandbox. The result comes as for any payment: by a notification or an enquiry.
-     */
-    playCustomer: (link: PaymentLink, attempt: PlayedAttempt) =>
-      bounded('playCustomer', (signal) => calls.playCustomer(link, attempt, signal)).catch(orUnavailable),
-
-    /** Closes a link, without a second try: a link that stays open expires by itself. Resolves as `calls.close` does. */
-    close: (link: PaymentLink) =>
-      bounded('close', (signal) => calls.close(link, signal)).catch((error) => {
-        if (!(error instanceof AcquirerError)) throw error
-      }),
-
-    /** Rejects with an AcquirerError. */
-    enquire: (link: PaymentLink) => bounded('enquire', (signal) => calls.enquire(link, signal)),
+    createLink: (intent, merchant, until) =>
+      call('createLink', (signal) => client.createLink(intent, merchant, signal), until),
+    closeLink: (link, until) => call('closeLink', (signal) => client.closeLink(link, signal), until),
+    getPayment: (order, until) => call('getPayment', (signal) => client.getPayment(order, signal), until),
+    simulate: (link, attempt, until) => call('simulate', (signal) => client.simulate(link, attempt, signal), until),
+    ...(refund && { refund: (order, until) => call('refund', (signal) => refund(order, signal), until) }),
+    ...(getRefund && { getRefund: (order, until) => call('getRefund', (signal) => getRefund(order, signal), until) }),
+    repeatsRefunds,
   }
-}
-
-/** Throws 503 for every AcquirerError: the caller can only send the request again. Other errors pass unchanged. */
-function orUnavailable(error: unknown): never {
-  throw error instanceof AcquirerError ? unavailable() : error
 }

@@ -11,6 +11,7 @@ import {
   NOTIFICATION_REFUSALS,
   type NotificationDependencies,
   recordNotification,
+  requiredWithSuccess,
 } from './notification.ts'
 
 /** The acquirer's notification. UTR and paidAt are needed with SUCCESS only. */
@@ -31,12 +32,7 @@ export const PaymentNotification = z
       })
       .optional(),
   })
-  .superRefine(({ status, UTR, paidAt }, context) => {
-    if (status !== 'SUCCESS') return
-    if (UTR === undefined) context.addIssue({ code: 'custom', path: ['UTR'], message: 'is required with SUCCESS' })
-    if (paidAt === undefined)
-      context.addIssue({ code: 'custom', path: ['paidAt'], message: 'is required with SUCCESS' })
-  })
+  .superRefine(requiredWithSuccess('status', 'SUCCESS', ['UTR', 'paidAt']))
   // The rule above as JSON Schema: FAIL or REJECT, or else UTR and paidAt are required.
   .meta({ anyOf: [{ properties: { status: { enum: ['FAIL', 'REJECT'] } } }, { required: ['UTR', 'paidAt'] }] })
 

@@ -1,34 +1,32 @@
+import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import { AcquirerError } from './acquirer.ts'
-import type { AcquirerClient } from './client.ts'
+import type { AcquirerClient, LinkedOrder } from './client.ts'
+
+type Enquiring = { client: AcquirerClient; reports: Reports; now: () => Date }
 
 /**
- * Asks the acquirer about an order, and records what it tells. Undefined when it knows of no payment that has ended.
- * Rejects with an AcquirerError.
+ * Asks the acquirer about an order, and records the payment that it reports. Undefined when the acquirer knows of no payment that
+ * has ended. Rejects with an AcquirerError.
  */
 export async function enquire(
-  { orderId, paymentLink }: Pick<Enquiry, 'orderId' | 'paymentLink'>,
-  { client, reports, now }: { client: AcquirerClient; reports: Reports; now: () => Date },
+  { orderId, paymentLink }: LinkedOrder,
+  { client, reports, now }: Enquiring,
 ): Promise<Recorded | undefined> {
-  const told = await client.enquire(paymentLink)
-  if (told === undefined) return undefined
-  const report = { orderId, ...told, acquirer: { name: paymentLink.acquirer, id: paymentLink.id } }
-  return reports.record(report, { reason: 'enquiry', now })
+  const report = await client.getPayment({ orderId, paymentLink })
+  return report && reports.record(report, { source: 'enquiry', now })
 }
 
-/** Closes the link of an order that was cancelled. Where that is refused, because it may be paid, asks whether it is. */
-export async function closeLink(
-  order: Pick<Enquiry, 'orderId' | 'paymentLink'>,
-  { client, reports, now }: { client: AcquirerClient; reports: Reports; now: () => Date },
-): Promise<void> {
-  if ((await client.close(order.paymentLink)) !== 'refused') return
-  await enquire(order, { client, reports, now }).catch((error) => {
-    // The client has logged this fault. The question that follows the expiry is planned already.
+/** Closes the link of an order that was cancelled. Where the acquirer refuses, the order may be paid: asks for the payment. */
+export async function closeLink(order: LinkedOrder, enquiring: Enquiring): Promise<void> {
+  try {
+    if ((await enquiring.client.closeLink(order.paymentLink)) === 'refused') await enquire(order, enquiring)
+  } catch (error) {
+    // The client has logged this error. A link that stays open expires by itself, and a question follows the expiry.
     if (!(error instanceof AcquirerError)) throw error
-  })
+  }
 }
 
 /** Questions about orders whose end has not been reported: to each acquirer by itself. */
@@ -49,7 +47,7 @@ export function dueEnquiries({
     try {
       await enquire(enquiry, { client, reports, now })
     } catch (error) {
-      // The client has logged this fault. The next question is planned already, unless this was the last one.
+      // The client has logged this error. The next question is planned already, unless this was the last one.
       if (!(error instanceof AcquirerError)) throw error
     }
     return true

@@ -1,8 +1,16 @@
 import * as z from 'zod'
-import type { HttpClient } from '../outbound/http-client.ts'
-import { AcquirerError, type JsonAnswer, type JsonRequest } from './acquirer.ts'
+import { AcquirerError } from '../errors.ts'
+import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
 
-/** How acquirers are called, and what their answers mean. `parse` reads the JSON of an answer. */
+/** Sends a request whose `body` is JSON to an acquirer. Rejects with an AcquirerError when no whole answer comes. */
+export type JsonRequest = (
+  request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
+) => Promise<JsonAnswer>
+
+/** `body` is undefined if it is not JSON. `requestId` is the acquirer's name for the request, which its support asks for. */
+export type JsonAnswer = { status: number; body: unknown; requestId: string | undefined }
+
+/** `parse` reads the JSON of an answer. */
 export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
   return async ({ body, ...request }) => {
     const json = body !== undefined && {

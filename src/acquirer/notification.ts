@@ -1,41 +1,33 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Logger } from 'pino'
 import * as z from 'zod'
 import { Failure, notificationRefused, orderNotFound } from '../errors.ts'
 import { errorText, utr } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { success } from '../http/operation.ts'
 import { isOrderId } from '../payments/intent.ts'
-import type { Report } from '../payments/outcome.ts'
+import type { PaymentReport } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
-import type { RefundWord } from '../refunds/end-refund.ts'
-import type { OwnRefund } from '../refunds/own-refund.ts'
-import type { Progress } from '../refunds/progress.ts'
+import type { RefundUpdates } from '../refunds/record-update.ts'
+import type { RefundUpdate } from '../refunds/refund.ts'
 
 /** What the notifications of every acquirer need. */
 export type NotificationDependencies = {
   reports: Reports
-  refunds: Pick<Progress, 'tellOfNamed' | 'tellOfOwn'>
+  refunds: Pick<RefundUpdates, 'recordNotification'>
   now: () => Date
-  log: Pick<Logger, 'error'>
 }
 
-/** What a notification tells: of a payment, of one of our refunds, or of one that the acquirer has made by itself. */
-export type News = Report | RefundNews
-export type RefundNews = ({ ourRefundId: string; acquirer: string; word: RefundWord } | OwnRefund) & {
-  /** The acquirer's word for its state, where we do not know that. */
-  strangeStatus?: string | undefined
-}
+/** The contents of a notification. */
+export type Notification = { payment: PaymentReport } | { refund: RefundUpdate }
 
-/** The log line of such a word. */
-export const STRANGE_REFUND = 'the state of a refund is not known: if it lasts, ask the acquirer'
-
-/** The fields of a notification, as they came. */
+/** The fields of a notification, as they were sent. */
 export type Fields = Record<string | symbol, unknown>
 
 /** How an acquirer's notifications are taken. */
 export type Notifications = {
+  /** Reads the JSON of a body; JSON.parse where it is left out. */
+  parse?: (json: string) => unknown
   /** Adds its route: that of an operation, or of `routeOfOwnForm`. */
   register: (app: FastifyInstance, dependencies: NotificationDependencies) => void
   /** Throws the 401 unless `body` is signed. */
@@ -54,6 +46,17 @@ export const isoTime = z.iso
 /** A payment's UTR. Absent where it is in no form that is known: only a success needs it. */
 export const bankReference = utr.optional().catch(undefined)
 
+/** The rule of a zod object that a success, `status` being `success`, has the fields of these names. */
+export const requiredWithSuccess =
+  <Name extends string>(status: Name, success: string, needed: readonly Name[]) =>
+  (payment: { [Field in Name]?: unknown }, context: z.core.$RefinementCtx) => {
+    if (payment[status] !== success) return
+    for (const name of needed) {
+      if (payment[name] !== undefined) continue
+      context.addIssue({ code: 'custom', path: [name], message: `is required with ${success}` })
+    }
+  }
+
 export const NOTIFICATION_RECORDED = success('Notification recorded', {
   description: 'Recorded.',
   name: 'NotificationRecorded',
@@ -67,12 +70,12 @@ export const NOTIFICATION_REFUSALS = [
   notificationRefused('UTR of another order'),
 ]
 
-/** Records what an acquirer tells of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
+/** Records what an acquirer reports of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
 export async function recordNotification(
   { reports, now }: Pick<NotificationDependencies, 'reports' | 'now'>,
-  report: Report,
+  report: PaymentReport,
 ) {
-  const recorded = await reports.record(report, { reason: 'notification', now })
+  const recorded = await reports.record(report, { source: 'notification', now })
   if (!('exception' in recorded)) return {}
   switch (recorded.exception) {
     case 'double payment':
@@ -85,33 +88,35 @@ export async function recordNotification(
   }
 }
 
-/** Stores what an acquirer tells of a refund. Throws 404 for an unknown one, 409 where it differs from what we sent. */
-async function recordRefundNews({ refunds, now, log }: NotificationDependencies, news: RefundNews) {
-  const { acquirer, strangeStatus: status } = news
-  const which = 'ourRefundId' in news ? { ourRefundId: news.ourRefundId } : { orderId: news.orderId }
-  if (status !== undefined) log.error({ acquirer, ...which, status }, STRANGE_REFUND)
-  const told = await ('ourRefundId' in news
-    ? refunds.tellOfNamed(news, news.word, now())
-    : refunds.tellOfOwn(news, now()))
-  if (told === undefined) throw orderNotFound()
-  if (told.exception === 'refund differs') throw notificationRefused('refund differs')
+/** Records what an acquirer reports of a refund. Throws 404 for an unknown one, 409 where it differs from what we sent. */
+async function recordRefund(
+  acquirer: string,
+  { refunds, now }: Pick<NotificationDependencies, 'refunds' | 'now'>,
+  update: RefundUpdate,
+) {
+  const recorded = await refunds.recordNotification(acquirer, update, now())
+  if (recorded === undefined) throw orderNotFound()
+  if (recorded.exception === 'refund differs') throw notificationRefused('refund differs')
   return {}
 }
 
 /**
- * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined
- * for a notification that changes nothing, and throws the 400 for one that it cannot read. `body` are the signed bytes.
+ * The route of an acquirer's notifications in its own form, which our documents do not describe. `read` returns undefined for a
+ * notification that changes nothing, and throws the 400 for a notification that it cannot read.
  */
 export function routeOfOwnForm(
-  path: string,
-  read: (fields: Fields, body: Buffer) => News | undefined,
+  acquirer: string,
+  read: (fields: Fields) => Notification | undefined,
 ): Notifications['register'] {
   return (app, dependencies) => {
-    app.post<{ Body: Fields }>(path, async ({ body, signedBody }) => {
-      const news = read(body, signedBody as Buffer)
-      if (news === undefined) return NOTIFICATION_RECORDED.toBody({})
-      const record = 'word' in news ? recordRefundNews(dependencies, news) : recordNotification(dependencies, news)
-      return NOTIFICATION_RECORDED.toBody(await record)
+    app.post<{ Body: Fields }>(`/acquirer/${acquirer}/notification`, async ({ body }) => {
+      const notification = read(body)
+      if (notification === undefined) return NOTIFICATION_RECORDED.toBody({})
+      return NOTIFICATION_RECORDED.toBody(
+        'refund' in notification
+          ? await recordRefund(acquirer, dependencies, notification.refund)
+          : await recordNotification(dependencies, notification.payment),
+      )
     })
   }
 }
@@ -119,20 +124,20 @@ export function routeOfOwnForm(
 /** Lets `app`, a scope of its own, take the signed notifications of one acquirer. */
 export function takeNotifications(
   app: FastifyInstance,
-  { register, requireSignature, orderIdOf, keep }: Notifications,
+  { parse, register, requireSignature, orderIdOf, keep }: Notifications,
   { fieldLimit, ...dependencies }: NotificationDependencies & { fieldLimit: number },
 ) {
   const { reports, now } = dependencies
-  registerSignedJson(app, fieldLimit, (request, body) => requireSignature(request, body, now()))
+  registerSignedJson(app, { fieldLimit, parse, accept: (request, body) => requireSignature(request, body, now()) })
   app.addHook('preValidation', (request, _reply, done) => {
     const orderId = orderIdOf(request.body as Fields)
     if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
     done()
   })
-  // A signed body that is refused with 400 is kept: it may be about money, and the acquirer may not send it again.
+  // A signed body that is refused with 400 is stored: the body may be about money, and the acquirer may not send it again.
   app.setErrorHandler(async (error, { signedBody }) => {
     if (signedBody && error instanceof Failure && error.code === 'badRequest') {
-      await reports.keepUnreadable(keep(signedBody), now())
+      await reports.saveUnreadable(keep(signedBody), now())
     }
     throw error
   })

@@ -1,8 +1,8 @@
+import { AcquirerError } from '../errors.ts'
 import { VPA } from '../fields.ts'
 import { bankAmount, toDecimalText } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { UPI_PREFIX } from '../payments/upi-links.ts'
-import { AcquirerError } from './acquirer.ts'
 
 /** What may follow the prefix: printable ASCII without `"` and `#`, which would end a link in a page or as an address. */
 const QUERY = /^[!\x24-\x7e]+$/

@@ -1,31 +1,80 @@
 import * as z from 'zod'
-import type { PaymentNames } from '../payments/outcome.ts'
-import { isoTime } from './notification.ts'
+import { errorText } from '../fields.ts'
+import { toDecimalText } from '../money.ts'
+import type { FinalStatus, PaymentNames, PaymentReport } from '../payments/outcome.ts'
+import type { RefundStatus, RefundUpdate } from '../refunds/refund.ts'
+import { orAbsent, shortText } from './json-request.ts'
+import { bankReference, isoTime } from './notification.ts'
 
-/** How Setu writes its fields. */
+/** How Setu writes its fields, in answers and notifications alike. */
+
+export const NAME = 'setu'
 
 export const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
+
+export const acquirerId = z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu')
 
 const PAISE_RULE = 'must be whole paise'
 /** An amount in whole paise, up to 14 digits: the most that the database holds and `bankAmount` takes. */
 export const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
 
 /** A time in RFC 3339, or with a zone without its colon (+0530), as in the examples of Setu's guides. */
-export const moment = z.preprocess(
+const moment = z.preprocess(
   (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
   isoTime,
 )
 
-/** The identifiers of a payment. A form that is not known hides them, since the payment counts all the same. */
-const name = z.string().regex(ACQUIRER_ID).optional().catch(undefined)
-export const paymentNames = { id: name, txnId: name }
+/** An identifier of a payment. A form that is not known hides the identifier, since the payment counts all the same. */
+const paymentId = z.string().regex(ACQUIRER_ID).optional().catch(undefined)
 
-export function namesOf({
-  id,
-  txnId,
-}: {
-  id?: string | undefined
-  txnId?: string | undefined
-}): PaymentNames | undefined {
+/** A payment that has ended. */
+export const paymentFields = {
+  productInstanceId: acquirerId,
+  amount: paise,
+  rrn: bankReference,
+  txnTs: orAbsent(moment),
+  id: paymentId,
+  txnId: paymentId,
+}
+
+type Payment = z.output<z.ZodObject<typeof paymentFields>>
+
+export const toPaymentReport = (orderId: string, status: FinalStatus, payment: Payment): PaymentReport => ({
+  orderId,
+  status,
+  utr: payment.rrn,
+  amount: toDecimalText(payment.amount),
+  paidAt: payment.txnTs,
+  acquirer: { name: NAME, id: payment.productInstanceId },
+  names: namesOf(payment),
+})
+
+/** Setu refunds a payment only by both names. */
+function namesOf({ id, txnId }: Payment): PaymentNames | undefined {
   return id !== undefined && txnId !== undefined ? { id, txnId } : undefined
+}
+
+/** A refund. Setu names neither field as required. */
+export const refundFields = { id: acquirerId, crn: z.unknown().optional(), reason: z.unknown().optional() }
+
+type Refund = z.output<z.ZodObject<typeof refundFields>> & {
+  status: RefundStatus
+  unknownStatus?: string | undefined
+  amount?: number | undefined
+  referenceId?: string | undefined
+  merchantId?: string | undefined
+}
+
+export const toRefundUpdate = ({ crn, reason, referenceId, ...update }: Refund): RefundUpdate => ({
+  ...update,
+  ourRefundId: referenceId,
+  reference: shortText(crn) ?? '',
+  reason: reasonOf(reason),
+})
+
+/** The codes by which Setu and NPCI say why a refund has failed. */
+function reasonOf(reason: unknown): string | undefined {
+  const { errCode, npciErrCode } = (reason ?? {}) as Record<string, unknown>
+  const codes = [errCode, npciErrCode].map(shortText).filter((code) => code !== undefined)
+  return codes.length > 0 ? codes.join(', ') : undefined
 }

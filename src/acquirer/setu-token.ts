@@ -1,4 +1,4 @@
-import { AcquirerError } from './acquirer.ts'
+import { AcquirerError } from '../errors.ts'
 
 /**
  * A token is valid for 300 s, and Setu advises a new one in the 4th minute. It is used until 290 s: the last call needs
@@ -30,7 +30,7 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
 
   return {
     /** Returns the token. After the token was refused, call `renew`: the next `get` then fetches another one. */
-    async get(signal: AbortSignal): Promise<{ value: string; renew: () => void }> {
+    async get(signal: AbortSignal | undefined): Promise<{ value: string; renew: () => void }> {
       const age = current ? elapsedMs() - current.since : Number.POSITIVE_INFINITY
       // A failed log-in is ignored while the old token is valid: the next call tries again.
       if (current && age < TOKEN_VALID_MS && age >= TOKEN_FRESH_MS) renewOnce().catch(() => undefined)
@@ -46,11 +46,11 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
 /**
  * Resolves as `promise` does, and rejects when `signal` aborts first. `promise` itself goes on for its other callers.
  */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new AcquirerError('unavailable', 'the acquirer did not answer in time'))
-    if (signal.aborted) late()
-    signal.addEventListener('abort', late)
+    if (signal?.aborted) late()
+    signal?.addEventListener('abort', late)
     promise.then(resolve, reject)
   })
 }

@@ -1,25 +1,39 @@
 import * as z from 'zod'
-import { unsigned } from '../errors.ts'
-import { errorText, text } from '../fields.ts'
-import { bodyCheck } from '../http/input.ts'
-import { toDecimalText } from '../money.ts'
-import type { PaymentLink } from '../payments/intent.ts'
+import { AcquirerError } from '../errors.ts'
+import type { PaymentNames, PaymentReport } from '../payments/outcome.ts'
 import { transactionNote } from '../payments/upi-links.ts'
-import type { Acquirer, AcquirerCalls, JsonRequest, Told } from './acquirer.ts'
-import { createJsonRequest, failed, notBelieved, orAbsent, undone } from './json-request.ts'
-import { bankReference, type Fields, isSigned, keepFields, type News, routeOfOwnForm } from './notification.ts'
+import type { RefundUpdate } from '../refunds/refund.ts'
+import type { Acquirer } from './acquirer.ts'
+import type { AcquirerClient, LinkedOrder, RefundOrder } from './client.ts'
+import {
+  createJsonRequest,
+  failed,
+  type JsonAnswer,
+  type JsonRequest,
+  notBelieved,
+  orAbsent,
+  shortText,
+  undone,
+} from './json-request.ts'
+import { requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 import type { SetuSettings } from './setu-account.ts'
-import { ACQUIRER_ID, moment, namesOf, paise, paymentNames } from './setu-fields.ts'
-import { isRefundEvent, readRefundEvent, type SetuRequest, setuRefunds } from './setu-refunds.ts'
+import {
+  ACQUIRER_ID,
+  NAME,
+  paise,
+  paymentFields,
+  refundFields,
+  toPaymentReport,
+  toRefundUpdate,
+} from './setu-fields.ts'
+import { setuNotifications } from './setu-notifications.ts'
 import { createToken } from './setu-token.ts'
 
 /*
- * Setu UMAP. Source: its published OpenAPI document (dynamic QR, payments) and its guides (log-in, notifications). Built
+ * Setu UMAP. Source: its published OpenAPI document (dynamic QR, payments, refunds) and its guides (log-in, notifications). Built
  * against these documents alone; the guide for operators says how to try it with an account of Setu's sandbox.
  */
-
-const NAME = 'setu'
 
 /** Setu takes no other UPI address as that of a payee. */
 const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
@@ -39,21 +53,32 @@ const DynamicQr = z.object({
   referenceId: z.string().optional(),
 })
 
-const LastPayment = z.object({
-  status: z.enum(['initiated', 'pending', 'success', 'failed']),
-  productInstanceId: z.string(),
-  amount: paise,
-  rrn: bankReference,
-  txnTs: orAbsent(moment),
-  ...paymentNames,
+const LastPayment = z
+  .object({ status: z.enum(['initiated', 'pending', 'success', 'failed']), ...paymentFields })
+  .superRefine(requiredWithSuccess('status', 'success', ['rrn']))
+
+/** Setu names neither `amount` nor `referenceId` of a refund as required. */
+const Refund = z.object({
+  ...refundFields,
+  status: z.string().max(40),
+  amount: orAbsent(paise),
+  referenceId: orAbsent(z.string()),
 })
 
-/** The calls of one Setu account. */
-export function setuCalls(
+const Refunds = z.object({ refunds: z.array(z.unknown()) })
+
+const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
+
+/** Answers that refuse a refund for good, if they are in Setu's own form. */
+const REFUSED = [400, 404, 422]
+const RefusalAnswer = z.object({ code: z.string().min(1), detail: z.unknown() })
+
+/** The client of one Setu account. */
+export function setuClient(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
   requestJson: JsonRequest,
   elapsedMs: () => number,
-): AcquirerCalls {
+): AcquirerClient {
   const token = createToken(logIn, elapsedMs)
 
   async function logIn(): Promise<string> {
@@ -69,11 +94,16 @@ export function setuCalls(
   }
 
   /** Sends a request and returns its answer. Throws unless its status is one of `expected`. */
-  const request: SetuRequest = async ({ method, path, body }, merchantId, signal, expected) => {
+  async function request(
+    { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: object },
+    merchantId: string,
+    signal: AbortSignal | undefined,
+    expected: readonly number[],
+  ): Promise<JsonAnswer> {
     const url = `${apiUrl}/api/v1/merchants/${path}`
     const send = async () => {
-      const { value, renew } = await token.get(signal).catch((fault) => {
-        throw undone(fault)
+      const { value, renew } = await token.get(signal).catch((error) => {
+        throw undone(error)
       })
       const headers = { authorization: `Bearer ${value}`, merchantId }
       return { ...(await requestJson({ method, url, headers, body, signal })), renew }
@@ -88,40 +118,41 @@ export function setuCalls(
     throw failed('Setu', answer, advice)
   }
 
-  async function enquire({ id, merchantId }: PaymentLink, signal: AbortSignal): Promise<Told | undefined> {
-    const path = `payments/product-instances/${id}/last`
-    const answer = await request({ method: 'GET', path }, merchantId, signal, [200, 404])
+  async function getPayment(
+    { orderId, paymentLink }: LinkedOrder,
+    signal?: AbortSignal,
+  ): Promise<PaymentReport | undefined> {
+    const path = `payments/product-instances/${paymentLink.id}/last`
+    const answer = await request({ method: 'GET', path }, paymentLink.merchantId, signal, [200, 404])
     // Nobody has tried to pay.
     if (answer.status === 404) return undefined
     const { data: last } = LastPayment.safeParse(answer.body)
-    if (last?.productInstanceId !== id || (last.status === 'success' && last.rrn === undefined)) {
-      throw notBelieved(answer, 'Setu told of a payment in a form that is not known')
-    }
+    if (!last) throw notBelieved(answer, 'Setu told of a payment in a form that is not known')
     if (last.status !== 'success' && last.status !== 'failed') return undefined
-    return {
-      status: last.status === 'success' ? 'SUCCESS' : 'FAIL',
-      utr: last.rrn,
-      amount: toDecimalText(last.amount),
-      paidAt: last.txnTs,
-      names: namesOf(last),
-    }
+    return toPaymentReport(orderId, last.status === 'success' ? 'SUCCESS' : 'FAIL', last)
+  }
+
+  /** A payment whose names nobody has reported is the last one of its link. */
+  async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
+    const last = await getPayment(order, signal)
+    if (last?.status === 'SUCCESS' && last.utr === order.utr && last.names) return last.names
+    throw new AcquirerError('bad answer', 'Setu does not name the payment that goes back: ask Setu about it', {
+      ourRefundId: order.ourRefundId,
+    })
   }
 
   return {
-    ...setuRefunds(request, enquire),
-    enquire,
-
-    async prepare(intent, { id: merchantId, payees }, signal) {
+    async createLink(intent, { id: merchantId, payees }, signal) {
+      const { orderId } = intent
       const body = {
         merchantVpa: intent.payee.vpa,
         amount: intent.amount,
         expiryDate: intent.expiresAt.toISOString(),
-        referenceId: intent.orderId,
+        referenceId: orderId,
         transactionNote: transactionNote(intent.note),
       }
       const answer = await request({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
       const { data: made } = DynamicQr.safeParse(answer.body)
-      const { orderId } = intent
       // A link of another order is refused, even for the same payee and amount: paying it would make that other order
       // paid.
       if (!made || (made.referenceId ?? orderId) !== orderId) {
@@ -131,62 +162,71 @@ export function setuCalls(
       return { paymentLink: { acquirer: NAME, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
     },
 
-    async close({ id, merchantId }, signal) {
-      // 400 and 404 are expected too: Setu may refuse to close a QR that was paid or has expired. Then there is nothing
-      // to close, and nothing for the operator to mend.
-      await request({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
-      return undefined
+    async closeLink({ id, merchantId }, signal) {
+      // Setu refuses with 400 or 404 to close a QR that was paid or has expired.
+      const answer = await request({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
+      return answer.status === 200 ? 'closed' : 'refused'
     },
 
-    async playCustomer({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
+    getPayment,
+
+    async simulate({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
       const played = { refId: reference, payeeVpa, payerVpa: PLAYED_CUSTOMER, amount }
       const body = succeeds ? played : { ...played, payerRespCode: NO_FUNDS }
       await request({ method: 'POST', path: 'pay', body }, merchantId, signal, [200])
     },
+
+    // Setu has no guard against repeats, and finds a refund only by the payment that the refund belongs to.
+    async refund(order, signal) {
+      const { ourRefundId, amount, note, paymentLink } = order
+      // Nothing was sent before the names are known.
+      const payment =
+        order.payment ??
+        (await namesOfPayment(order, signal).catch((error) => {
+          throw undone(error)
+        }))
+      const remarks = transactionNote(note)
+      const body = { paymentId: payment.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
+      const expected = [201, ...REFUSED]
+      const answer = await request({ method: 'POST', path: 'refunds', body }, paymentLink.merchantId, signal, expected)
+      if (answer.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(answer), payment }
+      const { data: made } = Refund.safeParse(answer.body)
+      if (!made) throw notBelieved(answer, 'Setu answered a refund in a form that is not known', { ourRefundId })
+      return { ...updateOf(made), payment }
+    },
+
+    async getRefund(order, signal) {
+      const { ourRefundId, paymentLink } = order
+      const payment = order.payment ?? (await namesOfPayment(order, signal))
+      const path = `refunds/${payment.txnId}/payment`
+      const answer = await request({ method: 'GET', path }, paymentLink.merchantId, signal, [200, 404])
+      if (answer.status === 404 && refusalOf(answer)) return undefined
+      const { data: listed } = Refunds.safeParse(answer.body)
+      if (!listed) throw notBelieved(answer, 'Setu listed refunds in a form that is not known', { ourRefundId })
+      const ours = listed.refunds
+        .flatMap((refund) => Refund.safeParse(refund).data ?? [])
+        .filter(({ referenceId }) => referenceId === ourRefundId)
+        .map(updateOf)
+      // A refund that a person had sent again may be there twice.
+      const byStatus = ['SUCCESS', 'PENDING', 'FAIL'].map((status) => ours.find((update) => update.status === status))
+      const update = byStatus.find((found) => found !== undefined)
+      return update && { ...update, payment }
+    },
   }
 }
 
-const EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
-
-/** What the two events that end a payment must say. Customer data beside it is not read. */
-const EndOfPayment = z
-  .object({
-    eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
-    merchantReferenceId: text(255),
-    productInstanceId: z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu'),
-    amount: paise,
-    rrn: bankReference,
-    txnTs: moment.optional(),
-    ...paymentNames,
-  })
-  .superRefine(({ eventType, rrn, txnTs }, context) => {
-    if (eventType !== 'payment.success') return
-    if (rrn === undefined) context.addIssue({ code: 'custom', path: ['rrn'], message: 'is required with success' })
-    if (txnTs === undefined) context.addIssue({ code: 'custom', path: ['txnTs'], message: 'is required with success' })
-  })
-
-const checkEndOfPayment = bodyCheck(EndOfPayment)
-
-/** The news in an event; undefined for one that tells nothing that counts, whose fields are not checked. */
-function readEvent(event: Fields): News | undefined {
-  if (isRefundEvent(event)) return readRefundEvent(event)
-  if (typeof event.eventType === 'string' && !Object.hasOwn(EVENTS, event.eventType)) return undefined
-  const { eventType, merchantReferenceId, productInstanceId, amount, rrn, txnTs, ...names } = checkEndOfPayment(event)
-  return {
-    orderId: merchantReferenceId,
-    status: EVENTS[eventType],
-    utr: rrn,
-    amount: toDecimalText(amount),
-    paidAt: txnTs,
-    acquirer: { name: NAME, id: productInstanceId },
-    names: namesOf(names),
-  }
+function updateOf({ status, ...refund }: z.output<typeof Refund>): RefundUpdate {
+  const state = Object.hasOwn(REFUND_STATES, status) ? REFUND_STATES[status as keyof typeof REFUND_STATES] : undefined
+  const unknownStatus = state === undefined ? (shortText(status) ?? '?') : undefined
+  return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
 }
 
-const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
-
-/** The fields that say which payment it is about; Setu sends the customer's address and account beside them. */
-const KEPT = [...Object.keys(EndOfPayment.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
+/** Why Setu has refused. Throws for an answer that is not Setu's own, such as a proxy's: the refund may have arrived. */
+function refusalOf(answer: JsonAnswer): string {
+  const { data } = RefusalAnswer.safeParse(answer.body)
+  if (data) return `refused: ${shortText(data.code) ?? answer.status}`
+  throw notBelieved(answer, `Setu answered ${answer.status} in a form that is not its own`)
+}
 
 export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
   variables: 'SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
@@ -194,17 +234,6 @@ export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
     if (!acquirerMerchantId) return 'setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'
     return SETU_VPA.test(vpa) ? undefined : 'setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'
   },
-  notifications: ({ setu: account }) =>
-    account && {
-      // Setu's signature holds no time, so a copy of a notification is valid for ever. Repeats change nothing, in any
-      // order.
-      register: routeOfOwnForm('/acquirer/setu/notification', readEvent),
-      requireSignature(request, body) {
-        const signature = request.headers['x-setu-signature']
-        if (!isSigned(signature, account.notificationSecrets, body)) throw unsigned(SIGNATURE)
-      },
-      orderIdOf: ({ merchantReferenceId }) => merchantReferenceId,
-      keep: (body) => keepFields(body, KEPT),
-    },
-  calls: ({ setu: account }, http, elapsedMs) => account && setuCalls(account, createJsonRequest(http), elapsedMs),
+  notifications: ({ setu: account }) => account && setuNotifications(account),
+  client: ({ setu: account }, http, elapsedMs) => account && setuClient(account, createJsonRequest(http), elapsedMs),
 }

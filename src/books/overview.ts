@@ -2,7 +2,7 @@ import { appliedMigrations } from '../db/migrate.ts'
 import type { Queryable } from '../db/pool.ts'
 import { RETURN_CALL } from '../payments/events.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
-import { overdueBefore } from '../refunds/refunds.ts'
+import { overdueBefore } from '../refunds/store.ts'
 
 /** For how long an exception has been open. */
 export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const

@@ -1,9 +1,8 @@
 import type { Database } from '../db/pool.ts'
 import { type Intent, orderIdsBegin } from '../payments/intent.ts'
-import type { FinalStatus, Status } from '../payments/outcome.ts'
-import type { ReportReason } from '../payments/reports.ts'
+import type { FinalStatus, ReportSource, Status } from '../payments/outcome.ts'
 import type { Refund } from '../refunds/refund.ts'
-import { listRefunds } from '../refunds/refunds.ts'
+import { listRefunds } from '../refunds/store.ts'
 import { createExceptions, type PaymentException } from './exceptions.ts'
 import { CARRIED_UTR } from './paid-and-settled.ts'
 
@@ -33,7 +32,7 @@ export type PaymentChange = {
   status: FinalStatus | 'CANCELLED'
   utr: string | null
   paidAt: Date | null
-  reason: ReportReason | 'merchant'
+  reason: ReportSource | 'merchant'
   toldBy: string | null
   note: string | null
   changedAt: Date

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { overdueBefore } from '../refunds/refunds.ts'
+import { overdueBefore } from '../refunds/store.ts'
 import { boundsOf, type Days, dayOf, settlementsKnown, type Texts, textOf, withPaise } from './paid-and-settled.ts'
 
 /** Paise that went back on one day, and those of them that no row of the bank deducts. */

@@ -10,7 +10,7 @@ import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
 import { refundId } from '../refunds/check-refund-status.ts'
-import type { Progress } from '../refunds/progress.ts'
+import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
@@ -51,8 +51,8 @@ type Dependencies = {
   reports: Reports
   now: () => Date
   /** The acquirer that made a link; undefined if it is not set up any more. */
-  makerOf: (link: PaymentLink) => Pick<AcquirerClient, 'playCustomer'> | undefined
-  refunds: Pick<Progress, 'tell'>
+  makerOf: (link: PaymentLink) => Pick<AcquirerClient, 'simulate'> | undefined
+  refunds: Pick<RefundUpdates, 'record'>
   refundsOf: RefundsOf
 }
 
@@ -87,10 +87,10 @@ async function simulate(
    */
   async function report(outcome: FinalStatus, paise = amount): Promise<void> {
     if (maker) {
-      return maker.playCustomer(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
+      return maker.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
     const played = { orderId, status: outcome, utr: newReference(), amount: toDecimalText(paise), paidAt: now() }
-    await reports.record(played, { reason: 'sandbox', now })
+    await reports.record(played, { source: 'sandbox', now })
   }
 
   /** Ends a refund of this very order, by the rules of a real notification. */
@@ -99,7 +99,7 @@ async function simulate(
     const refund = (await refundsOf({ mid, orderId })).find(({ refundId }) => refundId === name)
     if (!refund) throw refundNotFound()
     const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'played in the sandbox' }
-    await refunds.tell(refund, { ...end, by: 'notification' }, now())
+    await refunds.record(refund, end, 'notification', now())
   }
 }
 

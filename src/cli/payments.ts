@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import { AcquirerError } from '../acquirer/acquirer.ts'
 import { createAcquirers } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
 import { createPaymentHistory } from '../books/payment-history.ts'
 import { countsText } from '../books/spell.ts'
+import { AcquirerError } from '../errors.ts'
 import { errorText, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
@@ -52,8 +52,8 @@ export const paymentCommands = [
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
       // Other contradictions are typing errors and no reports of the bank. They are not kept: an exception unbalances
       // the books and is never deleted.
-      const keeps = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
-      const source = { reason: 'operator' as const, now: () => now, toldBy: person, note, keeps }
+      const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
+      const source = { source: 'operator' as const, now: () => now, person, note, saves }
       const recorded = await createReports(db).record(report, source)
       if ('exception' in recorded) {
         const { exception } = recorded
@@ -63,7 +63,7 @@ export const paymentCommands = [
             text: `${orderId} is paid twice: kept as a double payment, to be refunded`,
           }
         }
-        throw new CommandError(`${REFUSED[exception]}${keeps(exception) ? '; kept, see ops payments exceptions' : ''}`)
+        throw new CommandError(`${REFUSED[exception]}${saves(exception) ? '; kept, see ops payments exceptions' : ''}`)
       }
       const { changed, late } = recorded
       const isPaid = changed ? `${orderId} is paid` : `${orderId} was paid already`

@@ -5,11 +5,11 @@ import type { Database } from '../db/pool.ts'
 import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import { shopRefund, toIndianText } from '../money.ts'
-import { endRefund, type RefundWord } from '../refunds/end-refund.ts'
-import { type Made, makeRefund } from '../refunds/make-refund.ts'
-import { retryRefund } from '../refunds/progress.ts'
-import { REASON_CHARACTERS, type Refund, toRefundData } from '../refunds/refund.ts'
-import { isLeftToPerson, listRefunds } from '../refunds/refunds.ts'
+import { createRefund, type RefundResult } from '../refunds/create-refund.ts'
+import { retryRefund } from '../refunds/due-refunds.ts'
+import { createRefundUpdates } from '../refunds/record-update.ts'
+import { REASON_CHARACTERS, type Refund, type RefundUpdate, toRefundData } from '../refunds/refund.ts'
+import { isLeftToPerson, listRefunds } from '../refunds/store.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
 import { CommandError } from './errors.ts'
 import { exceptionId } from './exceptions.ts'
@@ -23,8 +23,8 @@ export const refundCommands = [
   command('refunds list', 'List refunds, or those without an end', {
     usage: '[--open] [--mid M1]',
     schema: z.object({ open: z.boolean().default(false), mid: identifier.optional() }),
-    async run(wanted, { db }) {
-      const refunds = await listRefunds(db, wanted)
+    async run(filter, { db }) {
+      const refunds = await listRefunds(db, filter)
       const rows = refunds.map((refund) => ({
         ...refund,
         refundId: refund.ourRefundId,
@@ -58,11 +58,11 @@ export const refundCommands = [
     // It may be about the customer, whose data is forgotten later.
     audited: { note: withhold },
     async run({ orderId = '', exception, amount, note }, { db, now, person }) {
-      const asked =
+      const request =
         exception === undefined
           ? { mid: await ownerOf(db, orderId), orderId, note: note as string, amount }
           : await ofException(db, exception, note)
-      const made = await makeRefund(db, { ...asked, madeBy: person }, now)
+      const made = await createRefund(db, { ...request, madeBy: person }, now)
       if ('refused' in made) throw new CommandError(REFUSED[made.refused])
       const { refund } = made
       const next =
@@ -115,11 +115,7 @@ async function findRefund(db: Database, id: string): Promise<Refund> {
   return refund
 }
 
-async function endByPerson(
-  id: string,
-  word: Omit<RefundWord, 'by'>,
-  { db, now, person }: ChangingContext,
-): Promise<Output> {
+async function endByPerson(id: string, update: RefundUpdate, { db, now, person }: ChangingContext): Promise<Output> {
   const before = await findRefund(db, id)
   refuseEnded(before)
   if (!(await isLeftToPerson(db, before))) {
@@ -127,7 +123,7 @@ async function endByPerson(
       `${before.acquirer} still says what becomes of ${id}: wait for its end, or for an exception of it`,
     )
   }
-  const ended = await endRefund(db, before, { ...word, by: person }, now)
+  const ended = await createRefundUpdates(db).record(before, update, person, now)
   const refund = ended?.refund as Refund
   // Somebody else was faster.
   if (!ended?.changed) refuseEnded(refund)
@@ -156,7 +152,7 @@ async function ofException(db: Database, id: string, note: string | undefined) {
   return { mid, orderId, note: note ?? kind, amount: undefined, exceptionId: id, ...own }
 }
 
-const REFUSED: Record<Extract<Made, { refused: string }>['refused'], string> = {
+const REFUSED: Record<Extract<RefundResult, { refused: string }>['refused'], string> = {
   'unknown order': 'there is no such order',
   'not successful': 'no payment of the order is known: see ops payments show',
   'refund_id exists': 'the refund was made already',
@@ -165,7 +161,7 @@ const REFUSED: Record<Extract<Made, { refused: string }>['refused'], string> = {
 }
 
 function shownRefund(refund: Refund): Output {
-  const { asked: _, dueAt: __, refundId, ourRefundId, ...rest } = refund
+  const { requested: _, dueAt: __, refundId, ourRefundId, ...rest } = refund
   const fields = { refundId: ourRefundId, refund_id: refundId, ...rest, amount: toIndianText(refund.amount) }
   return { json: toRefundData(refund), text: record(fields) }
 }

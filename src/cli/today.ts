@@ -19,7 +19,7 @@ import { rememberBriefly } from '../db/remember-briefly.ts'
 import { istDayOf, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
-import { acquirersOfOpenRefunds } from '../refunds/refunds.ts'
+import { acquirersOfOpenRefunds } from '../refunds/store.ts'
 import { command } from './command.ts'
 import { clearScreen, note, printable, type Terminal, table } from './output.ts'
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import {
+  AcquirerError,
   badRequest,
   expectationFailed,
   Failure,
@@ -80,8 +81,10 @@ export function refuseBadUrl(error: Error, request: FastifyRequest, reply: Fasti
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   const { config } = request.routeOptions
   const failure = toFailure(error, handling)
-  // A Failure is already in the request's log line. Errors after the client has left are common and not worth a line.
-  if (error !== failure && failure.statusCode >= 500 && !reply.raw.destroyed) {
+  // A Failure is already in the request's log line, and an AcquirerError was logged by the acquirer's client. Errors after the
+  // caller has left are common and not worth a line.
+  const isLogged = error === failure || error instanceof AcquirerError
+  if (!isLogged && failure.statusCode >= 500 && !reply.raw.destroyed) {
     // Not the whole error: PostgreSQL's `detail` contains the row, with the customer's data.
     const { name, message, stack, code } = error as Error & { code?: unknown }
     handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
@@ -96,6 +99,7 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
 
 function toFailure(error: unknown, { isOutage, bodyLimitBytes }: ErrorHandling): Failure {
   if (error instanceof Failure) return error
+  if (error instanceof AcquirerError) return unavailable()
   switch ((error as { code?: unknown } | null)?.code) {
     case 'FST_BASIC_AUTH_MISSING_OR_BAD_AUTHORIZATION_HEADER':
       return unauthorized()

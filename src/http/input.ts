@@ -39,15 +39,19 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
   })
 }
 
+type SignedJson = {
+  fieldLimit: number
+  /** Reads the JSON of a body. */
+  parse: ((json: string) => unknown) | undefined
+  /** Throws to refuse a body. */
+  accept: (request: FastifyRequest, body: Buffer) => void
+}
+
 /**
  * Lets `app` take JSON of any content type, and calls `accept` with its raw bytes before they are parsed, because a
- * signature is over bytes. `accept` throws to refuse them. A missing body counts as an empty one.
+ * signature is over bytes. A missing body counts as an empty one.
  */
-export function registerSignedJson(
-  app: FastifyInstance,
-  fieldLimit: number,
-  accept: (request: FastifyRequest, body: Buffer) => void,
-) {
+export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, accept }: SignedJson) {
   app.removeAllContentTypeParsers()
   app.decorateRequest('sentBytes', undefined)
   app.decorateRequest('signedBody', undefined)
@@ -61,7 +65,7 @@ export function registerSignedJson(
     const body = request.sentBytes ?? Buffer.alloc(0)
     accept(request, body)
     request.signedBody = body
-    request.body = parseJson(body, fieldLimit)
+    request.body = parseJson(body, fieldLimit, parse)
     done()
   })
 }
@@ -106,12 +110,12 @@ const malformedForm = () =>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-function parseJson(body: Buffer, fieldLimit: number): Fields {
+function parseJson(body: Buffer, fieldLimit: number, parse: (json: string) => unknown = JSON.parse): Fields {
   let text: string
   let value: unknown
   try {
     text = utf8.decode(body)
-    value = JSON.parse(text)
+    value = parse(text)
   } catch {
     throw malformedJson()
   }

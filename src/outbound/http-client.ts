@@ -25,7 +25,7 @@ export type HttpRequest = {
   /** Of an acquirer's answer that is longer than its usual ones. */
   limit?: { ms: number; bytes: number }
   /** Aborting this signal cancels the call. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** An answer; its body may be cut at a limit. A redirect is an answer like any other: it is not followed. */

@@ -15,24 +15,24 @@ import { linksOf, upiQrLink } from './upi-links.ts'
 type Dependencies = {
   intents: Pick<Intents, 'insert' | 'findEarlier'>
   now: () => Date
-  elapsedMs: () => number
   expiryMinutes: number
   publicUrl: string
   /** Draws the QR of a text. */
   drawQr: (form: 'png', text: string) => Promise<Buffer>
   /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
   clientOf: (merchant: Merchant) => LinkClient | undefined
+  /** Within which a link has to be there. */
+  linkMs: number
 }
 
 /** Makes the links of an acquirer's merchants. */
 type LinkClient = {
-  /** For a request that `began` then, by `elapsedMs`. Rejects with 503. */
-  prepare: (
+  createLink: (
     intent: Intent,
     merchant: { id: string; payees: readonly string[] },
-    began: number,
+    signal: AbortSignal,
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
-  close: (link: PaymentLink) => void
+  closeLink: (link: PaymentLink) => Promise<unknown>
 }
 
 /** 1 to 64 printable ASCII characters. */
@@ -173,14 +173,14 @@ export const createOrderRequest = operation({
 export async function storeNewPayment(
   operation: string,
   { body, caller, headers }: OperationRequest<typeof NewPayment>,
-  { intents, now, elapsedMs, expiryMinutes, clientOf }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
+  { intents, now, expiryMinutes, clientOf, linkMs }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
   const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
   const client = clientOf(merchant)
   const stored = client
-    ? await insertWithLink(intent, merchant, client, { intents, began: elapsedMs() })
+    ? await insertWithLink(intent, merchant, client, intents, AbortSignal.timeout(linkMs))
     : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }
   throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
@@ -195,21 +195,24 @@ async function insertWithLink(
   intent: Intent,
   { acquirerMerchantId, vpa, payees }: Merchant,
   client: LinkClient,
-  { intents, began }: { intents: Pick<Intents, 'insert' | 'findEarlier'>; began: number },
+  intents: Pick<Intents, 'insert' | 'findEarlier'>,
+  signal: AbortSignal,
 ): Promise<InsertOutcome> {
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
   const merchant = { id: acquirerMerchantId ?? '', payees: payees.length > 0 ? payees : [vpa] }
-  const { paymentLink, payeeVpa } = await client.prepare(intent, merchant, began)
+  const { paymentLink, payeeVpa } = await client.createLink(intent, merchant, signal)
+  // Closed once, without waiting: a link that stays open expires by itself.
+  const close = () => void client.closeLink(paymentLink).catch(() => undefined)
   const payee = { ...intent.payee, vpa: payeeVpa }
   const stored = await intents.insert({ ...intent, payee, paymentLink }).catch((error) => {
     // Only a refused row is certainly not stored. After any other failure a repeat may find the intent, so its link
     // stays open.
-    if (isRefusedRow(error)) client.close(paymentLink)
+    if (isRefusedRow(error)) close()
     throw error
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
-  if (!isOurs) client.close(paymentLink)
+  if (!isOurs) close()
   return stored
 }
 

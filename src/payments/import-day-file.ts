@@ -8,7 +8,7 @@ import type { Database, Queryable } from '../db/pool.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { bankAmount, toDecimalText } from '../money.ts'
-import { type ExceptionKind, FINAL_STATUSES, type Report } from './outcome.ts'
+import { type ExceptionKind, FINAL_STATUSES, type PaymentReport } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
 
 /** Lines that are read at once, and recorded before the next ones are. */
@@ -130,7 +130,7 @@ async function keepLines(
   await client.query('analyze day_file')
 }
 
-type Line = Report & { line: number }
+type Line = PaymentReport & { line: number }
 
 /**
  * Returns the next lines after line `after`. A line without order_id is about the intent with its acquirer_reference.
@@ -202,7 +202,7 @@ async function recordLines(reports: Reports, lines: readonly Line[], now: () => 
   const alone = lines.filter(isAlone).values()
   const recorded: Recorded[] = []
   const recordAll = async (all: Iterable<Line>) => {
-    for (const line of all) recorded.push(await reports.record(line, { reason: 'day file', now }))
+    for (const line of all) recorded.push(await reports.record(line, { source: 'day file', now }))
   }
   // All workers take their next line from the same iterator.
   await Promise.all(Array.from({ length: LINES_AT_ONCE }, () => recordAll(alone)))

@@ -12,22 +12,23 @@ export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 /** The statuses of an intent that may still be paid, until it is given up. In SQL. */
 export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
 
-/** What the bank reports of an order, or the operator for the bank. `amount` is decimal text with two decimals. */
-export type Report = {
+/** A payment of an order, as the bank reports it, or the operator for the bank. `amount` is decimal text with two decimals. */
+export type PaymentReport = {
   orderId: string
   status: FinalStatus
   /** In upper case. Given with every SUCCESS. */
   utr: string | undefined
   amount: string
   paidAt: Date | undefined
-  /**
-   * The acquirer that reports, if only the order's own one may; `id` is its own identifier of the order, if it has one.
-   */
+  /** The acquirer that reports, if only the order's own acquirer may; `id` is its own identifier of the order, if it has one. */
   acquirer?: { name: string; id?: string | undefined } | undefined
   names?: PaymentNames | undefined
 }
 
-/** How an acquirer names a payment, where it has to be told that when the payment is refunded, or tells so what went back. */
+/** Who reports a payment. */
+export type ReportSource = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
+
+/** The names of a payment at its acquirer, by which the acquirer takes and reports refunds. */
 export type PaymentNames = { id: string; txnId?: string | undefined }
 
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
@@ -35,7 +36,7 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
   utr: string | null
   /** Whether the reported UTR paid another order of the same merchant. */
   utrOfAnother: boolean
-  /** False only when nobody can have told the merchant that this order has failed for good. */
+  /** Whether an answer or a webhook has told the merchant that this order has failed for good. */
   failTold: boolean
   /** Whether this very attempt was reported as failed before. */
   attemptKnown: boolean
@@ -82,13 +83,14 @@ export type Verdict =
  * The rules by which a report is judged. A success is never undone, and counts however late it comes. A failed attempt does
  * not end an order, because customers try again. A UTR pays one order.
  */
-export function judge(intent: ReportedIntent, report: Report, now: Date): Verdict {
+export function judge(intent: ReportedIntent, report: PaymentReport, source: ReportSource, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
   if (report.amount !== toDecimalText(intent.amount)) return { verdict: 'exception', kind: 'amount differs' }
   const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
     if (intent.utrOfAnother) return { verdict: 'exception', kind: 'UTR of another order' }
-    if (!isPaid) return { verdict: 'success', late: over && intent.failTold }
+    // A day file comes after the end of every order, so its success is late only for a merchant who was told of the failure.
+    if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failTold) }
     return report.utr === intent.utr ? { verdict: 'repeat' } : { verdict: 'exception', kind: 'double payment' }
   }
   if (intent.attemptKnown) return { verdict: 'repeat' }

@@ -8,24 +8,22 @@ import {
   type ExceptionKind,
   type FinalStatus,
   judge,
+  type PaymentReport,
   possibleTime,
-  type Report,
   type ReportedIntent,
+  type ReportSource,
 } from './outcome.ts'
 
-/** Who told us. */
-export type ReportReason = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
-
 /**
- * Who reports, and the clock. Reports of an operator also have `toldBy` (the operator's name) and `note`. `keeps`
- * selects the exceptions that are kept; by default all are.
+ * Who reports, and the clock. Reports of an operator also have `person` (the operator's name) and `note`. `saves` selects the
+ * exceptions that are stored; by default all are.
  */
 export type Reporting = {
-  reason: ReportReason
+  source: ReportSource
   now: () => Date
-  toldBy?: string
+  person?: string
   note?: string | undefined
-  keeps?: (kind: Contradiction) => boolean
+  saves?: (kind: Contradiction) => boolean
 }
 
 /**
@@ -43,12 +41,12 @@ export type Reports = ReturnType<typeof createReports>
  */
 type Listeners = {
   onException: (kind: ExceptionKind) => void
-  onPayment: (status: FinalStatus, reason: ReportReason, paise: number) => void
+  onPayment: (status: FinalStatus, source: ReportSource, paise: number) => void
   onSurplusAttempt: () => void
   onImpossibleTime: () => void
 }
 
-/** What is kept of a notification that could not be read: a whole one has less. */
+/** The part of a notification that is stored when it could not be read: a whole one has less. */
 const UNREADABLE_BYTES = 2_048
 
 const nobody = () => undefined
@@ -71,35 +69,35 @@ export function createReports(
   async function store(
     db: Queryable,
     stored: StoredIntent | undefined,
-    report: Report,
-    source: Source,
+    report: PaymentReport,
+    received: Received,
   ): Promise<Stored> {
-    const keep = (kind: ExceptionKind) => keepException(db, kind, stored?.mid ?? '', report, source)
+    const save = (kind: ExceptionKind) => saveException(db, kind, stored?.mid ?? '', report, received)
     const refuse = async (kind: Contradiction) => ({
       exception: kind,
-      kept: source.keeps?.(kind) !== false && (await keep(kind)) ? kind : undefined,
+      saved: received.saves?.(kind) !== false && (await save(kind)) ? kind : undefined,
     })
     if (stored === undefined) return refuse('unknown order')
-    const intent = { ...stored, ...(await findFacts(db, stored, report, source, attemptsOfOrder)) }
-    const judged = judge(intent, report, source.now)
+    const intent = { ...stored, ...(await findFacts(db, stored, report, received, attemptsOfOrder)) }
+    const judged = judge(intent, report, received.source, received.now)
     switch (judged.verdict) {
       case 'repeat':
         return { changed: false, late: false }
       case 'surplus attempt':
         return { changed: false, late: false, isSurplus: true }
       case 'failed attempt': {
-        const isNew = await addAttempt(db, intent, report, judged.over, source)
+        const isNew = await addAttempt(db, intent, report, judged.over, received)
         return { changed: isNew, late: false, paise: isNew ? intent.amount : undefined }
       }
       case 'success': {
         const { late } = judged
-        if (!(await pay(db, intent, report, late ? 'late' : 'first', source))) return refuse('UTR of another order')
-        const kept = late && (await keep('late payment')) ? ('late payment' as const) : undefined
-        return { changed: true, late, paise: intent.amount, kept }
+        if (!(await pay(db, intent, report, late ? 'late' : 'first', received))) return refuse('UTR of another order')
+        const saved = late && (await save('late payment')) ? ('late payment' as const) : undefined
+        return { changed: true, late, paise: intent.amount, saved }
       }
       case 'exception': {
-        const counts = judged.kind === 'double payment' && source.keeps?.(judged.kind) !== false
-        const isOurs = !counts || (await takeUtr(db, intent, report, source))
+        const counts = judged.kind === 'double payment' && received.saves?.(judged.kind) !== false
+        const isOurs = !counts || (await takeUtr(db, intent, report, received))
         return refuse(isOurs ? judged.kind : 'UTR of another order')
       }
     }
@@ -111,58 +109,58 @@ export function createReports(
      * reports at once make one change and get the same answer. The row of its order is locked first, so that each report is
      * judged by what the one before has stored.
      */
-    async record(report: Report, reporting: Reporting): Promise<Recorded> {
+    async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
-      const { kept, paise, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(db, async (client) => {
+      const { saved, paise, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(db, async (client) => {
         const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
         // The clock is read after the lock is held, because a report that waited for the lock must be judged by the
         // time after the wait.
         const now = reporting.now()
         const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
-        const source = { ...reporting, now, attempt: nameAttempt(report) }
-        const result = await store(client, stored, { ...report, paidAt }, source)
+        const received = { ...reporting, now, attempt: nameAttempt(report) }
+        const result = await store(client, stored, { ...report, paidAt }, received)
         return { ...result, isImpossibleTime: paidAt !== report.paidAt }
       })
       // The callbacks come after the transaction, because a report that was rolled back changed nothing.
       if (isSurplus) onSurplusAttempt()
       if (isImpossibleTime) onImpossibleTime()
-      if (paise !== undefined) onPayment(report.status, reporting.reason, paise)
-      if (kept !== undefined) onException(kept)
+      if (paise !== undefined) onPayment(report.status, reporting.source, paise)
+      if (saved !== undefined) onException(saved)
       return recorded
     },
 
     /**
-     * Keeps the beginning of a signed body that could not be read, while there is room for it. When several come at once,
-     * a few more than the limit may be kept.
+     * Stores the beginning of a signed body that could not be read, while there is room. When several come at once, a few more
+     * than the limit may be stored.
      */
-    async keepUnreadable(body: Buffer, now: Date): Promise<void> {
-      const { rows } = await db.query<{ room: boolean; kept: number }>(
+    async saveUnreadable(body: Buffer, now: Date): Promise<void> {
+      const { rows } = await db.query<{ room: boolean; saved: number }>(
         `with stock as (
            select count(*) < $1::integer as room
              from payment_exceptions
             where mid = '' and order_id = '' and kind = 'unreadable'
-         ), kept as (
+         ), saved as (
            insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, body, received_at)
            select '', '', 'unreadable', '', 0, '', $2, $3, $4 from stock where room
            on conflict do nothing
            returning 1
          )
-         select room, (select count(*) from kept)::integer as kept from stock`,
+         select room, (select count(*) from saved)::integer as saved from stock`,
         [unreadableKept, createHash('sha256').update(body).digest('hex'), toPlainText(body, UNREADABLE_BYTES), now],
       )
-      if (rows[0]?.kept === 1 || rows[0]?.room === false) onException('unreadable')
+      if (rows[0]?.saved === 1 || rows[0]?.room === false) onException('unreadable')
     },
   }
 }
 
 /** Who reports, and when. `attempt` names a failed attempt. */
-type Source = Omit<Reporting, 'now'> & { now: Date; attempt: string }
+type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
 
 /**
- * What was stored, and what the callbacks need: `kept` is a new exception, `paise` the amount of a new payment or
+ * What was stored, and what the callbacks need: `saved` is a new exception, `paise` the amount of a new payment or
  * attempt.
  */
-type Stored = Recorded & { kept?: ExceptionKind | undefined; paise?: number | undefined; isSurplus?: true }
+type Stored = Recorded & { saved?: ExceptionKind | undefined; paise?: number | undefined; isSurplus?: true }
 
 /** An intent as it is stored, and who made its link. */
 type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & {
@@ -182,7 +180,7 @@ const FIND_MERCHANT = prepared('select mid from payment_intents where order_id =
 async function lockIntent(
   db: Queryable,
   mid: string,
-  { orderId, acquirer }: Report,
+  { orderId, acquirer }: PaymentReport,
 ): Promise<StoredIntent | undefined> {
   const { rows } = await db.query<StoredIntent>(LOCK_INTENT(mid, orderId, acquirer?.name, acquirer?.id))
   return rows[0]
@@ -203,8 +201,8 @@ const LOCK_INTENT = prepared(
 async function findFacts(
   db: Queryable,
   { mid, orderId, failTold }: StoredIntent,
-  report: Report,
-  { reason, attempt }: Source,
+  report: PaymentReport,
+  { attempt }: Received,
   attemptsOfOrder: number,
 ): Promise<Pick<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull' | 'failTold'>> {
   const { status, utr } = report
@@ -214,8 +212,7 @@ async function findFacts(
       utrOfAnother: rows.some(({ isEnd }) => !isEnd),
       attemptKnown: false,
       attemptsFull: false,
-      // A day file comes after the end of every order: only a shop that was told of a failure has to be asked.
-      failTold: reason !== 'day file' || failTold || rows.some(({ isEnd }) => isEnd),
+      failTold: failTold || rows.some(({ isEnd }) => isEnd),
     }
   }
   const { rows } = await db.query<{ known: boolean; stored: number }>(COUNT_ATTEMPTS(mid, orderId, status, attempt))
@@ -239,7 +236,12 @@ const COUNT_ATTEMPTS = prepared(
  * Assigns the UTR of a second payment to this order. Returns false when another order has it; the table's key also decides when both come
  * at the same time.
  */
-async function takeUtr(db: Queryable, intent: StoredIntent, report: Report, { now }: Source): Promise<boolean> {
+async function takeUtr(
+  db: Queryable,
+  intent: StoredIntent,
+  report: PaymentReport,
+  { now }: Received,
+): Promise<boolean> {
   const { rowCount } = await db.query(TAKE_UTR(...paymentOf(intent, report, 'second', now)))
   return rowCount === 1
 }
@@ -248,17 +250,17 @@ async function takeUtr(db: Queryable, intent: StoredIntent, report: Report, { no
 async function pay(
   db: Queryable,
   intent: StoredIntent,
-  report: Report,
+  report: PaymentReport,
   kind: 'first' | 'late',
-  { reason, toldBy, note, now }: Source,
+  { source, person, note, now }: Received,
 ): Promise<boolean> {
-  const { rowCount } = await db.query(PAY(...paymentOf(intent, report, kind, now), reason, toldBy, note))
+  const { rowCount } = await db.query(PAY(...paymentOf(intent, report, kind, now), source, person, note))
   return rowCount === 1
 }
 
 const paymentOf = (
   { mid, orderId, amount, acquirer }: StoredIntent,
-  { utr, paidAt, names }: Report,
+  { utr, paidAt, names }: PaymentReport,
   kind: 'first' | 'late' | 'second',
   now: Date,
 ) => [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId]
@@ -300,11 +302,11 @@ const PAY = prepared(
 async function addAttempt(
   db: Queryable,
   { mid, orderId }: StoredIntent,
-  { status, utr, paidAt }: Report,
+  { status, utr, paidAt }: PaymentReport,
   over: boolean,
-  { reason, attempt, now }: Source,
+  { source, attempt, now }: Received,
 ): Promise<boolean> {
-  const { rowCount } = await db.query(ADD_ATTEMPT(mid, orderId, status, attempt, utr, paidAt, reason, now, over))
+  const { rowCount } = await db.query(ADD_ATTEMPT(mid, orderId, status, attempt, utr, paidAt, source, now, over))
   return rowCount === 1
 }
 
@@ -325,19 +327,19 @@ const ADD_ATTEMPT = prepared(
    select from added`,
 )
 
-/** Keeps an exception for the operator. Returns whether it is new: a repeat of the same facts is the same row. */
-async function keepException(
+/** Stores an exception for the operator. Returns whether it is new: a repeat of the same facts is the same row. */
+async function saveException(
   db: Queryable,
   kind: ExceptionKind,
   mid: string,
-  { orderId, utr, amount, status, paidAt }: Report,
-  { toldBy, note, now }: Source,
+  { orderId, utr, amount, status, paidAt }: PaymentReport,
+  { person, note, now }: Received,
 ): Promise<boolean> {
   const { rowCount } = await db.query(
     `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
      on conflict do nothing`,
-    [mid, orderId, kind, utr ?? '', amount, status, paidAt, toldBy, note, now],
+    [mid, orderId, kind, utr ?? '', amount, status, paidAt, person, note, now],
   )
   return rowCount === 1
 }
@@ -345,7 +347,7 @@ async function keepException(
 /**
  * Names an attempt within its order: by its UTR and its time as told, possible or not. A repeat gets the same name.
  */
-function nameAttempt({ utr, paidAt }: Pick<Report, 'utr' | 'paidAt'>): string {
+function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {
   return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }
 

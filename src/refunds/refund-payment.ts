@@ -8,7 +8,7 @@ import type { Intents } from '../payments/intents.ts'
 import { note } from '../payments/new-payment.ts'
 import { authorizeRefunds } from '../tenants/authorize.ts'
 import { REFUND_EXAMPLE, RefundData, refundId } from './check-refund-status.ts'
-import type { Asked, Made } from './make-refund.ts'
+import type { RefundRequest, RefundResult } from './create-refund.ts'
 import { toRefundData } from './refund.ts'
 
 const NewRefund = WHICH_PAYMENT.schema.extend({
@@ -67,9 +67,9 @@ export const refundPayment = operation({
       const { refund_id, amount, note } = body
       const order = await intents.findStatus(mid, body.order_id)
       if (!order) throw orderNotFound()
-      const asked = { mid, orderId: order.orderId, refundId: refund_id, amount, note, madeBy: 'merchant' }
+      const refund = { mid, orderId: order.orderId, refundId: refund_id, amount, note, madeBy: 'merchant' }
       const made = await inTurn(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>
-        refunds.make(asked, now(), claim),
+        refunds.create(refund, now(), claim),
       )
       if ('refund' in made) return toRefundData(made.refund)
       if (made.refused === 'unknown order') throw orderNotFound()
@@ -79,7 +79,7 @@ export const refundPayment = operation({
 })
 
 type Dependencies = {
-  refunds: { make: (asked: Asked, now: Date, claim: () => void) => Promise<Made> }
+  refunds: { create: (refund: RefundRequest, now: Date, claim: () => void) => Promise<RefundResult> }
   intents: Pick<Intents, 'findStatus'>
   now: () => Date
   inTurn: InTurn

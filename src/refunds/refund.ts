@@ -1,4 +1,5 @@
 import { toJsonNumber } from '../money.ts'
+import type { PaymentNames } from '../payments/outcome.ts'
 
 /** What has become of a refund. A success is never undone. */
 export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
@@ -15,8 +16,8 @@ export type Refund = {
   /** UTR of the payment that goes back. */
   utr: string
   amount: number
-  /** Null where all that was left was asked for. */
-  asked: number | null
+  /** Null where all that was left was requested. */
+  requested: number | null
   note: string
   exceptionId: string | null
   acquirer: string
@@ -35,12 +36,37 @@ export type Refund = {
   dueAt: Date | null
 }
 
-/** Longest reason that is told. Earlier versions stored longer ones of operators. */
+/**
+ * The state of a refund as its acquirer, or the operator for the acquirer, reports it. PENDING says that the acquirer has the
+ * refund. A field that is undefined is not compared with the refund.
+ */
+export type RefundUpdate = {
+  status: RefundStatus
+  /** The acquirer's word for a state that we do not know; `status` is PENDING then. */
+  unknownStatus?: string | undefined
+  /** In paise. */
+  amount?: number | undefined
+  ourRefundId?: string | undefined
+  orderId?: string | undefined
+  /** The acquirer's own names for the merchant and for the refund. */
+  merchantId?: string | undefined
+  id?: string | undefined
+  /** The bank's; may be empty. */
+  reference: string
+  reason?: string | undefined
+  /** The payment's UTR, and its names at the acquirer, where they are reported. */
+  utr?: string | undefined
+  payment?: PaymentNames | undefined
+  /** A refund that nobody here has made: `orderId`, `id` and `amount` are given then. */
+  acquirerInitiated?: true | undefined
+}
+
+/** Longest reason that is answered. Earlier versions stored longer ones of operators. */
 export const REASON_CHARACTERS = 200
 
 /** The columns of Refund, of `refunds r` and `payment_intents i`. */
 export const REFUND = `r.mid, r.refund_id as "refundId", r.our_refund_id as "ourRefundId", r.order_id as "orderId",
-  i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.asked_paise as asked, r.note,
+  i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.asked_paise as requested, r.note,
   r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.made_by as "madeBy",
   r.made_at as "madeAt", r.status, r.reference, left(r.reason, ${REASON_CHARACTERS}) as reason, r.ended_at as "endedAt",
   r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt", r.attempts, r.due_at as "dueAt"`

@@ -1,5 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
-import { findRefund, makeRefund } from '../../src/refunds/make-refund.ts'
+import { createRefund } from '../../src/refunds/create-refund.ts'
+import { findRefund } from '../../src/refunds/store.ts'
 import { newUtr } from '../support/acquirer.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
@@ -108,7 +109,7 @@ it('a refund of the second payment is not sent to Cashfree, which would send the
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
   const asked = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', madeBy: 'asha' }
-  const made = await makeRefund(service.db, { ...asked, utr: second.rrn, exceptionId }, service.clock.now())
+  const made = await createRefund(service.db, { ...asked, utr: second.rrn, exceptionId }, service.clock.now())
   const { ourRefundId } = 'refund' in made ? made.refund : { ourRefundId: '' }
   const stored = () => findRefund(service.db, merchant.mid, { ourRefundId })
   await expect.poll(stored).toMatchObject({ status: 'FAIL', reason: expect.stringContaining('in its dashboard') })

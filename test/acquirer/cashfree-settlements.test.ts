@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { AcquirerError, ReadSettled, SettledEvent } from '../../src/acquirer/acquirer.ts'
+import type { ReadSettled, SettledEvent } from '../../src/acquirer/acquirer.ts'
 import { settledReader } from '../../src/acquirer/acquirers.ts'
+import type { AcquirerError } from '../../src/errors.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import { readPages } from '../../src/settlements/pull.ts'

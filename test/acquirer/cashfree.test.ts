@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { cashfree, cashfreeCalls } from '../../src/acquirer/cashfree.ts'
+import { cashfree, cashfreeClient } from '../../src/acquirer/cashfree.ts'
 
 describe('the signature of a Cashfree notification', () => {
   const secret = 'TEST_client_secret'
@@ -48,9 +48,9 @@ it.each([null, '', '2026-03-31T18:20:00', '2026-03-31 18:20:00'])(
     const body = [{ ...payment, bank_reference: '523504870405', payment_time: time }]
     const account = { apiUrl: 'https://api.example', clientId: 'client', clientSecret: 'secret' }
     const settings = { ...account, notificationSecrets: ['secret'] }
-    const calls = cashfreeCalls(settings, async () => ({ status: 200, body, requestId: undefined }))
+    const client = cashfreeClient(settings, async () => ({ status: 200, body, requestId: undefined }))
     const link = { acquirer: 'cashfree', merchantId: 'CF', id: 'O1', reference: 'O1', link: 'upi://pay?' }
-    const told = await calls.enquire(link, AbortSignal.timeout(1_000))
+    const told = await client.getPayment({ orderId: 'O1', paymentLink: link })
     expect(told).toMatchObject({ status: 'SUCCESS', utr: '523504870405', paidAt: undefined })
   },
 )

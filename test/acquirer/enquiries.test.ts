@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createAcquirerClient } from '../../src/acquirer/client.ts'
+import { withLimits } from '../../src/acquirer/client.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
@@ -113,8 +113,8 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   service.clock.set('2026-04-01T00:16:30Z')
   const asked: string[] = []
   const client = {
-    async enquire({ reference }: { reference: string }) {
-      asked.push(reference)
+    async getPayment({ paymentLink }: { paymentLink: { reference: string } }) {
+      asked.push(paymentLink.reference)
       if (asked.length === 1) throw new Error('the database is away')
     },
   }
@@ -142,17 +142,12 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
 
 it('an enquiry is made even when the limit of calls under way is reached', async () => {
   const hangs = () => new Promise<never>(() => undefined)
-  const calls = { prepare: hangs, close: hangs, playCustomer: hangs, enquire: async () => undefined }
+  const calls = { createLink: hangs, closeLink: hangs, simulate: hangs, getPayment: async () => undefined }
   const log = { warn: () => undefined, error: () => undefined }
   const outcomes: string[] = []
   const onCall = (_acquirer: string, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
-  const client = createAcquirerClient('setu', calls, {
-    log,
-    onCall,
-    limits: LIMITS.acquirers,
-    elapsedMs: () => performance.now(),
-  })
-  for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) client.close(LINK)
-  expect(await client.enquire(LINK)).toBeUndefined()
-  expect(outcomes).toEqual(['close crowded', 'enquire done'])
+  const client = withLimits('setu', calls, { log, onCall, limits: LIMITS.acquirers })
+  for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) client.closeLink(LINK)
+  expect(await client.getPayment({ orderId: 'O', paymentLink: LINK })).toBeUndefined()
+  expect(outcomes).toEqual(['closeLink crowded', 'getPayment done'])
 })

@@ -13,18 +13,43 @@ describe('JSON with each number as its text', () => {
     expect(parseExact(json)).toEqual(expected)
   })
 
-  it.each(['{"a":1,"a":2}', '{"data":{"order":{"id":"x"},"order":{"id":"y"}}}', '{"a":1,"\\u0061":2}', '{', '1 2', ''])(
-    'refuses %s',
-    (json) => {
-      expect(() => parseExact(json)).toThrow(SyntaxError)
-    },
-  )
+  it.each([
+    '{"a":1,"a":2}',
+    '{"data":{"order":{"id":"x"},"order":{"id":"y"}}}',
+    '{"a":1,"\\u0061":2}',
+    '{',
+    '1 2',
+    '',
+    '01',
+    '{1:2}',
+    '"a":1',
+    '[1.2.3]',
+  ])('refuses %s', (json) => {
+    expect(() => parseExact(json)).toThrow(SyntaxError)
+  })
 
   it('is what JSON.parse reads, but for the numbers', () => {
     const asText = (_name: string, value: unknown) => (typeof value === 'number' ? JSON.stringify(value) : value)
     fc.assert(
       fc.property(fc.json(), (json) => {
         expect(parseExact(json)).toEqual(JSON.parse(json.replace(/-0(?![.\d])/g, '0'), asText))
+      }),
+    )
+  })
+
+  it('is refused where JSON.parse refuses a text', () => {
+    const signs = fc.constantFrom(...'{}[]",:-+.eE01 \\')
+    const changed = fc.tuple(fc.json(), fc.nat(), fc.nat(2), signs).map(([json, at, cut, sign]) => {
+      const index = at % (json.length + 1)
+      return json.slice(0, index) + sign + json.slice(index + cut)
+    })
+    fc.assert(
+      fc.property(changed, (text) => {
+        try {
+          JSON.parse(text)
+        } catch {
+          expect(() => parseExact(text)).toThrow(SyntaxError)
+        }
       }),
     )
   })

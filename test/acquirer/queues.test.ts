@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { makeRefund } from '../../src/refunds/make-refund.ts'
+import { createRefund } from '../../src/refunds/create-refund.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { newSetuMerchant, SETU } from '../support/fake-setu.ts'
@@ -68,7 +68,7 @@ async function newPaid(bank: FakeSetu | FakeCashfree, merchant: NewMerchant): Pr
 
 async function refund({ mid }: NewMerchant, orderId: string): Promise<void> {
   const asked = { mid, orderId, refundId: unique('R'), amount: 100, note: 'sold out', madeBy: 'merchant' }
-  expect(await makeRefund(service.db, asked, service.clock.now())).toHaveProperty('refund')
+  expect(await createRefund(service.db, asked, service.clock.now())).toHaveProperty('refund')
 }
 
 async function statusesOf({ mid }: NewMerchant): Promise<string[]> {

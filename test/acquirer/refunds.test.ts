@@ -1,11 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createAcquirers } from '../../src/acquirer/acquirers.ts'
 import { dueRefunds } from '../../src/acquirer/carry-out-refunds.ts'
+import { AcquirerError } from '../../src/errors.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
-import { findRefund, makeRefund } from '../../src/refunds/make-refund.ts'
-import { createProgress, retryRefund } from '../../src/refunds/progress.ts'
+import { createRefund } from '../../src/refunds/create-refund.ts'
+import { createDueRefunds, retryRefund } from '../../src/refunds/due-refunds.ts'
+import { createRefundUpdates } from '../../src/refunds/record-update.ts'
 import type { Refund } from '../../src/refunds/refund.ts'
+import { findRefund } from '../../src/refunds/store.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
 import { newSetuMerchant, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
 import { createOrder } from '../support/orders.ts'
@@ -34,15 +37,23 @@ function startInstance() {
   const http = createOutboundClient({ allowedNetworks: allow(), limits: { ...LIMITS.outbound, acquirerMs: 300 }, now })
   const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
   const { clients } = createAcquirers({ direct: [], setu: setuSettings(bank) }, http, options)
-  const progress = createProgress(service.pools.due)
-  const kinds = dueRefunds({ progress, clients, now, limits: LIMITS.acquirers })
-  return { errors, kinds, look: () => doWhatIsDue(...kinds) }
+  const sources = sourcesOf(clients)
+  return { errors, sources, look: () => doWhatIsDue(...sources) }
 }
+
+const sourcesOf = (clients: Parameters<typeof dueRefunds>[0]['clients']) =>
+  dueRefunds({
+    due: createDueRefunds(service.pools.due),
+    updates: createRefundUpdates(service.pools.due),
+    clients,
+    now: service.clock.now,
+    limits: LIMITS.acquirers,
+  })
 
 async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
   const of = orderId ?? (await newPaid())
   const asked = { mid: merchant.mid, orderId: of, refundId: unique('R'), amount, note: 'sold out', madeBy: 'merchant' }
-  const made = await makeRefund(service.pools.due, asked, service.clock.now())
+  const made = await createRefund(service.pools.due, asked, service.clock.now())
   if (!('refund' in made)) throw new Error(made.refused)
   return made.refund
 }
@@ -226,7 +237,7 @@ describe('of several instances', () => {
 
   it('one that stood still before it marked a refund does not send what another one has sent', async () => {
     const refund = await newRefund()
-    const [source] = startInstance().kinds
+    const [source] = startInstance().sources
     const [queue] = (await source?.findQueues()) ?? []
     const [job] = (await queue?.claim(1)) ?? []
     service.clock.advance(60)
@@ -238,27 +249,18 @@ describe('of several instances', () => {
 
   it('only the one that marked a refund sends it, however long it stands still', async () => {
     const refund = await newRefund()
-    const { now } = service.clock
     let goOn: () => void = () => undefined
     const standsStill = new Promise<void>((resolve) => {
       goOn = resolve
     })
     const client = {
-      refunds: {
-        mayRepeat: false,
-        send: async () => {
-          await standsStill
-          return { status: 'SUCCESS', reference: '412345678901' }
-        },
+      refund: async () => {
+        await standsStill
+        return { status: 'SUCCESS', reference: '412345678901' }
       },
+      getRefund: async () => undefined,
     }
-    const kinds = dueRefunds({
-      progress: createProgress(service.pools.due),
-      clients: new Map([['setu', client as never]]),
-      now,
-      limits: LIMITS.acquirers,
-    })
-    const stopped = doWhatIsDue(...kinds)
+    const stopped = doWhatIsDue(...sourcesOf(new Map([['setu', client as never]])))
     await expect.poll(async () => (await stored(refund)).sentAt).not.toBeNull()
     const { look } = startInstance()
     for (const seconds of [60, 540, 3_000]) {
@@ -275,21 +277,18 @@ describe('of several instances', () => {
     const refund = await newRefund()
     const sent: string[] = []
     const client = {
-      refunds: {
-        mayRepeat: true,
-        send: async ({ ourRefundId }: Refund) => {
-          sent.push(ourRefundId)
-          return sent.length < 3 ? undefined : { status: 'PENDING', id: 'THEIRS', reference: '' }
-        },
-        find: async () => ({ status: 'SUCCESS', reference: 'ARN' }),
+      repeatsRefunds: true,
+      refund: async ({ ourRefundId }: Refund) => {
+        sent.push(ourRefundId)
+        if (sent.length < 3) throw new AcquirerError('unavailable', 'no answer')
+        return { status: 'PENDING', id: 'THEIRS', reference: '' }
       },
+      getRefund: async () => ({ status: 'SUCCESS', reference: 'ARN' }),
     }
-    const clients = new Map([['setu', client as never]])
-    const progress = createProgress(service.pools.due)
-    const kinds = dueRefunds({ progress, clients, now: service.clock.now, limits: LIMITS.acquirers })
+    const sources = sourcesOf(new Map([['setu', client as never]]))
     for (const seconds of [0, 60, 540, 3_000]) {
       service.clock.advance(seconds)
-      await doWhatIsDue(...kinds)
+      await doWhatIsDue(...sources)
     }
     expect(sent).toEqual([refund, refund, refund].map(({ ourRefundId }) => ourRefundId))
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: 'ARN', acquirerRefundId: 'THEIRS' })

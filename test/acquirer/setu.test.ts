@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createJsonRequest } from '../../src/acquirer/json-request.ts'
-import { setuCalls } from '../../src/acquirer/setu.ts'
+import { setuClient } from '../../src/acquirer/setu.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import type { CallFault } from '../support/bank-faults.ts'
@@ -116,8 +116,8 @@ describe('a fault of Setu', () => {
     service.log.length = 0
     await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
     await until('Setu was asked', () => bank.countOf('expireDqr') > before)
-    await until('it is counted', async () => (await service.metrics()).includes('call="close",outcome="done"'))
-    expect(service.log.filter((line) => JSON.parse(line).call === 'close')).toEqual([])
+    await until('it is counted', async () => (await service.metrics()).includes('call="closeLink",outcome="done"'))
+    expect(service.log.filter((line) => JSON.parse(line).call === 'closeLink')).toEqual([])
   })
 
   let impatient: TestService
@@ -215,7 +215,7 @@ describe('a notification of Setu', () => {
     ['amount', '20000', 'amount must be whole paise'],
     ['amount', 20_000.5, 'amount must be whole paise'],
     ['amount', 100_000_000_000_000, 'amount must be whole paise'],
-    ['rrn', undefined, 'rrn is required with success'],
+    ['rrn', undefined, 'rrn is required with payment.success'],
     ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with its zone'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
     ['productInstanceId', '../x', 'productInstanceId must be an identifier of Setu'],
@@ -236,8 +236,8 @@ describe('an enquiry to Setu', () => {
     const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
     const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: service.clock.now })
-    const calls = setuCalls(setuSettings(bank), createJsonRequest(http), () => performance.now())
-    return calls.enquire(link, AbortSignal.timeout(PATIENT.acquirers.requestMs))
+    const client = setuClient(setuSettings(bank), createJsonRequest(http), () => performance.now())
+    return client.getPayment({ orderId, paymentLink: link })
   }
   const quietly = { faults: { lost: 1 } }
 
@@ -247,7 +247,7 @@ describe('an enquiry to Setu', () => {
     const orderId = await newOrder()
     const { payment: failed } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     const paidAt = new Date(failed.txnTs)
-    expect(await ask(orderId)).toEqual({
+    expect(await ask(orderId)).toMatchObject({
       status: 'FAIL',
       utr: failed.rrn,
       amount: '200.00',
@@ -257,7 +257,7 @@ describe('an enquiry to Setu', () => {
     const { payment } = await bank.pay(orderId, quietly)
     payment.txnTs = '2026-03-31T23:59:58+0530'
     const at = { paidAt: new Date('2026-03-31T18:29:58Z') }
-    expect(await ask(orderId)).toEqual({
+    expect(await ask(orderId)).toMatchObject({
       status: 'SUCCESS',
       utr: payment.rrn,
       amount: '200.00',
@@ -270,7 +270,7 @@ describe('an enquiry to Setu', () => {
     const orderId = await newOrder()
     const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     Object.assign(payment, { rrn, txnTs: rrn })
-    expect(await ask(orderId)).toEqual({
+    expect(await ask(orderId)).toMatchObject({
       ...{ status: 'FAIL', utr: undefined, amount: '200.00', paidAt: undefined, names: namesOf(payment) },
     })
   })

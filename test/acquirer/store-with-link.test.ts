@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
-import { type AcquirerCalls, AcquirerError } from '../../src/acquirer/acquirer.ts'
-import { createAcquirerClient } from '../../src/acquirer/client.ts'
+import { type AcquirerClient, withLimits } from '../../src/acquirer/client.ts'
+import { AcquirerError } from '../../src/errors.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { storeNewPayment } from '../../src/payments/create.ts'
 import { createIntents, type Intents } from '../../src/payments/intents.ts'
@@ -30,29 +30,31 @@ async function newRequest(limits = LIMITS.acquirers) {
     maxAmount: 100_000,
   }
   const closed: string[] = []
-  const calls: AcquirerCalls = {
-    async prepare({ orderId }, { id: merchantId }, signal) {
+  const acquirer: AcquirerClient = {
+    async createLink({ orderId }, { id: merchantId }, signal) {
       await sleep(10)
-      if (signal.aborted) throw new AcquirerError('unavailable', 'the time of the request is over')
+      if (signal?.aborted) throw new AcquirerError('unavailable', 'the time of the request is over')
       const named = { acquirer: 'setu', merchantId, id: unique('QR'), reference: `SU${orderId.slice(0, 20)}` }
       return { paymentLink: { ...named, link: 'upi://pay?' }, payeeVpa: payee.vpa }
     },
-    close: async ({ id }) => void closed.push(id),
-    enquire: async () => undefined,
-    playCustomer: async () => undefined,
+    async closeLink({ id }) {
+      closed.push(id)
+      return 'closed'
+    },
+    getPayment: async () => undefined,
+    simulate: async () => undefined,
   }
   const log = { warn: () => undefined, error: () => undefined }
-  const elapsedMs = () => performance.now()
-  const client = createAcquirerClient('setu', calls, { log, onCall: () => undefined, limits, elapsedMs })
+  const client = withLimits('setu', acquirer, { log, onCall: () => undefined, limits })
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
   const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
     storeNewPayment('createPaymentIntent', { body, headers, caller: { kind: 'merchant', merchant } } as never, {
       intents: using,
       now: () => new Date(),
-      elapsedMs,
       expiryMinutes: 15,
       clientOf: () => client,
+      linkMs: limits.requestMs,
     })
   return { store, closed }
 }
@@ -81,5 +83,5 @@ it('the time limit of a create includes what the database took before the acquir
     await sleep(1_000)
     return intents.findEarlier(intent)
   }
-  await expect(store({ ...intents, findEarlier: slowly })).rejects.toMatchObject({ statusCode: 503 })
+  await expect(store({ ...intents, findEarlier: slowly })).rejects.toMatchObject({ outcome: 'unavailable' })
 })

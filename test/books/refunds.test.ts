@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Finding, reconcile } from '../../src/books/reconcile.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { newId } from '../../src/payments/intent.ts'
-import { keepRefundException } from '../../src/refunds/end-refund.ts'
+import { saveRefundException } from '../../src/refunds/record-update.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
@@ -207,11 +207,11 @@ describe('a payout by sums', () => {
     await pay('P2', at(WEDNESDAY))
     const orderId = await pay('P1', at(WEDNESDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50, acquirer: 'setu' }, at(WEDNESDAY))
-    await keepRefundException(
+    await saveRefundException(
       db,
       'refund unsure',
       { mid, orderId, utr: 'P1', amount: 50_00, ourRefundId: id },
-      { by: 'enquiry' },
+      { source: 'enquiry' },
       at(WEDNESDAY),
     )
     await settle('N1', at(THURSDAY), { amount: '450' })

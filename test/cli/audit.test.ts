@@ -3,9 +3,9 @@ import { userInfo } from 'node:os'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AuditEntry } from '../../src/books/audit.ts'
 import { COMMANDS } from '../../src/cli/run.ts'
-import { keepRefundException } from '../../src/refunds/end-refund.ts'
+import { saveRefundException } from '../../src/refunds/record-update.ts'
 import type { Refund } from '../../src/refunds/refund.ts'
-import { listRefunds } from '../../src/refunds/refunds.ts'
+import { listRefunds } from '../../src/refunds/store.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { runOps, runOpsProcess } from '../support/ops.ts'
 import { ROOT, start, TYPESCRIPT } from '../support/processes.ts'
@@ -61,7 +61,7 @@ const settlementFile = (mid: string) => `${HEADER}\n${mid},1.00,${newUtr()},BRN1
 async function makeUnsure(ourRefundId: string): Promise<void> {
   await service.db.query(`update refunds set acquirer = 'setu' where our_refund_id = $1`, [ourRefundId])
   const [refund] = await listRefunds(service.db, { ourRefundId })
-  await keepRefundException(service.db, 'refund unsure', refund as Refund, { by: 'enquiry' }, new Date())
+  await saveRefundException(service.db, 'refund unsure', refund as Refund, { source: 'enquiry' }, new Date())
 }
 
 /** What each changing command is tried with, and what the audit keeps of it besides. */

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { keepRefundException } from '../../src/refunds/end-refund.ts'
-import { listRefunds } from '../../src/refunds/refunds.ts'
+import { saveRefundException } from '../../src/refunds/record-update.ts'
+import { listRefunds } from '../../src/refunds/store.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
@@ -129,7 +129,7 @@ describe('ops refunds', () => {
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
     if (!refund) throw new Error('it is stored')
-    await keepRefundException(service.db, 'refund unsure', refund, { by: 'enquiry' }, new Date())
+    await saveRefundException(service.db, 'refund unsure', refund, { source: 'enquiry' }, new Date())
     expect(await json('refunds', 'retry', '--refund', refundId)).toMatchObject({ refundId, txnStatus: 'PENDING' })
     expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain('is not unsure')
     expect(await json(...done)).toMatchObject({ txnStatus: 'SUCCESS' })
@@ -142,7 +142,7 @@ describe('ops refunds', () => {
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
     if (!refund) throw new Error('it is stored')
-    await keepRefundException(service.db, 'refund unsure', refund, { by: 'enquiry' }, new Date())
+    await saveRefundException(service.db, 'refund unsure', refund, { source: 'enquiry' }, new Date())
     const [{ id }] = await json('payments', 'exceptions', '--open', '--mid', merchant.mid)
     await json('payments', 'resolve', '--exception', id, '--reason', 'refunded at the bank, RRN 523504870777')
     const done = await json('refunds', 'done', '--refund', refundId, '--reference', '523504870777')

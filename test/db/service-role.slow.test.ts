@@ -4,9 +4,9 @@ import pg from 'pg'
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { endRefund, keepRefundException } from '../../src/refunds/end-refund.ts'
-import { makeRefund } from '../../src/refunds/make-refund.ts'
-import { retryRefund } from '../../src/refunds/progress.ts'
+import { createRefund } from '../../src/refunds/create-refund.ts'
+import { retryRefund } from '../../src/refunds/due-refunds.ts'
+import { createRefundUpdates, saveRefundException } from '../../src/refunds/record-update.ts'
 import type { Refund } from '../../src/refunds/refund.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -203,7 +203,7 @@ describe('money, for whoever has stolen DATABASE_URL:', () => {
     const [orderId, utr] = [await createOrder(service, merchant, { order_id: unique('O') }), newUtr()]
     await reportPayment(service, orderId, { UTR: utr })
     const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 150_00, note: 'sold out' }
-    const made = await makeRefund(service.pools.requests, { ...asked, madeBy: 'merchant' }, service.clock.now())
+    const made = await createRefund(service.pools.requests, { ...asked, madeBy: 'merchant' }, service.clock.now())
     return { mid: merchant.mid, orderId, utr, refund: (made as { refund: Refund }).refund }
   }
   type Order = Awaited<ReturnType<typeof refundedOrder>>
@@ -215,7 +215,12 @@ describe('money, for whoever has stolen DATABASE_URL:', () => {
     return connection
   }
   const tell = (order: Order, status: 'SUCCESS' | 'FAIL') =>
-    endRefund(service.pools.due, order.refund, { status, reference: 'ARN1', by: 'notification' }, service.clock.now())
+    createRefundUpdates(service.pools.due).record(
+      order.refund,
+      { status, reference: 'ARN1' },
+      'notification',
+      service.clock.now(),
+    )
   const succeeded = (order: Order) => tell(order, 'SUCCESS')
   const failed = (order: Order) => tell(order, 'FAIL')
   const taken = async ({ refund }: Order) => asOwner(setRefund(refund, `acquirer_refund_id = 'A1', sent_at = now()`))
@@ -226,7 +231,7 @@ describe('money, for whoever has stolen DATABASE_URL:', () => {
       `update payments set acquirer_payment_id = 'P1', acquirer_txn_id = 'T1' where utr = '${utr}'`,
     )
   const unsure = ({ refund }: Order) =>
-    keepRefundException(service.pools.due, 'refund unsure', refund, { by: 'enquiry' }, service.clock.now())
+    saveRefundException(service.pools.due, 'refund unsure', refund, { source: 'enquiry' }, service.clock.now())
   const nothing = async () => undefined
 
   const setRefund = ({ ourRefundId }: { ourRefundId: string }, changes: string) =>

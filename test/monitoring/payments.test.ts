@@ -20,12 +20,12 @@ async function samplesOf(name: string): Promise<Record<string, number>> {
 
 it('the metrics count each payment once, by its status and source, and add rupees up to the paisa', async () => {
   expect(await samplesOf('payments_total')).toEqual({
-    '{status="SUCCESS",reason="notification"}': 0,
-    '{status="FAIL",reason="notification"}': 0,
-    '{status="REJECT",reason="notification"}': 0,
-    '{status="SUCCESS",reason="enquiry"}': 0,
-    '{status="FAIL",reason="enquiry"}': 0,
-    '{status="REJECT",reason="enquiry"}': 0,
+    '{status="SUCCESS",source="notification"}': 0,
+    '{status="FAIL",source="notification"}': 0,
+    '{status="REJECT",source="notification"}': 0,
+    '{status="SUCCESS",source="enquiry"}': 0,
+    '{status="FAIL",source="enquiry"}': 0,
+    '{status="REJECT",source="enquiry"}': 0,
   })
   // Ten times 0.1 is not 1 in fractions.
   for (let i = 0; i < 10; i++) {
@@ -35,9 +35,9 @@ it('the metrics count each payment once, by its status and source, and add rupee
     for (const told of [failed, failed, paid, paid]) expect((await notify(service, told)).status).toBe(200)
   }
   expect(await samplesOf('payments_total')).toMatchObject({
-    '{status="SUCCESS",reason="notification"}': 10,
-    '{status="FAIL",reason="notification"}': 10,
-    '{status="REJECT",reason="notification"}': 0,
+    '{status="SUCCESS",source="notification"}': 10,
+    '{status="FAIL",source="notification"}': 10,
+    '{status="REJECT",source="notification"}': 0,
   })
   expect(await samplesOf('payments_rupees_total')).toEqual({ '': 101 })
 })

@@ -73,9 +73,9 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
       return told
     }
     case 'enquiry':
-      return toTold(await reports.record({ ...report, acquirer: { name: 'direct' } }, { reason: 'enquiry', now }))
+      return toTold(await reports.record({ ...report, acquirer: { name: 'direct' } }, { source: 'enquiry', now }))
     case 'day file':
-      return toTold(await reports.record(report, { reason: 'day file', now }))
+      return toTold(await reports.record(report, { source: 'day file', now }))
     case 'imported file': {
       const line = [orderId, status, utr, report.amount, PAID_AT].join()
       const csv = Readable.from([Buffer.from(`order_id,status,utr,amount,paid_at\n${line}\n`)])
@@ -86,9 +86,9 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
     case 'operator':
     case 'operator of both': {
       // As `payments confirm` does, without and with --double.
-      const keeps = (kind: Contradiction) =>
+      const saves = (kind: Contradiction) =>
         kind === 'UTR of another order' || (kind === 'double payment' && by === 'operator of both')
-      return toTold(await reports.record(report, { reason: 'operator', now, toldBy: 'Asha', keeps }))
+      return toTold(await reports.record(report, { source: 'operator', now, person: 'Asha', saves }))
     }
   }
 }

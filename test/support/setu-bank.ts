@@ -126,6 +126,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     if (qr?.merchantId !== merchantId) return refuse(404, 'not-found', 'no such resource')
     switch (call) {
       case 'expireDqr':
+        if (qr.payments.some(({ status }) => status === 'success')) return refuse(400, 'bad-request', 'it is paid')
         if (qr.status === 'active') Object.assign(qr, { status: 'closed', closedAt: now().toISOString() })
         return answered(200, withoutPayments(qr))
       case 'last': {

@@ -191,7 +191,7 @@ describe('payment.expired', () => {
     service.clock.advance(FINAL_AFTER_SECONDS)
     await look()
     const paid = { orderId, status: 'SUCCESS' as const, utr: newUtr(), amount: '200.00', paidAt: undefined }
-    await createReports(service.db).record(paid, { reason: 'day file', now: service.clock.now })
+    await createReports(service.db).record(paid, { source: 'day file', now: service.clock.now })
     const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
     expect(rows).toEqual([{ kind: 'late payment' }])
     expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired', 'payment.succeeded'])

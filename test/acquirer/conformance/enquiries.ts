@@ -105,23 +105,34 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'an order that is cancelled when the bank holds it as paid is found, as a late payment',
+    name: 'a bank that refuses to close the link of a paid order is asked for the payment at once: a late payment',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
       const { rrn } = await pay(stage, order)
       expect((await cancel(stage, order)).txnStatus).toBe('FAIL')
-      // Setu closes a paid one without a word; who refuses to is asked at once.
-      if (stage.name === 'setu') await ask(stage, order)
       await until('it is paid', async () => (await statusOf(stage, order)) === 'SUCCESS')
       expect((await recorded(stage, order)).exceptions).toEqual([['late payment', 'SUCCESS', rrn, '200.00']])
+    },
+  },
+  {
+    name: 'an answer about another order is an exception, as a notification of another order is; nothing is paid',
+    not: OURS,
+    async run(stage) {
+      const [bank, order] = [bankOf(stage), await newOrder(stage)]
+      const { rrn } = await pay(stage, order)
+      bank.nextFaults[bank.calls.enquire] = ['another order']
+      expect(await ask(stage, order)).toEqual({ exception: 'unknown order' })
+      expect((await recorded(stage, order)).intent).toEqual(NOTHING.intent)
+      await ask(stage, order)
+      expect((await recorded(stage, order)).intent).toEqual(['SUCCESS', rrn])
     },
   },
   ...[500, 429, 408].map((status) => fails('unavailable', { status })),
   ...(['no answer', 'half a body', 'redirect', 'interim answer', { afterMs: 500 }] as const).map((fault) =>
     fails('unavailable', fault),
   ),
-  ...(['no JSON', 'no fields', 'huge body', 'another order'] as const).map((fault) => fails('bad answer', fault)),
+  ...(['no JSON', 'no fields', 'huge body'] as const).map((fault) => fails('bad answer', fault)),
   ...[400, 403].map((status) => fails('refused', { status })),
   ...[{ rrn: '' }, { rrn: 'x y' }, { status: 'refunded' }, { amount: -20_000 }].map(notBelieved),
 ]

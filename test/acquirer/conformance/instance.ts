@@ -6,7 +6,8 @@ import { LIMITS } from '../../../src/limits.ts'
 import { createOutboundClient } from '../../../src/outbound/http-client.ts'
 import { createEnquiries, type Enquiry } from '../../../src/payments/enquiries.ts'
 import { createReports } from '../../../src/payments/reports.ts'
-import { createProgress } from '../../../src/refunds/progress.ts'
+import { createDueRefunds } from '../../../src/refunds/due-refunds.ts'
+import { createRefundUpdates } from '../../../src/refunds/record-update.ts'
 import { doWhatIsDue } from '../../support/due-jobs.ts'
 import { allow } from '../../support/webhooks.ts'
 import type { Stage } from './driver.ts'
@@ -29,7 +30,13 @@ export function startInstance(
     limits: LIMITS.acquirers,
     elapsedMs: clock.elapsedMs,
   })
-  const refunds = dueRefunds({ progress: createProgress(pools.due), clients, now: clock.now, limits: LIMITS.acquirers })
+  const refunds = dueRefunds({
+    due: createDueRefunds(pools.due),
+    updates: createRefundUpdates(pools.due, { onUnknownStatus: (facts) => void errors.push(facts) }),
+    clients,
+    now: clock.now,
+    limits: LIMITS.acquirers,
+  })
   return {
     errors,
     clients,

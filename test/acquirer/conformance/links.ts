@@ -219,7 +219,7 @@ function refusedLink(
     async run(stage) {
       const { service, name } = stage
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
-      const sample = `acquirer_calls_total{acquirer="${name}",call="prepare",outcome="${outcome}"} `
+      const sample = `acquirer_calls_total{acquirer="${name}",call="createLink",outcome="${outcome}"} `
       const counted = async () => Number((await service.metrics()).split(sample)[1]?.split('\n')[0] ?? 0)
       const [stored, paymentLink, before] = [
         await count(service, 'payment_intents'),
@@ -240,7 +240,7 @@ function refusedLink(
       ])
       const lines = service.log.map((line) => JSON.parse(line)).filter(({ acquirer }) => acquirer === name)
       const level = outcome === 'unavailable' ? 40 : 50
-      expect(lines).toMatchObject([{ level, acquirer: name, call: 'prepare', outcome }])
+      expect(lines).toMatchObject([{ level, acquirer: name, call: 'createLink', outcome }])
       expect(await counted()).toBe(before + 1)
       expect((await create(stage, of, { order_id })).status).toBe(200)
     },

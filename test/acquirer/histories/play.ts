@@ -111,7 +111,7 @@ export async function createPlayer(bank: Bank) {
       const { status, utr, amount } = payment as Booked & { status: FinalStatus }
       const report = { orderId, status, utr: hasUtr({ utr }) ? utr : undefined, amount: toDecimalText(amount) }
       return JSON.stringify(
-        await reports.record({ ...report, paidAt: bank.timeOf(payment) }, { reason: 'day file', now }),
+        await reports.record({ ...report, paidAt: bank.timeOf(payment) }, { source: 'day file', now }),
       )
     }
     const secret = by === 'forged notification' ? 'of-somebody-else' : undefined

@@ -4,8 +4,9 @@ import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
 import type { Database } from '../../../src/db/pool.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import { createOutboundClient } from '../../../src/outbound/http-client.ts'
-import { type Made, makeRefund } from '../../../src/refunds/make-refund.ts'
-import { createProgress } from '../../../src/refunds/progress.ts'
+import { createRefund, type RefundResult } from '../../../src/refunds/create-refund.ts'
+import { createDueRefunds } from '../../../src/refunds/due-refunds.ts'
+import { createRefundUpdates } from '../../../src/refunds/record-update.ts'
 import { doWhatIsDue } from '../../support/due-jobs.ts'
 import { createHttpClient } from '../../support/http-client.ts'
 import { freePort } from '../../support/processes.ts'
@@ -163,8 +164,9 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
       ...{ log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: () => performance.now() },
     })
     const before = bank.countOf('refundsOfPayment')
-    const kinds = dueRefunds({ progress: createProgress(db), clients, now, limits: LIMITS.acquirers })
-    return { look: () => doWhatIsDue(...kinds), questions: () => bank.countOf('refundsOfPayment') - before }
+    const due = createDueRefunds(db)
+    const sources = dueRefunds({ due, updates: createRefundUpdates(db), clients, now, limits: LIMITS.acquirers })
+    return { look: () => doWhatIsDue(...sources), questions: () => bank.countOf('refundsOfPayment') - before }
   }
 
   /** Waits until at least `most` refunds are so, or for a while. */
@@ -231,12 +233,12 @@ async function makeRefunds(db: Database, orders: Order[]): Promise<number> {
 }
 
 /** A shop asks until it knows what has become of it. */
-async function refundOnce(db: Database, order: Order, name: string, paise: number | undefined): Promise<Made> {
+async function refundOnce(db: Database, order: Order, name: string, paise: number | undefined): Promise<RefundResult> {
   const { mid, orderId } = order
   const refundId = `${name}-${orderId}`.slice(0, 40)
   for (;;) {
     const asked = { mid, orderId, refundId, amount: paise, note: 'sold out', madeBy: 'merchant' }
-    const made = await makeRefund(db, asked, new Date()).catch(() => undefined)
+    const made = await createRefund(db, asked, new Date()).catch(() => undefined)
     if (made) return made
     await sleep(RETRY_MS)
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { makeRefund } from '../../../src/refunds/make-refund.ts'
+import { createRefund } from '../../../src/refunds/create-refund.ts'
 import { createHttpClient } from '../../support/http-client.ts'
 import { createdOrderId, createRequest, forEach, sendPatiently } from '../../support/requests.ts'
 import { type NewMerchant, newMerchant, unique } from '../../support/tenants.ts'
@@ -107,7 +107,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
 
   async function refund({ mid, orderId }: { mid: string; orderId: string }) {
     const asked = { mid, orderId, refundId: unique('R'), amount: PAISE, note: 'sold out', madeBy: 'merchant' }
-    const made = await makeRefund(db, asked, new Date())
+    const made = await createRefund(db, asked, new Date())
     if (!('refund' in made)) throw new Error(`a refund was refused: ${made.refused}`)
     return made.refund
   }

@@ -1,8 +1,7 @@
 import { beforeAll, expect, it } from 'vitest'
-import { findRefund } from '../../src/refunds/make-refund.ts'
-import { createProgress } from '../../src/refunds/progress.ts'
+import { createRefundUpdates } from '../../src/refunds/record-update.ts'
 import type { Refund, RefundStatus } from '../../src/refunds/refund.ts'
-import { isLeftToPerson } from '../../src/refunds/refunds.ts'
+import { findRefund, isLeftToPerson } from '../../src/refunds/store.ts'
 import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
 import { createOrder } from '../support/orders.ts'
 import { CANCEL, post, type TestService, unique } from '../support/service.ts'
@@ -19,8 +18,9 @@ beforeAll(async () => {
 
 /** Tells of a refund that the acquirer has made by itself. */
 const tell = (orderId: string, utr: string | undefined, id: string, status: RefundStatus = 'SUCCESS', by = 'setu') =>
-  createProgress(service.pools.reports).tellOfOwn(
-    { orderId, acquirer: by, utr, word: { status, id, amount: 200_00, reference: `ARN${id}`, by: 'notification' } },
+  createRefundUpdates(service.pools.reports).recordNotification(
+    by,
+    { acquirerInitiated: true, orderId, utr, status, id, amount: 200_00, reference: `ARN${id}` },
     service.clock.now(),
   )
 

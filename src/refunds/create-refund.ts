@@ -1,12 +1,13 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { newId } from '../payments/intent.ts'
-import { FROM_REFUNDS, REFUND, type Refund } from './refund.ts'
+import type { Refund } from './refund.ts'
+import { findRefund } from './store.ts'
 
 /** Refunds of one payment, failed ones included. */
 const MOST_OF_PAYMENT = 100
 
-/** What is asked for. Without `refundId` ours stands in; without `utr` the order's own payment goes back. */
-export type Asked = {
+/** A refund to make. Without `refundId` ours stands in; without `utr` the order's own payment goes back. */
+export type RefundRequest = {
   mid: string
   orderId: string
   refundId?: string | undefined
@@ -19,7 +20,7 @@ export type Asked = {
 }
 
 /** `made` is false for a repeat of the same request. */
-export type Made =
+export type RefundResult =
   | { refund: Refund; made: boolean }
   | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
@@ -28,23 +29,28 @@ export type Made =
  * decided under the lock of the intent's row: however many come at once, no more goes back than was paid. `claim` is that of
  * `Ending`, where a caller waits.
  */
-export async function makeRefund(db: Database, asked: Asked, now: Date, claim?: () => void): Promise<Made> {
-  const before = await findRepeat(db, asked)
+export async function createRefund(
+  db: Database,
+  request: RefundRequest,
+  now: Date,
+  claim?: () => void,
+): Promise<RefundResult> {
+  const before = await findRepeat(db, request)
   if (before) return before
-  const isStored = async (made: Made) =>
-    'refused' in made || (await findRefund(db, asked.mid, made.refund)) !== undefined
+  const isStored = async (made: RefundResult) =>
+    'refused' in made || (await findRefund(db, request.mid, made.refund)) !== undefined
   return inTransaction(db, store, claim && { claim, isStored })
 
-  async function store(client: Queryable): Promise<Made> {
-    const order = await lockOrder(client, asked)
+  async function store(client: Queryable): Promise<RefundResult> {
+    const order = await lockOrder(client, request)
     if (order === undefined) return { refused: 'unknown order' }
     // One that came at the same time may have been stored while this one waited for the lock.
-    const repeat = await findRepeat(client, asked)
+    const repeat = await findRepeat(client, request)
     if (repeat) return repeat
-    const payment = await findPayment(client, asked)
+    const payment = await findPayment(client, request)
     if (payment === undefined) return { refused: 'not successful' }
     if (payment.count >= MOST_OF_PAYMENT) return { refused: 'too many' }
-    const amount = asked.amount ?? payment.left
+    const amount = request.amount ?? payment.left
     if (amount < 1 || amount > payment.left) return { refused: 'exceeds' }
     const ourRefundId = newId(now)
     const { acquirer, acquirerMerchantId } = order
@@ -55,42 +61,36 @@ export async function makeRefund(db: Database, asked: Asked, now: Date, claim?: 
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'PENDING', $14)
        on conflict do nothing`,
       [
-        ...[asked.mid, asked.refundId ?? ourRefundId, ourRefundId, asked.orderId, payment.utr, amount, asked.amount],
-        ...[asked.note, asked.exceptionId, acquirer, acquirerMerchantId, asked.madeBy, now],
+        ...[
+          request.mid,
+          request.refundId ?? ourRefundId,
+          ourRefundId,
+          request.orderId,
+          payment.utr,
+          amount,
+          request.amount,
+        ],
+        ...[request.note, request.exceptionId, acquirer, acquirerMerchantId, request.madeBy, now],
         acquirer === 'direct' ? null : now,
       ],
     )
     // Another order's refund has taken this refund_id while this order was locked.
     if (rowCount === 0) return { refused: 'refund_id exists' }
-    return { refund: (await findRefund(client, asked.mid, { ourRefundId })) as Refund, made: true }
+    return { refund: (await findRefund(client, request.mid, { ourRefundId })) as Refund, made: true }
   }
 }
 
-/** A refund by the merchant's name or by ours. */
-export async function findRefund(
-  db: Queryable,
-  mid: string,
-  name: { refundId: string } | { ourRefundId: string },
-): Promise<Refund | undefined> {
-  const [column, value] = 'refundId' in name ? ['refund_id', name.refundId] : ['our_refund_id', name.ourRefundId]
-  const { rows } = await db.query<Refund>(
-    `select ${REFUND} from ${FROM_REFUNDS} where r.mid = $1 and r.${column} = $2`,
-    [mid, value],
-  )
-  return rows[0]
-}
-
 /** A repeat is compared as it was sent: the order, the amount or its absence, and the note unless that is forgotten. */
-async function findRepeat(db: Queryable, asked: Asked): Promise<Made | undefined> {
-  if (asked.refundId === undefined) return undefined
-  const refund = await findRefund(db, asked.mid, { refundId: asked.refundId })
+async function findRepeat(db: Queryable, request: RefundRequest): Promise<RefundResult | undefined> {
+  if (request.refundId === undefined) return undefined
+  const refund = await findRefund(db, request.mid, { refundId: request.refundId })
   if (refund === undefined) return undefined
-  const isSameNote = refund.note === asked.note || refund.note === ''
-  const isSame = refund.orderId === asked.orderId && refund.asked === (asked.amount ?? null) && isSameNote
+  const isSameNote = refund.note === request.note || refund.note === ''
+  const isSame = refund.orderId === request.orderId && refund.requested === (request.amount ?? null) && isSameNote
   return isSame ? { refund, made: false } : { refused: 'refund_id exists' }
 }
 
-async function lockOrder(db: Queryable, { mid, orderId }: Asked) {
+async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
   const { rows } = await db.query<{ acquirer: string; acquirerMerchantId: string | null }>(
     `select coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_merchant_id as "acquirerMerchantId"
        from payment_intents i
@@ -106,7 +106,7 @@ async function lockOrder(db: Queryable, { mid, orderId }: Asked) {
  * The payment that goes back, and what is left of it. Failed refunds count only by number. Acquirers have no limit: the sum of
  * their own refunds may be more than an integer.
  */
-async function findPayment(db: Queryable, { mid, orderId, utr }: Asked) {
+async function findPayment(db: Queryable, { mid, orderId, utr }: RefundRequest) {
   const { rows } = await db.query<{ utr: string; left: number; count: number }>(
     `select p.utr,
             greatest(p.amount_paise - coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0), 0)::integer as left,

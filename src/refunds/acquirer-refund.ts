@@ -1,27 +1,17 @@
 import { type Database, inTransaction } from '../db/pool.ts'
 import { newId } from '../payments/intent.ts'
 import { findMerchant } from '../payments/reports.ts'
-import type { RefundWord } from './end-refund.ts'
+import type { RefundUpdate } from './refund.ts'
 
 /**
- * A refund that an acquirer has made by itself, such as of a payment that came too late. The word names it by the acquirer's own
- * id, and says its amount. `utr` is the payment's, `paymentId` how the acquirer names that; undefined where it was not told.
+ * Stores once a refund that an acquirer has initiated, such as of a payment that came too late: the refund then counts in the sum
+ * of its payment and ends the exception of the payment. Returns the refund's names. Undefined for a payment that was not reported:
+ * the acquirer repeats the notification, and the payment may come before.
  */
-export type OwnRefund = {
-  orderId: string
-  acquirer: string
-  utr: string | undefined
-  paymentId?: string | undefined
-  word: RefundWord & { id: string; amount: number }
-}
-
-/**
- * Stores an acquirer's own refund once, so that it counts in the sum of its payment and ends the exception of that. Returns its
- * names. Undefined for a payment that was not told: the acquirer repeats the notification, and the payment may come before.
- */
-export async function keepOwnRefund(
+export async function storeAcquirerRefund(
   db: Database,
-  { orderId, acquirer, utr, paymentId, word }: OwnRefund,
+  acquirer: string,
+  { orderId = '', id = '', amount, utr, payment }: RefundUpdate,
   now: Date,
 ): Promise<{ mid: string; ourRefundId: string } | undefined> {
   const mid = await findMerchant(db, orderId)
@@ -33,11 +23,11 @@ export async function keepOwnRefund(
       `select our_refund_id as "ourRefundId"
          from refunds
         where mid = $1 and order_id = $2 and acquirer = $3 and lower(acquirer_refund_id) = lower($4)`,
-      [mid, orderId, acquirer, word.id],
+      [mid, orderId, acquirer, id],
     )
     if (known[0]) return { mid, ...known[0] }
     const { rows: payments } = await client.query<{ utr: string }>(
-      // A payment of which nobody has told the acquirer's name is the order's own. Names come first in this order.
+      // A payment whose name at the acquirer nobody has reported is the order's own. Names come first in this order.
       `select utr
          from payments
         where mid = $1 and order_id = $2
@@ -46,7 +36,7 @@ export async function keepOwnRefund(
                    else kind <> 'second' end
         order by acquirer_payment_id
         limit 1`,
-      [mid, orderId, utr, paymentId],
+      [mid, orderId, utr, payment?.id],
     )
     const ourRefundId = newId(now)
     const { rowCount } = await client.query(
@@ -60,7 +50,7 @@ export async function keepOwnRefund(
          left join payment_exceptions e on e.mid = p.mid and e.order_id = p.order_id and e.utr = p.utr
            and e.kind in ('late payment', 'double payment')
         where p.mid = $1 and p.order_id = $2 and p.utr = $3`,
-      [mid, orderId, payments[0]?.utr, ourRefundId, acquirer, word.amount, word.id, now],
+      [mid, orderId, payments[0]?.utr, ourRefundId, acquirer, amount, id, now],
     )
     return rowCount === 1 ? { mid, ourRefundId } : undefined
   })

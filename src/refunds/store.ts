@@ -7,8 +7,22 @@ const DAY_MS = 24 * 60 * 60_000
 /** A refund that was made before this moment is older than T+5 days: five calendar days of India after its own. */
 export const overdueBefore = (now: Date) => new Date(istDayOf(now).getTime() - 5 * DAY_MS)
 
+/** A refund by the merchant's name or by ours. */
+export async function findRefund(
+  db: Queryable,
+  mid: string,
+  name: { refundId: string } | { ourRefundId: string },
+): Promise<Refund | undefined> {
+  const [column, value] = 'ourRefundId' in name ? ['our_refund_id', name.ourRefundId] : ['refund_id', name.refundId]
+  const { rows } = await db.query<Refund>(
+    `select ${REFUND} from ${FROM_REFUNDS} where r.mid = $1 and r.${column} = $2`,
+    [mid, value],
+  )
+  return rows[0]
+}
+
 /** Limits of a list, each of which may be left out. */
-type Wanted = {
+type RefundFilter = {
   open?: boolean
   mid?: string | undefined
   orderId?: string | undefined
@@ -19,7 +33,7 @@ type Wanted = {
 /** Refunds, oldest first. */
 export async function listRefunds(
   db: Queryable,
-  { open = false, mid, orderId, ourRefundId, acquirer }: Wanted,
+  { open = false, mid, orderId, ourRefundId, acquirer }: RefundFilter,
 ): Promise<Refund[]> {
   const { rows } = await db.query<Refund>(
     `select ${REFUND}

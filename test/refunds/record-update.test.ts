@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { endRefund, type RefundWord } from '../../src/refunds/end-refund.ts'
-import { type Asked, findRefund, makeRefund } from '../../src/refunds/make-refund.ts'
-import type { Refund } from '../../src/refunds/refund.ts'
+import { createRefund, type RefundRequest } from '../../src/refunds/create-refund.ts'
+import { createRefundUpdates } from '../../src/refunds/record-update.ts'
+import type { Refund, RefundUpdate } from '../../src/refunds/refund.ts'
+import { findRefund } from '../../src/refunds/store.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { toMessage } from '../../src/webhooks/message.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
@@ -10,8 +11,8 @@ import type { NewMerchant } from '../support/tenants.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
 const PAID = 20_000
-const SUCCESS: RefundWord = { status: 'SUCCESS', reference: '412345678901', by: 'notification' }
-const FAIL: RefundWord = { status: 'FAIL', reference: '', reason: 'R21', by: 'notification' }
+const SUCCESS: RefundUpdate = { status: 'SUCCESS', reference: '412345678901' }
+const FAIL: RefundUpdate = { status: 'FAIL', reference: '', reason: 'R21' }
 
 let service: TestService
 let merchant: NewMerchant
@@ -30,7 +31,7 @@ async function newPaid(): Promise<string> {
   return orderId
 }
 
-async function newRefund(orderId: string, changes: Partial<Asked> = {}): Promise<Refund> {
+async function newRefund(orderId: string, changes: Partial<RefundRequest> = {}): Promise<Refund> {
   const asked = {
     mid: merchant.mid,
     orderId,
@@ -39,12 +40,13 @@ async function newRefund(orderId: string, changes: Partial<Asked> = {}): Promise
     note: 'sold out',
     madeBy: 'merchant',
   }
-  const made = await makeRefund(service.pools.due, { ...asked, ...changes }, service.clock.now())
+  const made = await createRefund(service.pools.due, { ...asked, ...changes }, service.clock.now())
   if (!('refund' in made)) throw new Error(made.refused)
   return made.refund
 }
 
-const end = (refund: Refund, word: RefundWord) => endRefund(service.pools.due, refund, word, service.clock.now())
+const end = (refund: Refund, update: RefundUpdate) =>
+  createRefundUpdates(service.pools.due).record(refund, update, 'notification', service.clock.now())
 
 async function exceptionsOf({ mid, ourRefundId }: Refund) {
   const { rows } = await service.db.query(

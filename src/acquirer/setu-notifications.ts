@@ -1,0 +1,67 @@
+import * as z from 'zod'
+import { unsigned } from '../errors.ts'
+import { errorText, text } from '../fields.ts'
+import { bodyCheck } from '../http/input.ts'
+import {
+  type Fields,
+  isSigned,
+  keepFields,
+  type Notification,
+  type Notifications,
+  requiredWithSuccess,
+  routeOfOwnForm,
+} from './notification.ts'
+import type { SetuSettings } from './setu-account.ts'
+import { acquirerId, NAME, paise, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
+
+/** What Setu reports by itself of payments and refunds. */
+
+const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
+const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const
+
+/** What the two events that end a payment must say. Customer data beside it is not read. */
+const PaymentEvent = z
+  .object({
+    eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
+    merchantReferenceId: text(255),
+    ...paymentFields,
+  })
+  .superRefine(requiredWithSuccess('eventType', 'payment.success', ['rrn', 'txnTs']))
+
+const RefundEvent = z.object({
+  eventType: z.enum(['refund.pending', 'refund.successful', 'refund.failed']),
+  referenceId: text(255),
+  merchantId: acquirerId,
+  amount: paise,
+  ...refundFields,
+})
+
+const checkPayment = bodyCheck(PaymentEvent)
+const checkRefund = bodyCheck(RefundEvent)
+
+/** Undefined for an event that changes nothing; the fields of such an event are not checked. */
+function readEvent(fields: Fields): Notification | undefined {
+  const type = String(fields.eventType ?? '')
+  if (Object.hasOwn(REFUND_EVENTS, type)) {
+    const { eventType, ...refund } = checkRefund(fields)
+    return { refund: toRefundUpdate({ ...refund, status: REFUND_EVENTS[eventType] }) }
+  }
+  if (typeof fields.eventType === 'string' && !Object.hasOwn(PAYMENT_EVENTS, type)) return undefined
+  const { eventType, merchantReferenceId, ...payment } = checkPayment(fields)
+  return { payment: toPaymentReport(merchantReferenceId, PAYMENT_EVENTS[eventType], payment) }
+}
+
+const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
+
+/** The fields that say which payment it is about; Setu sends the customer's address and account beside them. */
+const KEPT = [...Object.keys(PaymentEvent.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
+
+export const setuNotifications = ({ notificationSecrets }: SetuSettings): Notifications => ({
+  // Setu's signature holds no time, so a copy of a notification is valid for ever. Repeats change nothing, in any order.
+  register: routeOfOwnForm(NAME, readEvent),
+  requireSignature({ headers }, body) {
+    if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)
+  },
+  orderIdOf: ({ merchantReferenceId }) => merchantReferenceId,
+  keep: (body) => keepFields(body, KEPT),
+})

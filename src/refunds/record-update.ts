@@ -1,0 +1,241 @@
+import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { toDecimalText } from '../money.ts'
+import { nextSequence, writeDeliveries } from '../payments/events.ts'
+import type { ExceptionKind } from '../payments/outcome.ts'
+import { printable } from '../printable.ts'
+import { storeAcquirerRefund } from './acquirer-refund.ts'
+import { REASON_CHARACTERS, type Refund, type RefundUpdate } from './refund.ts'
+import { findRefund } from './store.ts'
+
+/** `changed` is whether the refund has another status now. `isNew` is false for an exception that was stored before. */
+export type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionKind; isNew?: boolean }
+
+type RefundId = { mid: string; ourRefundId: string }
+
+type Listeners = {
+  /** Called once for each new exception. */
+  onException: (kind: ExceptionKind) => void
+  /** Called with the facts for the log when an acquirer reports a state that we do not know. */
+  onUnknownStatus: (facts: object) => void
+}
+
+const nobody = () => undefined
+
+export type RefundUpdates = ReturnType<typeof createRefundUpdates>
+
+/** Records what acquirers and the operator report of refunds. */
+export function createRefundUpdates(
+  db: Database,
+  { onException = nobody, onUnknownStatus = nobody }: Partial<Listeners> = {},
+) {
+  /**
+   * Judges an update of a refund and stores what follows: the end, its event, the exceptions that the end closes or makes.
+   * `source` is `answer`, `enquiry`, `notification`, or the operator's name. Undefined for an unknown refund. A success is never
+   * undone; any number of equal updates at once change the refund once, because the row of its order is locked first.
+   */
+  async function record(
+    { mid, ourRefundId }: RefundId,
+    update: RefundUpdate,
+    source: string,
+    now: Date,
+  ): Promise<RecordedUpdate | undefined> {
+    const recorded = await inTransaction(db, async (client) => {
+      await client.query(
+        `select from payment_intents
+          where mid = $1 and order_id = (select order_id from refunds where mid = $1 and our_refund_id = $2)
+            for no key update`,
+        [mid, ourRefundId],
+      )
+      const refund = await findRefund(client, mid, { ourRefundId })
+      return refund && judge(client, refund, update, source, now)
+    })
+    if (recorded?.exception && recorded.isNew) onException(recorded.exception)
+    if (recorded && update.unknownStatus !== undefined) {
+      const { acquirer, orderId } = recorded.refund
+      onUnknownStatus({ acquirer, source, ourRefundId, orderId, status: update.unknownStatus })
+    }
+    return recorded
+  }
+
+  return {
+    record,
+
+    /** The same for a notification, which names a refund of its acquirer: ours, or one that the acquirer has initiated. */
+    async recordNotification(acquirer: string, update: RefundUpdate, now: Date): Promise<RecordedUpdate | undefined> {
+      const which = update.acquirerInitiated
+        ? await storeAcquirerRefund(db, acquirer, update, now)
+        : await findByAcquirer(db, acquirer, update.ourRefundId)
+      return which && record(which, update, 'notification', now)
+    },
+
+    /**
+     * Stores that a person has to look after an open refund. An unsure refund waits for that person; a refund that the acquirer
+     * turns out to have is not unsure.
+     */
+    async needPerson(
+      refund: ExceptionSubject,
+      kind: 'refund unsure' | 'refund without an end',
+      now: Date,
+    ): Promise<void> {
+      const { mid, ourRefundId } = refund
+      const isNew = await inTransaction(db, async (client) => {
+        const { rowCount } = await client.query(
+          kind === 'refund unsure'
+            ? `update refunds set due_at = null, reason = 'the acquirer does not know it'
+                where mid = $1 and our_refund_id = $2 and status = 'PENDING' and acquirer_refund_id is null`
+            : `select from refunds where mid = $1 and our_refund_id = $2 and status = 'PENDING' for no key update`,
+          [mid, ourRefundId],
+        )
+        return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry' }, now)
+      })
+      if (isNew) onException(kind)
+    },
+  }
+}
+
+/** Our refund by the name that the acquirer repeats, in upper or lower case. */
+async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundId | undefined> {
+  const { rows } = await db.query<RefundId>(
+    `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = lower($1) and acquirer = $2`,
+    [ourRefundId, acquirer],
+  )
+  return rows[0]
+}
+
+async function judge(
+  db: Queryable,
+  refund: Refund,
+  update: RefundUpdate,
+  source: string,
+  now: Date,
+): Promise<RecordedUpdate> {
+  const refuse = async (exception: ExceptionKind) => {
+    const isNew = await saveRefundException(db, exception, refund, { source, reason: update.reason }, now)
+    return { changed: false, refund, exception, isNew }
+  }
+  if (differs(update, refund)) return refuse('refund differs')
+  if (update.status === 'PENDING') {
+    if (refund.status === 'PENDING') await saveArrival(db, refund, update, source, now)
+    return { changed: false, refund }
+  }
+  if (update.status === refund.status) return { changed: false, refund }
+  if (refund.status === 'SUCCESS') return refuse('refund failed after success')
+  await saveEnd(db, refund, update, source, now)
+  const ended = { changed: true, refund: (await findRefund(db, refund.mid, refund)) as Refund }
+  if (update.status === 'FAIL' || !(await isAboveWhatWasPaid(db, refund))) return ended
+  const exception = 'refunded above what was paid'
+  return {
+    ...ended,
+    exception,
+    isNew: await saveRefundException(db, exception, refund, { source, reason: update.reason }, now),
+  }
+}
+
+/**
+ * Whether an update, from an answer or a notification alike, is about another refund. Names are compared without regard to case:
+ * no acquirer promises to keep the case of ours, and Setu's own names are ULIDs, in which case has no meaning.
+ */
+function differs(update: RefundUpdate, refund: Refund): boolean {
+  const isOther = (reported: string | undefined, known: string | null) =>
+    reported !== undefined && reported.toLowerCase() !== known?.toLowerCase()
+  return (
+    (update.amount ?? refund.amount) !== refund.amount ||
+    isOther(update.ourRefundId, refund.ourRefundId) ||
+    isOther(update.orderId, refund.orderId) ||
+    isOther(update.merchantId, refund.acquirerMerchantId) ||
+    (refund.acquirerRefundId !== null && isOther(update.id, refund.acquirerRefundId))
+  )
+}
+
+type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId'>
+
+/** Stores an exception of a refund for the operator. Returns whether the exception is new. */
+export async function saveRefundException(
+  db: Queryable,
+  kind: ExceptionKind,
+  { mid, orderId, utr, amount, ourRefundId }: ExceptionSubject,
+  { source, reason }: { source: string; reason?: string | undefined },
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, told_by, note, received_at)
+     values ($1, $2, $3, $4, $5, '', $6, $7, $8, $9)
+     on conflict do nothing`,
+    [mid, orderId, kind, utr, toDecimalText(amount), ourRefundId, source, reason, now],
+  )
+  return rowCount === 1
+}
+
+/** Stores that the acquirer has the refund, which from then on is only asked about, even if the refund was unsure. */
+async function saveArrival(
+  db: Queryable,
+  refund: Refund,
+  { id }: RefundUpdate,
+  source: string,
+  now: Date,
+): Promise<void> {
+  if (id === undefined || refund.acquirerRefundId !== null) return
+  await db.query(
+    `update refunds
+        set acquirer_refund_id = $3, sent_at = coalesce(sent_at, $4), due_at = least(due_at, $5), reason = null
+      where mid = $1 and our_refund_id = $2`,
+    [refund.mid, refund.ourRefundId, id, now, new Date(now.getTime() + 60_000)],
+  )
+  await endExceptions(db, refund, { kinds: ['refund unsure'], reason: 'the acquirer has it', source, now })
+}
+
+async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, source: string, now: Date): Promise<void> {
+  const { mid, orderId, ourRefundId, exceptionId } = refund
+  const { status, id } = update
+  const isSuccess = status === 'SUCCESS'
+  const reference = update.reference || refund.reference
+  await db.query(
+    // The reason of a failure stays when a success follows: the webhook of the failure may still have to be sent.
+    `update refunds
+        set status = $3, reference = $4, ended_at = $6,
+            reason = case when $3 = 'FAIL' then $5 when status = 'FAIL' then reason end,
+            acquirer_refund_id = coalesce(acquirer_refund_id, $7), due_at = null
+      where mid = $1 and our_refund_id = $2`,
+    [mid, ourRefundId, status, reference, printable(update.reason ?? '', REASON_CHARACTERS), now, id],
+  )
+  const { rows } = await db.query<{ sequence: number }>(
+    `update payment_intents set event_sequence = ${nextSequence()} where mid = $1 and order_id = $2
+     returning event_sequence as sequence`,
+    [mid, orderId],
+  )
+  const { sequence } = rows[0] as { sequence: number }
+  const event = { orderId, sequence, txnStatus: status, utr: reference, ourRefundId, occurredAt: now }
+  await writeDeliveries(db, isSuccess ? 'refund.succeeded' : 'refund.failed', mid, [event])
+  const reason = `the refund ${isSuccess ? 'succeeded' : 'failed'}${update.reference && `, reference ${update.reference}`}`
+  const ended = isSuccess && exceptionId !== null ? exceptionId : undefined
+  await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
+}
+
+/** Ends the refund's own exceptions of these kinds, and `ended`, for which the refund was made. The first end counts. */
+async function endExceptions(
+  db: Queryable,
+  { mid, orderId, ourRefundId }: Refund,
+  ends: { kinds: ExceptionKind[]; ended?: string | undefined; reason: string; source: string; now: Date },
+): Promise<void> {
+  await db.query(
+    `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+     select mid, exception_id, $6, $7, $8::timestamptz
+       from payment_exceptions
+      where mid = $1 and ((order_id = $2 and digest = $3 and kind = any ($4)) or exception_id = $5)
+     on conflict do nothing`,
+    [mid, orderId, ourRefundId, ends.kinds, ends.ended, ends.reason, ends.source, ends.now],
+  )
+}
+
+/** Whether more of the refund's payment has gone back than was paid. */
+async function isAboveWhatWasPaid(db: Queryable, { mid, orderId, utr }: Refund): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from refunds r
+       join payments p on p.mid = r.mid and p.utr = r.utr
+      where r.mid = $1 and r.order_id = $2 and r.utr = $3 and r.status = 'SUCCESS'
+      group by p.amount_paise
+     having sum(r.amount_paise) > p.amount_paise`,
+    [mid, orderId, utr],
+  )
+  return rowCount === 1
+}
