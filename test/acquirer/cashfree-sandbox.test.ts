@@ -5,9 +5,9 @@ import { intentFields, ORDER, post } from '../support/service.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
 
 it.each([
-  ['of the sandbox stands in the page and in the QR', true, 200],
-  ['anywhere else is refused', false, 503],
-])('an https link %s', async (_what, isSandbox, status) => {
+  ['is shown on the pay page and in the QR in the sandbox', true, 200],
+  ['is refused outside the sandbox', false, 503],
+])('a payment link of Cashfree that begins with https %s', async (_what, isSandbox, status) => {
   const { service, bank } = await startServiceBeside({
     ...CASHFREE,
     settings: (bank) => ({ cashfree: { ...cashfreeSettings(bank), isSandbox } }),

@@ -63,14 +63,14 @@ const ownRefund = (orderId: string, cf_payment_id: string, changes = {}) => ({
   type: 'REFUND_STATUS_WEBHOOK',
 })
 
-it('Cashfree’s own refund of the second payment of an order is of that one, and ends its exception', async () => {
+it('Cashfree’s own refund of an order’s second payment is recorded for that payment and ends its exception', async () => {
   const { orderId, second } = await paidTwice()
   expect(await bank.sendEvent(ownRefund(orderId, second.id))).toBe(200)
   expect(await refundsOf(orderId)).toEqual([{ utr: second.rrn, status: 'SUCCESS', amount_paise: 20_000 }])
   expect(await openExceptionsOf(orderId)).toEqual([])
 })
 
-it('a refund that a person has made in Cashfree’s dashboard is stored, and ends the exception of its payment', async () => {
+it('a refund made in Cashfree’s dashboard is stored, and ends the exception of its payment', async () => {
   const { orderId, second } = await paidTwice()
   const inDashboard = { refund_id: 'refund_of_asha-1', refund_type: 'MERCHANT_INITIATED', refund_note: 'paid twice' }
   expect(await bank.sendEvent(ownRefund(orderId, second.id, inDashboard))).toBe(200)
@@ -78,7 +78,7 @@ it('a refund that a person has made in Cashfree’s dashboard is stored, and end
   expect(await openExceptionsOf(orderId)).toEqual([])
 })
 
-it('a state of a refund that is not known is pending, with an error line for the operator', async () => {
+it('a Cashfree refund in an unknown state is stored as PENDING, and an error is logged for the operator', async () => {
   const { orderId, second } = await paidTwice()
   expect(await bank.sendEvent(ownRefund(orderId, second.id, { refund_status: 'PARKED' }))).toBe(200)
   expect(await refundsOf(orderId)).toMatchObject([{ utr: second.rrn, status: 'PENDING' }])
@@ -90,9 +90,9 @@ it('a state of a refund that is not known is pending, with an error line for the
 it.each([
   ['text', 'refunded'],
   ['a number', 7],
-  ['nothing that went back', { refund_amount: 0 }],
+  ['of zero rupees', { refund_amount: 0 }],
   ['more than any order may have', { refund_amount: 500_000.01 }],
-])('a notification whose refund is %s is 400, and kept', async (_what, changes) => {
+])('a Cashfree notification whose refund is %s is answered 400, and stored', async (_what, changes) => {
   const { orderId, second } = await paidTwice()
   const own = ownRefund(orderId, second.id, typeof changes === 'object' ? changes : {})
   const refund = typeof changes === 'object' ? own.data.refund : changes
@@ -105,7 +105,7 @@ it.each([
 
 const UNREADABLE = `select count(*) from payment_exceptions where kind = 'unreadable'`
 
-it('a refund of the second payment is not sent to Cashfree, which would send the first one back', async () => {
+it('a refund of an order’s second payment is not sent to Cashfree, which would refund the first payment', async () => {
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
   const asked = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', madeBy: 'asha' }

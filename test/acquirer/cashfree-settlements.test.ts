@@ -63,7 +63,7 @@ describe('the pages of Cashfree’s reconciliation', () => {
     ['has null for a cursor', page(1, null)],
     ['has no event, and a cursor', page(0, 'c1')],
     ['has no data, and a cursor', { cursor: 'c9' }],
-  ])('are asked for in turn, 30 a minute at most, until one %s', async (_what, last) => {
+  ])('Cashfree’s reconciliation is read page by page, 30 a minute at most, until a page %s', async (_what, last) => {
     const asked = answerRecon(bank, page(2, 'c1'), page(3, 'c2'), last)
     const { pages, pauses } = await read()
     expect(pages.map((events) => events.length)).toEqual(last.data && (last.data as []).length > 0 ? [2, 3, 1] : [2, 3])
@@ -74,24 +74,24 @@ describe('the pages of Cashfree’s reconciliation', () => {
     )
   })
 
-  it('are none on days without settlements', async () => {
+  it('Cashfree’s reconciliation has no pages for days without settlements', async () => {
     answerRecon(bank, { data: [] })
     expect(await read()).toEqual({ pages: [], pauses: [] })
   })
 
-  it('may have 1,000 events, and take longer than other answers', async () => {
+  it('a page of Cashfree’s reconciliation may have 1,000 events, and take longer than Cashfree’s other answers', async () => {
     answerRecon(bank, page(1_000))
     bank.nextFaults.recon = [{ afterMs: 600 }]
     const { pages } = await read({ acquirerMs: 300 })
     expect(pages[0]).toHaveLength(1_000)
   })
 
-  it('end with a bad answer when a cursor comes again', async () => {
+  it('reading Cashfree’s reconciliation ends with a bad answer when a cursor comes again', async () => {
     const fault = await faultOf(page(1, 'c1'), page(1, 'c2'), page(1, 'c1'))
     expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('no end') })
   })
 
-  it('end with a bad answer after 500,000 events, whatever their cursors are', async () => {
+  it('reading Cashfree’s reconciliation ends with a bad answer after 500,000 events, whatever the cursors are', async () => {
     let asked = 0
     const answer = { status: 200, retryAfterSeconds: undefined, text: '' }
     const request = async () => ({ ...answer, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
@@ -113,14 +113,14 @@ describe('the pages of Cashfree’s reconciliation', () => {
     ['half a page', ['half a body'], 'unavailable'],
     ['a page that is no JSON', ['no JSON'], 'bad answer'],
     ['a page without fields', ['no fields'], 'bad answer'],
-  ])('%s ends the reading', async (_what, faults, outcome) => {
+  ])('%s ends the reading of Cashfree’s reconciliation', async (_what, faults, outcome) => {
     bank.nextFaults.recon = faults
     expect(await faultOf(page(1))).toMatchObject({ outcome })
   })
 })
 
 describe('an event of Cashfree’s reconciliation', () => {
-  it('is the line of a payment, with numbers where text is documented and the other way round', async () => {
+  it('a PAYMENT event becomes a payment’s settlement line, also with numbers sent as text and text as numbers', async () => {
     const event = {
       event_amount: '200.00',
       event_settlement_amount: number('197.64'),
@@ -142,7 +142,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     })
   })
 
-  it('has neither fee nor tax where they are null, and no payout before there is one', async () => {
+  it('a PAYMENT event has no fee or tax where they are null, and no payout before there is a payout', async () => {
     const { line } = await readOne('PAYMENT', {
       event_details: { event_service_charge: null, event_service_tax: 'null,' },
       settlement_details: { utr: 'null,', settlement_date: null, settlement_initiated_on: '' },
@@ -156,11 +156,11 @@ describe('an event of Cashfree’s reconciliation', () => {
     ['no fee', 50, 50, 0, 0, [0, 0]],
     ['a fee for sending back', number('52.36'), 50, 2, number('0.36'), [2_00, 36]],
     ['the fee of the payment back', number('47.64'), 50, 2, number('0.36'), [-2_00, -36]],
-    ['with signs', number('-47.64'), -50, -2, number('-0.36'), [-2_00, -36]],
+    ['negative numbers', number('-47.64'), -50, -2, number('-0.36'), [-2_00, -36]],
     ['no fee, written -0.0', -50, -50, number('-0.0'), null, [0, 0]],
     ['a fee that is billed elsewhere', 50, 50, 2, number('0.36'), [0, 0]],
   ])(
-    'takes back a payment, %s: with fee and tax it is what went back',
+    'a deduction with %s, plus its fee and tax, is the amount that went back to the customer',
     async (_what, settled, whole, fee, tax, stored) => {
       const sums = {
         event_settlement_amount: settled,
@@ -176,7 +176,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     },
   )
 
-  it('is named by the refund’s reference, else by its own id', async () => {
+  it('a deduction is named by its refund’s reference, else by the id of its event', async () => {
     const refund = (arn: unknown) =>
       readOne('REFUND', { event_details: { event_id: 77 }, refund_details: { refund_arn: arn } })
     expect((await refund('ARN1')).line).toMatchObject({ utr: 'ARN1', earlierUtr: 'E77', paymentUtr: '523504870405' })
@@ -201,7 +201,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     ['OTHER_ADJUSTMENT', { sale_type: 'DEBIT', event_settlement_amount: number('-1.50') }, 'OTHER_ADJUSTMENT', -1_50],
     ['FUND_SWEEP_REVERSAL', { event_service_charge: null }, 'FUND_SWEEP_REVERSAL', 200_00],
     ['\u001b[2J', {}, '?', 200_00],
-  ])('%j with %j is counted, and makes no line', async (type, details, kind, amount) => {
+  ])('an event %j with %j is counted, and makes no settlement line', async (type, details, kind, amount) => {
     const nothing = { order_details: { order_id: null }, payment_details: { bank_reference: null } }
     expect(await readOne(type, { ...nothing, event_details: details })).toEqual({ kind, amount })
   })
@@ -212,7 +212,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     ['event_service_charge', '2.00001', 'must be rupees with at most two decimals'],
     ['event_amount', number('1e3'), 'must be rupees with at most two decimals'],
     ['event_settlement_amount', null, 'is required with utr'],
-  ])('is refused with its page where %s is %j', async (field, value, rule) => {
+  ])('an event whose %s is %j is refused, together with its page', async (field, value, rule) => {
     const event = reconEvent('PAYMENT', { event_details: { event_id: '4711', [field]: value } })
     const fault = await faultOf({ data: [reconEvent('PAYMENT'), event] })
     expect([fault.outcome, fault.message]).toEqual([

@@ -21,7 +21,7 @@ describe('the signature of a Cashfree notification', () => {
           new Date('2026-11-23T00:00:00Z'),
         )
 
-  it('is that of a known vector, with any of the secrets and of any age', () => {
+  it('a known signature of Cashfree is accepted with any of the configured secrets, whatever its age', () => {
     expect(check(published)).not.toThrow()
   })
 
@@ -32,7 +32,7 @@ describe('the signature of a Cashfree notification', () => {
     ['without a time', sign(body), undefined, body],
     ['that is missing', undefined, at, body],
     ['with a secret of somebody else', sign(at + body, 'somebody else'), at, body],
-  ])('%s is refused', (_what, signature, timestamp, sent) => {
+  ])('a signature %s on a Cashfree notification is refused', (_what, signature, timestamp, sent) => {
     expect(check(signature, timestamp, sent)).toThrow('Send x-webhook-signature')
   })
 
@@ -42,7 +42,7 @@ describe('the signature of a Cashfree notification', () => {
 })
 
 it.each([null, '', '2026-03-31T18:20:00', '2026-03-31 18:20:00'])(
-  'a payment with the time %j is found without it',
+  'an enquiry finds a Cashfree payment whose payment_time is %j, and leaves the time out',
   async (time) => {
     const payment = { order_id: 'O1', cf_payment_id: '7', payment_status: 'SUCCESS', payment_amount: '200.00' }
     const body = [{ ...payment, bank_reference: '523504870405', payment_time: time }]

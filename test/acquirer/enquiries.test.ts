@@ -46,7 +46,7 @@ const take = async (now: Date, limit = 10) =>
   (await enquiries.takeDue(SETU, mid, limit, now)).map(({ orderId, enquiries }) => [orderId, enquiries])
 
 describe('enquiries to an acquirer about an unpaid order', () => {
-  it('are made 90 seconds, 8 minutes and 2 hours after its expiry, and never again', async () => {
+  it('enquiries about an unpaid order are made 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
     const orderId = await newOrderWithLink()
     for (const [number, seconds] of [90, 480, 7_200].entries()) {
       expect(await findDue(afterExpiry(seconds - 1))).toEqual([])
@@ -59,7 +59,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await enquiries.take(orderId)).toBeUndefined()
   })
 
-  it('are made a minute apart once they are overdue', async () => {
+  it('overdue enquiries about an unpaid order are made a minute apart', async () => {
     const orderId = await newOrderWithLink()
     expect(await take(afterExpiry(10_000))).toEqual([[orderId, 1]])
     expect(await take(afterExpiry(10_059))).toEqual([])
@@ -67,7 +67,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await take(afterExpiry(10_120))).toEqual([[orderId, 3]])
   })
 
-  it('end when the order is paid, and go on after a failed attempt', async () => {
+  it('enquiries end when their order is paid, and go on after a failed attempt', async () => {
     const [paid, failed] = [await newOrderWithLink(), await newOrderWithLink()]
     service.clock.set('2026-04-01T00:10:00Z')
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = $2 where order_id = $1", [paid, paid])
@@ -76,13 +76,13 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await take(afterExpiry(1_000_000))).toEqual([[failed, 2]])
   })
 
-  it('are not made through an acquirer that is not set up', async () => {
+  it('no enquiry is made through an acquirer that is not set up', async () => {
     await newOrderWithLink()
     expect(await enquiries.findDue('other', 10, afterExpiry(90))).toEqual([])
     expect(await enquiries.takeDue('other', mid, 10, afterExpiry(90))).toEqual([])
   })
 
-  it('are three in all, including the operator’s, who may ask at any time', async () => {
+  it('an unpaid order has three enquiries in all, including the operator’s, who may enquire at any time', async () => {
     const orderId = await newOrderWithLink()
     expect(await enquiries.take(orderId)).toMatchObject({ orderId, enquiries: 1 })
     expect(await take(afterExpiry(90))).toEqual([[orderId, 2]])
@@ -140,7 +140,7 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   expect(warnings).toMatchObject([{ work: 'questions to setu', error: 'the database is away' }])
 })
 
-it('an enquiry is made even when the limit of calls under way is reached', async () => {
+it('an enquiry is made even when the acquirer’s limit of simultaneous calls is reached', async () => {
   const hangs = () => new Promise<never>(() => undefined)
   const calls = { createLink: hangs, closeLink: hangs, simulate: hangs, getPayment: async () => undefined }
   const log = { warn: () => undefined, error: () => undefined }

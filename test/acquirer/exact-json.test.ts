@@ -9,7 +9,7 @@ describe('JSON with each number as its text', () => {
     ['{"a":199.99999999999999999,"b":[-1.5e3,0]}', { a: '199.99999999999999999', b: ['-1.5e3', '0'] }],
     ['{"a":"12","b":"say \\"1\\", {2}","c":null,"d":true}', { a: '12', b: 'say "1", {2}', c: null, d: true }],
     ['[{"a":1},{"a":2}]', [{ a: '1' }, { a: '2' }]],
-  ])('%s', (json, expected) => {
+  ])('the exact JSON reader keeps each number as its text: %s', (json, expected) => {
     expect(parseExact(json)).toEqual(expected)
   })
 
@@ -24,11 +24,11 @@ describe('JSON with each number as its text', () => {
     '{1:2}',
     '"a":1',
     '[1.2.3]',
-  ])('refuses %s', (json) => {
+  ])('the exact JSON reader refuses %s', (json) => {
     expect(() => parseExact(json)).toThrow(SyntaxError)
   })
 
-  it('is what JSON.parse reads, but for the numbers', () => {
+  it('the exact JSON reader returns what JSON.parse returns, but each number as its text', () => {
     const asText = (_name: string, value: unknown) => (typeof value === 'number' ? JSON.stringify(value) : value)
     fc.assert(
       fc.property(fc.json(), (json) => {
@@ -37,7 +37,7 @@ describe('JSON with each number as its text', () => {
     )
   })
 
-  it('is refused where JSON.parse refuses a text', () => {
+  it('the exact JSON reader refuses each text that JSON.parse refuses', () => {
     const signs = fc.constantFrom(...'{}[]",:-+.eE01 \\')
     const changed = fc.tuple(fc.json(), fc.nat(), fc.nat(2), signs).map(([json, at, cut, sign]) => {
       const index = at % (json.length + 1)

@@ -29,7 +29,7 @@ describe('a link of an acquirer', () => {
     ['an encoded @', QUERY.replace('@', '%40')],
     ['a least amount that is the amount', `${QUERY}&mam=588.8`],
     ['another order of the parameters', QUERY.split('&').reverse().join('&')],
-  ])('is read with %s', (_, query) => {
+  ])('an acquirer’s payment link is accepted with %s', (_, query) => {
     expect(read(query)).toEqual({ reference: 'AB12', payeeVpa: PAYEE })
   })
 
@@ -61,7 +61,7 @@ describe('a link of an acquirer', () => {
     ['a blank', `${QUERY}&x= y`],
     ['a letter that is not ASCII', `${QUERY}&x=é`],
     ['nothing', ''],
-  ])('is refused with %s', (_, query) => {
+  ])('an acquirer’s payment link is refused with %s', (_, query) => {
     expect(faultOf(query)).toMatchObject({ outcome: 'bad answer', facts: { requestId: 'R1', orderId: 'O1' } })
   })
 
@@ -73,11 +73,11 @@ describe('a link of an acquirer', () => {
     'upi://pay/?',
     ' upi://pay?',
     'phonepe://upi/pay?',
-  ])('is refused with the prefix %j', (prefix) => {
+  ])('an acquirer’s payment link is refused with the prefix %j', (prefix) => {
     expect(faultOf('', { link: `${prefix}${QUERY}` })).toMatchObject({ outcome: 'bad answer' })
   })
 
-  it('may have 2048 characters, and no more', () => {
+  it('an acquirer’s payment link may have 2048 characters, and no more', () => {
     const filler = 'x'.repeat(2_048 - `upi://pay?${QUERY}&x=`.length)
     expect(read(`${QUERY}&x=${filler}`).reference).toBe('AB12')
     expect(faultOf(`${QUERY}&x=${filler}x`)?.outcome).toBe('bad answer')
@@ -95,7 +95,7 @@ describe('am is compared as a decimal', () => {
     ['588.82', 58_882],
     ['500000', 50_000_000],
     ['500000.00', 50_000_000],
-  ])('%s is %i paise', (am, amount) => {
+  ])('the amount %s in a payment link is %i paise', (am, amount) => {
     expect(faultOf(QUERY.replace('588.80', am), { amount })).toBeUndefined()
     expect(faultOf(QUERY.replace('588.80', am), { amount: amount + 1 })?.outcome).toBe('bad answer')
     expect(faultOf(QUERY.replace('588.80', am), { amount: amount * 100 })?.outcome).toBe('bad answer')
@@ -115,7 +115,7 @@ describe('am is compared as a decimal', () => {
     '१०',
     '9.999999999999999999',
     '',
-  ])('%s is no amount', (am) => {
+  ])('"%s" in a payment link is no amount', (am) => {
     expect(faultOf(QUERY.replace('588.80', am), { amount: 1_000 })?.outcome).toBe('bad answer')
   })
 })
@@ -128,7 +128,7 @@ describe('the payee of a link', () => {
     ['cf.chai@icici', 'cf.*@icici'],
     ['cf.@icici', 'cf.*@icici'],
     ['CF.CHAI_1-x@ICICI', 'cf.*@icici'],
-  ])('%s is accepted by %s', (payeeVpa, accepted) => {
+  ])('a link’s payee %s is accepted where the merchant accepts %s', (payeeVpa, accepted) => {
     expect(read(QUERY.replace(PAYEE, payeeVpa), { payees: ['other@bank', accepted] }).payeeVpa).toBe(payeeVpa)
   })
 
@@ -142,14 +142,14 @@ describe('the payee of a link', () => {
     ['cf.chai@xicici', 'cf.*@icici'],
     ['cf.chai.icici@evil', 'cf.*@icici'],
     ['cf@icici', 'cf.*@icici'],
-  ])('%s is not accepted by %s, and the fault names both', (payeeVpa, accepted) => {
+  ])('a link’s payee %s is refused where the merchant accepts %s, and the fault names both', (payeeVpa, accepted) => {
     expect(faultOf(QUERY.replace(PAYEE, payeeVpa), { payees: [accepted] })).toMatchObject({
       outcome: 'bad answer',
       facts: { requestId: 'R1', orderId: 'O1', payee: payeeVpa, accepted: [accepted] },
     })
   })
 
-  it('is looked at last: of a link for another amount nothing tells the operator to accept the payee', () => {
+  it('a payment link for another amount is refused without telling the operator to accept its payee', () => {
     const fault = faultOf(QUERY.replace('588.80', '1'), { payees: ['other@bank'] })
     expect([fault?.facts.payee, fault?.message]).toEqual([undefined, 'a link was made that is not for this order'])
   })

@@ -47,8 +47,8 @@ async function stored(orderId: string) {
   return { end, history, exceptions }
 }
 
-describe('200', () => {
-  it('records a success with its UTR and times, once, however often it is told', async () => {
+describe('a notification that is answered 200', () => {
+  it('a success is recorded with its UTR and times once, however often the acquirer sends its notification', async () => {
     const orderId = await newOrder()
     const body = notification(orderId, { UTR: '523504870405' })
     for (let i = 0; i < 3; i++) {
@@ -74,35 +74,35 @@ describe('200', () => {
 
   const ATTEMPTS = ['FAIL', 'FAIL aTT1', 'REJECT ATT2', 'FAIL - 23:56']
   it.each<[string, string[], string[], string[], number?]>([
-    ['lets an order be paid after a FAIL', ['FAIL', 'SUCCESS A1'], ['FAIL', 'SUCCESS A1'], []],
-    ['lets an order be paid after a REJECT', ['REJECT', 'SUCCESS A1'], ['REJECT', 'SUCCESS A1'], []],
+    ['an order may be paid after a FAIL', ['FAIL', 'SUCCESS A1'], ['FAIL', 'SUCCESS A1'], []],
+    ['an order may be paid after a REJECT', ['REJECT', 'SUCCESS A1'], ['REJECT', 'SUCCESS A1'], []],
     ...['FAIL A1', 'REJECT A1'].map((later): [string, string[], string[], string[]] => [
-      `never undoes a success by a later ${later}, and keeps that for the operator, once`,
+      `a later ${later} never undoes a success, and is stored for the operator once`,
       ['SUCCESS A1', later, later],
       ['SUCCESS A1'],
       [`failure after success: ${later}`],
     ]),
     [
-      'keeps a reversal even after a failed attempt with the same UTR, whose repeats change nothing',
+      'a reversal is stored even after a failed attempt with its UTR, whose repeated notifications change nothing',
       ['FAIL A1 23:50', 'SUCCESS A1', 'FAIL A1 23:58', 'FAIL A1 23:58', 'FAIL A1 23:50'],
       ['FAIL A1', 'SUCCESS A1'],
       ['failure after success: FAIL A1'],
     ],
     [
-      'keeps each failed attempt, by its UTR or else its time, however often and in whatever order they are told',
+      'each failed attempt is stored by its UTR, else by its time, however often and in whatever order notified',
       [...ATTEMPTS, ...ATTEMPTS.toReversed(), 'FAIL ATT1'],
       ['FAIL', 'FAIL ATT1', 'REJECT ATT2', 'FAIL'],
       [],
     ],
     [
-      'keeps a second success with another UTR as a double payment, once',
+      'a second success with another UTR is stored as a double payment, once',
       ['SUCCESS A1', 'SUCCESS A2', 'SUCCESS A2'],
       ['SUCCESS A1'],
       ['double payment: SUCCESS A2'],
     ],
-    ['counts money that comes after expiry', ['SUCCESS A1'], ['SUCCESS A1'], [], OVER_SECONDS - 16],
+    ['a payment counts that comes after its order expired', ['SUCCESS A1'], ['SUCCESS A1'], [], OVER_SECONDS - 16],
     [
-      'counts money that comes after the shop was told the end, and keeps it once as a late payment',
+      'a payment counts that comes after the shop was told the end, and is stored once as a late payment',
       ['SUCCESS A1', 'SUCCESS A1'],
       ['SUCCESS A1'],
       ['late payment: SUCCESS A1'],
@@ -118,7 +118,7 @@ describe('200', () => {
     expect(await stored(orderId)).toEqual({ end: history.at(-1), history, exceptions })
   })
 
-  it('stores a late success and its exception together or not at all', async () => {
+  it('a late success and its exception are stored together or not at all', async () => {
     const orderId = await newOrder()
     service.clock.advance(OVER_SECONDS)
     await service.db.query(
@@ -132,7 +132,7 @@ describe('200', () => {
     expect(await stored(orderId)).toMatchObject({ end: 'SUCCESS BOTH1', exceptions: ['late payment: SUCCESS BOTH1'] })
   })
 
-  it('records a payment of a disabled merchant too', async () => {
+  it('a payment of a disabled merchant is recorded too', async () => {
     const other = await newMerchant(service.db)
     const orderId = await newOrder(other)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [other.mid])
@@ -151,7 +151,7 @@ describe('simultaneous notifications', () => {
       Array.from({ length: 21 }, (_, i) => oneOfMany(i)),
       21,
     ],
-  ] as const)('make %s, %i times over', async (_name, times, told, kept) => {
+  ] as const)('simultaneous notifications make %s, %i times over', async (_name, times, told, kept) => {
     for (let i = 0; i < times; i++) {
       const orderId = await newOrder(await newMerchant(service.db))
       const answers = await Promise.all(told.map((changes) => notify(service, notification(orderId, changes))))
@@ -162,7 +162,7 @@ describe('simultaneous notifications', () => {
     }
   })
 
-  it('with one UTR for four orders count for exactly one of them, 20 times over', async () => {
+  it('simultaneous notifications of one UTR for four orders count for exactly one order, 20 times over', async () => {
     for (let i = 0; i < 20; i++) {
       const orderIds = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
       for (const orderId of orderIds.slice(2)) await notify(service, notification(orderId))
@@ -179,7 +179,7 @@ describe('simultaneous notifications', () => {
     }
   })
 
-  it('leave connections for new intents, even when they all wait for the same order', async () => {
+  it('simultaneous notifications leave connections for new payment intents, even when all wait for one order', async () => {
     const orderId = await newOrder()
     const holder = await service.db.connect()
     await holder.query('begin')
@@ -205,14 +205,14 @@ describe('a notification that contradicts its order', () => {
     ...['199.99999999999999999', '200.0000000000000001', '2000000000000000000001e-19'].map(
       (amount) => [amount, refusal(400, 'amount must be rupees with at most two decimals'), 'PENDING', []] as const,
     ),
-  ])('has its amount judged by its digits: %s', async (amount, answer, end, exceptions) => {
+  ])('the amount of a notification is judged by its digits: %s', async (amount, answer, end, exceptions) => {
     const orderId = await newOrder(await newMerchant(service.db))
     const body = notification(orderId, { UTR: 'A1' }).replace('"amount":200', `"amount":${amount}`)
     expect((await notify(service, body)).body).toEqual(answer)
     expect(await stored(orderId)).toMatchObject({ end, exceptions })
   })
 
-  it('is kept twice when one UTR fails and succeeds, the success with its payment time', async () => {
+  it('a failure and a success of one UTR with a wrong amount are two exceptions, the success with its payment time', async () => {
     const orderId = await newOrder()
     const wrong = { UTR: 'FACT1', amount: 150 }
     await notify(service, notification(orderId, { ...wrong, status: 'FAIL', paidAt: undefined }))
@@ -232,7 +232,7 @@ describe('a notification that contradicts its order', () => {
   it.each([
     ['that paid another order of the merchant, in any case', ['abcX1'], ['ABCX1', 'AbCx1']],
     ['of a double payment, which is to be refunded', ['A1', 'B1'], ['B1']],
-  ])('is 409 and kept for a UTR %s; another merchant may use that UTR', async (_name, UTRs, again) => {
+  ])('a notification is 409 and stored for a UTR %s; another merchant may use the UTR', async (_name, UTRs, again) => {
     const merchant = await newMerchant(service.db)
     const [first, second] = [await newOrder(merchant), await newOrder(merchant)]
     for (const UTR of UTRs) await notify(service, notification(first, { UTR }))
@@ -244,7 +244,7 @@ describe('a notification that contradicts its order', () => {
     expect((await notify(service, notification(elsewhere, { UTR: again[0] }))).status).toBe(200)
   })
 
-  it('is 404 for an unknown order, and kept for the operator once', async () => {
+  it('a notification of an unknown order is 404, and stored for the operator once', async () => {
     const orderId = '0'.repeat(32)
     const body = notification(orderId)
     for (let i = 0; i < 2; i++) expect((await notify(service, body)).body).toEqual(refusal(404, 'Order not found'))
@@ -287,7 +287,7 @@ describe('a signature', () => {
     ['with a negative time', 401, () => `t=-1,v1=${'0'.repeat(64)}`],
     ['with a short v1', 401, (body, now) => sign(body, now).slice(0, -62)],
     ['of 10 kB', 401, (body, now) => sign(body, now) + `,v1=${'0'.repeat(64)}`.repeat(150)],
-  ])('%s is %i', async (_name, status, signer) => {
+  ])('a notification with a signature %s is %i', async (_name, status, signer) => {
     const body = notification(await newOrder())
     const answer = await send(body, signer(body, service.clock.now()))
     expect(answer.body).toEqual(status === 200 ? RECORDED : UNSIGNED)
@@ -298,7 +298,7 @@ describe('a signature', () => {
     ['', 'application/json'],
     ['x', 'text/plain'],
     [undefined, 'application/json'],
-  ])('is checked before the body: an unsigned %j as %s is 401', async (body, type) => {
+  ])('the signature is checked before the body: an unsigned notification %j as %s is 401', async (body, type) => {
     expect((await send(body, undefined, type)).status).toBe(401)
   })
 })
@@ -310,7 +310,7 @@ describe('400 for a notification that cannot be read', () => {
       'orderId is required; status must be SUCCESS, FAIL or REJECT; UTR must be 1 to 35 letters and digits; amount must be rupees with at most two decimals; paidAt must be a time in ISO 8601 with its zone',
     ],
     [{ UTR: undefined, paidAt: undefined }, 'UTR is required with SUCCESS; paidAt is required with SUCCESS'],
-  ])('names every wrong field at once: %j', async (changes, msg) => {
+  ])('an unreadable notification is 400 with every wrong field at once: %j', async (changes, msg) => {
     expect((await notify(service, notification('0'.repeat(32), changes))).body).toEqual(refusal(400, msg))
   })
 
@@ -329,19 +329,19 @@ describe('400 for a notification that cannot be read', () => {
     ['16 kB of letters', 'x'.repeat(16_000), 'x'.repeat(2_048)],
     ['16 kB of bytes that are not UTF-8', Buffer.alloc(16_000, 0xff), '\ufffd'.repeat(682)],
     ['16 kB of characters of four bytes after one of one', `x${'😀'.repeat(3_999)}`, `x${'😀'.repeat(511)}`],
-  ])('keeps the first 2 KiB of a signed one as text, once: %s', async (_name, body, text) => {
+  ])('the first 2 KiB of a signed, unreadable notification are stored as text, once: %s', async (_name, body, text) => {
     const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }
     for (let i = 0; i < 2; i++) expect((await post(service.app, NOTIFY, body, undefined, headers)).status).toBe(400)
     expect((await unreadable()).filter((kept) => kept === text)).toHaveLength(1)
     expect(service.log.join()).not.toContain('kept')
   })
 
-  it('keeps nothing of an unsigned one', async () => {
+  it('nothing of an unsigned notification is stored', async () => {
     await post(service.app, NOTIFY, '{"unsigned":1}', undefined, { 'x-signature': 't=1,v1=00' })
     expect((await unreadable()).join()).not.toContain('unsigned')
   })
 
-  it('is 404 instead where ACQUIRER_SECRETS is not set', async () => {
+  it('a notification is 404 where ACQUIRER_SECRETS is not set', async () => {
     const bare = await startService({ acquirers: { direct: [] } })
     expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
       refusal(404, 'There is nothing at this address'),
@@ -357,7 +357,7 @@ describe('the metric of exceptions', () => {
       ),
     )
 
-  it('begins at 0 for every kind, and counts each exception once', async () => {
+  it('the metric of payment exceptions begins at 0 for every kind, and counts each exception once', async () => {
     const counted = await startService()
     const once = {
       'unknown order': 1,
@@ -383,7 +383,7 @@ describe('the metric of exceptions', () => {
     expect(await metricOf(counted)).toEqual(once)
   })
 
-  it('goes on counting after 1,000 unreadable notifications, the most that are kept', async () => {
+  it('the metric of payment exceptions counts on after 1,000 unreadable notifications, the most that are stored', async () => {
     const full = await startService()
     await full.db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount, digest, body, received_at)

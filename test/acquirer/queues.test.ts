@@ -95,7 +95,7 @@ describe('a refund', () => {
     return merchant
   }
 
-  it('leaves while others of its acquirer hang, which hold a quarter of the places for each merchant', async () => {
+  it('a refund is sent while two other merchants’ refunds hang, which hold a quarter of the acquirer’s places each', async () => {
     const merchant = await newSetuMerchant(service)
     const orderId = await newPaid(setu, merchant)
     hang(setu, 'refund')
@@ -108,7 +108,7 @@ describe('a refund', () => {
     for (const stranger of strangers) expect(await callsOf(stranger, 'refund')).toBe(QUARTER)
   })
 
-  it('ends while another acquirer hangs, also where it is of the same merchant', async () => {
+  it('a refund at Cashfree ends while refunds at Setu hang, even refunds of its own merchant', async () => {
     const merchant = await newCashfreeMerchant(service)
     const ofCashfree = await newPaid(cashfree, merchant)
     await service.db.query(
@@ -129,7 +129,7 @@ describe('a refund', () => {
   })
 })
 
-describe('a question about a payment', () => {
+describe('an enquiry about a payment', () => {
   /** A merchant of Setu with a queue of unpaid orders, asked about earlier than any that follow. */
   async function withQueue(): Promise<NewMerchant> {
     const merchant = await newSetuMerchant(service)
@@ -138,7 +138,7 @@ describe('a question about a payment', () => {
     return merchant
   }
 
-  it('leaves while others to its acquirer hang, which hold a quarter of the places for each merchant', async () => {
+  it('an enquiry is sent while two other merchants’ enquiries hang, with a quarter of the acquirer’s places each', async () => {
     hang(setu, 'last')
     const strangers = [await withQueue(), await withQueue()]
     const merchant = await newSetuMerchant(service)
@@ -153,7 +153,7 @@ describe('a question about a payment', () => {
     for (const stranger of strangers) expect(await callsOf(stranger, 'last')).toBe(QUARTER)
   })
 
-  it('finds a payment while another acquirer hangs', async () => {
+  it('an enquiry to Cashfree finds a payment while enquiries to Setu hang', async () => {
     hang(setu, 'last')
     const strangers = [await withQueue(), await withQueue(), await withQueue(), await withQueue()]
     service.clock.advance(1)

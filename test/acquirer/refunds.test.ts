@@ -84,7 +84,7 @@ async function exceptionsOf({ mid, ourRefundId }: Refund) {
 }
 
 describe('a refund that Setu has to make', () => {
-  it('is sent once, for the payment and by our own name, and ends as the answer says', async () => {
+  it('a refund is sent to Setu once, with its payment’s id and our refund id, and ends as Setu answers', async () => {
     const refund = await newRefund(5_000)
     const { look } = startInstance()
     await look()
@@ -104,7 +104,7 @@ describe('a refund that Setu has to make', () => {
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference, acquirerRefundId: id, dueAt: null })
   })
 
-  it('is sent later where no byte left, with a growing pause', async () => {
+  it('a refund is sent to Setu later, with growing pauses, while Setu cannot be reached', async () => {
     const refund = await newRefund()
     const { look } = startInstance()
     await bank.goAway()
@@ -124,7 +124,7 @@ describe('a refund that Setu has to make', () => {
   })
 
   it.each([408, 409, 429, 500, 503])(
-    'that got %i is left to a person after 24 hours, who may send it again',
+    'a refund that Setu answers with %i is left to the operator after 24 hours, who may send it again',
     async (status) => {
       const refund = await newRefund()
       bank.nextFaults = { refund: [{ status }] }
@@ -152,7 +152,7 @@ describe('a refund that Setu has to make', () => {
     },
   )
 
-  it('is not taken as unsure while Setu does not answer', async () => {
+  it('a refund is not reported as unsure while Setu cannot be queried about it', async () => {
     const refund = await newRefund()
     bank.nextFaults = { refund: [{ status: 500 }], refundsOfPayment: [{ status: 500 }] }
     const { look } = startInstance()
@@ -165,7 +165,7 @@ describe('a refund that Setu has to make', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
   })
 
-  it('without an end is asked for during 35 days, and needs a person after 5; a late word ends both', async () => {
+  it('a pending refund is queried for 35 days and reported after 5; Setu’s late notification ends the exception', async () => {
     const refund = await newRefund()
     bank.refunds.faults = { late: 1 }
     const { look } = startInstance()
@@ -188,7 +188,7 @@ describe('a refund that Setu has to make', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund without an end, ended'])
   })
 
-  it('of a payment whose names nobody told is sent for its link’s last payment of the same UTR; a person hears after 5 days', async () => {
+  it('a refund is sent only once Setu’s last payment has its UTR; the operator is notified after 5 days', async () => {
     const orderId = await newPaid(false)
     const { qr, ...payment } = bank.paid().at(-1) as ReturnType<FakeSetu['paid']>[number]
     const { id: _, txnId: __, ...event } = bank.eventOf(qr, payment)
@@ -221,8 +221,8 @@ describe('a refund that Setu has to make', () => {
   })
 })
 
-describe('of several instances', () => {
-  it('one sends each refund', async () => {
+describe('a refund that several instances may send', () => {
+  it('of 4 instances exactly one sends each refund', async () => {
     const orderId = await newPaid()
     const refunds = await Promise.all(Array.from({ length: 20 }, () => newRefund(1_000, orderId)))
     const instances = Array.from({ length: 4 }, startInstance)
@@ -235,7 +235,7 @@ describe('of several instances', () => {
     }
   })
 
-  it('one that stood still before it marked a refund does not send what another one has sent', async () => {
+  it('an instance that stalled before it marked a refund as sent does not repeat what another instance has sent', async () => {
     const refund = await newRefund()
     const [source] = startInstance().sources
     const [queue] = (await source?.findQueues()) ?? []
@@ -247,7 +247,7 @@ describe('of several instances', () => {
     expect(sendings(refund)).toHaveLength(1)
   })
 
-  it('only the one that marked a refund sends it, however long it stands still', async () => {
+  it('only the instance that marked a refund as sent sends it, however long that instance stalls', async () => {
     const refund = await newRefund()
     let goOn: () => void = () => undefined
     const standsStill = new Promise<void>((resolve) => {
@@ -273,7 +273,7 @@ describe('of several instances', () => {
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
   })
 
-  it('an acquirer that knows a repeat is sent the refund again until it answers', async () => {
+  it('a refund is sent again until it is answered where the acquirer recognises a repeat', async () => {
     const refund = await newRefund()
     const sent: string[] = []
     const client = {
@@ -306,14 +306,14 @@ describe('a notification of Setu about a refund', () => {
   }
   const tell = (row: object, changes: object) => bank.sendEvent(bank.refunds.eventOf({ ...row, ...changes } as never))
 
-  it('with another merchant is refused and kept', async () => {
+  it('Setu’s refund notification that names another merchant is refused, and stored', async () => {
     const { refund, row } = await newPending()
     expect(await tell(row, { status: 'success', merchantId: 'ANOTHER' })).toBe(409)
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
     expect(await exceptionsOf(refund)).toEqual(['refund differs'])
   })
 
-  it('that cannot be read is 400, and kept', async () => {
+  it('Setu’s refund notification that cannot be read is answered 400, and stored', async () => {
     const { refund, row } = await newPending()
     const kept = async () =>
       (await service.db.query(`select from payment_exceptions where kind = 'unreadable'`)).rowCount ?? 0
@@ -325,7 +325,7 @@ describe('a notification of Setu about a refund', () => {
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
   })
 
-  it('that comes before Setu lists the refund ends what was unsure', async () => {
+  it('Setu’s refund notification ends the exception of an unsure refund, even before Setu lists the refund', async () => {
     const refund = await newRefund()
     bank.nextFaults = { refund: [{ status: 500 }] }
     const { look } = startInstance()

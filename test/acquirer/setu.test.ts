@@ -62,7 +62,7 @@ async function recorded(orderId: string, { db } = service) {
 }
 
 describe('a link of Setu', () => {
-  it('is of a QR for this order, its amount and its expiry; its tr is Setu’s own', async () => {
+  it('a link of Setu is of a QR for the order, its amount and its expiry; the link’s tr is Setu’s own', async () => {
     const orderId = await newOrder()
     const { rows } = await service.db.query('select expires_at from payment_intents where order_id = $1', [orderId])
     const [{ expires_at }] = rows
@@ -73,7 +73,7 @@ describe('a link of Setu', () => {
 })
 
 describe('a link to another payee than the merchant’s own address', () => {
-  it('is taken if the merchant accepts it: it is stored, shown and, in the sandbox, paid', async () => {
+  it('a link of Setu to a payee that the merchant accepts is stored, shown and, in the sandbox, paid', async () => {
     const { service: sandbox, bank: its } = await startServiceWithBank({ limits: PATIENT, sandbox: true })
     const of = await newSetuMerchant(sandbox, { payees: ['Not-Chai*@ExampleBank'] })
     its.nextFaults.createDqr = ['wrong payee']
@@ -89,7 +89,7 @@ describe('a link to another payee than the merchant’s own address', () => {
     expect(played?.body).toMatchObject({ payeeVpa: 'not-chaipoint@examplebank' })
   })
 
-  it('is a bad answer otherwise, also where it is the address: a log line names the payee and who is accepted', async () => {
+  it('a link of Setu to a payee that is not accepted is refused; the log names the payee and the accepted ones', async () => {
     const of = await newSetuMerchant(service, { payees: ['chai.*@icici', 'chai@icici'] })
     service.log.length = 0
     expect((await create({}, { of })).status).toBe(503)
@@ -109,7 +109,7 @@ describe('a link to another payee than the merchant’s own address', () => {
 })
 
 describe('a fault of Setu', () => {
-  it.each([400, 404])('is not logged when Setu answers %d to the close of a QR that is over', async (status) => {
+  it.each([400, 404])('Setu’s answer %d to closing a QR that is over is not logged as a fault', async (status) => {
     const orderId = await newOrder()
     bank.nextFaults.expireDqr = [{ status }]
     const before = bank.countOf('expireDqr')
@@ -136,7 +136,7 @@ describe('a fault of Setu', () => {
     'no fields',
     'half a body',
     'no answer',
-  ])('makes a create 503 when the log-in meets %j, and the next create succeeds', async (fault) => {
+  ])('a create is 503 when the log-in to Setu meets %j, and the next create succeeds', async (fault) => {
     faulty.forgetTokens()
     faulty.nextFaults.logIn = [fault]
     const order_id = unique('order')
@@ -146,7 +146,7 @@ describe('a fault of Setu', () => {
 })
 
 describe('the log-in', () => {
-  it('is shared by all calls that wait for it, and used again', async () => {
+  it('one log-in to Setu is shared by all calls that wait for it, and used again', async () => {
     const { service: fresh, bank: freshBank } = await startServiceWithBank({ limits: PATIENT })
     const of = await newSetuMerchant(fresh)
     await Promise.all(Array.from({ length: 20 }, () => create({}, { of, at: fresh })))
@@ -154,7 +154,7 @@ describe('the log-in', () => {
     expect([freshBank.countOf('logIn'), freshBank.countOf('createDqr')]).toEqual([1, 21])
   })
 
-  it('is done once more when the token is refused, for all calls together', async () => {
+  it('the log-in to Setu is repeated once, for all calls together, when the token is refused', async () => {
     await newOrder()
     const before = bank.countOf('logIn')
     bank.forgetTokens()
@@ -163,7 +163,7 @@ describe('the log-in', () => {
     expect(bank.countOf('logIn') - before).toBe(1)
   })
 
-  it('is renewed after 4 minutes, while calls go on with the old token', async () => {
+  it('the log-in to Setu is renewed after 4 minutes, while calls go on with the old token', async () => {
     await newOrder()
     const before = bank.countOf('logIn')
     service.clock.advance(241)
@@ -198,13 +198,13 @@ describe('a notification of Setu', () => {
   let lastRrn = 623_504_870_000
   const newRrn = () => String(++lastRrn)
 
-  it.each([[undefined], [null], ['']])('of a failed attempt may have %j for rrn and txnTs', async (absent) => {
+  it.each([[undefined], [null], ['']])('Setu may report a failed attempt without rrn or txnTs: %j', async (absent) => {
     const orderId = await newOrder()
     expect(await bank.sendEvent(event(orderId, 'payment.failed', { rrn: absent, txnTs: absent }))).toBe(200)
     expect(await recorded(orderId)).toMatchObject({ intent: ['FAIL', null], attempts: [[null]], exceptions: [] })
   })
 
-  it('is 404 and changes nothing for an order of another QR', async () => {
+  it('Setu’s notification with one order’s id and another order’s QR is 404 and changes nothing', async () => {
     const [one, other] = [await newOrder(), await newOrder()]
     const changes = { productInstanceId: qrOf(other).id }
     expect(await bank.sendEvent(event(one, 'payment.success', changes))).toBe(404)
@@ -219,7 +219,7 @@ describe('a notification of Setu', () => {
     ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with its zone'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
     ['productInstanceId', '../x', 'productInstanceId must be an identifier of Setu'],
-  ])('of a success with %s %j is 400, and kept without its customer', async (field, value, msg) => {
+  ])('Setu’s report of a success with %s %j is 400, and stored without its customer', async (field, value, msg) => {
     const orderId = await newOrder()
     const body = JSON.stringify(event(orderId, 'payment.success', { [field]: value }))
     const signature = createHmac('sha256', SETU_SECRETS[0] ?? '').update(body)
@@ -243,7 +243,7 @@ describe('an enquiry to Setu', () => {
 
   const namesOf = ({ id, txnId }: { id: string; txnId: string }) => ({ id, txnId })
 
-  it('finds the last payment, even if its time zone has no colon', async () => {
+  it('an enquiry to Setu finds the last payment, even if the time zone of its time has no colon', async () => {
     const orderId = await newOrder()
     const { payment: failed } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     const paidAt = new Date(failed.txnTs)
@@ -266,7 +266,7 @@ describe('an enquiry to Setu', () => {
     })
   })
 
-  it.each([[undefined], [null], ['']])('finds a failed payment that has %j instead of an rrn', async (rrn) => {
+  it.each([[undefined], [null], ['']])('an enquiry to Setu finds a failed attempt with %j for an rrn', async (rrn) => {
     const orderId = await newOrder()
     const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     Object.assign(payment, { rrn, txnTs: rrn })
@@ -276,7 +276,7 @@ describe('an enquiry to Setu', () => {
   })
 
   it.each([{ rrn: '' }, { rrn: 'x y' }, { amount: '20000' }, { amount: 0.5 }, { status: 'refunded' }])(
-    'fails as a bad answer for a success that says %j',
+    'an enquiry to Setu fails with a bad answer for a success that says %j',
     async (changes) => {
       const orderId = await newOrder()
       const { payment } = await bank.pay(orderId, quietly)
@@ -305,7 +305,7 @@ describe('the sandbox control on the pay page', () => {
     ['LATE', 'SUCCESS', ['late payment']],
     ['OTHER_AMOUNT', 'PENDING', ['amount differs']],
     ['EXPIRE', 'PENDING', []],
-  ])('plays the customer at Setu: %s makes the order %s by Setu’s notification', async (pressed, end, exceptions) => {
+  ])('the sandbox plays the customer at Setu: %s ends the order as %s', async (pressed, end, exceptions) => {
     const orderId = await newOrder({ of, at: sandbox })
     expect((await press(orderId, pressed)).status).toBe(303)
     const kinds = async () => (await recorded(orderId, sandbox)).exceptions.map(([kind]) => kind)

@@ -63,7 +63,7 @@ it.each([
   { message: 'Query read timeout', code: undefined },
   { message: 'terminating connection due to administrator command', code: '57P01' },
 ])(
-  'a link stays open when the database has stored it and then fails ($message): a repeat finds it',
+  'a payment link stays open when the database fails after storing it ($message), and a repeat finds the link',
   async (failure) => {
     const { store, closed } = await newRequest()
     const answerIsLost: Intents['insert'] = async (intent) => {

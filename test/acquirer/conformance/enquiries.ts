@@ -15,7 +15,7 @@ const pay = async (stage: Stage, { orderId }: Order, how: object = {}): Promise<
 
 /** A question about a paid order which meets a fault fails, and changes nothing; the next one finds the payment. */
 const fails = (outcome: string, fault: CallFault): Case => ({
-  name: `a question that meets ${JSON.stringify(fault)} fails as ${outcome}, and the next one finds the payment`,
+  name: `an enquiry that meets ${JSON.stringify(fault)} fails as ${outcome}, and the next one finds the payment`,
   not: OURS,
   async run(stage) {
     const [bank, order] = [bankOf(stage), await newOrder(stage)]
@@ -32,7 +32,7 @@ const fails = (outcome: string, fault: CallFault): Case => ({
 
 /** A bank that tells of a success what no bank should: nothing is believed. */
 const notBelieved = (changes: object): Case => ({
-  name: `a question whose answer says ${JSON.stringify(changes)} of a success changes nothing`,
+  name: `an enquiry whose answer says ${JSON.stringify(changes)} of a success changes nothing`,
   not: OURS,
   async run(stage) {
     const order = await newOrder(stage)
@@ -46,7 +46,7 @@ const notBelieved = (changes: object): Case => ({
 
 export const ENQUIRIES: Case[] = [
   {
-    name: 'a question finds nothing while nobody has tried to pay, or the payment has not ended',
+    name: 'an enquiry finds nothing while nobody has tried to pay, or the payment has not ended',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -57,7 +57,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'a question finds a failed attempt, and the payment that follows it',
+    name: 'an enquiry finds a failed attempt, and the payment that follows it',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -75,7 +75,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'a question after the notification, and a notification after the question, change nothing',
+    name: 'an enquiry after the notification, and a notification after the enquiry, change nothing',
     not: OURS,
     async run(stage) {
       for (const isToldFirst of [true, false]) {
@@ -92,7 +92,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'a question that finds another amount pays nothing, and is kept',
+    name: 'an enquiry that finds another amount pays nothing, and is stored',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)

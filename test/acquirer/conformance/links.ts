@@ -36,7 +36,7 @@ const isStoredOnce = async (stage: Stage, headers: Record<string, string>, statu
 /** What becomes of links while nothing is wrong with the bank. */
 export const LINKS: Case[] = [
   {
-    name: 'a link is what customers get: unchanged under the four prefixes, on the pay page and in the QR',
+    name: 'the acquirer’s link reaches customers unchanged: under the four prefixes, on the pay page and in the QR',
     not: OURS,
     async run(stage) {
       const made = await create(stage, await stage.newMerchant(), { note: 'Order 1001' })
@@ -57,7 +57,7 @@ export const LINKS: Case[] = [
   },
   ...['1', '3.00', '10', '588.82', '588.80', '99999'].map(
     (amount): Case => ({
-      name: `a link of ₹${amount} is taken in whatever form the bank spells it`,
+      name: `a link of ₹${amount} is accepted in whatever form the acquirer spells the amount`,
       not: OURS,
       async run(stage) {
         const of = await stage.newMerchant()
@@ -67,7 +67,7 @@ export const LINKS: Case[] = [
     }),
   ),
   {
-    name: 'a link costs no second call when the order_id or the Idempotency-Key is repeated',
+    name: 'a repeated order_id or Idempotency-Key costs no second call for a payment link',
     not: OURS,
     async run(stage) {
       const of = await stage.newMerchant()
@@ -82,12 +82,12 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'of simultaneous creates with one order_id one is stored, and the unused links are closed',
+    name: 'of simultaneous creates with one order_id one is stored, and the unused payment links are closed',
     not: OURS,
     run: (stage) => isStoredOnce(stage, {}, [200, 409, 409, 409, 409]),
   },
   {
-    name: 'of simultaneous creates with one Idempotency-Key one is stored, and the unused links are closed',
+    name: 'of simultaneous creates with one Idempotency-Key one is stored, and the unused payment links are closed',
     not: OURS,
     run: (stage) => isStoredOnce(stage, { 'idempotency-key': unique('key') }, [200, 200, 200, 200, 200]),
   },
@@ -103,7 +103,7 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'a link is closed when PostgreSQL refuses the intent: nobody will see it',
+    name: 'a payment link is closed when PostgreSQL refuses the intent, since nobody will see the link',
     not: OURS,
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
@@ -121,7 +121,7 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'a link is closed, once, when the merchant cancels the order',
+    name: 'a payment link is closed, once, when the merchant cancels the order',
     not: OURS,
     async run(stage) {
       const [bank, order] = [bankOf(stage), await newOrder(stage)]
@@ -132,7 +132,7 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'a link that is paid while it is being closed: the money counts, as a late payment',
+    name: 'a payment of a link that is being closed counts, as a late payment',
     not: OURS,
     async run(stage) {
       const [bank, order] = [bankOf(stage), await newOrder(stage)]
@@ -153,7 +153,7 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'a bank that hangs is not felt by merchants of `direct`: 64 calls may hang, and the 65th is refused at once',
+    name: 'an acquirer that hangs does not slow merchants of `direct`: 64 calls may hang, and the 65th is refused',
     not: OURS,
     async run(stage) {
       const bank = bankOf(stage)

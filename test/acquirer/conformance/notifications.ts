@@ -43,7 +43,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a bank that is paid tells the service, however often and in whatever order',
+    name: 'an acquirer reports a payment, however often and in whatever order, and the order is paid once',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -73,7 +73,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'of 20 simultaneous repeats of a notification one counts',
+    name: 'of 20 simultaneous repeats of a notification exactly one counts',
     async run(stage) {
       const order = await newOrder(stage)
       const body = stage.notification(order.orderId)
@@ -106,7 +106,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a failure never undoes a success, and is kept for the operator',
+    name: 'a failure never undoes a success, and is stored for the operator',
     async run(stage) {
       const order = await newOrder(stage)
       await tell(stage, order.orderId, { utr: 'KEPT1' })
@@ -128,7 +128,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'money that comes after the shop was told the end counts, as a late payment',
+    name: 'a payment counts that comes after the shop was told the end, as a late payment',
     async run(stage) {
       const order = await newOrder(stage)
       stage.service.clock.advance(OVER_SECONDS)
@@ -140,7 +140,7 @@ export const NOTIFICATIONS: Case[] = [
   },
   ...[19_900, 20_100, 20_001, 2_000_000].map(
     (amount): Case => ({
-      name: `a payment of ${amount} paise does not pay an order of 20000: 409, and kept once`,
+      name: `a payment of ${amount} paise does not pay an order of 20000: 409, and stored once`,
       async run(stage) {
         const order = await newOrder(stage)
         for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { amount, utr: 'OTHER1' })).toBe(409)
@@ -150,7 +150,7 @@ export const NOTIFICATIONS: Case[] = [
     }),
   ),
   {
-    name: 'a UTR that has paid another order of the merchant is 409, and kept',
+    name: 'a notification with a UTR that has paid another order of the merchant is 409, and stored',
     async run(stage) {
       const of = await stage.newMerchant()
       const [first, second] = [await newOrder(stage, of), await newOrder(stage, of)]
@@ -161,7 +161,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification of nobody’s order, or of another acquirer’s, is 404 and changes nothing',
+    name: 'a notification of an unknown order, or of another acquirer’s order, is 404 and changes nothing',
     async run(stage) {
       const [order, stranger] = [await newOrder(stage), await newOrder(stage, await stage.newStranger())]
       for (const about of ['a'.repeat(32), stranger.orderId])
@@ -171,7 +171,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification is accepted with each of the secrets',
+    name: 'a notification is accepted with a signature by each of the secrets',
     async run(stage) {
       for (const secret of stage.secrets) {
         const order = await newOrder(stage)
@@ -181,7 +181,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification without a right signature is 401 and changes nothing',
+    name: 'a notification without a valid signature is 401 and changes nothing',
     async run(stage) {
       const order = await newOrder(stage)
       const body = stage.notification(order.orderId)
@@ -209,7 +209,7 @@ export const NOTIFICATIONS: Case[] = [
   refused('that is a list', 400, (body) => `[${body}]`),
   refused('of 17 kB', 413, (body) => body + ' '.repeat(17_000)),
   {
-    name: 'a signed notification that cannot be read is kept, without its customer',
+    name: 'a signed notification that cannot be read is stored, without its customer',
     async run(stage) {
       const { orderId } = await newOrder(stage)
       await stage.send(withAmount(stage.notification(orderId), stage, '"much"'))
@@ -220,7 +220,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification that tells nothing that counts is 200, whatever its fields are',
+    name: 'a notification about neither a success nor a failure is 200 and changes nothing, whatever its fields are',
     not: { direct: 'every notification in our own form tells of an end' },
     async run(stage) {
       const order = await newOrder(stage)
@@ -229,7 +229,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'nothing of the customer is left in the database or the log',
+    name: 'nothing of the customer is left in the database or the log by a notification',
     not: { direct: 'our own form has no customer' },
     async run(stage) {
       const order = await newOrder(stage)
@@ -251,7 +251,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification is refused before its order is stored, and counts when it is sent again',
+    name: 'a notification that comes before its order is stored is refused, and counts when it is sent again',
     not: OURS,
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]

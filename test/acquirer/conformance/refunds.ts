@@ -68,7 +68,7 @@ const meets = (fault: CallFault, name: string, run: (stage: Stage, refund: Refun
 })
 
 const lost = (fault: CallFault): Case =>
-  meets(fault, 'is found, or sent again, after a minute: it is made once', async (stage, refund) => {
+  meets(fault, 'is found, or sent again, after a minute, and made once', async (stage, refund) => {
     await withFaults(stage, { lost: 1 }, async () => {
       const { look } = startInstance(stage)
       await look()
@@ -101,7 +101,7 @@ export const REFUNDS: Case[] = [
     lost,
   ),
   ...[408, 409, 429, 500, 503].map((status) =>
-    meets({ status }, 'is made once in the end, or left to a person: never twice', async (stage, refund) => {
+    meets({ status }, 'is made once in the end or left to the operator, never made twice', async (stage, refund) => {
       const { look } = startInstance(stage)
       for (const seconds of [0, 60, 540, 3_000, 6 * HOUR, 6 * HOUR, 6 * HOUR, 6 * HOUR]) {
         stage.service.clock.advance(seconds)
@@ -128,14 +128,14 @@ export const REFUNDS: Case[] = [
     }),
   ),
   ...[400, 404, 422].map((status) =>
-    meets({ status }, 'in the acquirer’s own form has failed', async (stage, refund) => {
+    meets({ status }, 'in the acquirer’s own form is stored as failed', async (stage, refund) => {
       await startInstance(stage).look()
       expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL', reason: 'refused: fault', reference: '' })
       expect(booked(stage, refund)).toEqual([])
     }),
   ),
   {
-    name: 'a refund is sent later where no byte left',
+    name: 'a refund is sent later where the acquirer could not be reached',
     not: BY_HAND,
     async run(stage) {
       const refund = await newRefund(stage)
@@ -151,7 +151,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund that ends late is asked for until it has ended, where nobody tells of it',
+    name: 'a refund that ends late is queried until it has ended, where no notification comes',
     not: BY_HAND,
     async run(stage) {
       const { refund } = await newPending(stage)
@@ -164,7 +164,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund that the bank gives up has failed, with a reason',
+    name: 'a refund that the acquirer gives up has failed, with a reason',
     not: BY_HAND,
     async run(stage) {
       const { refund } = await newPending(stage)
@@ -174,7 +174,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund whose end the bank contradicts has succeeded, and an exception says so',
+    name: 'a refund whose success the acquirer contradicts stays a success, and an exception is stored',
     not: BY_HAND,
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -186,7 +186,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund in a state that is not known is pending, with an error for the operator',
+    name: 'a refund in an unknown state is pending, and an error is logged for the operator',
     not: BY_HAND,
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -204,7 +204,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a notification ends a refund: a success is never undone, a failure is',
+    name: 'a notification ends a refund: a success is never undone, a failure may be',
     not: BY_HAND,
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -220,7 +220,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a notification of a refund of another amount is 409, changes nothing and is kept once',
+    name: 'a refund notification with another amount is 409, changes nothing and is stored once',
     not: BY_HAND,
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -230,7 +230,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a notification of a refund that names another order, or another refund of the acquirer, is 409 and kept once',
+    name: 'a refund notification that names another order, or another refund of the acquirer, is 409 and stored once',
     not: BY_HAND,
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -243,7 +243,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a notification that spells a refund’s names in the other case is of the same refund',
+    name: 'a refund notification that spells the refund’s ids in the other case is of the same refund',
     not: BY_HAND,
     async run(stage) {
       // Its own names are not known yet: the answer was lost.
@@ -257,7 +257,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a notification of an unknown refund is 404, and one that cannot be read 400',
+    name: 'a notification of an unknown refund is 404, and an unreadable refund notification 400',
     not: BY_HAND,
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -267,7 +267,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'money that the bank sends back by itself is a refund, once, and ends the late payment',
+    name: 'a refund that the acquirer makes by itself is stored, once, and ends the late payment',
     not: { ...BY_HAND, setu: 'it sends nothing back by itself' },
     async run(stage) {
       const order = await newOrder(stage)
