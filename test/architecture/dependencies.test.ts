@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-it('every package can be installed on the Node.js that runs this: npm ci finds none that asks for a newer one', async () => {
+it('every package can be installed on the running Node.js: npm ci finds no package that requires a newer one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'upi-payments-install-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const file of ['package.json', 'package-lock.json', '.npmrc']) cpSync(join(ROOT, file), join(folder, file))
@@ -15,6 +15,6 @@ it('every package can be installed on the Node.js that runs this: npm ci finds n
   await expect(promisify(execFile)('npm', args, { cwd: folder })).resolves.toBeDefined()
 })
 
-it('the lock file names no registry: an install uses the one that is configured', () => {
+it('the lock file names no registry: an install uses the registry that is configured', () => {
   expect(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).not.toContain('"resolved"')
 })

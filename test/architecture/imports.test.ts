@@ -105,7 +105,7 @@ function faultsOf(file: string, text = textOf(file)): string[] {
 }
 
 describe('who may import whom', () => {
-  it.each(files)('%s keeps the rules of its folder', (file) => {
+  it.each(files)('the imports of %s keep the rules of its folder', (file) => {
     expect(faultsOf(file)).toEqual([])
   })
 
@@ -121,7 +121,7 @@ describe('who may import whom', () => {
     expect(files.filter((file) => reaches(file, file))).toEqual([])
   })
 
-  it('http knows no feature, types included', () => {
+  it('src/http imports no feature, types included', () => {
     const imports = files.filter((file) => file.startsWith('http/')).flatMap((file) => importsOf(file))
     expect(imports.length).toBeGreaterThan(20)
     const known = /^(node:|npm:|http\/|(errors|fields|limits)\.ts$)/
@@ -135,16 +135,16 @@ describe('who may import whom', () => {
     expect(used.filter(({ target, typeOnly }) => !typeOnly && operations.includes(target))).toEqual([])
   })
 
-  it('no file asks URL.canParse, which Node.js 20 gets wrong once it is optimised', () => {
+  it('no file uses URL.canParse, which Node.js 20 gets wrong once it is optimised', () => {
     expect(files.filter((file) => textOf(file).includes('URL.canParse'))).toEqual([])
   })
 
-  it('only server.ts and dev import app.ts and server.ts, types included', () => {
+  it('only server.ts and src/dev import app.ts and server.ts, types included', () => {
     const importers = files.flatMap((file) => importsOf(file)).filter(({ target }) => /^(app|server)\.ts$/.test(target))
     expect(importers.filter(({ from }) => !/^(server\.ts|dev\/)/.test(from))).toEqual([])
   })
 
-  it('only config.ts and dev read the environment, only server.ts and dev end the process', () => {
+  it('only config.ts and src/dev read the environment, only server.ts and src/dev end the process', () => {
     const filesWith = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
     const outside = (names: string[]) => names.filter((file) => !file.startsWith('dev/')).sort()
     expect(outside(filesWith(/process\.env\b/))).toEqual(['server.ts'])
@@ -156,7 +156,7 @@ describe('who may import whom', () => {
     expect(writers).toEqual(['cli/output.ts'])
   })
 
-  it('only server.ts, dev and cli read a clock: elsewhere time is an argument', () => {
+  it('only server.ts, src/dev and src/cli read a clock: elsewhere time is an argument', () => {
     const readers = files.filter((file) => /new Date\(\)|Date\.now\(\)/.test(textOf(file)))
     expect(readers.filter((file) => !/^(server\.ts|dev\/|cli\/)/.test(file))).toEqual([])
   })

@@ -34,7 +34,7 @@ describe(`migrations from ${FIRST_HELD} on run on a spread database`, () => {
     .filter((file) => file >= FIRST_HELD)
     .sort()
 
-  it.each(files)('%s', (file) => {
+  it.each(files)('migration %s runs on a database that Citus has spread', (file) => {
     const statements = splitStatements(readFileSync(new URL(file, FOLDER), 'utf8'))
     expect(statements.flatMap((statement) => refusals(statement).map((why) => `${why}: ${statement}`))).toEqual([])
   })
@@ -49,7 +49,7 @@ describe(`migrations from ${FIRST_HELD} on run on a spread database`, () => {
     ['alter table t add x int constraint positive check (x > 0)', ['a constraint inside']],
     ['ALTER TABLE t ADD COLUMN x int REFERENCES u (y)', ['a constraint inside']],
     ['alter table t add column x int unique', ['a constraint inside']],
-  ])('the check of this test finds what a spread database refuses: %s', (statement, why) => {
+  ])('the check of migrations finds what a database spread by Citus refuses: %s', (statement, why) => {
     expect(refusals(statement)).toEqual(why.map((beginning) => expect.stringContaining(beginning)))
   })
 })
