@@ -14,31 +14,31 @@ const quiet = figuresOf(creates(500))
 const attack = (name: string, own: Create[], broken: string[] = []) => ({ name, creates: own, broken })
 
 describe('a run of all attacks', () => {
-  it('keeps its promise when the p99 of all creates is at most 10 times the quiet one, whatever that of one attack is', () => {
+  it('a run of all attacks keeps its promise when the p99 of creates is at most 10 times the p99 without attacks', () => {
     const attacks = [attack('one', creates(250, { slow: 10 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([])
   })
 
-  it('breaks its promise when the p99 of all creates is more than 10 times the quiet one', () => {
+  it('a run of all attacks breaks its promise when the p99 of creates is over 10 times the p99 without attacks', () => {
     const attacks = [attack('one', creates(250, { slow: 100 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([
       { name: 'all attacks', broken: ['the p99 is at most 10 times the quiet one: it is 20.0 times'] },
     ])
   })
 
-  it('is judged by its share of 200 answers alone, not by its p99, when only some attacks ran', () => {
+  it('a run of only some attacks is judged by its share of 200 answers alone, not by its p99', () => {
     expect(brokenPromises([attack('one', creates(250, { slow: 100 }))], undefined)).toEqual([])
     expect(brokenPromises([attack('one', creates(250, { refused: 3 }))], undefined)).toHaveLength(2)
   })
 
-  it('breaks its promise when under 99 % of the creates beside one attack are 200, though 99 % of all are', () => {
+  it('a run of attacks breaks its promise when under 99 % of the creates beside one attack are 200', () => {
     const attacks = [attack('one', creates(200, { refused: 3 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([
       { name: 'one', broken: ['99 % of the creates are 200: 98.5 % are'] },
     ])
   })
 
-  it('breaks its promise when one of its attacks reports a broken promise', () => {
+  it('a run of attacks breaks its promise when one attack reports a broken promise', () => {
     expect(brokenPromises([attack('one', creates(200), ['the service lives on'])], quiet)).toEqual([
       { name: 'one', broken: ['the service lives on'] },
     ])
