@@ -5,7 +5,7 @@ const { bankDayFrom, isBankDay, nextBankDay, previousBankDay } = createBankDays(
 
 // November 2026 begins on a Sunday.
 describe('bank days', () => {
-  it('are all but Sundays and the second and fourth Saturday', () => {
+  it('bank days are all days but Sundays and the second and fourth Saturday', () => {
     const november = Array.from({ length: 30 }, (_, index) => addDays('2026-11-01', index))
     const closed = ['01', '08', '14', '15', '22', '28', '29'].map((day) => `2026-11-${day}`)
     expect(november.filter((day) => !isBankDay(day))).toEqual(closed)
@@ -23,11 +23,11 @@ describe('bank days', () => {
     // Over the third, on which banks work.
     ['2026-11-20', '2026-11-21'],
     ['2026-12-31', '2027-01-01'],
-  ])('the payments of %s are due on %s', (day, due) => {
+  ])('the payments of %s are settled on the bank day %s', (day, due) => {
     expect(nextBankDay(day)).toBe(due)
   })
 
-  it('are found from any day on and before it, and days between two are counted', () => {
+  it('the bank days after and before any day are found, and the days between two days are counted', () => {
     expect([bankDayFrom('2026-11-16'), bankDayFrom('2026-11-14')]).toEqual(['2026-11-16', '2026-11-16'])
     expect([previousBankDay('2026-11-16'), previousBankDay('2026-11-13')]).toEqual(['2026-11-13', '2026-11-12'])
     expect([countDays('2026-11-01', '2026-11-30'), addDays('2028-03-01', -1)]).toEqual([30, '2028-02-29'])

@@ -105,7 +105,7 @@ async function carried(day: string): Promise<string> {
 }
 
 describe('a closed month', () => {
-  it('is closed with a warning when it does not balance', async () => {
+  it('a month that does not balance is closed with a warning', async () => {
     await settle('2026-10-06', 'C1')
     const { code, stderr } = await opsOn('2026-11-02', 'close', '--month', '2026-10')
     expect({ code, stderr }).toEqual({
@@ -113,7 +113,7 @@ describe('a closed month', () => {
     })
   })
 
-  it('keeps its figures, and names each change since and who has made it', async () => {
+  it('a closed month keeps its figures, and its report names each later change and who made it', async () => {
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
     await pay('CP2', '2026-10-14')
@@ -204,7 +204,7 @@ describe('a closed month', () => {
     expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be a month that is over') })
   })
 
-  it('holds what an import has stored that was under way when it was closed', async () => {
+  it('a closed month includes an import that was under way when the month was closed', async () => {
     await pay('U1', '2026-10-05')
     const client = await db.connect()
     await client.query('begin')
@@ -222,7 +222,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-03', OCTOBER)).changed).toBe(null)
   })
 
-  it('is followed by what is true now, when an exception that was told of later explains one of its settlements', async () => {
+  it('a closed month’s carry-forward follows a later exception that explains one of its settlements', async () => {
     await settle('2026-10-06', 'DX')
     await settle('2026-10-07', 'DY')
     await settle('2026-10-07', 'D0', { paymentUtr: 'DP0' })
@@ -240,7 +240,7 @@ describe('a closed month', () => {
     expect(await carried('2026-11-14')).toBe('-200.00')
   })
 
-  it('is followed by what is true now, when a payment that had failed is settled after all', async () => {
+  it('a closed month’s carry-forward follows a later settlement of a payment that had failed', async () => {
     await settle('2026-10-06', 'E0', { paymentUtr: 'EP0' })
     await pay('EP0', '2026-10-05')
     const orderId = await pay('EP1', '2026-10-06')
@@ -252,7 +252,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-10', NOVEMBER)).total.carriedForward).toBe('0.00')
   })
 
-  it('is followed by what is true now, when its last payout is judged only after it was closed', async () => {
+  it('a closed month’s carry-forward follows a payout that is judged only after the month was closed', async () => {
     await settle('2026-10-06', 'F0', { paymentUtr: 'FP0' })
     await pay('FP0', '2026-10-05')
     const orderId = await pay('FP1', '2026-10-31')
@@ -262,7 +262,7 @@ describe('a closed month', () => {
     expect(await carried('2026-11-03')).toBe('0.00')
   })
 
-  it('is followed by what is true now, when its only settlement is undone that a person has accounted for', async () => {
+  it('the carry-forward of a month follows the undo of its only settlement, which a person had accounted for', async () => {
     const imported = await settle('2026-10-06', 'G1', { paymentUtr: 'GP1' })
     const [difference] = (await bookOn('2026-10-08', OCTOBER)).differences
     await jsonOn('2026-10-08', 'resolve', '--difference', difference.id, '--reason', 'of last year')
@@ -276,7 +276,7 @@ describe('a difference that a person has ended', () => {
   const differencesOn = async (day: string): Promise<Record<string, string | null>[]> =>
     (await bookOn(day, OCTOBER))?.differences ?? []
 
-  it('is open again with the rest when it changes, and when it is none any more, and can be ended again', async () => {
+  it('a resolved difference reopens with its rest when its amount changes, and can be resolved again', async () => {
     const orderId = await pay('HP1', '2026-10-05')
     await settle('2026-10-06', 'H0', { paymentUtr: 'HP0' })
     const short = await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 190_00, fee: 1_00 })
@@ -323,7 +323,7 @@ describe('a difference that a person has ended', () => {
     expect(total).toMatchObject({ resolved: '0.00', differences: 1, carriedForward: '-200.00' })
   })
 
-  it('by two persons at once is ended by exactly one of them', async () => {
+  it('of several persons who resolve one difference at once exactly one succeeds', async () => {
     await settle('2026-10-06', 'I1', { paymentUtr: 'IP1' })
     const [open] = await differencesOn('2026-10-08')
     vi.useFakeTimers({ toFake: ['Date'], now: at('2026-10-08') })
@@ -358,7 +358,7 @@ describe('the form of a payout', () => {
     return kinds
   }
 
-  it('without rows is that of the payout before, whatever days are asked for', async () => {
+  it('a payout without rows is judged as sums or payments like the payout before it, whatever days are asked for', async () => {
     // Sums, of which one names a payment.
     for (const utr of ['J1', 'J2', 'J3']) await pay(utr, '2026-10-05')
     await importRows(
@@ -382,7 +382,7 @@ describe('the form of a payout', () => {
     expect(await kindsOf('2026-10-10', '2026-10-12')).toEqual([])
   })
 
-  it('after the days that are asked for is judged with all the payments that it is for', async () => {
+  it('a payout after the days of a report is judged with all the payments that it settles', async () => {
     // Friday to Sunday for Monday, which has a sum and one named row.
     for (const [utr, day] of Object.entries({
       K1: '2026-10-09',
@@ -406,7 +406,7 @@ describe('the form of a payout', () => {
   })
 })
 
-it('a settlement that was SUCCESS only in a file that was undone has not been taken back', async () => {
+it('a settlement that was SUCCESS only in an undone file is not reported as taken back', async () => {
   await pay('MP1', '2026-10-05')
   await pay('MP2', '2026-10-05')
   await settle('2026-10-06', 'MN2', { paymentUtr: 'MP2' })
@@ -416,7 +416,7 @@ it('a settlement that was SUCCESS only in a file that was undone has not been ta
   expect(book.differences).toMatchObject([{ kind: 'not settled', cause: 'settlement MN1 of 2026-10-06 is FAILED' }])
 })
 
-it('a report as of a day knows no payment, exception, import or undo of later', async () => {
+it('a report as of a day ignores payments, exceptions, imports and undos of later days', async () => {
   const neighbour = await newMerchant(db)
   await pay('LP0', '2026-10-01')
   await pay('LP2', '2026-10-01')
@@ -440,7 +440,7 @@ it('a report as of a day knows no payment, exception, import or undo of later', 
   expect(causes.join()).toContain(`settlement LN2 of merchant ${neighbour.mid} carries it`)
 })
 
-it('a report as of a day that is made later is the report that was made on that day', {
+it('a report as of a past day equals the report that was made on that day', {
   timeout: 240_000,
 }, async () => {
   const { ledgers, facts } = makeMonths(800, isSlow() ? Date.now() % 100_000 : 7)

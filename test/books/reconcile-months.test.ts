@@ -127,7 +127,7 @@ const FILES: Record<string, string[]> = {
 
 describe('the reports of three months of nine merchants', () => {
   it.each([0, 1, 2] as const)(
-    'month %i names every planted difference with its cause and no other, and has the generator’s sums',
+    'the report of month %i names every planted difference with its cause and no other, and has the right sums',
     {
       timeout: 240_000,
     },
@@ -183,7 +183,7 @@ describe('the forms of a report', () => {
   const [, days] = MONTHS
   const args = ['--mid', 'M7_FAULTS', ...monthOf(days)]
 
-  it('are alike: JSON, the CSV of spreadsheets and the table', async () => {
+  it('the forms of a reconciliation report agree: JSON, the CSV of spreadsheets and the table', async () => {
     const { merchants, total } = await json(...args)
     const [book] = merchants as [Book]
     const csv = (await ops(...args, '--csv')).stdout
@@ -240,7 +240,7 @@ describe('the forms of a report', () => {
     }
   })
 
-  it('are for a spreadsheet: marked as UTF-8, amounts are numbers, negative ones too, and UTRs keep their digits', async () => {
+  it('the CSV of a report suits spreadsheets: UTF-8 mark, amounts as numbers, UTRs with all their digits', async () => {
     const stdout = new PassThrough()
     const printed = buffer(stdout)
     const terminal = { stdin: Readable.from([]), stdout, stderr: new PassThrough() }
@@ -259,7 +259,7 @@ describe('the forms of a report', () => {
     for (const name of ['carried_forward', 'owed']) expect(records.some((one) => one[name]?.startsWith('-'))).toBe(true)
   })
 
-  it('of a partner are those of his merchants', async () => {
+  it('the report of a partner consists of the reports of its merchants', async () => {
     const { pid } = await newPartner(db, 'M1_NAMED', 'M3_SUMS')
     const { merchants, total } = await json('--pid', pid, ...monthOf(days))
     const all = await json(...monthOf(days))
@@ -274,7 +274,7 @@ describe('the forms of a report', () => {
 })
 
 describe('a payout', () => {
-  it('of rows is shown by its UTR in either case and by its reference, with each payment', async () => {
+  it('a payout of rows is found by its UTR in either case and by its bank reference, with each payment', async () => {
     const { rows } = await db.query<{ utr: string; paymentUtr: string; reference: string }>(
       `select utr, payment_utr as "paymentUtr", bank_reference_number as reference
          from settlements where mid = 'M4_TURNS' and payment_utr is not null order by initiated_at, utr limit 1`,
@@ -306,7 +306,7 @@ describe('a payout', () => {
     )
   })
 
-  it('of a sum is shown with the payments that it is for, and those of another partner are not', async () => {
+  it('a payout of a sum is shown with the payments that it settles, and never to another partner', async () => {
     const { rows } = await db.query<{ utr: string; reference: string; net: string }>(
       `select utr, bank_reference_number as reference, amount::text as net
          from settlements where mid = 'M5_SINGLE' and utr = 'S520260127'`,
@@ -337,7 +337,7 @@ describe('a payout', () => {
   })
 })
 
-it('a difference is found by its name alone, as the report of the month has it', { timeout: 240_000 }, async () => {
+it('a difference is found by its id alone, as in the report of the month', { timeout: 240_000 }, async () => {
   for (const days of MONTHS) {
     const found: FoundDifference[] = []
     for await (const one of reconcile(db, { ...days, now: new Date() })) if (one.type === 'difference') found.push(one)
@@ -348,7 +348,7 @@ it('a difference is found by its name alone, as the report of the month has it',
   }
 })
 
-it('every month balances once all faults are resolved, and what is left is not due yet', {
+it('every month balances once all faults are resolved, and only payments not yet due are carried forward', {
   timeout: 480_000,
 }, async () => {
   const payments = opsOn(() => url, ['payments']).json
@@ -380,7 +380,7 @@ it('every month balances once all faults are resolved, and what is left is not d
 })
 
 it.runIf(isSlow())(
-  'the report of months without settlements is made in a heap that could not hold it',
+  'the report of months without settlements is made with less memory than its differences need',
   { timeout: 480_000 },
   async () => {
     // One of each merchant remains, which names a payment.

@@ -77,7 +77,7 @@ async function differencesOf(...asked: Parameters<typeof find>) {
 const endOf = (findings: Finding[]) => findings.at(-1) as Extract<Finding, { type: 'end' }>
 
 describe('a payment', () => {
-  it('is open until it is due, and a difference from the day after', async () => {
+  it('a payment is open until its settlement is due, and a difference from the day after', async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     await pay('P0', at('2026-11-12'))
     const orderId = await pay('P1', at('2026-11-13'))
@@ -103,7 +103,7 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-15', '2026-11-15', '2026-11-17')).toMatchObject([{ utr: 'P2' }])
   })
 
-  it('settled twice is a difference on the day of the second settlement, however old the first is', async () => {
+  it('a payment settled twice is a difference on the day of the second settlement, however old the first is', async () => {
     const orderId = await pay('P1', at('2026-10-01'))
     await settle('N1', at('2026-10-02'), { paymentUtr: 'P1' })
     await settle('N2', at('2026-11-10'), { paymentUtr: 'P1' })
@@ -116,7 +116,7 @@ describe('a payment', () => {
     ])
   })
 
-  it('that was charged back and paid again is two differences, which cancel each other as the guide says', async () => {
+  it('a payment charged back and then paid again is two differences that cancel each other', async () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('E1', at('2026-11-11'), { paymentUtr: 'P1', amount: '-200' })
@@ -127,7 +127,7 @@ describe('a payment', () => {
     ])
   })
 
-  it('is not settled by a settlement dated more than a day before its order, whatever days are asked for', async () => {
+  it('a payment is not settled by a settlement dated more than a day before its order, whatever days are asked for', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-11'))
@@ -146,7 +146,7 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-11', '2026-11-30')).toEqual([])
   })
 
-  it('taken back by the bank has that exception as its cause, and balances once it is resolved', async () => {
+  it('a payment that the bank took back has its exception as the cause, and balances once that is resolved', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-09'))
@@ -163,7 +163,7 @@ describe('a payment', () => {
     expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { open: 200_00n } })
   })
 
-  it('counts on the day that the bank says, but never before its order nor after we were told', async () => {
+  it('a payment counts on the bank’s day, but never before its order was made nor after its notification came', async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     await pay('P1', at('2026-11-01'), { madeAt: at('2026-11-10'), toldAt: at('2026-11-10', '12:01:00') })
     await pay('P2', at('2026-11-30'), { madeAt: at('2026-11-11'), toldAt: at('2026-11-11', '12:01:00') })
@@ -182,7 +182,7 @@ describe('a payment', () => {
 })
 
 describe('a settlement of no known payment', () => {
-  it('is excused by a resolved exception up to its amount, and once', async () => {
+  it('a settlement of no known payment is excused by a resolved exception once, and up to its amount', async () => {
     await pay('P1', at('2026-11-09'))
     await settle('P1', at('2026-11-10'))
     await resolve(await except('double payment', 'X1', 'gone', at('2026-11-09')))
@@ -206,7 +206,7 @@ describe('a settlement of no known payment', () => {
     expect(stdout).toContain(': double payment, of order gone; resolved: refunded, RRN 1\n')
   })
 
-  it('is excused by an unknown-order exception at the merchant who got it first, and at no other', async () => {
+  it('a settlement is excused by an unknown-order exception at the merchant who got it first, and at no other', async () => {
     await resolve(await except('unknown order', 'ZZ1', 'gone', at('2026-11-09'), ''), '')
     await resolve(await except('unknown order', 'ZZ2', 'gone', at('2026-11-09'), ''), '')
     const found = []
@@ -225,7 +225,7 @@ describe('a settlement of no known payment', () => {
     expect(Object.fromEntries(await resolutionsOf(found[1] as string))).toEqual({ ZZ1: null, ZZ2: 'refunded, RRN 1' })
   })
 
-  it('names as its cause an unknown order’s exception, and another merchant’s order that its UTR has paid', async () => {
+  it('a settlement of no known payment names an unknown-order exception, or another merchant’s order, as its cause', async () => {
     const neighbour = mid
     const paid = await pay('TW1', at('2026-11-09'))
     ;({ mid } = await newMerchant(db))
@@ -248,7 +248,7 @@ describe('a settlement of no known payment', () => {
 })
 
 describe('a settlement file of sums', () => {
-  it('is compared payout by payout with the payments since the bank day before', async () => {
+  it('a settlement file of sums is compared payout by payout with the payments since the previous bank day', async () => {
     // Thursday for Friday; Friday to Sunday for Monday, of which the bank pays a part on Sunday.
     for (const day of ['2026-11-12', '2026-11-13', '2026-11-14', '2026-11-15'])
       await pay(`S${day}`.replaceAll('-', ''), at(day))
@@ -271,7 +271,7 @@ describe('a settlement file of sums', () => {
     })
   })
 
-  it('is not taken back when the bank pays a failed sum once more on its day', async () => {
+  it('a failed payout of a sum is no difference when the bank pays the sum once more on the same day', async () => {
     await pay('S1', at('2026-11-12'))
     await settle('OUT1', at('2026-11-13'), { status: 'FAILED' })
     await db.query(
@@ -287,7 +287,7 @@ describe('a settlement file of sums', () => {
     expect(await differencesOf('2026-11-13')).toEqual([])
   })
 
-  it('counts payments as open, not as a difference, while their payout falls after the days asked for', async () => {
+  it('payments whose payout falls after the days of the report are open, and no difference', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
     await settle('OUT1', at('2026-11-30'))
@@ -297,7 +297,7 @@ describe('a settlement file of sums', () => {
     expect(await differencesOf('2026-12-01', '2026-12-10')).toMatchObject([{ day: '2026-12-01', paid: 200_00n }])
   })
 
-  it('is added up without overflow: 31,000 payouts of a trillion rupees', async () => {
+  it('a settlement file of sums is added up without overflow: 31,000 payouts of a trillion rupees', async () => {
     await db.query(
       `insert into settlements (mid, utr, amount, fee, tax, bank_reference_number, status, initiated_at, created_at)
        select $1, 'B' || i, 999999999999.99, 999999999999.99, 999999999999.99, 'BRN', 'SUCCESS', $2, $2
@@ -315,7 +315,7 @@ describe('settlements are compared payment by payment', () => {
   const fileOf = async (...asked: Parameters<typeof find>) =>
     (await find(...asked)).flatMap((one) => (one.type === 'merchant' ? [one.file] : []))
 
-  it('when the newest of them name payments, even if there are none around these days', async () => {
+  it('settlements are compared by payment when the newest ones name payments, even if none is of these days', async () => {
     await pay('P1', at('2026-11-09'))
     await pay('P2', at('2026-11-12'))
     await settle('P1', at('2026-11-27'))
@@ -323,7 +323,7 @@ describe('settlements are compared payment by payment', () => {
     expect(await differencesOf('2026-11-09', '2026-11-13')).toMatchObject([{ kind: 'not settled', utr: 'P2' }])
   })
 
-  it('but not because a failed settlement names a payment', async () => {
+  it('settlements are not compared by payment because a failed settlement names a payment', async () => {
     for (const utr of ['S1', 'S2', 'S3']) await pay(utr, at('2026-11-09'))
     await settle('OUT1', at('2026-11-10'), { amount: '600' })
     await settle('OUT2', at('2026-11-17'), { amount: '1', paymentUtr: 'ZZ', status: 'FAILED' })
@@ -358,7 +358,7 @@ describe('ops reconcile', () => {
       'in read-only transactions',
       'grant temporary on database %d to %r; alter role %r set default_transaction_read_only = on',
     ],
-  ])('changes nothing, and works for a role that may only read, %s', async (_name, grants) => {
+  ])('ops reconcile changes nothing, and works for a role that may only read, %s', async (_name, grants) => {
     const other = await newMerchant(db)
     for (const owner of [mid, other.mid]) await pay(`SHARED${mid}`, at('2026-11-12'), { owner })
     await pay('P1', at('2026-11-13'))
@@ -379,7 +379,7 @@ describe('ops reconcile', () => {
     await db.query(`drop owned by ${role}; drop role ${role}`)
   })
 
-  it('takes days as people write them, and says in its last line whether it balances', async () => {
+  it('ops reconcile takes days as people write them, and says in its last line whether they balance', async () => {
     const { code, stdout } = await ops('--from', '01-10-2026', '--to', '2026-10-02', '--mid', mid)
     expect({ code, stdout }).toEqual({
       ...{ code: 0, stdout: 'no settlement file was imported yet\n2026-10-01 to 2026-10-02 balances\n' },
@@ -397,13 +397,13 @@ describe('ops reconcile', () => {
     [['--from', '2026-01-01', '--to', '2027-01-02'], 'at most 366 days at once'],
     [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be a day of India.*; --to must be a day of India/],
     [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give --json or --csv, not both'],
-  ])('refuses %j', async (args, message) => {
+  ])('ops reconcile refuses %j', async (args, message) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
   })
 
-  it('writes rupees in the groups that India reads in every text, and plain in JSON and CSV', async () => {
+  it('ops reconcile prints rupees with Indian digit groups in every text, and plain in JSON and CSV', async () => {
     await settle('BIG', at('2026-10-06'), { amount: '3218361.86', fee: '12345.60', tax: '1234567.00' })
     const days = ['--from', '2026-10-06', '--to', '2026-10-06', '--mid', mid]
     const plain = /\d{4,}\.\d\d/
@@ -433,7 +433,7 @@ describe('ops reconcile', () => {
     }
   })
 
-  it('keeps the digits of a difference’s and an exception’s id in a spreadsheet, also of one that reads as a number', async () => {
+  it('ops reconcile --csv keeps the digits of a difference’s and an exception’s id, even of an id like 12e34', async () => {
     const about = { mid, day: '2026-09-15', kind: 'not settled', orderId: null, settlementUtr: null } as const
     const unknown = { paid: null, settled: null, exceptionId: null, resolution: null }
     const idOf = (utr: string) => differenceId({ ...about, ...unknown, utr })
@@ -456,7 +456,7 @@ describe('ops reconcile', () => {
     for (const id of [idOf(utr), ...rows.map(({ id }) => id)]) expect(stdout).toContain(`,"=""${id}""",`)
   })
 
-  it('escapes what strangers wrote for scripts, spreadsheets and terminals', async () => {
+  it('ops reconcile escapes what strangers wrote for scripts, spreadsheets and terminals', async () => {
     const orderId = '=1+1,"x"\u202e'
     const exceptionId = await except('unknown order', 'UX', orderId, at('2026-08-01'), '')
     await db.query(

@@ -92,7 +92,7 @@ describe('a refund that the bank deducts by a row', () => {
     ['of its reference alone', 'arn1', {}, 'ARN1'],
     ['with its reference as the bank’s', 'E1', { brn: 'ARN1' }, 'ARN1'],
     ['of its payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
-  ])('is no difference: the row is %s', async (_what, utr, row, reference) => {
+  ])('a refund that the bank deducts by a row is no difference: the row is %s', async (_what, utr, row, reference) => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1', rupees: 50, reference }, at(THURSDAY), at(THURSDAY))
@@ -104,7 +104,7 @@ describe('a refund that the bank deducts by a row', () => {
     expect((await report(WEDNESDAY, THURSDAY, FRIDAY)).sums).toMatchObject({ refunded: 50_00n, differences: 0 })
   })
 
-  it('is counted once where the bank deducts it twice, and the second row is taken back', async () => {
+  it('a refund that the bank deducts twice is counted once, and the second row is reported as taken back', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
@@ -115,7 +115,7 @@ describe('a refund that the bank deducts by a row', () => {
     expect(sums.carried).toBe(50_00n)
   })
 
-  it('of another amount is a difference of the rest', async () => {
+  it('a row that deducts another amount than its refund is a difference of the rest', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
@@ -125,7 +125,7 @@ describe('a refund that the bank deducts by a row', () => {
     expect(sums.carried).toBe(5_00n)
   })
 
-  it('two refunds of one amount take two rows, oldest first', async () => {
+  it('two refunds of one amount match two rows that deduct them, oldest first', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     for (const day of [THURSDAY, FRIDAY]) await refund({ orderId, utr: 'P1', rupees: 50 }, at(day), at(day))
@@ -137,7 +137,7 @@ describe('a refund that the bank deducts by a row', () => {
 })
 
 describe('a refund that no row deducts', () => {
-  it('is a difference once its payout was due, and a person may end it', async () => {
+  it('a refund that no row deducts is a difference once its payout was due, and a person may resolve it', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(THURSDAY), at(THURSDAY))
@@ -151,14 +151,14 @@ describe('a refund that no row deducts', () => {
     expect(await report(WEDNESDAY, SATURDAY, '2099-01-01')).toMatchObject({ balances: true, sums: { carried: 0n } })
   })
 
-  it('is no difference where the payment’s own row is less by it', async () => {
+  it('a refund is no difference where the payment’s own row is less by the refund', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('P1', at(THURSDAY), { amount: '150' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
   })
 
-  it('is no difference where the bank never settles what went back as a whole, and owes the rest of a part', async () => {
+  it('a wholly refunded payment that is never settled is no difference, and of a partly refunded one the rest is', async () => {
     await settle('P0', at(THURSDAY), { paymentUtr: 'P0' })
     await pay('P0', at(WEDNESDAY))
     const [whole, part] = [await pay('P1', at(WEDNESDAY)), await pay('P2', at(WEDNESDAY))]
@@ -170,7 +170,7 @@ describe('a refund that no row deducts', () => {
     expect(sums.carried).toBe(owed)
   })
 
-  it('is not known before its success', async () => {
+  it('a refund is not in the report before its success', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1' }, at(THURSDAY), at('2026-12-01'))
@@ -180,7 +180,7 @@ describe('a refund that no row deducts', () => {
 })
 
 describe('a payout by sums', () => {
-  it('is less by the refunds since the payout before', async () => {
+  it('a payout of a sum is less by the refunds since the payout before', async () => {
     for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
     const orderId = await pay('P3', at(WEDNESDAY))
     await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY, '23:59:59'))
@@ -188,7 +188,7 @@ describe('a payout by sums', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
   })
 
-  it('that does not deduct a refund differs, and the refund is named', async () => {
+  it('a payout of a sum that does not deduct a refund is a difference, and the refund is named', async () => {
     for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
     const orderId = await pay('P3', at(WEDNESDAY))
     const id = await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
@@ -203,7 +203,7 @@ describe('a payout by sums', () => {
     expect(sums.carried).toBe(-50_00n)
   })
 
-  it('is not explained by an exception of a refund, which tells of no money that came in', async () => {
+  it('a payout of a sum is not explained by a refund’s exception, which reports no money that came in', async () => {
     await pay('P2', at(WEDNESDAY))
     const orderId = await pay('P1', at(WEDNESDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50, acquirer: 'setu' }, at(WEDNESDAY))
@@ -222,7 +222,7 @@ describe('a payout by sums', () => {
 })
 
 describe('a double payment', () => {
-  it('that goes back is not refunded, since it was never paid', async () => {
+  it('a double payment that goes back does not count as refunded, since it was never counted as paid', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await payTwice('P9', orderId, at(WEDNESDAY))
@@ -230,7 +230,7 @@ describe('a double payment', () => {
     expect(await report()).toMatchObject({ differences: [], sums: { refunded: 0n, carried: 0n } })
   })
 
-  it('that was settled goes back without unbalancing the books: it was never counted as paid', async () => {
+  it('a double payment that was settled is refunded without unbalancing the books', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     const exception = await payTwice('P9', orderId, at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
@@ -259,7 +259,7 @@ describe('a double payment', () => {
     ])
   })
 
-  it('has its own sum, and is refused once it went back or its exception was resolved', async () => {
+  it('a double payment is refunded at most once, and not once its exception was resolved', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     const exception = await payTwice('P9', orderId, at(WEDNESDAY))
     await json('refunds', 'create', '--exception', exception)
@@ -272,7 +272,7 @@ describe('a double payment', () => {
 })
 
 describe('an open refund', () => {
-  it('older than T+5 days is named in every form of the report, which balances with it', async () => {
+  it('an open refund older than T+5 days is named in every form of the report, which still balances', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY, '00:00:00'))
