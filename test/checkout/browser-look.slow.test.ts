@@ -64,7 +64,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     },
     { phone: 'another phone', options: PHONE, names: WALLETS, schemes: ['upi', 'tez', 'phonepe', 'paytmmp'] },
   ])(
-    'shows the links of $phone in a size for fingers, with one payment in all of them, and the QR only on request',
+    'the pay page on $phone shows wallet links in a size for fingers, all of one payment, and the QR on request',
     async ({ options, names, schemes, locale = 'en-IN' as const }) => {
       const tab = await checkout.openTab({ ...options, locale })
       const asked: string[] = []
@@ -107,7 +107,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
   it.each([
     { phone: 'Android phone', options: ANDROID },
     { phone: 'iPhone', options: IPHONE },
-  ])("lets the customer of an $phone follow every link: the page's own policy forbids none", async ({ options }) => {
+  ])('the pay page on an $phone lets the customer follow every link: its policy forbids none', async ({ options }) => {
     const { payment_url } = await checkout.newOrder()
     // Each link in a tab of its own: a browser that waits for an app confirms no further tap.
     for (let nth = 0; nth < WALLETS.length; nth++) {
@@ -136,7 +136,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
       wallets: true,
     },
     { device: 'tablet', options: { ...PHONE, viewport: { width: 820, height: 1180 } }, qr: true, wallets: true },
-  ])('shows a $device the QR or the wallet links, whichever it can use', async ({ options, qr, wallets }) => {
+  ])('the pay page shows a $device the QR or wallet links, as is usable there', async ({ options, qr, wallets }) => {
     const tab = await checkout.openTab(options)
     await tab.goto((await checkout.newOrder()).payment_url)
     expect(await tab.locator('.on-desktop img').isVisible()).toBe(qr)
@@ -144,7 +144,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
   })
 
   it.each(['light', 'dark'] as const)(
-    'has no axe violation without a connection, when the system is %s',
+    'the pay page has no axe violation without a connection, when the system is %s',
     async (colorScheme) => {
       const tab = await checkout.openTab({ ...PHONE, colorScheme })
       await tab.route('**/events', () => undefined)
@@ -161,7 +161,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     { phone: ANDROID, locale: 'hi-IN' },
     { phone: IPHONE, locale: 'hi-IN' },
   ])(
-    'never scrolls sideways, at 280 to 390 pixels and with the longest words and amount: $locale',
+    'the pay page never scrolls sideways, at 280 to 390 pixels and with the longest words and amount: $locale',
     async ({ phone, locale }) => {
       const order = await checkout.newOrder(
         { amount: '99999.99', note: 'n'.repeat(255), order_id: '1'.repeat(64) },
@@ -179,7 +179,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
   it.each([
     { width: 390, most: 1 },
     { width: 320, most: 2 },
-  ])('shows our order number whole, or in equal halves, on a phone of $width pixels', async ({ width, most }) => {
+  ])('the pay page shows the orderId whole or in equal halves on a phone of $width pixels', async ({ width, most }) => {
     for (const locale of LOCALES) {
       const tab = await checkout.openTab({ ...ANDROID, locale, viewport: { width, height: 800 } })
       const { orderId, payment_url } = await checkout.newOrder()
@@ -199,7 +199,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
   })
 
   it.each(['light', 'dark'] as const)(
-    'shows open refunds without an axe violation, in a size for fingers, when the system is %s',
+    'the pay page shows open refunds without an axe violation, in a size for fingers, when the system is %s',
     async (colorScheme) => {
       const { order } = await checkout.newPaidOrder(2)
       const tab = await checkout.openTab({ ...PHONE, colorScheme })
@@ -214,7 +214,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
   )
 
   it.each(['light', 'dark'] as const)(
-    'is readable in every state when the system is %s',
+    'the pay page is readable in every state of the order when the system is %s',
     async (colorScheme) => {
       const grounds = []
       for (const [status, state, seconds] of [
@@ -241,7 +241,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     90_000,
   )
 
-  it('is walked by keyboard in its visible order, with a visible focus', async () => {
+  it('the pay page is walked by keyboard in its visible order, with a visible focus', async () => {
     const tab = await checkout.openTab({ viewport: { width: 400, height: 900 } })
     await tab.goto((await checkout.newOrder()).payment_url)
     const stops = []
@@ -262,7 +262,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
   })
 
-  it('gives a screen reader names and roles, and moves its focus to the payment', async () => {
+  it('the pay page gives a screen reader names and roles, and moves the focus to the payment', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await tab.goto(order.payment_url)
@@ -312,7 +312,7 @@ describe.runIf(browserPath)('the pay page with hostile, long or injected content
   const checkout = useCheckout()
 
   it.each(LOCALES)(
-    'fits into a window of 1280×650 without scrolling, in the states that need most room, in %s',
+    'the pay page fits into a window of 1280×650 without scrolling, in the states that need most room, in %s',
     async (locale) => {
       const says = SAYS[locale]
       const tab = await checkout.openTab({ viewport: { width: 1280, height: BARS_LEAVE_PX }, locale })
@@ -332,7 +332,7 @@ describe.runIf(browserPath)('the pay page with hostile, long or injected content
     },
   )
 
-  it('would not run a script that got in, nor ask another host', async () => {
+  it('the pay page would not run an injected script, nor request an image from another host', async () => {
     const tab = await checkout.openTab()
     await tab.goto((await checkout.newOrder()).payment_url)
     await tab.evaluate(`(() => {
@@ -348,7 +348,7 @@ describe.runIf(browserPath)('the pay page with hostile, long or injected content
     tab.faults.length = 0
   })
 
-  it.each(LOCALES)('costs a customer one small page and one small picture, in %s', async (locale) => {
+  it.each(LOCALES)('the pay page costs a customer one small page and one small picture, in %s', async (locale) => {
     const tab = await checkout.openTab({ locale, userAgent: ANDROID.userAgent })
     const answers: { path: string; bytes: number }[] = []
     tab.on('requestfinished', async (request) => {

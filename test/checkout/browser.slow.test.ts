@@ -37,7 +37,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
   const checkout = useCheckout()
 
   it(
-    'opens payment_url, scans the QR, is told of the payment without a reload and lands on the exact redirect_url',
+    'a customer scans the QR, sees the payment without a reload and lands on the exact redirect_url',
     async () => {
       const redirectUrl = `${checkout.shopUrl}/thanks?order=1001&name=Asha%20Rao&sum=%E2%82%B9200&empty=`
       const order = await checkout.newOrder({ redirect_url: redirectUrl })
@@ -59,7 +59,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     TEST_OF_LEAVING_MS,
   )
 
-  it('sees the QR though it was refused at first, since the page asks for it again', async () => {
+  it('a customer sees the QR though its first request was refused, since the pay page requests it again', async () => {
     const order = await checkout.newOrder({})
     const tab = await checkout.openTab()
     await tab.route(/qr\.svg$/, (route) => route.fulfill({ status: 503 }))
@@ -72,7 +72,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
   })
 
   it.each(['told by an event', 'found out by asking'])(
-    'sees “Paid” and the UTR for 8 seconds before going back to the shop: %s',
+    'a customer sees “Paid” and the UTR for 8 seconds before going back to the shop: %s',
     async (way) => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?read` })
       const tab = await checkout.openTab()
@@ -106,7 +106,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     ['presses the mouse', (tab: OpenPage) => tab.mouse.down()],
     // As a screen reader does it, without a key.
     ['moves the focus', (tab: OpenPage) => tab.getByRole('link', { name: 'Back to Chai Point' }).focus()],
-  ])('stays on the page that says “Paid” when the customer %s', async (_what, act) => {
+  ])('the page that says “Paid” stays when the customer %s', async (_what, act) => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?stayed` })
     const tab = await checkout.openTab({ hasTouch: true })
     await stopTime(tab)
@@ -124,7 +124,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?stayed`, SOON)
   })
 
-  it('is led back only once the page is seen again, when they are still in the wallet app', async () => {
+  it('a paid customer who is still in the wallet app is led back to the shop only once the page is seen again', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?away` })
     const tab = await checkout.openTab()
     await stopTime(tab)
@@ -146,7 +146,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?away`, SOON)
   })
 
-  it('stays when the page is loaded again or opened anew, and copies the UTR there', async () => {
+  it('a paid customer who reloads the page, or opens it anew, stays there and can copy the UTR', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     await stopTime(tab)
@@ -165,7 +165,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     expect(await tab.evaluate('navigator.clipboard.readText()')).toBe('523504870777')
   })
 
-  it('is offered no “Copy” where the browser gives the page no clipboard', async () => {
+  it('a customer sees no “Copy” where the browser gives the page no clipboard', async () => {
     const order = await checkout.newOrder()
     await checkout.pay(order.orderId)
     const tab = await checkout.openTab()
@@ -175,7 +175,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
   })
 
   it(
-    'learns that an attempt failed, tries again on the same page, and pays',
+    'a customer sees that an attempt failed, tries again on the same page, and pays',
     async () => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?second-try` })
       const tab = await checkout.openTab()
@@ -196,7 +196,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     TEST_OF_LEAVING_MS,
   )
 
-  it('may leave unpaid while the order is open, and has the button back only once the end is final', async () => {
+  it('a customer may leave an open order unpaid; “Back to …” is shown again only once the order’s end is final', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?failed` })
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -215,7 +215,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?failed`, SOON)
   })
 
-  it("sees the time run out on the page itself, by the service's clock and not by the customer's", async () => {
+  it('a customer sees the time run out on the page, by the service’s clock and not by the customer’s', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     // The clock of the service stands here: after 14 silent minutes the page connects anew, and would be told that it is open.
@@ -234,7 +234,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     expect(await tab.locator('.left').textContent()).toBe('')
   })
 
-  it('pays without JavaScript: QR and wallet links work, and the page, loaded again, leads back to redirect_url', async () => {
+  it('a customer pays without JavaScript by QR or wallet link, and the reloaded page leads back to redirect_url', async () => {
     const redirectUrl = `${checkout.shopUrl}/thanks?a=1&b=2%20;url=x`
     const order = await checkout.newOrder({ redirect_url: redirectUrl })
     const tab = await checkout.openTab({ javaScriptEnabled: false })
@@ -258,7 +258,7 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
   const checkout = useCheckout()
 
   it.each([true, false])(
-    'tries, tries again, pays and is led back, in Hindi all the way (JavaScript: %s)',
+    'a customer whose browser prefers Hindi retries, pays and is led back, all in Hindi (JavaScript: %s)',
     async (javaScriptEnabled) => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}` })
       const tab = await checkout.openTab({ locale: 'hi-IN', javaScriptEnabled })
@@ -283,7 +283,7 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
 describe.runIf(browserPath)('an open pay page', () => {
   const checkout = useCheckout()
 
-  it('reconnects after a lost connection, and learns what happened meanwhile', async () => {
+  it('an open pay page reconnects after a lost connection, and shows a payment that was made meanwhile', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -295,7 +295,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('says “No connection” after more than 4 seconds without one, until it is back', async () => {
+  it('an open pay page says “No connection” after more than 4 seconds without a connection, until it is back', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await stopTime(tab)
@@ -320,7 +320,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('reconnects after a minute of silence on a connection that still seems open', async () => {
+  it('an open pay page reconnects after a minute of silence on a connection that still seems open', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?silent` })
     const tab = await checkout.openTab()
     await stopTime(tab)
@@ -337,7 +337,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     await expect.poll(isBackAtShop, SOON).toBe(`${checkout.shopUrl}/thanks?silent`)
   })
 
-  it('says at once that the device is offline, and reconnects at once when it is online', async () => {
+  it('an open pay page says at once that the device is offline, and reconnects at once when it is online', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -351,7 +351,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('stays as it is while a proxy answers for a service that is away, and reconnects', async () => {
+  it('an open pay page stays as it is while a proxy answers for the absent service, and reconnects', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await tab.route('**/events', (route) => route.fulfill({ status: 502 }), { times: 1 })
@@ -363,7 +363,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('asks for its state within 5 seconds while events are refused, and goes on to redirect_url', async () => {
+  it('an open pay page queries its state within 5 seconds while events are refused, and goes on to redirect_url', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?refused` })
     const tab = await checkout.openTab()
     await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
@@ -389,7 +389,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('asks for its state at once when its customer comes back from the wallet app', async () => {
+  it('an open pay page queries its state at once when the customer comes back from the wallet app', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     // Stands for a connection that is dead without the browser knowing.
@@ -400,7 +400,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
   })
 
-  it('reloads when it lacks the section for the new state', async () => {
+  it('an open pay page reloads when its HTML lacks the section for the order’s new state', async () => {
     const order = await checkout.newOrder()
     checkout.service.clock.advance(15 * 60)
     const tab = await checkout.openTab()
@@ -413,7 +413,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('says that the payment is no longer open when its merchant is disabled', async () => {
+  it('an open pay page says that the payment is no longer open when the merchant is disabled', async () => {
     const order = await checkout.newOrder({}, { name: 'Closing Shop' })
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -429,7 +429,7 @@ describe.runIf(browserPath)('the sandbox', () => {
   const checkout = useCheckout({ sandbox: true })
 
   it.each([true, false])(
-    'pays without money through to redirect_url (JavaScript: %s)',
+    'the sandbox pays without money through to redirect_url (JavaScript: %s)',
     async (javaScriptEnabled) => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}` })
       const tab = await checkout.openTab({ javaScriptEnabled })
@@ -443,7 +443,7 @@ describe.runIf(browserPath)('the sandbox', () => {
     TEST_OF_LEAVING_MS,
   )
 
-  it('says why a simulated payment was refused', async () => {
+  it('the sandbox says why a simulated payment was refused', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -456,7 +456,7 @@ describe.runIf(browserPath)('the sandbox', () => {
   it.each([
     { outcome: 'Succeeds', end: 'SUCCESS', javaScriptEnabled: true },
     { outcome: 'Fails', end: 'FAIL', javaScriptEnabled: false },
-  ])('ends a refund on the page of its order: $outcome (JavaScript: $javaScriptEnabled)', async (on) => {
+  ])('the sandbox ends a refund on the page of its order: $outcome (JavaScript: $javaScriptEnabled)', async (on) => {
     const { outcome, end, javaScriptEnabled } = on
     const { order, mid, key } = await checkout.newPaidOrder(3)
     const tab = await checkout.openTab({ javaScriptEnabled })
@@ -470,7 +470,7 @@ describe.runIf(browserPath)('the sandbox', () => {
     expect(body.data.txnStatus).toBe(end)
   })
 
-  it('ends the time to pay on demand, also on another open page of the order', async () => {
+  it('the sandbox ends the time to pay on demand, also on another open page of the order', async () => {
     const order = await checkout.newOrder()
     const [tab, other] = [await checkout.openTab(), await checkout.openTab()]
     for (const page of [tab, other]) await open(page, order.payment_url)

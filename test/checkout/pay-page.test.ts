@@ -55,7 +55,7 @@ const GONE = 'This payment is no longer open; ask the merchant for a new one'
 const NOT_FOUND = 'There is no payment at this address'
 
 describe('the pay page as it is sent', () => {
-  it('allows nothing inline but its own style and script, by their hashes, and nothing from elsewhere', async () => {
+  it('the pay page allows no inline code but its own style and script, by their hashes, and no other host', async () => {
     const { headers, text } = await get((await newOrder()).page)
     const policy = Object.fromEntries(
       String(headers['content-security-policy'])
@@ -80,7 +80,7 @@ describe('the pay page as it is sent', () => {
     expect(text).not.toMatch(/ (style|on\w+)=/)
   })
 
-  it('cannot be framed, indexed, sniffed, kept, or traced by where its customer goes next', async () => {
+  it('the pay page cannot be framed, indexed, sniffed or cached, and sends no referrer', async () => {
     const { status, headers, text } = await get((await newOrder()).page)
     expect(status).toBe(200)
     expect(headers).toMatchObject({
@@ -94,7 +94,7 @@ describe('the pay page as it is sent', () => {
     expect(text).toContain('<meta name="robots" content="noindex, nofollow">')
   })
 
-  it('names nothing of the customer, and of the merchant only name, UPI address and order', async () => {
+  it('the pay page names nothing of the customer, and of the merchant only name, UPI address and order', async () => {
     const customer = { customer_name: 'Zubeida Q', customer_email: 'zq@private.example', customer_mobile: '9876501234' }
     const { page, mid, orderId } = await newOrder({ ...customer, order_id: 'SHOP-77231' })
     const open = await get(page)
@@ -104,7 +104,7 @@ describe('the pay page as it is sent', () => {
     }
   })
 
-  it("shows the payee's UPI address, and the order's number as the merchant knows it, else ours", async () => {
+  it('the pay page shows the payee’s UPI address and the merchant’s order_id, or the orderId if there is none', async () => {
     const number = (text: string) => /<dt>Order number<\/dt><dd><bdi>(.*?)<\/bdi>/.exec(text)?.[1]
     const { text } = await get((await newOrder({ order_id: '<i>&77231' })).page)
     expect(text).toContain('<dt>UPI address</dt><dd><bdi>chaipoint@examplebank</bdi></dd>')
@@ -113,7 +113,7 @@ describe('the pay page as it is sent', () => {
     expect(number((await get(page)).text)?.replace('<wbr>', '')).toBe(orderId)
   })
 
-  it('links to its own files relatively, so that it works under any path of PUBLIC_URL', async () => {
+  it('the pay page links to its own files relatively, so that it works under any path of PUBLIC_URL', async () => {
     const { page, orderId } = await newOrder()
     const { text } = await get(page)
     const own = [...text.matchAll(/ (?:src|href|action|data-events)="([^"]*)"/g)].map(([, address = '']) => address)
@@ -124,7 +124,7 @@ describe('the pay page as it is sent', () => {
     ])
   })
 
-  it('keeps redirect_url to the letter, and markup of a merchant as text, escaped once wherever it stands', async () => {
+  it('the pay page leaves redirect_url unchanged, and escapes a merchant’s markup once wherever it stands', async () => {
     const hostile = `"'><script>alert(1)</script>&amp;`
     const redirectUrl = `https://shop.example.in/thanks?q=${hostile}`
     const { text } = await get((await newOrder({ note: hostile, redirect_url: redirectUrl }, hostile)).page)
@@ -136,7 +136,7 @@ describe('the pay page as it is sent', () => {
     expect(text.match(/<script/g)).toHaveLength(1)
   })
 
-  it('says without JavaScript until when to pay, with the date when that is another day in India', async () => {
+  it('the pay page says without JavaScript until when to pay, with the date when that is another day in India', async () => {
     service.clock.set('2026-03-31T18:10:00.000Z')
     expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> Indian time')
     service.clock.set('2026-03-31T18:20:00.000Z')
@@ -148,7 +148,7 @@ describe('the language of a page', () => {
   const inHindi = async (url: string, { app } = service) =>
     answerOf(await app.inject({ method: 'GET', url, headers: { 'accept-language': 'hi-IN,hi;q=0.9,en;q=0.8' } }))
 
-  it('is English, or Hindi where the browser prefers it; no cache hands one reader the page of another', async () => {
+  it('the pay page is in English, or in Hindi where the browser prefers Hindi; caches keep the languages apart', async () => {
     const { page } = await newOrder()
     for (const [answer, language] of [
       [await get(page), 'en'],
@@ -159,7 +159,7 @@ describe('the language of a page', () => {
     }
   })
 
-  it('leaves no English text in a Hindi page of any state', async () => {
+  it('a pay page in Hindi has no English text in any state', async () => {
     const sandbox = await startService({ sandbox: true })
     const pages = []
     for (const [status, seconds] of [
@@ -187,7 +187,7 @@ describe('the language of a page', () => {
     }
   })
 
-  it('is the browser’s in refusals too', async () => {
+  it('a refusal of the pay page is in the browser’s language too', async () => {
     const { status, headers, text } = await inHindi('/pay/x')
     expect([status, headers['content-language']]).toEqual([404, 'hi'])
     expect(text).toContain('<h1 class="message">इस पते पर कोई भुगतान नहीं है</h1>')
@@ -198,7 +198,7 @@ describe('the language of a page', () => {
     expect(unavailable.text).toContain('सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें')
   })
 
-  it('changes nothing of what programs read: envelopes are English', async () => {
+  it('envelopes of the pay page’s addresses stay English in a Hindi browser', async () => {
     const { body, headers } = await inHindi('/pay/x/qr.png')
     expect(body).toEqual(refusal(404, NOT_FOUND))
     expect(headers).not.toHaveProperty('content-language')
@@ -208,7 +208,7 @@ describe('the language of a page', () => {
 describe('the page that the service sends', () => {
   const refresh = (html: string) => /<noscript><meta http-equiv="refresh" content="([^"]*)">/.exec(html)?.[1]
 
-  it('of an open order has ways to pay, and reloads without JavaScript', async () => {
+  it('the page of an open order has ways to pay, and reloads itself without JavaScript', async () => {
     const { text } = await get((await newOrder()).page)
     expect([shown(text), refresh(text)]).toEqual([
       { visible: ['open'], back: PLAIN_LINK, attempt: false, utr: undefined },
@@ -217,7 +217,7 @@ describe('the page that the service sends', () => {
     expect(text).toContain('<title>Pay · Chai Point</title>')
   })
 
-  it('of a paid order has the UTR, no QR and no way to pay, and leads nowhere by itself', async () => {
+  it('the page of a paid order has the UTR, no QR and no way to pay, and redirects nowhere by itself', async () => {
     const { page, orderId } = await newOrder({ redirect_url: 'https://shop.example.in/thanks?a=1&b=2' })
     await notify(service, notification(orderId, { UTR: '523504870405' }))
     const { text } = await get(page)
@@ -231,7 +231,7 @@ describe('the page that the service sends', () => {
     expect([qr.status, qr.body]).toEqual([410, refusal(410, GONE)])
   })
 
-  it('of an order whose money went back says so once all of it has, and leads nowhere by itself', async () => {
+  it('the page of a refunded order says so once the whole amount went back, and redirects nowhere by itself', async () => {
     const { page, orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: '523504870407' }))
     const refund = (paise: number, status: string) =>
@@ -261,7 +261,7 @@ describe('the page that the service sends', () => {
   })
 
   it.each(['FAIL', 'REJECT'])(
-    'after an attempt that ended in %s has ways to pay, and says that the attempt failed',
+    'the page of an order whose attempt ended in %s has ways to pay, and says that the attempt failed',
     async (status) => {
       const { page, orderId } = await newOrder()
       await notify(service, notification(orderId, { status, UTR: undefined }))
@@ -280,7 +280,7 @@ describe('the page that the service sends', () => {
     ['nobody tried', undefined, 'expired'],
     ['an attempt failed', 'FAIL', 'failed'],
     ['an attempt was rejected', 'REJECT', 'failed'],
-  ])('is final only 10 minutes after the time is up when %s', async (_what, status, end) => {
+  ])('an unpaid order’s page is final only 10 minutes after the time is up when %s', async (_what, status, end) => {
     const { page, orderId } = await newOrder()
     if (status) await notify(service, notification(orderId, { status, UTR: undefined }))
     service.clock.advance(15 * 60 - 1)
@@ -303,7 +303,7 @@ describe('the page that the service sends', () => {
     ])
   })
 
-  it('of an order that ended unpaid says what to do when money is missing', async () => {
+  it('the page of an order that ended unpaid says what the customer does when money is missing', async () => {
     const { text } = await get((await newOrder()).page)
     const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
     expect(sections.flatMap(([html, of]) => (html.includes('keep the reference number (UTR)') ? [of] : []))).toEqual([
@@ -313,7 +313,7 @@ describe('the page that the service sends', () => {
     ])
   })
 
-  it('tells its state to a HEAD request, which it sends itself while it gets no events', async () => {
+  it('the pay page answers a HEAD request with the order’s state, for a browser that gets no events', async () => {
     const { page, orderId } = await newOrder()
     const ask = async () => {
       const { headers } = await service.app.inject({ method: 'HEAD', url: page })
@@ -329,7 +329,7 @@ describe('the page that the service sends', () => {
 
 describe('addresses without a payment', () => {
   it.each(['0'.repeat(32), 'x', `${'0'.repeat(31)}%00`])(
-    '404 for %s, in words for people and in an envelope for programs',
+    'the pay page of the unknown orderId %s is 404, in words for people and in an envelope for programs',
     async (orderId) => {
       const page = await get(`/pay/${orderId}`)
       expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8'])
@@ -342,7 +342,7 @@ describe('addresses without a payment', () => {
     },
   )
 
-  it('410 while the merchant is disabled', async () => {
+  it('the pay page, QR and events are 410 while the merchant is disabled', async () => {
     const { mid, page } = await newOrder()
     await createMerchants(service.db).disable(mid, service.clock.now())
     const { status, text } = await get(page)
@@ -353,7 +353,7 @@ describe('addresses without a payment', () => {
     }
   })
 
-  it('405 for a HEAD of the events, which nothing would ever close', async () => {
+  it('a HEAD request for a page’s events is 405, since nothing would ever close it', async () => {
     const { page } = await newOrder()
     const answer = await service.app.inject({ method: 'HEAD', url: `${page}/events` })
     expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET'])
@@ -361,7 +361,7 @@ describe('addresses without a payment', () => {
   })
 })
 
-it('pages, QRs, events and documents are refused before payments are, in words for people', async () => {
+it('an overloaded service refuses pages, QRs, events and documents before payments, in words for people', async () => {
   const tooLateForPages = { pagesMs: Number.NEGATIVE_INFINITY, operationsMs: Number.POSITIVE_INFINITY }
   const late = await startService({ limits: { lateness: tooLateForPages } })
   const { page } = await newOrder({}, 'Chai Point', late)
@@ -376,14 +376,14 @@ it('pages, QRs, events and documents are refused before payments are, in words f
 })
 
 describe('simulated payments', () => {
-  it('do not exist without the sandbox', async () => {
+  it('payments cannot be simulated without the sandbox', async () => {
     const { page, orderId } = await newOrder()
     expect((await get(page)).text).not.toMatch(/<form|<button (?!class="button copy")|\/simulate|name="status"/i)
     const { status } = await post(service.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
     expect([status, shown((await get(page)).text).visible]).toEqual([404, ['open']])
   })
 
-  it('are stored with the reason sandbox, and lead back to the page', async () => {
+  it('simulated payments are stored with the reason sandbox, and lead back to the pay page', async () => {
     const sandbox = await startService({ sandbox: true })
     const { page, orderId } = await newOrder({}, 'Chai Point', sandbox)
     expect((await get(page, sandbox)).text).toContain(
@@ -425,7 +425,7 @@ describe('a refund in the sandbox', () => {
   const offered = async (page: string) =>
     [...(await get(page, sandbox)).text.matchAll(/name="refund_id" value="([^"]*)"/g)].map(([, id]) => id)
 
-  it('stands on the page of its order while it is open, with the outcomes that it may have', async () => {
+  it('a sandbox refund is on the pay page of its order while it is open, with its possible outcomes', async () => {
     const { orderId, page, refund_id, ask } = await newRefund()
     sandbox.clock.advance(1)
     expect(await ask({ refund_id: `${refund_id}-2`, amount: '150' })).toBe(200)
@@ -440,7 +440,7 @@ describe('a refund in the sandbox', () => {
   it.each([
     ['SUCCESS', { reference: expect.stringMatching(/^\d{12}$/) }, null, 'refund.succeeded'],
     ['FAIL', { reference: '' }, 'played in the sandbox', 'refund.failed'],
-  ])('ends as %s, and a webhook says so', async (status, answered, reason, type) => {
+  ])('a sandbox refund ends as %s, and a webhook reports its end', async (status, answered, reason, type) => {
     const { mid, orderId, refund_id, stateOf } = await newRefund()
     const { endpointId } = await newWebhook(sandbox.db, { mid, url: 'https://shop.example/hook' }, sandbox.clock.now())
     await press(orderId, refund_id, status)
@@ -454,7 +454,7 @@ describe('a refund in the sandbox', () => {
     ])
   })
 
-  it('is told again, or differently, as a bank might tell it: a success is never undone, and a person learns of it', async () => {
+  it('a sandbox refund’s success is never undone by a later failure, and an exception is stored for the operator', async () => {
     const { mid, orderId, refund_id, stateOf } = await newRefund()
     for (const status of ['FAIL', 'SUCCESS', 'SUCCESS', 'FAIL']) {
       expect((await press(orderId, refund_id, status))[0]).toBe(303)
@@ -464,7 +464,7 @@ describe('a refund in the sandbox', () => {
     expect(rows).toEqual([{ kind: 'refund failed after success' }])
   })
 
-  it('is ended by no page but that of its own order', async () => {
+  it('a sandbox refund is ended only from the pay page of its own order', async () => {
     const [its, another] = [await newRefund(), await newRefund()]
     const key = await newKey(sandbox.db, { mid: its.mid })
     const sameMerchants = (await post(sandbox.app, CREATE, intentFields(its.mid), key)).body.data.orderId
@@ -480,7 +480,7 @@ describe('a refund in the sandbox', () => {
     expect((await its.stateOf()).txnStatus).toBe('PENDING')
   })
 
-  it('of an order whose acquirer carries it out ends there: the page offers nothing, and a request for it is refused', async () => {
+  it('the pay page offers no end of a refund that an acquirer carries out, and refuses a request for one', async () => {
     const { mid, orderId, page, refund_id, stateOf } = await newRefund()
     await sandbox.db.query("update refunds set acquirer = 'setu' where mid = $1", [mid])
     expect(await offered(page)).toEqual([])
@@ -488,7 +488,7 @@ describe('a refund in the sandbox', () => {
     expect((await stateOf()).txnStatus).toBe('PENDING')
   })
 
-  it('is out of everybody’s reach where there is no sandbox', async () => {
+  it('a refund can be ended by nobody through the pay page where there is no sandbox', async () => {
     const { mid, orderId, page } = await newOrder()
     await notify(service, notification(orderId))
     const key = await newKey(service.db, { mid }, true)

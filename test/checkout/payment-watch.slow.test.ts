@@ -75,7 +75,7 @@ describe('the watch over open pages', () => {
     vi.useRealTimers()
   })
 
-  it('asks once a second for 1,000 pages together, for each order once, and tells every page', async () => {
+  it('the watch over pay pages queries each order once a second for 1,000 pages together, and notifies every page', async () => {
     const statuses = new Map<string, Status>()
     const { watch, asked } = watchOver(statuses)
     // Two tabs of each order.
@@ -92,7 +92,7 @@ describe('the watch over open pages', () => {
     watch.close()
   })
 
-  it('tells each state once: an attempt that failed, then paid after all, then nothing more', async () => {
+  it('the watch notifies a pay page of each state once: failed attempt, then payment, then nothing more', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)
     const page = open(watch, checkoutOf('a'))
@@ -104,7 +104,7 @@ describe('the watch over open pages', () => {
     expect(page.told).toEqual(['open', 'attemptFailed', '523504870405', 'paid', 'over', 'end'])
   })
 
-  it('tells of the expiry, and of later money until the end is final', async () => {
+  it('the watch notifies a pay page of the expiry, and of a later payment until the end is final', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)
     const [late, never, failed] = ['late', 'never', 'failed'].map((orderId) => open(watch, checkoutOf(orderId)))
@@ -118,14 +118,14 @@ describe('the watch over open pages', () => {
     expect(states(failed?.told)).toEqual(['open', 'timeUp', 'failed', 'over', 'end'])
   })
 
-  it('ends at once for a page of an order that has ended', async () => {
+  it('the watch ends at once for a pay page of an order that has ended', async () => {
     const { watch } = watchOver(new Map())
     const { told } = open(watch, { ...checkoutOf('a'), status: 'SUCCESS', utr: utrOf('SUCCESS') })
     await vi.advanceTimersByTimeAsync(0)
     expect(told).toEqual(['523504870405', 'paid', 'over', 'end'])
   })
 
-  it('survives look-ups that fail: the next second brings the next try', async () => {
+  it('the watch over pay pages survives failing look-ups: the next second brings the next try', async () => {
     const statuses = new Map<string, Status>()
     const { watch, errors, failWith } = watchOver(statuses)
     const page = open(watch, checkoutOf('a'))
@@ -139,7 +139,7 @@ describe('the watch over open pages', () => {
     expect(page.told).toEqual(['open', '523504870405', 'paid', 'over', 'end'])
   })
 
-  it('keeps connections alive on which nothing happens', async () => {
+  it('the watch keeps connections of pay pages alive on which nothing happens', async () => {
     const { watch } = watchOver(new Map())
     const page = open(watch, checkoutOf('a'))
     await vi.advanceTimersByTimeAsync(60 * TICK_MS)
@@ -148,7 +148,7 @@ describe('the watch over open pages', () => {
     watch.close()
   })
 
-  it('refuses pages beyond the limit of an order or of all, until another page has closed', async () => {
+  it('the watch refuses pay pages beyond the limit of an order or of all, until another page has closed', async () => {
     const { watch } = watchOver(new Map())
     const { open: all, openOfOrder: ofOrder } = LIMITS.pages
     const pages = Array.from({ length: all - 1 }, (_, i) => open(watch, checkoutOf(`order-${Math.floor(i / ofOrder)}`)))
@@ -162,7 +162,7 @@ describe('the watch over open pages', () => {
     watch.close()
   })
 
-  it('ends early and late pages once it is closed, and asks nothing any more', async () => {
+  it('the watch, once closed, ends earlier and later pay pages and queries nothing any more', async () => {
     const { watch, asked } = watchOver(new Map())
     const early = open(watch, checkoutOf('a'))
     watch.close()
@@ -199,7 +199,7 @@ describe('open pages on real connections', () => {
   }
   const SOON = { timeout: 10_000 }
 
-  it('learn of a payment within seconds by one look-up a second, and end with the service', async () => {
+  it('open pay pages show a payment within seconds by one look-up a second, and end with the service', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)
@@ -234,7 +234,7 @@ describe('open pages on real connections', () => {
     expect(lookUps()).toBe(atClose)
   })
 
-  it('cause no look-ups once every page has closed, however it was closed', async () => {
+  it('closed pay pages cause no look-ups, however they were closed', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)
@@ -252,7 +252,7 @@ describe('open pages on real connections', () => {
     expect(lookUps()).toBe(rest)
   })
 
-  it('cause no look-ups when several were requested on one connection, which is closed', async () => {
+  it('pay pages requested together on one connection cause no look-ups once the connection is closed', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)

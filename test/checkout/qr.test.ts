@@ -71,7 +71,7 @@ function decodeSvg(svg: string): string | undefined {
 const ist = (moment: string) => encodeURIComponent(`${moment}+05:30`)
 
 describe('dynamicQR', () => {
-  it('is a link under PUBLIC_URL that an independent decoder reads as the very UPI link, as PNG and as SVG', async () => {
+  it('dynamicQR is a link under PUBLIC_URL whose PNG and SVG an independent decoder reads as the very UPI link', async () => {
     service.clock.set('2026-06-01T10:00:00.000Z')
     const intent = await newIntent({ note: 'Chai & 100% "x"' }, { name: 'Café Zoë' })
     const link = `${intent.intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=${ist('2026-06-01T15:30:00')}&QRexpire=${ist('2026-06-01T15:45:00')}`
@@ -84,7 +84,7 @@ describe('dynamicQR', () => {
     expect(decodeSvg(svg.text)).toBe(link)
   })
 
-  it('leaves out a note that is not ASCII, which the links carry, so that its modules are large enough to scan', async () => {
+  it('the QR leaves out a note that is not ASCII, so that its modules are large enough to scan', async () => {
     const sizeOf = (svg: string) => Number(/viewBox="0 0 (\d+) /.exec(svg)?.[1]) - 8
     const usual = await newIntent({ note: 'Order 1001' })
     const { text } = await get(`/pay/${usual.orderId}/qr.svg`)
@@ -102,14 +102,14 @@ describe('dynamicQR', () => {
     expect(decodeSvg((await get(`/pay/${thanks.orderId}/qr.svg`)).text)).toContain('&tn=Thanks&')
   })
 
-  it('is the image itself for a merchant set to image, and decodes to the same', async () => {
+  it('dynamicQR is the image itself for a merchant set to image, and decodes to the QR’s UPI link', async () => {
     const { dynamicQR, orderId } = await newIntent({}, { dynamicQr: 'image' })
     const inline = Buffer.from(dynamicQR.slice('data:image/png;base64,'.length), 'base64')
     expect(decodePng(inline)).toMatch(new RegExp(`^upi://pay\\?ver=01&mode=15&.*tr=${orderId}&`))
     expect((await get(`/pay/${orderId}/qr.png`)).bytes).toEqual(inline)
   })
 
-  it('is a PNG of one bit a pixel that holds only what a PNG needs', async () => {
+  it('the QR is a PNG of one bit a pixel that holds only what a PNG needs', async () => {
     const { orderId } = await newIntent()
     const { bytes } = await get(`/pay/${orderId}/qr.png`)
     expect(bytes.length).toBeLessThan(3_000)
@@ -119,7 +119,7 @@ describe('dynamicQR', () => {
     expect(inflateSync(bytes.subarray(41, 41 + length)).length).toBe(width * (1 + Math.ceil(width / 8)))
   })
 
-  it('may be cached for 30 seconds but not beyond the order’s expiry, and its ETag gives 304', async () => {
+  it('the QR may be cached for 30 seconds but not beyond the order’s expiry, and its ETag gives 304', async () => {
     const { orderId } = await newIntent()
     const first = await get(`/pay/${orderId}/qr.png`)
     expect(first.headers['cache-control']).toBe('public, max-age=30')
@@ -133,7 +133,7 @@ describe('dynamicQR', () => {
     expect((await get(`/pay/${orderId}/qr.png`)).headers['cache-control']).toBe('public, max-age=10')
   })
 
-  it('keeps the payee that the intent was made with', async () => {
+  it('the QR keeps the payee of the payment intent after the merchant’s address has changed', async () => {
     const { mid, orderId } = await newIntent()
     await createMerchants(service.db).update(mid, { vpa: 'new@examplebank', name: 'New Name' })
     expect(decodePng((await get(`/pay/${orderId}/qr.png`)).bytes)).toContain(
@@ -145,7 +145,7 @@ describe('dynamicQR', () => {
 describe('a QR that is refused', () => {
   const GONE = refusal(410, 'This payment is no longer open; ask the merchant for a new one')
 
-  it('410 from the very moment of expiry, for the image in the caches too', async () => {
+  it('the QR is 410 from the very moment of expiry, even for a client that has it cached', async () => {
     const { orderId } = await newIntent()
     service.clock.advance(15 * 60 - 1)
     expect((await get(`/pay/${orderId}/qr.png`)).status).toBe(200)
@@ -160,7 +160,7 @@ describe('a QR that is refused', () => {
 describe('the memory of QR images', () => {
   const link = (order: number) => `upi://pay?tr=${order}`
 
-  it('draws one image in a turn of the event loop, so that others are served between two of them, and each once', async () => {
+  it('the service draws one QR in a turn of the event loop, and each QR once, so that other requests go on', async () => {
     const drawQr = createDrawQr(LIMITS.pages)
     const done: number[] = []
     const ask = (order: number) => drawQr('svg', link(order)).then(() => done.push(order))
@@ -175,13 +175,13 @@ describe('the memory of QR images', () => {
     expect(await drawQr('svg', link(1))).toBe(await drawQr('svg', link(1)))
   })
 
-  it('goes on after an image that cannot be drawn', async () => {
+  it('the service goes on drawing QRs after a QR that cannot be drawn', async () => {
     const drawQr = createDrawQr(LIMITS.pages)
     await expect(drawQr('png', 'x'.repeat(3_000))).rejects.toThrow()
     expect(decodePng(await drawQr('png', link(1)))).toBe(link(1))
   })
 
-  it('keeps the images that were asked for last, up to its limits of count and bytes', async () => {
+  it('the service keeps the QRs that were requested last, up to its limits of count and bytes', async () => {
     const first = await createDrawQr(LIMITS.pages)('png', link(1))
     const drawQr = createDrawQr({ qrImagesBytes: 2.5 * first.length })
     const kept = await drawQr('png', link(1))

@@ -15,7 +15,7 @@ describe('the texts of the pay page', () => {
     expect(new Set(Object.values(row)).size).toBe(Object.keys(row).length)
   })
 
-  it('are English unless a browser prefers Hindi', () => {
+  it('the texts of the pay page are English unless the browser prefers Hindi', () => {
     expect(textsFor(undefined)).toMatchObject({ language: 'en', pay: 'Pay' })
     expect(textsFor('ta-IN,ta;q=0.9')).toMatchObject({ language: 'en', pay: 'Pay' })
     expect(textsFor('hi-IN,en;q=0.9')).toMatchObject({ language: 'hi', pay: 'भुगतान करें' })

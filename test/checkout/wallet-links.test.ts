@@ -38,7 +38,7 @@ it.each([
   ],
   ['unknown', 'curl', 'curl/8.14.1'],
   ['unknown', 'nobody', undefined],
-])('the platform is %s for %s', (platform, _who, userAgent) => {
+])('the phone’s platform is %s for %s', (platform, _who, userAgent) => {
   expect(platformOf(userAgent)).toBe(platform)
 })
 
@@ -76,7 +76,7 @@ describe('the wallet links of a page', () => {
         ['Paytm', 'paytmmp://upi/pay?QUERY'],
       ],
     ],
-  ] as const)('open each app by the scheme of %s, all with exactly the same query', (platform, expected) => {
+  ] as const)('the wallet links open each app by the scheme of %s, all with equal queries', (platform, expected) => {
     const query = 'pa=a%40b&sign=MEU%2BCg%3D%3D&pn=%E0%A4%9A'
     const links = walletLinks(query, platform).map(({ app, href }) => [app, href])
     expect(links).toEqual(expected.map(([app, href]) => [app, href.replace('QUERY', query)]))
