@@ -137,7 +137,7 @@ function argumentsOf(args: string[]): Record<string, string> {
 const camelCase = (flag: string) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase())
 
 describe('the audit', () => {
-  it('has one row for every changing command: who, with what and its outcome, but no secret', async () => {
+  it('the audit has one row for every changing command: who, with what arguments and outcome, but no secret', async () => {
     const changes = await everyChange()
     const names = COMMANDS.map(({ name }) => name)
     const nameOf = (args: string[]) => names.find((name) => args.join(' ').startsWith(name)) as string
@@ -179,7 +179,7 @@ describe('the audit', () => {
     for (const secret of secrets) expect(JSON.stringify([entries, rows])).not.toContain(secret)
   }, 120_000)
 
-  describe('of one command', () => {
+  describe('the audit of one command', () => {
     let before = 0
     let mid = ''
     beforeEach(async () => {
@@ -188,7 +188,7 @@ describe('the audit', () => {
     })
     const vpaOf = async () => (await service.db.query('select vpa from merchants where mid = $1', [mid])).rows[0].vpa
 
-    it('answers who changed the payee’s address, by default with the login name', async () => {
+    it('the audit answers who changed the payee’s address, by default with the login name', async () => {
       await json(['merchants', 'update', '--mid', mid, '--vpa', 'thief@examplebank'])
       const said = { mid, vpa: 'thief@examplebank' }
       expect(await json(['audit', '--mid', mid])).toMatchObject([{ person: ME, arguments: said }])
@@ -198,7 +198,7 @@ describe('the audit', () => {
       expect(await json(['audit', '--mid', mid, ...lastYear])).toEqual([])
     })
 
-    it('says in words how many lines of a day file were kept as exceptions', async () => {
+    it('the audit says in words how many lines of a day file were stored as exceptions', async () => {
       const lines = [
         `${'0'.repeat(32)},SUCCESS,${newUtr()},200,2026-04-01T06:00:00Z`,
         `${'0'.repeat(32)},SUCCESS,${newUtr()},300,2026-04-01T06:00:00Z`,
@@ -209,7 +209,7 @@ describe('the audit', () => {
       expect(stdout).not.toContain('[object')
     })
 
-    it('finds it by its merchant, even if it names only a key or a webhook of the merchant', async () => {
+    it('the audit finds a command by its merchant, even if it names only a key or a webhook of the merchant', async () => {
       const { publicKey } = await json(['keys', 'create', '--mid', mid])
       const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/hook'])
       await json(['webhooks', 'disable', '--endpoint', id])
@@ -230,7 +230,7 @@ describe('the audit', () => {
       ])
     })
 
-    it('tells no lie of a command of several steps that broke off after it had stored something', async () => {
+    it('the audit claims no outcome for a command of several steps that broke off after its first change', async () => {
       const merchant = await newMerchant(service.db)
       const { orderId } = (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).body.data
       const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200']
@@ -243,7 +243,7 @@ describe('the audit', () => {
       ])
     })
 
-    it('keeps the time of the database, whatever the clock of the person’s machine says', async () => {
+    it('the audit stores the time of the database, whatever the clock of the operator’s machine says', async () => {
       const settings = { ...SETTINGS, NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(A_MONTH_AGO)}` }
       await runOpsProcess(service.databaseUrl, ['merchants', 'disable', '--mid', mid], '', settings)
       const [entry] = await newEntries(before)
@@ -259,20 +259,20 @@ describe('the audit', () => {
         ['merchants', 'disable', '--mid', 'M1', '--by', ' '],
         '--by must be text of 1 to 64 characters, without control characters',
       ],
-    ])('has no row when it is refused as mistyped: %j', async (args, message) => {
+    ])('the audit has no row of a command that is refused as mistyped: %j', async (args, message) => {
       const { code, stderr } = await ops(args)
       expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
       expect(await newEntries(before)).toEqual([])
     })
 
-    it('takes the person from OPS_BY, where the login name is that of a container', async () => {
+    it('the audit takes the operator’s name from OPS_BY, where the login name is a container’s', async () => {
       const settings = { ...SETTINGS, OPS_BY: 'ravi' }
       await runOps(service.databaseUrl, ['merchants', 'disable', '--mid', mid], '', settings)
       await runOps(service.databaseUrl, ['merchants', 'enable', '--mid', mid, '--by', 'meera'], '', settings)
       expect((await newEntries(before)).map(({ person }) => person)).toEqual(['ravi', 'meera'])
     })
 
-    it('keeps that it was refused, and why', async () => {
+    it('the audit stores that a command was refused, and why', async () => {
       const file = `${settlementFile(mid)}nobody,1.00,U2,BRN2,SUCCESS,2026-01-15T00:00:00Z\n`
       expect((await ops(['settlements', 'import', '-'], file)).code).toBe(1)
       expect((await ops(['keys', 'create', '--mid', 'nobody'])).code).toBe(1)
@@ -287,7 +287,7 @@ describe('the audit', () => {
       expect(rowCount).toBe(0)
     })
 
-    it('tells of one that failed for another reason, without what its failure may say of rows', async () => {
+    it('the audit stores that a command failed, without the database’s text, which may quote rows', async () => {
       const update = () => ops(['merchants', 'update', '--mid', mid, '--name', 'B'])
       const { code } = await whileRefused('update on merchants', `'the disk is full of %', new.vpa`, update)
       expect(code).toBe(1)
@@ -297,9 +297,9 @@ describe('the audit', () => {
     })
 
     it.each([
-      ['audit_commands', 'a command that cannot be written down changes nothing'],
-      ['audit_outcomes', 'a change whose outcome cannot be written down is undone'],
-    ])('where %s takes nothing, %s', async (table) => {
+      ['audit_commands', 'a command that cannot be audited changes nothing'],
+      ['audit_outcomes', 'a change whose outcome cannot be audited is undone'],
+    ])('where %s takes no row, %s', async (table) => {
       const vpa = await vpaOf()
       const update = () => ops(['merchants', 'update', '--mid', mid, '--vpa', 'new@examplebank'])
       const { code, stderr } = await whileRefused(`insert on ${table}`, `'no room'`, update)
@@ -307,7 +307,7 @@ describe('the audit', () => {
       expect(await vpaOf()).toBe(vpa)
     })
 
-    it('has its row even when it was killed half-way, and nothing of its change is stored', async () => {
+    it('the audit has a row of a command that was killed half-way, and nothing of its change is stored', async () => {
       const env = { ...process.env, DATABASE_URL: service.databaseUrl }
       const child = start(process.execPath, [...TYPESCRIPT, 'src/cli/ops.ts', 'settlements', 'import', '-'], {
         cwd: ROOT,

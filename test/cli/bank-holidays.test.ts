@@ -30,7 +30,7 @@ const OF_PAGE = [
 ]
 
 describe('bank-holidays import', () => {
-  it('takes the months of the Reserve Bank’s page, and says which lines it left out', async () => {
+  it('bank-holidays import takes the months of the Reserve Bank’s page, and says which lines it left out', async () => {
     const left =
       'ops: warning: 8 other lines were left out, the first are line 1: Holidays; line 3: Regional Office Month Year; line 6: Patna\n'
     expect(await load(PAGE)).toEqual({ code: 0, stdout: '4 added, 0 unchanged\n', stderr: left })
@@ -40,7 +40,7 @@ describe('bank-holidays import', () => {
     expect(await listed('2024')).toEqual([...OF_PAGE, { day: '2024-12-31', name: 'New Year’s Eve' }])
   })
 
-  it('takes CSV with and without a header, and days that are closed anyway', async () => {
+  it('bank-holidays import takes CSV with and without a header, and Sundays', async () => {
     const sunday = '2023-01-29,"Netaji, ""the"" Leader"'
     const lines = [
       'day,name',
@@ -64,13 +64,13 @@ describe('bank-holidays import', () => {
     [['2022-01-26,'], 'line 1: the name must be text of 1 to 255 characters, without control characters'],
     [['Christmas 25', 'December 2022'], 'line 1: put its month before it, in a line such as April 2026'],
     [['Patna', 'Top'], 'line 1: there is no holiday in this file'],
-  ])('refuses %j as a whole', async (lines, fault) => {
+  ])('bank-holidays import refuses %j as a whole', async (lines, fault) => {
     expect(await load(lines)).toEqual(refused(`1 bad line, nothing was imported; ${fault}`))
     expect(await listed('2022')).toEqual([])
   })
 })
 
-it('bank-holidays add and remove name one day, and repeats of them say so', async () => {
+it('bank-holidays add and remove name one day, and say so when repeated', async () => {
   const add = ['add', '--day', '26-01-2025', '--name', 'Republic Day']
   const said = async (args: string[]) => (await ops(args)).stdout
   expect([await said(add), await said(add)]).toEqual(

@@ -28,7 +28,7 @@ const SETU = {
 }
 
 describe('merchants', () => {
-  it('add answers the whole merchant; a taken mid is refused and left as it is', async () => {
+  it('merchants add answers the whole merchant; a taken mid is refused and its merchant left as it is', async () => {
     const mid = unique('M')
     const payee = ['--vpa', 'chaipoint@examplebank', '--mcc', '5814', '--dynamic-qr', 'image']
     const add = ['merchants', 'add', '--mid', mid, ...payee]
@@ -54,7 +54,7 @@ describe('merchants', () => {
     expect(await json('merchants', 'list')).toContainEqual(added)
   })
 
-  it('update refuses an acquirer that is unknown, not set up, or not fit for the UPI address', async () => {
+  it('merchants update refuses an acquirer that is unknown, not set up, or not fit for the UPI address', async () => {
     const mid = await newMerchant()
     const update = (...args: string[]) => ops('merchants', 'update', '--mid', mid, ...args)
     const setUp = fault(
@@ -79,7 +79,7 @@ describe('merchants', () => {
     }
   })
 
-  it('add and update set input, expiry and largest amount, and `default` returns to the service’s', async () => {
+  it('merchants add and update set input, expiry and largest amount; `default` restores the service’s', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
     const settings = ['--input', 'shop', '--expiry-minutes', '5']
@@ -108,7 +108,7 @@ describe('merchants', () => {
     expect(await json(...add.with(3, unique('M')), '--max-amount', '200000')).toMatchObject({ maxAmount: 200_000 })
   })
 
-  it('add and update set the payees of an acquirer’s links, all at once, and `default` takes them away', async () => {
+  it('merchants add and update set the payees accepted in an acquirer’s links, and `default` removes them', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
     const payees = ['shop.*@icici', 'Shop@examplebank']
@@ -135,7 +135,7 @@ describe('merchants', () => {
     ),
     ...[['abc'], [''], ['abc@bank@bank'], ['shop@bank', 'default'], ['shop@bank', 'ab*@bank']],
     Array.from({ length: 21 }, (_, index) => `shop${index}@bank`),
-  ])('update refuses the payees %j with usage, exit 2', async (...payees) => {
+  ])('merchants update refuses the payees %j with usage, exit 2', async (...payees) => {
     const given = payees.map((payee) => `--payee=${payee}`)
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...given)
     expect([code, stderr.split('\n')[0]]).toEqual([
@@ -156,12 +156,12 @@ describe('merchants', () => {
         '--max-amount must be whole rupees, 1 to 500000, or default',
       ],
     ),
-  ])('update refuses %j with usage, exit 2', async (args, message) => {
+  ])('merchants update refuses %j with usage, exit 2', async (args, message) => {
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
 
-  it('add and update warn of a payee that wallets take for a private person, and say what mends it', async () => {
+  it('merchants add and update warn of a payee that wallets take for a private person, with the remedy', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', '9876543210@ybl']
     const added = await ops(...add)
@@ -183,7 +183,7 @@ describe('merchants', () => {
     expect([mended.code, mended.stderr]).toEqual([0, ''])
   })
 
-  it('enable undoes disable; a repeated disable keeps the time of the first', async () => {
+  it('merchants enable undoes disable; a repeated disable keeps the time of the first', async () => {
     const mid = await newMerchant()
     const { disabledAt } = await json('merchants', 'disable', '--mid', mid)
     expect(disabledAt).toMatch(/Z$/)
@@ -192,13 +192,13 @@ describe('merchants', () => {
   })
 
   it.each([['update', '--name', 'x'], ['disable'], ['enable']])(
-    '%s refuses a mid that is unknown',
+    'merchants %s refuses a mid that is unknown',
     async (verb, ...rest) => {
       expect(await ops('merchants', verb, '--mid', 'NOBODY', ...rest)).toEqual(fault('mid NOBODY is unknown'))
     },
   )
 
-  it('list is an aligned table for people', async () => {
+  it('merchants list is an aligned table for people', async () => {
     const mid = await newMerchant()
     const { stdout } = await ops('merchants', 'list')
     const [header = '', ...rows] = stdout.trimEnd().split('\n')
@@ -207,7 +207,7 @@ describe('merchants', () => {
 })
 
 describe('partners', () => {
-  it('are added, linked, listed with their merchants, and unlinked', async () => {
+  it('partners are added, linked to merchants, listed with their merchants, and unlinked', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     expect(await json('partners', 'add', '--pid', pid, '--name', 'Acme')).toMatchObject({ pid, name: 'Acme', mids: [] })
     const link = ['--pid', pid, '--mid', mid]
@@ -218,7 +218,7 @@ describe('partners', () => {
     expect(await json('partners', 'list')).toContainEqual(expect.objectContaining({ pid, mids: [] }))
   })
 
-  it('are refused when they are taken or unknown', async () => {
+  it('partners that are taken or unknown are refused', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     await json('partners', 'add', '--pid', pid, '--name', 'Acme')
     expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(fault(`pid ${pid} is taken`))
@@ -228,7 +228,7 @@ describe('partners', () => {
 })
 
 describe('keys', () => {
-  it('are shown once, and only the hash of the secret is stored', async () => {
+  it('an API key’s secret is shown once, and only its hash is stored', async () => {
     const mid = await newMerchant()
     const { publicKey, secretKey } = await json('keys', 'create', '--mid', mid, '--label', 'shop')
     expect(publicKey).toMatch(/^pk_/)
@@ -250,7 +250,7 @@ describe('keys', () => {
     expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*shown this once/)
   })
 
-  it('may refund only if they were made so, and only for a merchant', async () => {
+  it('an API key may refund only if it was made with the right to, and only if it is a merchant’s', async () => {
     const mid = await newMerchant()
     const { publicKey } = await json('keys', 'create', '--mid', mid, '--may-refund')
     await json('keys', 'create', '--mid', mid)
@@ -265,7 +265,7 @@ describe('keys', () => {
     expect([code, stderr.split('\n')[0]]).toEqual([2, 'ops: --may-refund is for a key of a merchant'])
   })
 
-  it('are rotated: the new one has owner, rights and label of the old, which counts until it is revoked', async () => {
+  it('a rotated API key has the owner, rights and label of the old one, which stays valid until revoked', async () => {
     const mid = await newMerchant()
     const old = await json('keys', 'create', '--mid', mid, '--may-refund', '--label', 'web shop')
     const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
@@ -302,7 +302,7 @@ describe('keys', () => {
     })
   })
 
-  it('are not rotated where they are unknown or revoked', async () => {
+  it('API keys are not rotated where they are unknown or revoked', async () => {
     const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
     await json('keys', 'revoke', '--public-key', publicKey)
     for (const one of [publicKey, 'pk_none']) {
@@ -312,12 +312,12 @@ describe('keys', () => {
     }
   })
 
-  it('of an unknown merchant or partner are refused', async () => {
+  it('API keys of an unknown merchant or partner are refused', async () => {
     expect(await ops('keys', 'create', '--mid', 'NOBODY')).toEqual(fault('mid NOBODY is unknown'))
     expect(await ops('keys', 'create', '--pid', 'NOBODY')).toEqual(fault('pid NOBODY is unknown'))
   })
 
-  it('are revoked for good', async () => {
+  it('API keys are revoked for good', async () => {
     const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
     const { revokedAt } = await json('keys', 'revoke', '--public-key', publicKey)
     expect(revokedAt).toMatch(/Z$/)
@@ -330,7 +330,7 @@ describe('settlements import', () => {
   const file = (...lines: string[]) =>
     ['mid,amount,utr,bank_reference_number,status,initiation_date', ...lines, ''].join('\n')
 
-  it('names the bad lines in one line on stderr, and leaves stdout empty', async () => {
+  it('settlements import names the bad lines in one line on stderr, and leaves stdout empty', async () => {
     const lines = Array.from({ length: 25 }, (_, index) => `NOBODY,10.00,U${index},B1,SUCCESS,2026-01-01 09:00:00`)
     const { code, stdout, stderr } = await runOps(url, ['settlements', 'import', '-', '--json'], file(...lines))
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -340,7 +340,7 @@ describe('settlements import', () => {
     expect(stderr).not.toContain('line 22')
   })
 
-  it('refuses a file that is not there', async () => {
+  it('settlements import refuses a file that does not exist', async () => {
     expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('/nowhere.csv cannot be read: ENOENT'))
   })
 })

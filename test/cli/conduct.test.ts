@@ -36,7 +36,7 @@ describe('a mistyped command exits with 2, short help and nothing on stdout', ()
       '--mid must be 1 to 64 characters of A-Z a-z 0-9 _ -; --name must be text of 1 to 99 characters, without control characters; ' +
         '--vpa must be a UPI address such as shop@bank; --mcc must be 4 digits, such as 5814; --dynamic-qr must be link or image',
     ],
-  ])('%s', async (_, args, message) => {
+  ])('the mistyped command %s exits with 2, short help and nothing on stdout', async (_, args, message) => {
     // No database: a mistake in typing is told before anything is connected.
     const { code, stdout, stderr } = await runOps(undefined, args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -51,7 +51,7 @@ describe('a command that is nearly one of ours exits with 2 and one line that na
     [['settlement', 'import', 'day.csv'], 'settlements import'],
     [['payments', 'forget-customer'], 'payments forget-customers'],
     [['todays'], 'today'],
-  ])('%j', async (args, meant) => {
+  ])('%j, nearly a command of ops, exits with 2 and one line that names the command', async (args, meant) => {
     const stderr = `ops: there is no such command; did you mean ops ${meant}?\n`
     expect(await runOps(undefined, args)).toEqual({ code: 2, stdout: '', stderr })
   })
@@ -60,7 +60,7 @@ describe('a command that is nearly one of ours exits with 2 and one line that na
 describe('ops --help', () => {
   const overview = async () => (await runOps(undefined, ['--help'])).stdout
 
-  it('has one line of at most 80 columns for each command, in groups, which says what it does', async () => {
+  it('ops --help has one line of at most 80 columns for each command, in groups, which says what it does', async () => {
     const text = await overview()
     for (const line of text.split('\n')) expect([line, line.length <= 80]).toEqual([line, true])
     for (const { name, summary } of COMMANDS) {
@@ -74,7 +74,7 @@ describe('ops --help', () => {
     expect(text).not.toMatch(/--mid|--order-id/)
   })
 
-  it('of a command, or ops help, has its flags; of a group those of each of its commands', async () => {
+  it('--help of a command has its flags, and --help of a group the flags of each of its commands', async () => {
     const revoke = await runOps(undefined, ['keys', 'revoke', '--help'])
     expect(revoke.code).toBe(0)
     expect(revoke.stdout).toMatch(/^usage:\n {2}ops keys revoke --public-key pk_…\n {6}End a key for good\n/)
@@ -90,20 +90,20 @@ describe('ops --help', () => {
     expect(await runOps(undefined, ['help'])).toEqual(await runOps(undefined, ['--help']))
   })
 
-  it('--version says which version of the service it belongs to', async () => {
+  it('ops --version prints the version of the service', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     expect(await runOps(undefined, ['--version'])).toEqual({ code: 0, stdout: `ops ${version}\n`, stderr: '' })
   })
 })
 
 describe('a failing command exits with 1 and one line on stderr, no stack trace', () => {
-  it('naming DATABASE_URL when it is missing', async () => {
+  it('a command without DATABASE_URL exits with 1 and one line that names the variable', async () => {
     const { code, stderr } = await runOps(undefined, ['merchants', 'list'])
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'ops: DATABASE_URL is required\n' })
   })
 
   it.each([[['merchants', 'list', '--json']], [['migrate']], [['settlements', 'import', '-']]])(
-    'when the database is away: %j',
+    'a command exits with 1 and one line when the database is away: %j',
     async (args) => {
       const { code, stdout, stderr } = await runOps('postgres://postgres@127.0.0.1:1/away', args)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -112,7 +112,7 @@ describe('a failing command exits with 1 and one line on stderr, no stack trace'
   )
 
   it.each([[['merchants', 'list']], [['settlements', 'import', '-']]])(
-    'saying what to run when the database has no schema: %j',
+    'a command says what to run when the database has no schema: %j',
     async (args) => {
       const { code, stderr } = await runOps(empty.url, args)
       expect({ code, stderr }).toEqual({ code: 1, stderr: 'ops: the database is not migrated: run ops migrate\n' })
@@ -120,7 +120,7 @@ describe('a failing command exits with 1 and one line on stderr, no stack trace'
   )
 })
 
-it('migrate tells a script which migrations it applied, and none the second time', async () => {
+it('ops migrate tells a script which migrations it applied, and none the second time', async () => {
   const database = await createTestDatabase({ empty: true })
   const first = await runOps(database.url, ['migrate', '--json'])
   expect(JSON.parse(first.stdout).applied[0]).toMatch(/^0001_/)

@@ -15,7 +15,7 @@ afterAll(() => database.drop())
 
 const auditOf = async () => JSON.parse((await runOps(database.url, ['audit', '--json'])).stdout)
 
-it.skipIf(ON_CITUS)('database spread says that there is no Citus, changes nothing, and is in the audit', async () => {
+it.skipIf(ON_CITUS)('database spread without Citus says so, changes nothing, and is in the audit', async () => {
   const refusal = 'this database has no Citus: only a cluster of Citus can hold a database on several servers'
   const outcome = await runOps(database.url, ['database', 'spread', '--by', 'meera'])
   expect(outcome).toEqual({ code: 1, stdout: '', stderr: `ops: ${refusal}\n` })
@@ -46,7 +46,7 @@ it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, an
 })
 
 it.skipIf(!ON_CITUS)(
-  'migrate and database spread refuse a worker, and leave no table there',
+  'ops migrate and database spread refuse a Citus worker, and leave no table there',
   { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })
@@ -74,7 +74,7 @@ function workerUrl(url: string): string {
 }
 
 it.skipIf(!ON_CITUS)(
-  'database spread finishes what a killed one began, and leaves no copy of a row behind',
+  'database spread finishes what a killed run of it began, and leaves no copy of a row behind',
   { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })
@@ -104,7 +104,7 @@ it.skipIf(!ON_CITUS)(
 )
 
 it.skipIf(!ON_CITUS)(
-  'of two that spread a database at once one takes every table, and none fails',
+  'of two simultaneous runs of database spread one takes every table, and none fails',
   { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })

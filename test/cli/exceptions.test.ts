@@ -34,7 +34,7 @@ const resolve = (exception: string, reason: string, ...more: string[]) => [
 const REASON = 'refunded at the bank, RRN 523504870777'
 
 describe('payments resolve', () => {
-  it('resolves an exception with who, when and why; it stays in the list, but no longer as open', async () => {
+  it('payments resolve stores who, when and why; the exception stays listed, but no longer as open', async () => {
     const { mid, orderId, second, id } = await paidTwice()
     expect(id).toMatch(/^[0-9a-f]{12}$/)
     const done = await json(...resolve(id.toUpperCase(), REASON, '--by', 'meera'))
@@ -51,7 +51,7 @@ describe('payments resolve', () => {
   })
 
   it.each(['one after the other', 'at once'])(
-    'by two people %s stores one row, and tells the second who did it and how',
+    'payments resolve by two people %s stores one row, and tells the second who resolved it and why',
     async (when) => {
       const { id } = await paidTwice()
       const by = (person: string) => ops(...resolve(id, `by ${person}`, '--by', person))
@@ -68,7 +68,7 @@ describe('payments resolve', () => {
     },
   )
 
-  it('refuses an unknown id, stores nothing and says where the ids are', async () => {
+  it('payments resolve refuses an unknown id, stores nothing and says which command lists the ids', async () => {
     expect(await ops(...resolve('0123456789ab', 'x'))).toEqual({
       code: 1,
       stdout: '',
@@ -92,7 +92,7 @@ describe('payments resolve', () => {
         'refunded above what was paid, refund differs',
     ],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],
-  ])('refuses %j with usage, exit 2', async (args, message) => {
+  ])('the payments command %j is refused with usage, exit 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
@@ -116,7 +116,7 @@ async function withExceptions(...rows: [kind: string, amount: string, receivedAt
 const idsOf = (exceptions: { id: string }[]) => exceptions.map(({ id }) => id)
 
 describe('payments exceptions', () => {
-  it('lists those of a kind, of a merchant and of days of India, both included', async () => {
+  it('payments exceptions lists by kind, by merchant and by days of India, both days included', async () => {
     const { mid, ids } = await withExceptions(
       ['late payment', '1', '2026-05-01T18:29:59.999Z'],
       ['late payment', '2', '2026-05-01T18:30:00Z'],
@@ -157,7 +157,7 @@ describe('payments resolve --all', () => {
     return { code, stdout: await text(stdout), stderr: (await text(stderr)).replace(/^.*\n/, '') }
   }
 
-  it('ends those that it counted with one reason, and leaves one row in the audit, which says how many', async () => {
+  it('resolve --all resolves the counted exceptions with one reason, and leaves one row in the audit with the count', async () => {
     const { mid, ids } = await withExceptions(...MANY)
     const [first = '', second = '', late] = ids
     const done = await json(...all(mid, '--kind', 'amount differs', '--yes', '--by', 'meera'))
@@ -172,7 +172,7 @@ describe('payments resolve --all', () => {
     expect(await json(...all(mid, '--kind', 'amount differs'))).toEqual({ resolved: 0, amount: '0.00' })
   })
 
-  it.each(['y\n', ' YES\n'])('says how many and how many rupees, and does it for the answer %j', async (answer) => {
+  it.each(['y\n', ' YES\n'])('resolve --all prints count and rupees, and resolves if answered %j', async (answer) => {
     const { mid } = await withExceptions(...MANY)
     expect(await onTerminal(answer, all(mid))).toEqual({
       code: 0,
@@ -182,14 +182,14 @@ describe('payments resolve --all', () => {
     expect(await json('exceptions', '--open', '--mid', mid)).toEqual([])
   })
 
-  it.each(['n\n', '\n', 'yesterday\n', ''])('changes nothing for the answer %j', async (answer) => {
+  it.each(['n\n', '\n', 'yesterday\n', ''])('resolve --all changes nothing if answered %j', async (answer) => {
     const { mid, ids } = await withExceptions(...MANY)
     const { code, stderr } = await onTerminal(answer, all(mid))
     expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: nothing was resolved\n$/)])
     expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
   })
 
-  it('without a terminal refuses, and says to add --yes', async () => {
+  it('resolve --all without a terminal refuses, and says to add --yes', async () => {
     const { mid, ids } = await withExceptions(['late payment', '1234567', '2026-06-01T06:00:00Z'])
     const { code, stderr } = await ops(...all(mid))
     const fault = 'would resolve 1 exception, ₹12,34,567.00: add --yes, since there is no terminal to ask on'
@@ -197,7 +197,7 @@ describe('payments resolve --all', () => {
     expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
   })
 
-  it('by two people at once ends each exception once, and tells each how many they ended', async () => {
+  it('resolve --all by two people at once resolves each exception once, and tells each how many they resolved', async () => {
     const { mid } = await withExceptions(...MANY)
     const by = (person: string) => json(...all(mid, '--yes', '--by', person))
     const [meera, ravi] = await Promise.all([by('meera'), by('ravi')])

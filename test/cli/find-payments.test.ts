@@ -19,7 +19,7 @@ async function newOrder(fields: Record<string, string> = {}) {
 const idsOf = ({ payments }: { payments: { orderId: string }[] }) => payments.map(({ orderId }) => orderId)
 
 describe('payments find', () => {
-  it('by a UTR in any case tells what happened, step by step, and nothing of the customer', async () => {
+  it('payments find by a UTR in any case shows what happened, step by step, and nothing of the customer', async () => {
     const { mid, orderId } = await newOrder({ order_id: 'A-17' })
     const [failed, utr, again] = [newUtr(), `AXIS${newUtr()}`, newUtr()]
     await notify(service, notification(orderId, { status: 'FAIL', UTR: failed }))
@@ -55,7 +55,7 @@ describe('payments find', () => {
     expect(idsOf(await find('--order-id', orderId))).toEqual([orderId])
   })
 
-  it('accepts a UTR with the blanks and hyphens that people copy from their bank', async () => {
+  it('payments find accepts a UTR with the blanks and hyphens that people copy from their bank', async () => {
     const { orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: 'HDFCR52026040100001' }))
     for (const copied of [
@@ -71,7 +71,7 @@ describe('payments find', () => {
     }
   })
 
-  it('by --merchant-order-id shows the orders of all merchants, and with --mid those of one', async () => {
+  it('payments find by --merchant-order-id shows the orders of all merchants, and with --mid those of one merchant', async () => {
     const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
     expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())
     expect(idsOf(await find('--merchant-order-id', 'SAME-1', '--mid', one.mid))).toEqual([one.orderId])
@@ -81,7 +81,7 @@ describe('payments find', () => {
     expect(stdout.split('\n')[0]).toMatch(/^createdAt +mid +orderId +merchantOrderId +amount +status +utr$/)
   })
 
-  it('by amount and day finds those of that Indian day and amount only', async () => {
+  it('payments find by amount and day finds only payments of that Indian day and amount', async () => {
     service.clock.set('2026-05-01T18:29:59.999Z')
     const before = await newOrder({ amount: '777' })
     service.clock.set('2026-05-01T18:30:00.000Z')
@@ -95,7 +95,7 @@ describe('payments find', () => {
     expect(idsOf(await find('--amount', '777.00', '--on', '2026-05-01'))).toEqual([before.orderId])
   })
 
-  it('by amount and day finds what was paid or told of on that day, whenever its order was made', async () => {
+  it('payments find by amount and day finds what was paid or reported on the day, whenever its order was made', async () => {
     const stored = async (sql: string, ...values: unknown[]) => void (await service.db.query(sql, values))
     const payment = (mid: string, orderId: string, paidAt: string | null, heardAt: string) =>
       stored(
@@ -123,7 +123,7 @@ describe('payments find', () => {
     expect(idsOf(ofOne)).toEqual([of.heard.orderId])
   })
 
-  it('by the UTR of a payment shows its settlement to another merchant too', async () => {
+  it('payments find by a payment’s UTR shows its settlement to another merchant too', async () => {
     const [paid, wrong] = [await newOrder(), await newMerchant(service.db)]
     const utr = `HDFC${newUtr()}`
     await notify(service, notification(paid.orderId, { UTR: utr }))
@@ -150,7 +150,7 @@ describe('payments find', () => {
     expect(both.trimEnd().split('\n')).toHaveLength(3)
   })
 
-  it('says when an order ended unpaid, when its shop was told, and that a payment came late', async () => {
+  it('payments find shows that an order ended unpaid, when the shop was notified, and that a payment came late', async () => {
     service.clock.set('2026-03-01T06:00:00Z')
     const { orderId } = await newOrder()
     const steps = async () =>
@@ -167,7 +167,7 @@ describe('payments find', () => {
     expect(await steps()).toEqual([...ended, ['2026-03-01T07:00:00.000Z', paid], ['2026-03-01T07:00:00.000Z', late]])
   })
 
-  it('by a UTR without an order shows the exception and the settlement that name it', async () => {
+  it('payments find by a UTR without an order shows the exception and the settlement that name the UTR', async () => {
     const { mid } = await newOrder()
     const utr = newUtr()
     expect((await notify(service, notification('0'.repeat(32), { UTR: utr }))).status).toBe(404)
@@ -198,7 +198,7 @@ describe('payments find', () => {
       ['--amount', '200', '--on', '2026-02-30'],
       '--on must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
     ],
-  ])('refuses %j with usage, exit 2', async (args, message) => {
+  ])('payments find refuses %j with usage, exit 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })

@@ -67,7 +67,7 @@ async function guessMobile(orderId: string): Promise<string | undefined> {
 }
 
 describe('payments forget-customers', () => {
-  it('empties the customer fields of every older intent, to the minute, and changes nothing else', async () => {
+  it('forget-customers empties the customer fields of every older intent, to the minute, and changes nothing else', async () => {
     const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
     const older = [
       await create(merchant, 10 * DAY_MS + MINUTE_MS),
@@ -87,7 +87,7 @@ describe('payments forget-customers', () => {
     expect((await ops('--older-than-days', '9')).stdout).toBe('the customers of 1 intents are forgotten\n')
   })
 
-  it('keeps the order guard and the history; the Idempotency-Key is 422 from then on, whatever is sent with it', async () => {
+  it('forget-customers leaves order guard and history as they are; the Idempotency-Key is 422 from then on', async () => {
     const merchant = await newMerchant(service.db)
     const fields = { order_id: '1001' }
     const once = { 'idempotency-key': 'retry-1001' }
@@ -113,7 +113,7 @@ describe('payments forget-customers', () => {
     expect(status.body).toMatchObject({ txnStatus: 'SUCCESS' })
   })
 
-  it('leaves nothing by which a customer can be found again by trying all telephone numbers', async () => {
+  it('forget-customers leaves nothing by which trying all telephone numbers could find a customer again', async () => {
     const merchant = await newMerchant(service.db)
     const created = await create(merchant, 3 * DAY_MS, { order_id: '1002' }, { 'idempotency-key': 'retry-1002' })
     const { orderId } = created.body.data
@@ -122,7 +122,7 @@ describe('payments forget-customers', () => {
     expect(await guessMobile(orderId)).toBeUndefined()
   })
 
-  it('removes, once, the fingerprint that an earlier version has kept of a forgotten customer', async () => {
+  it('forget-customers removes, once, a forgotten customer’s fingerprint that an earlier version stored', async () => {
     const merchant = await newMerchant(service.db)
     const { body } = await create(merchant, 3 * DAY_MS, {}, { 'idempotency-key': 'retry-1003' })
     const { orderId } = body.data
@@ -136,7 +136,7 @@ describe('payments forget-customers', () => {
     expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
-  it('empties the notes of their refunds too, also of one that is made later; a repeat of a refund is answered as before', async () => {
+  it('forget-customers empties the notes of refunds too, also of later ones; a repeated refund is answered as before', async () => {
     const merchant = await newMerchant(service.db)
     const key = await newKey(service.db, merchant, true)
     const [mine, other] = ['9812340001', '9812340002']
@@ -164,7 +164,7 @@ describe('payments forget-customers', () => {
     expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
-  it('forgets 12,000 customers in steps, each once, even when two run at the same time', async () => {
+  it('forget-customers forgets 12,000 customers in steps, each once, even when two run at the same time', async () => {
     const { mid } = await newMerchant(service.db)
     const count = 12_000
     await service.db.query(
@@ -188,7 +188,7 @@ describe('payments forget-customers', () => {
     expect(rowCount).toBe(0)
   })
 
-  it('forgets one person in all of their intents, of any age and merchant, and nobody else', async () => {
+  it('forget-customers forgets one person in all intents of any age and merchant, and nobody else', async () => {
     const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
     const of = async (owner: typeof merchant, ageMs: number, email: string, mobile: string) =>
       (await create(owner, ageMs, { customer_email: email, customer_mobile: mobile })).body.data.orderId as string
@@ -207,7 +207,7 @@ describe('payments forget-customers', () => {
     expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
   })
 
-  it('warns of fewer than 365 days, which the law will ask for, and of nothing else', async () => {
+  it('forget-customers warns of fewer than 365 days, which the law will require, and of nothing else', async () => {
     const LAW =
       'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
     expect((await ops('--older-than-days', '364')).stderr).toContain(`warning: ${LAW}`)
@@ -216,7 +216,7 @@ describe('payments forget-customers', () => {
     expect((await ops('--email', 'nobody@example.in')).stderr).not.toContain('warning')
   })
 
-  it('leaves nothing of the person in the audit', async () => {
+  it('forget-customers leaves nothing of the person in the audit', async () => {
     expect((await ops('--email', 'canary@example.in')).code).toBe(0)
     expect((await ops('--mobile', '9898989898')).code).toBe(0)
     const { stdout } = await runOps(service.databaseUrl, ['audit', '--json'])
@@ -238,7 +238,7 @@ describe('payments forget-customers', () => {
     [['--older-than-days', '0']],
     [['--older-than-days', '1.5']],
     [['--older-than-days', '-1']],
-  ])('refuses %j with usage, exit 2', async (args) => {
+  ])('forget-customers refuses %j with usage, exit 2', async (args) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(

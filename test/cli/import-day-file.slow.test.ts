@@ -12,7 +12,7 @@ const HEAP_MB = 96
 /** As objects they would take more than 100 MB. */
 const LINES = 200_000
 
-it('a large day file is imported in a heap that could not hold it', { timeout: 240_000 }, async () => {
+it('a large day file is imported with less memory than its lines would fill', { timeout: 240_000 }, async () => {
   const { url, drop } = await createTestDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'upi-payments-day-'))
   // Without the service's limit on a query.

@@ -37,7 +37,7 @@ describe('payments confirm', () => {
   ]
   const refused = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
-  it('marks an order as paid, once, as the operator’s doing', async () => {
+  it('payments confirm marks an order as paid, once, with the operator as the source', async () => {
     const { orderId } = await newOrder()
     for (const changed of [true, false]) {
       expect(await json(...confirm(orderId, 'TEL1'))).toEqual({ orderId, status: 'SUCCESS', changed })
@@ -50,7 +50,7 @@ describe('payments confirm', () => {
   it.each([
     ['ISO 8601', (moment: Date) => moment.toISOString()],
     ['IST', toIstText],
-  ])('keeps the operator’s name and note, and when the money moved: %s', async (_form, write) => {
+  ])('payments confirm stores the operator’s name and note, and when the money moved: %s', async (_form, write) => {
     const { orderId } = await newOrder()
     const moment = `${service.clock.now().toISOString().slice(0, 19)}.000Z`
     const paidAt = write(new Date(moment))
@@ -62,7 +62,7 @@ describe('payments confirm', () => {
     expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
   })
 
-  it('refuses another UTR for a paid order, unless --double says that the bank received both', async () => {
+  it('payments confirm refuses another UTR for a paid order, unless --double says that the bank received both', async () => {
     const { orderId } = await newOrder()
     await json(...confirm(orderId, '523504870405'))
     expect(await ops(...confirm(orderId, '523504870450'))).toEqual(
@@ -79,7 +79,7 @@ describe('payments confirm', () => {
     expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])
   })
 
-  it('keeps a payment as late when its shop had already been told that it is not paid', async () => {
+  it('payments confirm stores a late payment when the shop had already been answered that the order is unpaid', async () => {
     const { orderId } = await newOrder()
     await service.db.query(`update payment_intents set expires_at = now() - interval '10 min' where order_id = $1`, [
       orderId,
@@ -92,7 +92,7 @@ describe('payments confirm', () => {
     ])
   })
 
-  it('refuses a UTR that paid another order in one line, and keeps it', async () => {
+  it('payments confirm refuses a UTR that paid another order in one line, and stores an exception', async () => {
     const { mid, key, orderId } = await newOrder()
     await json(...confirm(orderId, 'TEL2'))
     const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
@@ -103,7 +103,7 @@ describe('payments confirm', () => {
     expect([status, exceptions]).toEqual(['PENDING', [expect.objectContaining({ kind: 'UTR of another order' })]])
   })
 
-  it('keeps nothing of a mistyped amount or order, and accepts the right one afterwards', async () => {
+  it('payments confirm stores nothing of a mistyped amount or order, and accepts the right one afterwards', async () => {
     const { orderId } = await newOrder()
     const differs = 'the amount differs from the amount of the order, see ops payments show; nothing was recorded'
     for (const amount of ['199', '2000', '200.01']) {
@@ -125,7 +125,7 @@ describe('payments confirm', () => {
     ...['999999', '500001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
     [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be a time that exists'],
     [confirm(NOBODY, 'U', '--double=yes'), "--double' does not take"],
-  ] as const)('refuses %j with usage, exit 2', async (args, line) => {
+  ] as const)('payments confirm refuses %j with usage, exit 2', async (args, line) => {
     const { code, stderr } = await ops(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(line)
@@ -137,7 +137,7 @@ it('payments show says that there is no such order', async () => {
 })
 
 describe('payments exceptions', () => {
-  it('lists all exceptions, oldest first, without anything that would move the cursor', async () => {
+  it('payments exceptions lists all exceptions, oldest first, without characters that move the cursor', async () => {
     const { orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: 'EXC1', amount: 1 }))
     service.clock.advance(25 * 60)

@@ -51,7 +51,7 @@ describe('the database that a command works on', () => {
   it.each([
     ['that succeeds', () => migrated.url, ['merchants', 'list', '--json'], 0],
     ['that fails', () => withPassword('postgres://upi@127.0.0.1:1/away'), ['merchants', 'list', '--json'], 1],
-  ])('is named first on stderr, without its password, by a command %s', async (_name, url, args, expected) => {
+  ])('the database is named first on stderr, without password, by a command %s', async (_name, url, args, expected) => {
     const env = { ...environment, DATABASE_URL: url() }
     const { code, stdout, stderr } = await runProgram('src/cli/ops.ts', args, { env })
     expect([code, stderr.split('\n')[0]]).toEqual([expected, namingLine(url()).trimEnd()])
@@ -59,7 +59,7 @@ describe('the database that a command works on', () => {
     expect(stdout + stderr).not.toContain(PASSWORD)
   })
 
-  it('is that of DATABASE_MIGRATE_URL where it is set, since the role of the service may not do all that operators do', async () => {
+  it('ops works on DATABASE_MIGRATE_URL where it is set, since the service’s role may not do what operators do', async () => {
     const env = {
       ...environment,
       DATABASE_URL: 'postgres://service@127.0.0.1:1/away',
@@ -87,7 +87,7 @@ describe('the database that a command works on', () => {
         true,
         'ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/\n',
       ],
-    ])('is not guessed %s: the command is refused', async (_name, variables, built, hint) => {
+    ])('the database of ops is not guessed %s: the command is refused', async (_name, variables, built, hint) => {
       if (built) mkdirSync(join(server, 'dist'))
       const env = { ...environment, ...variables }
       const refused = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })

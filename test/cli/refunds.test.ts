@@ -40,7 +40,7 @@ const heldBy = (acquirer: string, refundId: string, dueAt?: Date) =>
   ])
 
 describe('ops refunds', () => {
-  it('makes one, shows it, and ends it with the bank’s reference, by whoever says so', async () => {
+  it('ops refunds makes a refund, shows it, and ends it with the bank’s reference', async () => {
     const made = await create('--amount', '50.5')
     expect(made).toEqual({
       ...{ refundId: expect.stringMatching(/^[0-9a-f]{32}$/), refund_id: made.refundId, orderId },
@@ -63,7 +63,7 @@ describe('ops refunds', () => {
     }
   })
 
-  it('are shown to people with rupees in the groups that India reads', async () => {
+  it('ops refunds and ops payments show people rupees with Indian digit groups', async () => {
     const fields = intentFields(merchant.mid, { amount: '12345', order_id: 'BIG-1' })
     orderId = ((await post(service.app, CREATE, fields, merchant.key)).body.data as { orderId: string }).orderId
     const UTR = newUtr()
@@ -89,7 +89,7 @@ describe('ops refunds', () => {
     expect((await ops('payments', 'find', '--utr', 'OTHER')).stdout).toMatch(/10,000\.00 +2,000\.00 +345\.00/)
   })
 
-  it('one that failed leaves its sum to another, and what exceeds the rest is refused', async () => {
+  it('a failed refund leaves its amount to another refund, and a refund that exceeds the rest is refused', async () => {
     const { refundId } = await create()
     expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'again')).stderr).toContain(
       'exceeds what is left of the payment',
@@ -102,7 +102,7 @@ describe('ops refunds', () => {
     expect(await create('--amount', '200')).toMatchObject({ amount: 200 })
   })
 
-  it('is refused for what is unknown, unpaid, or no such exception, and says so', async () => {
+  it('ops refunds refuses an unknown refund, an unpaid order and an unknown exception, and says so', async () => {
     const { refundId: _, ...made } = await create('--amount', '1')
     expect((await ops('refunds', 'show', '--refund', made.order_id)).stderr).toContain('see ops refunds list')
     expect((await ops('refunds', 'create', '--exception', '0123456789ab')).stderr).toContain('there is no exception')
@@ -113,7 +113,7 @@ describe('ops refunds', () => {
     expect(stderr).toContain('no payment of the order is known')
   })
 
-  it('makes one for a disabled merchant, and keeps no note in the audit', async () => {
+  it('ops refunds makes a refund for a disabled merchant, and stores no note in the audit', async () => {
     await json('merchants', 'disable', '--mid', merchant.mid)
     const { refundId } = await create()
     const audit = await json('audit')
@@ -121,7 +121,7 @@ describe('ops refunds', () => {
     expect(row).toMatchObject({ command: 'refunds create', outcome: 'done', arguments: { note: 'withheld' } })
   })
 
-  it('is ended by a person at another acquirer only once that one does not say what became of it', async () => {
+  it('ops refunds done is refused while the refund’s acquirer still reports what becomes of it', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId, new Date())
     const done = ['refunds', 'done', '--refund', refundId, '--reference', 'ARN1']
@@ -137,7 +137,7 @@ describe('ops refunds', () => {
     expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
   })
 
-  it('is ended by a person where nobody asks for it any more, though its exception was resolved by hand', async () => {
+  it('ops refunds done ends a refund that is no longer queried, though its exception was resolved by hand', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
@@ -149,7 +149,7 @@ describe('ops refunds', () => {
     expect(done).toMatchObject({ txnStatus: 'SUCCESS', reference: '523504870777' })
   })
 
-  it('ends the double payment that it was made for', async () => {
+  it('ops refunds done resolves the double payment that the refund was made for', async () => {
     await pay(orderId)
     const [{ id }] = await json('payments', 'exceptions', '--mid', merchant.mid)
     const { refundId } = await json('refunds', 'create', '--exception', id)
@@ -162,7 +162,7 @@ describe('ops refunds', () => {
   })
 })
 
-it('a payment’s history tells of its refunds step by step', async () => {
+it('payments show lists an order’s refunds step by step', async () => {
   const { refundId } = await create('--amount', '50')
   const steps = async () => (await json('payments', 'show', '--order-id', orderId)).steps.map((one: Step) => one.what)
   type Step = { what: string }
@@ -171,7 +171,7 @@ it('a payment’s history tells of its refunds step by step', async () => {
   expect(await steps()).toEqual(expect.arrayContaining([`refund ${refundId} SUCCESS, reference ARN1`]))
 })
 
-it('open refunds are in ops today, and those of an acquirer that is not set up in /readyz too', async () => {
+it('open refunds are in ops today, and refunds of an acquirer that is not set up in /readyz too', async () => {
   const { refundId } = await create('--amount', '50')
   await heldBy('setu', refundId)
   const today = await json('today')

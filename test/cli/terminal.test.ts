@@ -45,14 +45,14 @@ const csvPath = (name: string, text: string) => {
 }
 
 describe('text from strangers never controls the operator’s terminal', () => {
-  it('when it stands in a bank’s faulty file', async () => {
+  it('a bank’s faulty file never controls the operator’s terminal', async () => {
     const { code, stderr } = await ops(['settlements', 'import', '-'], `mid,amount,${HOSTILE}\n`)
     expect([code, stderr]).toEqual([1, expect.stringContaining('is unknown')])
     expect(stderr).not.toMatch(OBEYED)
     expect(stderr).toContain('fdp.')
   })
 
-  it('when it is the name of a file, which the audit keeps', async () => {
+  it('the name of a file, which the audit stores, never controls the operator’s terminal', async () => {
     const file = csvPath(`${HOSTILE}.csv`, 'nonsense\n')
     for (const [command, path] of [
       ['settlements', file],
@@ -68,13 +68,13 @@ describe('text from strangers never controls the operator’s terminal', () => {
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ arguments: { file } }))
   })
 
-  it('when it is part of a mistyped command', async () => {
+  it('a mistyped command never controls the operator’s terminal', async () => {
     const { code, stderr } = await ops(['merchants', 'list', `--${HOSTILE}`])
     expect([code, stderr]).toEqual([2, expect.stringContaining('fdp.')])
     expect(stderr).not.toMatch(OBEYED)
   })
 
-  it('when a refusal repeats it from the database, in one line', async () => {
+  it('a refusal that quotes the database is one line and never controls the operator’s terminal', async () => {
     const { code, stderr } = await ops(['payments', 'resolve', '--exception', exceptionId, '--reason', unique('again')])
     expect([code, stderr.trimEnd().split('\n').length]).toEqual([1, 1])
     expect(stderr).toContain('fdp.')
@@ -87,7 +87,7 @@ describe('text from strangers never controls the operator’s terminal', () => {
     [['today'], NAME],
     [['audit'], HOSTILE],
     [['reconcile', '--from', '2026-03-31', '--to', '2026-03-31'], undefined],
-  ])('when %j prints it, and as JSON it keeps its value', async (args, kept) => {
+  ])('hostile text printed by %j never controls the terminal, and as JSON is unchanged', async (args, kept) => {
     const text = await ops(args)
     expect(text).toMatchObject({ code: 0, stderr: '' })
     expect(text.stdout).not.toMatch(OBEYED)
@@ -98,7 +98,7 @@ describe('text from strangers never controls the operator’s terminal', () => {
     if (kept !== undefined) expect(value).toContain(kept)
   })
 
-  it('but harmless characters stay: the joiners of a Hindi name, the lines of a table', async () => {
+  it('harmless characters reach the operator’s terminal: the joiners of a Hindi name, the lines of a table', async () => {
     const { stdout } = await ops(['merchants', 'list'])
     expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
     expect((await ops(['today'])).stdout).toMatch(/^settlements .*क्\u200cष was imported .*\nbooks .*\nschema .*\n$/mu)

@@ -40,7 +40,7 @@ async function today(...args: string[]) {
 const NOTHING = { orders: 0, paid: 0, failed: 0, expired: 0, cancelled: 0, waiting: 0, amount: 0, paidAmount: 0 }
 
 describe('ops today', () => {
-  it('prints zeros before the first order, and never NaN or undefined', async () => {
+  it('ops today prints zeros before the first order, and never NaN or undefined', async () => {
     expect(await today('--json', '--by-merchant')).toEqual({
       day: '2026-03-31',
       at: '2026-03-31T18:29:59.000Z',
@@ -60,7 +60,7 @@ describe('ops today', () => {
     expect(await today('--by-merchant')).not.toMatch(/NaN|undefined|null|Infinity/)
   })
 
-  it('counts the orders of the Indian day, by hour and by merchant, to the paisa', async () => {
+  it('ops today counts the orders of the Indian day, by hour and by merchant, to the paisa', async () => {
     const { clock } = service
     clock.set('2026-03-31T18:29:59.999Z')
     await tell(await order(chai, '1000.00'), { amount: 1000, UTR: newUtr() })
@@ -130,7 +130,7 @@ describe('ops today', () => {
     ])
   })
 
-  it('shows what needs a person, and the state of webhooks, imports and schema', async () => {
+  it('ops today shows what needs a person, and the state of webhooks, imports and schema', async () => {
     const { db, clock } = service
     const exception = (orderId: string, receivedAt: string, amount = 1) =>
       db.query(
@@ -211,7 +211,7 @@ describe('ops today', () => {
     }
   })
 
-  it('reads the orders of its day by one pass over the index of orderIds, and nothing older', async () => {
+  it('ops today reads the orders of the day by one pass over the index of orderIds, and nothing older', async () => {
     const { db, clock } = service
     clock.set('2026-04-03T18:00:00.000Z')
     await db.query(
@@ -241,7 +241,7 @@ describe('ops today', () => {
     expect([Number(read) * Number(loops), leftOut]).toEqual([24 * 60, 0])
   })
 
-  it('is one screen of text, and one document for scripts, as a process too', async () => {
+  it('ops today is one screen of text for people, and one JSON document for scripts', async () => {
     const text = await runOps(service.databaseUrl, ['today'])
     expect([text.code, text.stderr]).toEqual([0, ''])
     expect(text.stdout.split('\n').length).toBeLessThan(24)

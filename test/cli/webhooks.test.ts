@@ -47,7 +47,7 @@ async function paidOrder(fields: Record<string, string> = {}): Promise<string> {
 const received = (count: number) => until(`${count} came`, () => receiver.to(path).length === count)
 
 describe('webhooks add', () => {
-  it('shows the secret this once, and stores it sealed', async () => {
+  it('webhooks add shows the secret once, and stores it sealed', async () => {
     const added = await add('--label', 'the shop in Pune')
     expect(added).toEqual({
       id: expect.stringMatching(/^ep_[0-9a-f]{16}$/),
@@ -69,14 +69,14 @@ describe('webhooks add', () => {
   it.each([
     ['without a sealing key', { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }, 1, 'set WEBHOOK_SEALING_KEY'],
     ['over http outside of the allowed networks', { WEBHOOK_SEALING_KEY }, 1, 'must be an https URL'],
-  ])('is refused %s', async (_, settings, code, message) => {
+  ])('webhooks add is refused %s', async (_, settings, code, message) => {
     const refused = await runOps(service.databaseUrl, ['webhooks', 'add', '--mid', mid, '--url', url()], '', settings)
     expect(refused).toMatchObject({ code, stderr: expect.stringContaining(message) })
     expect(await json('list', '--mid', mid)).toEqual([])
   })
 
   it.each(['shop.example/hook', 'ftp://shop.example', 'https://user:word@shop.example/'])(
-    'refuses the URL %s',
+    'webhooks add refuses the URL %s',
     async (url) => {
       expect(await ops('add', '--mid', mid, '--url', url)).toMatchObject({
         code: 2,
@@ -87,7 +87,7 @@ describe('webhooks add', () => {
 })
 
 describe('an operator whose merchant hears nothing', () => {
-  it('sends a ping, and sees what came back', async () => {
+  it('webhooks ping sends a ping, and prints the receiver’s answer', async () => {
     const { id } = await add()
     expect(await json('ping', '--endpoint', id)).toEqual({ id, outcome: '200', answer: 'thanks' })
     expect(JSON.parse(receiver.to(path)[0]?.body ?? '')).toMatchObject({ type: 'ping', data: { mid } })
@@ -98,7 +98,7 @@ describe('an operator whose merchant hears nothing', () => {
     })
   })
 
-  it('finds the webhooks that have not arrived, and sends one or all of them again', async () => {
+  it('webhooks deliveries lists webhooks that have not arrived, and webhooks resend sends one or all again', async () => {
     const { id } = await add()
     receiver.answers.set(path, (response, count) => {
       response.writeHead(count <= 2 ? 503 : 200, { 'retry-after': '3600' }).end('later')
@@ -121,7 +121,7 @@ describe('an operator whose merchant hears nothing', () => {
     expect((await ops('deliveries', '--mid', mid)).stdout).toContain(id)
   }, 120_000)
 
-  it('repeats return calls too, except for orders that checkPaymentStatus has told', async () => {
+  it('webhooks resend repeats return calls too, except for orders whose payment checkPaymentStatus has answered', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     receiver.answers.set(path, (response) => response.writeHead(302, { location: '/' }).end())
     const orders = [await paidOrder({ redirect_url: url() }), await paidOrder({ redirect_url: url() })]
@@ -141,7 +141,7 @@ describe('an operator whose merchant hears nothing', () => {
     ).toContain('merchant told by checkPaymentStatus: no more return calls')
   }, 120_000)
 
-  it('switches a webhook off and on again', async () => {
+  it('webhooks disable and enable switch a webhook off and on again', async () => {
     const { id } = await add()
     expect(await json('disable', '--endpoint', id)).toMatchObject({ id, state: 'off: operator' })
     await paidOrder()
@@ -151,7 +151,7 @@ describe('an operator whose merchant hears nothing', () => {
     expect(receiver.to(path)[0]?.body).toContain(orderId)
   })
 
-  it('hands out another secret, which signs beside the earlier one', async () => {
+  it('webhooks rotate-secret hands out another secret, which signs beside the earlier one', async () => {
     const { id, secret } = await add()
     const rotated = await json('rotate-secret', '--endpoint', id)
     expect(rotated).toEqual({ id, mid, url: url(), label: null, secret: expect.stringMatching(EVERY_SECRET) })
@@ -167,7 +167,7 @@ describe('an operator whose merchant hears nothing', () => {
     ['rotate-secret', '--endpoint', 'ep_0'],
     ['ping', '--endpoint', 'ep_0'],
     ['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`],
-  ])('is told when there is no such webhook or delivery: %s', async (...args) => {
+  ])('ops webhooks says that there is no such webhook or delivery: %s', async (...args) => {
     expect(await ops(...args)).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^ops: there is no (such|webhook) /),
@@ -180,7 +180,7 @@ describe('an operator whose merchant hears nothing', () => {
     [['resend', '--delivery', 'ep_0']],
     [['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`, '--mid', 'M1']],
     [['deliveries', '--mid', 'M1', '--since', 'yesterday']],
-  ])('is told how to type %j', async (args) => {
+  ])('ops webhooks answers the mistyped %j with its usage', async (args) => {
     expect(await ops(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining('usage:') })
   })
 })
