@@ -29,30 +29,30 @@ describe('migrations of an empty database', () => {
     await database.drop()
   })
 
-  test('are all pending before the first run', async () => {
+  test('all migrations are pending in an empty database', async () => {
     expect(await pendingMigrations(pool)).toEqual(ALL)
   })
 
-  test('of twenty processes that migrate at once exactly one applies them, and none fails', async () => {
+  test('of twenty processes that migrate at once exactly one applies the migrations, and none fails', async () => {
     const applied = await Promise.all(Array.from({ length: 20 }, () => migrate(database.url)))
     expect(applied.filter((names) => names.length > 0)).toEqual([ALL])
     const { rows } = await pool.query('select name from schema_migrations order by id')
     expect(rows.map(({ name }) => name)).toEqual(ALL)
   })
 
-  test('leave none pending, and another run applies nothing', async () => {
+  test('a migrated database has no pending migrations, and another run applies nothing', async () => {
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
 
-  test('are ignored when this code does not know them, so that an older instance runs on', async () => {
+  test('migrations that this version does not know are ignored, so that an older instance runs on', async () => {
     await pool.query("insert into schema_migrations (name, run_on) values ('9999_from_the_future', now())")
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
 })
 
-test('migrations and grants are sent one statement at a time: a distributed database refuses a message of several', async () => {
+test('migrations and grants are sent one statement at a time, since a distributed database refuses several at once', async () => {
   const database = await createTestDatabase({ empty: true })
   onTestFinished(database.drop)
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
@@ -70,7 +70,7 @@ test('migrations and grants are sent one statement at a time: a distributed data
 test.each([
   ...['payment_changes', 'payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
   ...['audit_commands', 'audit_outcomes'],
-])('%s can be rewritten by nobody, the owner of the tables included', async (table) => {
+])('the rows of %s can be changed by nobody, not even the owner of the tables', async (table) => {
   const database = await createTestDatabase()
   onTestFinished(database.drop)
   // The pool closes the connection of what was refused by itself, which may be cut when the database is dropped.
@@ -82,7 +82,7 @@ test.each([
   }
 })
 
-test('0019 widens the amounts of a database with orders, without reading them, and the version before serves on', async () => {
+test('migration 0019 widens amounts without reading orders, and the version before it still serves', async () => {
   const database = await createTestDatabase({ empty: true })
   onTestFinished(database.drop)
   const before = mkdtempSync(join(tmpdir(), 'upi-payments-migrations-'))
@@ -145,7 +145,7 @@ test('migrations of a database that cannot be reached fail with the reason', asy
 })
 
 describe('a server older than PostgreSQL 15', () => {
-  test('is refused by ops migrate in one sentence with both versions, and nothing is made in it', async () => {
+  test('ops migrate refuses a server older than PostgreSQL 15 in one sentence with both versions, and makes nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     onTestFinished(database.drop)
     const client = new pg.Client({ connectionString: database.url })

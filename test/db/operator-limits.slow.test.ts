@@ -50,11 +50,11 @@ const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date\n'
 const line = (utr: number) => `${mid},1.00,LIMIT${utr},BRN,SUCCESS,2026-01-15T00:00:00Z\n`
 
 describe('limits that the operator has set by the role or the database', () => {
-  it('end an ordinary query that takes too long', async () => {
+  it('a statement_timeout set by the operator ends an ordinary query that takes too long', async () => {
     await expect(db.query('select pg_sleep(10)')).rejects.toMatchObject({ code: '57014' })
   })
 
-  it('end no import that waits for another one, nor one whose file comes slowly', async () => {
+  it('a time-out set by the operator ends no import that waits for another one, or whose file comes slowly', async () => {
     const slow = new PassThrough()
     slow.write(HEADER)
     // A whole batch, so that something is stored while the rest of the file is still to come.
@@ -72,7 +72,7 @@ describe('limits that the operator has set by the role or the database', () => {
     ['holds the last of it still, since it is more than', 100_000],
     ['has sent all of it, since it is less than', 5_000],
   ])(
-    'end no long list whose reader takes its time, while PostgreSQL %s the sockets in between hold',
+    'a time-out set by the operator ends no long list with a slow reader, while PostgreSQL %s the sockets hold',
     async (_when, size) => {
       const { mid } = await newMerchant(db)
       const filler = new pg.Client({ connectionString: url })
@@ -103,7 +103,7 @@ describe('limits that the operator has set by the role or the database', () => {
     },
   )
 
-  it('end no migration that waits for the migration of another', async () => {
+  it('a time-out set by the operator ends no migration that waits for another process’s migration', async () => {
     const empty = await createTestDatabase({ empty: true })
     await limit(empty.url)
     const holder = new pg.Client({ connectionString: empty.url })

@@ -24,7 +24,7 @@ it('a commit that lost a node, as Citus says in a warning, is an outage and not 
   }
 })
 
-it('a transaction whose connection is silent closes the idle ones too, so that the next one is served', async () => {
+it('a transaction whose connection is silent closes the idle connections too, so that the next one is served', async () => {
   const database = await createTestDatabase()
   const network = await startTcpProxy(Number(new URL(database.url).port))
   const url = Object.assign(new URL(database.url), { port: String(network.port) }).href

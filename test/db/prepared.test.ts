@@ -30,7 +30,7 @@ it('a statement is prepared once on each connection', async () => {
   expect([await names(), await notes()]).toEqual([1, ['a', 'b', 'c']])
 })
 
-it('a statement whose name is lost is carried out once all the same, and the pool goes on without names', async () => {
+it('a statement whose prepared name is lost runs once all the same, and the pool goes on without names', async () => {
   await pool.query(ADD('a'))
   await loseNames()
   await pool.query(ADD('b'))
@@ -39,7 +39,7 @@ it('a statement whose name is lost is carried out once all the same, and the poo
   expect(warnings).toEqual(['PgBouncer knows no prepared statements: set its max_prepared_statements to 100'])
 })
 
-it('a transaction in which a name is lost is begun again, and what it did before is stored once', async () => {
+it('a transaction in which a prepared name is lost is begun again, and its changes are stored once', async () => {
   await pool.query(ADD('a'))
   await loseNames()
   const result = await inTransaction(pool, async (client) => {
@@ -50,7 +50,7 @@ it('a transaction in which a name is lost is begun again, and what it did before
   expect([result, await names(), await notes()]).toEqual(['stored', 0, ['a', 'first', 'second']])
 })
 
-it('an error of the statement itself is not repeated', async () => {
+it('a prepared statement that fails by its own error is not repeated', async () => {
   await expect(pool.query(ADD(null))).rejects.toMatchObject({ code: '23502' })
   await pool.query(ADD('a'))
   expect(await names()).toBe(1)

@@ -89,14 +89,14 @@ const pauseReplay = async () => {
 const resumeReplay = () => replica.query('select pg_wal_replay_resume()')
 
 describe('lists with a streaming replica', () => {
-  it('are read from the replica while it follows', async () => {
+  it('lists are read from the replica while it follows the primary', async () => {
     await settle('1')
     await vi.waitFor(async () => expect(await onReplica()).toEqual(['1']), PATIENCE)
     await untilAnsweredBy('replica')
     expect(await list()).toEqual({ status: 200, utrs: ['1'], answeredBy: 'replica' })
   })
 
-  it('have what was imported once the command ends, however far the replica was behind', async () => {
+  it('lists have what was imported once the import command ends, however far the replica was behind', async () => {
     await pauseReplay()
     const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},1000.00,2,BRN2,SUCCESS,2026-01-05T00:00:00Z\n`
     const importing = runOps(urls.url, ['settlements', 'import', '-'], csv, { DATABASE_READ_URL: urls.replicaUrl })
@@ -110,7 +110,7 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toMatchObject({ utrs: ['1', '2'], answeredBy: 'replica' })
   })
 
-  it('make an import wait for a silent replica for a minute at most', async () => {
+  it('an import waits for a silent replica for a minute at most', async () => {
     const network = await startTcpProxy(Number(new URL(urls.replicaUrl).port))
     network.cut('swallowed')
     const silent = Object.assign(new URL(urls.replicaUrl), { port: String(network.port) }).href
@@ -121,7 +121,7 @@ describe('lists with a streaming replica', () => {
     network.close()
   })
 
-  it('are read from the primary when the replica does not answer', async () => {
+  it('lists are read from the primary when the replica does not answer', async () => {
     await untilAnsweredBy('replica')
     const { rows } = await replica.query<{ pid: number }>(
       `select pid from pg_stat_activity where datname = 'payments' and backend_type = 'client backend'`,
@@ -134,7 +134,7 @@ describe('lists with a streaming replica', () => {
     }
   })
 
-  it('are read from the primary as soon as the replica is away, and from the replica once it has caught up', async () => {
+  it('lists are read from the primary as soon as the replica is away, and from the replica once it has caught up', async () => {
     await untilAnsweredBy('replica')
     servers.stopReplica()
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2'], answeredBy: 'primary' })
@@ -146,7 +146,7 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], answeredBy: 'replica' })
   })
 
-  it('are read from the primary when the replica fails after it was chosen', async () => {
+  it('lists are read from the primary when the replica fails after it was chosen', async () => {
     await untilAnsweredBy('replica')
     failing.add('replica')
     expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3'], answeredBy: 'primary' })
@@ -155,7 +155,7 @@ describe('lists with a streaming replica', () => {
     failing.clear()
   })
 
-  it('are read from the primary once the replica is promoted: never a false "No settlements found"', async () => {
+  it('lists are read from the primary once the replica is promoted: never a false "No settlements found"', async () => {
     await untilAnsweredBy('replica')
     await replica.query('select pg_promote()')
     const merchant = await newMerchant(service.db)

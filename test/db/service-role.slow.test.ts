@@ -97,7 +97,7 @@ async function rightsIn(url: string): Promise<Record<string, string[]>> {
 }
 
 describe('the role of the service', () => {
-  it('has exactly the rights to each table that this file lists', async () => {
+  it('the service’s role has exactly the listed rights to each table', async () => {
     expect(await rightsIn(service.databaseUrl)).toEqual(RIGHTS)
   })
 
@@ -115,11 +115,11 @@ describe('the role of the service', () => {
     ['read files there', `select pg_read_file('/etc/passwd')`],
     ['write files there', `copy (select 1) to '/tmp/loot'`],
     ['read secrets of other roles', 'select * from pg_authid'],
-  ])('may not %s', async (_name, statement) => {
+  ])('the service’s role may not %s', async (_name, statement) => {
     await expect(asService(statement)).rejects.toMatchObject({ code: FORBIDDEN })
   })
 
-  it('may change what becomes of orders, deliveries and endpoints, when keys were used, and no other column', async () => {
+  it('the service’s role may update progress columns and the day of a key’s last use, and no other column', async () => {
     const { rows } = await run(
       service.databaseUrl,
       `select relname as table, array_agg(attname::text order by attname) as columns
@@ -142,7 +142,7 @@ describe('the role of the service', () => {
     })
   })
 
-  it.each(['postgres', 'template1'])('may not connect to the database %s', async (database) => {
+  it.each(['postgres', 'template1'])('the service’s role may not connect to the database %s', async (database) => {
     const elsewhere = asRole(databaseUrl(service.databaseUrl, database), 'upi_service')
     await expect(run(elsewhere, 'create temporary table loot (id integer)')).rejects.toMatchObject({
       code: FORBIDDEN,
@@ -150,7 +150,7 @@ describe('the role of the service', () => {
     })
   })
 
-  it('learns of a deadlock before its lock timeout, so that the second try is stored', async () => {
+  it('the service learns of a deadlock before its lock timeout, so that the second try is stored', async () => {
     const { rows } = await asService(
       `select current_setting('deadlock_timeout') as deadlock, current_setting('lock_timeout') as lock,
               current_setting('client_connection_check_interval') as gone`,
@@ -158,7 +158,7 @@ describe('the role of the service', () => {
     expect(rows).toEqual([{ deadlock: '200ms', lock: '800ms', gone: '1s' }])
   })
 
-  it('makes /readyz say what to run while it has no rights, as before the first ops migrate', async () => {
+  it('/readyz says what to run while the service’s role has no rights, as before the first ops migrate', async () => {
     await service.db.query('revoke all on all tables in schema public from upi_service')
     const unready = answerOf(await service.app.inject('/readyz'))
     expect([unready.status, unready.body.msg]).toEqual([
@@ -169,7 +169,7 @@ describe('the role of the service', () => {
     expect((await service.app.inject('/readyz')).statusCode).toBe(200)
   })
 
-  it('is refused by ops, which names the role and the variable to use instead', async () => {
+  it('ops refuses the service’s role, and names the role and the variable to use instead', async () => {
     const url = asRole(service.databaseUrl, 'upi_service')
     const refused = await runOps(url, [
       'merchants',
@@ -193,7 +193,7 @@ describe('the role of the service', () => {
   })
 })
 
-describe('money, for whoever has stolen DATABASE_URL:', () => {
+describe('an intruder with the service’s DATABASE_URL', () => {
   /** PostgreSQL's check_violation. */
   const AGAINST_A_RULE = '23514'
 
@@ -318,7 +318,7 @@ describe('money, for whoever has stolen DATABASE_URL:', () => {
     ['an exception that a person has ended', unsure, (order) => resolve(order, 'asha')],
   ]
 
-  it.each(REFUSED)('%s: refused', async (_name, prepare, attack) => {
+  it.each(REFUSED)('an intruder’s change is refused: %s', async (_name, prepare, attack) => {
     const order = await refundedOrder()
     await prepare(order)
     await expect(asService(attack(order))).rejects.toMatchObject({ code: AGAINST_A_RULE })
@@ -341,13 +341,13 @@ describe('money, for whoever has stolen DATABASE_URL:', () => {
     ['a refund within what was paid', nothing, (order) => insertRefund(order)],
   ]
 
-  it.each(POSSIBLE)('%s: possible', async (_name, prepare, attack) => {
+  it.each(POSSIBLE)('an intruder’s change is possible: %s', async (_name, prepare, attack) => {
     const order = await refundedOrder()
     await prepare(order)
     expect((await asService(attack(order))).rowCount).toBe(1)
   })
 
-  it('two refunds at once that are more than was paid together: the second waits for the first, and is refused', async () => {
+  it('of two simultaneous refunds that exceed the payment, the second waits for the first and is refused', async () => {
     const order = await refundedOrder()
     const [first, second] = [await thief(), await thief()]
     const { rows } = await second.query('select pg_backend_pid() as pid')
@@ -363,7 +363,7 @@ describe('money, for whoever has stolen DATABASE_URL:', () => {
     expect(await told).toBe(AGAINST_A_RULE)
   })
 
-  it('a snapshot from before another refund does not help: only read committed may insert', async () => {
+  it('a refund is refused in a transaction whose snapshot is older than another refund', async () => {
     const order = await refundedOrder()
     const connection = await thief()
     await connection.query('begin isolation level repeatable read')
@@ -372,7 +372,7 @@ describe('money, for whoever has stolen DATABASE_URL:', () => {
     await expect(connection.query(insertRefund(order))).rejects.toMatchObject({ code: AGAINST_A_RULE })
   })
 
-  it('the owner is bound by what succeeded alone: ops may send an unsure refund again, and make one', async () => {
+  it('the owner’s role may send an unsure refund again and make a refund, but may not change a successful one', async () => {
     const order = await refundedOrder()
     await unsure(order)
     await run(service.databaseUrl, setRefund(order.refund, `sent_at = now(), due_at = null`))
@@ -386,7 +386,7 @@ describe('money, for whoever has stolen DATABASE_URL:', () => {
   })
 })
 
-it('compose gives the service’s container this role alone, and nothing to become another one', () => {
+it('compose gives the service’s container the service’s role alone, and no way to another role', () => {
   const compose = readFileSync(join(import.meta.dirname, '../../docker-compose.yml'), 'utf8')
   const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
   expect(api.match(/postgres:\/\/\w+/g)).toEqual(['postgres://upi_service'])
@@ -397,7 +397,7 @@ it('compose gives the service’s container this role alone, and nothing to beco
 })
 
 describe('ops migrate', () => {
-  it('restores the service’s rights in one step, however many run at the same time', async () => {
+  it('ops migrate restores the service’s rights in one step, however many run at the same time', async () => {
     const owner = asRole(service.databaseUrl, 'upi_owner')
     await service.db.query('grant delete on payment_intents to upi_service')
     await service.db.query('revoke select on merchants from upi_service')
@@ -415,7 +415,7 @@ describe('ops migrate', () => {
     expect(new Set(statuses)).toEqual(new Set([200]))
   })
 
-  it('by the owner is all that a new database needs after roles.sql', async () => {
+  it('ops migrate by the owner is all that a new database needs after roles.sql', async () => {
     const database = await createTestDatabase({ empty: true })
     await run(database.url, ROLES)
     const { code } = await runOps(asRole(database.url, 'upi_owner'), ['migrate'])
@@ -425,7 +425,7 @@ describe('ops migrate', () => {
 })
 
 describe('roles.sql', () => {
-  it('makes upi_owner the owner of all that an older installation has; a repeat changes nothing', async () => {
+  it('roles.sql makes upi_owner the owner of all that an older installation has; a repeat changes nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     await run(database.url, `insert into merchants values ('M1', 'x', 'x@bank', '5814', 'link', now())`)
@@ -445,7 +445,7 @@ describe('roles.sql', () => {
     await database.drop()
   })
 
-  it('gives up behind a long reader, so that payments do not wait behind it', async () => {
+  it('roles.sql gives up behind a long reader, so that payments do not wait behind it', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     const backup = await connect(database.url)
@@ -459,7 +459,7 @@ describe('roles.sql', () => {
     await database.drop()
   })
 
-  it('keeps the service out of the server’s other databases, and no other existing role', async () => {
+  it('roles.sql keeps the service, and no other existing role, out of the server’s other databases', async () => {
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       const admin = postgres.urlOf('postgres')
@@ -500,7 +500,7 @@ describe('roles.sql', () => {
     }
   })
 
-  it('resets, with the guide’s statements, what an intruder has set for the role, and ends the intruder', async () => {
+  it('the guide’s SQL with roles.sql resets what an intruder set for the role, and disconnects the intruder', async () => {
     const guide = readFileSync(join(import.meta.dirname, '../../src/docs/guides/operator.md'), 'utf8')
     const [, statements = ''] = /### After a break-in\n[\s\S]*?```sql\n([\s\S]*?)```/.exec(guide) ?? []
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
@@ -531,7 +531,7 @@ describe('roles.sql', () => {
     }
   })
 
-  it('lets the service into the database where it is run, even if that is postgres', async () => {
+  it('roles.sql lets the service into the database where it is run, even if that is postgres', async () => {
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       await run(postgres.urlOf('postgres'), ROLES)

@@ -13,7 +13,7 @@ describe('the statements of an SQL file', () => {
     [`select $$it's;$$; -- don't;\nselect 2;`, [`select $$it's;$$;`, `-- don't;\nselect 2;`]],
     ['', []],
     ['-- nothing\n', []],
-  ])('end at a semicolon outside comments, texts, names and dollar quotes: %j', (sql, statements) => {
+  ])('SQL statements end at a semicolon outside comments, texts, names and dollar quotes: %j', (sql, statements) => {
     expect(splitStatements(sql)).toEqual(statements)
   })
 
@@ -21,16 +21,16 @@ describe('the statements of an SQL file', () => {
     [`select 1 /* one; */;`, 'write comments with --'],
     [`select e'it\\'s; ';`, 'write texts without backslashes'],
     [`select E'\\';`, 'write texts without backslashes'],
-  ])('are refused where their end cannot be told: %s', (sql, fault) => {
+  ])('an SQL file is refused where the end of a statement is not certain: %s', (sql, fault) => {
     expect(() => splitStatements(sql)).toThrow(fault)
   })
 
   it.each([`select '/* no comment */';`, `select 'done'';';`, "-- /* e'\nselect 1;", `select type'x';`])(
-    'are not refused for what only looks like a block comment or an escape text: %s',
+    'an SQL file is not refused for what only looks like a block comment or escape text: %s',
     (sql) => expect(splitStatements(sql)).toEqual([sql]),
   )
 
-  it('are all returned, in order', () => {
+  it('the statements of an SQL file are all returned, in order', () => {
     const piece = fc.constantFrom(`'a;b'`, '$$x;\ny$$', '$f$ $$;$$ $f$', '"n;m"', '1', '-- c;\n', 'from t', `''`, '\n')
     const statement = fc.array(piece, { minLength: 1, maxLength: 8 }).map((pieces) => `select ${pieces.join(' ')}\n;`)
     fc.assert(

@@ -62,7 +62,7 @@ async function readShard(url: string): Promise<pg.Client> {
   return reader
 }
 
-it('a migration that waits for a lock holds up no payment, and is done once it gets it', {
+it('a migration that waits for a lock delays no payment, and is done once it gets the lock', {
   timeout: 90_000,
 }, async () => {
   const database = await createTestDatabase()
@@ -102,7 +102,7 @@ it('a migration that waits for a lock holds up no payment, and is done once it g
   expect(said[0]).toMatch(WAITING)
 })
 
-it('ops migrate says what it waits for, and goes on', { timeout: 90_000 }, async () => {
+it('ops migrate says which lock it waits for, and goes on', { timeout: 90_000 }, async () => {
   const database = await createTestDatabase({ empty: true })
   onTestFinished(database.drop)
   const first = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
@@ -122,7 +122,7 @@ it('ops migrate says what it waits for, and goes on', { timeout: 90_000 }, async
 })
 
 it.skipIf(!ON_CITUS)(
-  'a migration that waits for a reader on a worker says so, and is done once it has left',
+  'a migration that waits for a reader on a Citus worker says so, and is done once the reader has left',
   {
     timeout: 90_000,
   },
