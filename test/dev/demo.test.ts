@@ -84,7 +84,7 @@ it('the demo prints lines that fit a terminal', () => {
 })
 
 it.runIf(has('curl', { mustHave: true }))(
-  'the demo’s commands, pasted in order, make an intent, name its page, ask for it and list settlements',
+  'the demo’s commands, pasted in order, make an intent, print its pay page, check its status, list settlements',
   async () => {
     const { PUBLIC_URL } = process.env
     process.env.PUBLIC_URL = url

@@ -43,7 +43,7 @@ describe('npm start on a busy port', () => {
   const start = (environment: Record<string, string>) =>
     run([NODE, WITH_INSTALL, 'src/dev/start.ts'], folder, { npm_lifecycle_event: 'start', ...environment })
 
-  it('says in one sentence which port it is, with two free ports to start on instead', async () => {
+  it('npm start on a busy port says in one sentence which port it is, with two free ports to start on instead', async () => {
     const port = await busyPort()
     const { code, stdout, stderr } = await start({ PORT: String(port), OPS_PORT: '0' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -58,7 +58,7 @@ describe('npm start on a busy port', () => {
     }
   })
 
-  it('names the port for operators too, and the command that was typed', async () => {
+  it('npm start names the operator’s busy port too, and the command that was typed', async () => {
     const [port, opsPort] = [await busyPort(), await busyPort()]
     const dev = await start({ PORT: '0', OPS_PORT: String(opsPort), npm_lifecycle_event: 'dev' })
     expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program: run PORT=`)
@@ -75,7 +75,7 @@ describe('.env is read as compose does', () => {
   })
   afterAll(() => database.drop())
 
-  it('by npm start: the environment wins, and an empty value is the default', async () => {
+  it('npm start reads .env as compose does: the environment wins, and an empty value is the default', async () => {
     const lines = [
       '# a comment',
       'PUBLIC_URL="https://pay.example.in/upi"',
@@ -98,7 +98,7 @@ describe('.env is read as compose does', () => {
     expect(await ended).toEqual([0, null])
   })
 
-  it('by npm run ops, which works on the database of the service', async () => {
+  it('npm run ops reads .env too, and works on the database of the service', async () => {
     writeFileSync(join(folder, '.env'), `DATABASE_URL=${database.url}\n`)
     const { code, stderr } = await run([NODE, WITH_INSTALL, 'src/dev/ops.ts', 'merchants', 'list'], folder, {
       NODE_ENV: 'production',
