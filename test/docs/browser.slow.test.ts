@@ -50,7 +50,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
 
   // useCheckout checks of every tab that it sends no request elsewhere and breaks no policy.
   it.each(SCREENS)(
-    'fits $width pixels and has no axe violation, in the $colorScheme, with each operation open',
+    'the reference page fits $width pixels and has no axe violation, in the $colorScheme, with each operation open',
     { timeout: SLOW_MS },
     async (on) => {
       const tab = await checkout.openTab(screen(on))
@@ -62,7 +62,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     },
   )
 
-  it('creates a payment intent out of what it has filled in, given credentials', { timeout: SLOW_MS }, async () => {
+  it('the reference page creates a payment intent as filled in, given a key', { timeout: SLOW_MS }, async () => {
     const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
     const tab = await checkout.openTab(screen({ width: 1280, colorScheme: 'light' }))
     await tab.goto(`${checkout.publicUrl}/docs/reference#?route=auth`)
@@ -80,7 +80,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     }
   })
 
-  it('finds an operation by its name, which stands beside its summary', { timeout: SLOW_MS }, async () => {
+  it('the reference page finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab(screen({ width: 1280, colorScheme: 'light' }))
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const list = tab.getByRole('navigation', { name: 'Menu' })
@@ -97,7 +97,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
   })
 
   it.each(['light', 'dark'] as const)(
-    'lets its reader read what a button says that the pointer or the focus is on, in the %s',
+    'the reference page shows what a button says that the pointer or the focus is on, in the %s',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const { key } = await newMerchant(checkout.service.db)
@@ -124,7 +124,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     },
   )
 
-  it('leads to openapi.json without JavaScript', async () => {
+  it('the reference page leads to openapi.json without JavaScript', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const file = tab.getByRole('link', { name: 'openapi.json' })
@@ -157,7 +157,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     page.startsWith('docs') ? `${checkout.publicUrl}/${page}` : `${operatorsUrl}/docs`
 
   it.each(SCREENS)(
-    'fit $width pixels and have no axe violation, in the $colorScheme',
+    'the guides fit $width pixels and have no axe violation, in the $colorScheme',
     { timeout: SLOW_MS },
     async (on) => {
       const tab = await checkout.openTab(screen(on))
@@ -173,7 +173,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     },
   )
 
-  it.each([390, 1280])('list at %d pixels no heading in their contents without the heading above it', async (width) => {
+  it.each([390, 1280])('the guides list at %d pixels no heading in their contents without its own', async (width) => {
     const tab = await checkout.openTab({ viewport: { width, height: 844 } })
     for (const page of PAGES) {
       await tab.goto(addressOf(page))
@@ -191,7 +191,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     }
   })
 
-  it('lead from one to another, by links that all work', { timeout: SLOW_MS }, async () => {
+  it('the guides lead from one to another, by links that all work', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab()
     const seen = new Set<string>()
     const ours = [new URL(checkout.publicUrl).origin, operatorsUrl]
@@ -221,7 +221,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     expect(seen.size).toBeGreaterThan(7)
   })
 
-  it('copy a sample at the press of a button, of a terminal only what is typed', async () => {
+  it('the guides copy a sample at the press of a button, of a terminal only what is typed', async () => {
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     const copied = async (text: string) => {
       const block = tab.locator('.code', { hasText: text }).first()
@@ -238,7 +238,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     expect(await copied('2 inserted')).toBe(`${again.replace('- <', '--rows 2 --total 2,449.50 - <')}${again}`)
   })
 
-  it('can be read and walked without JavaScript, and then have no buttons that do nothing', async () => {
+  it('the guides can be read and walked without JavaScript, and then have no buttons that do nothing', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(addressOf('docs/merchant'))
     expect(await tab.getByRole('button').count()).toBe(0)

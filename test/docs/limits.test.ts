@@ -8,27 +8,27 @@ const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
 const { connections, answer, lookUps, database, inserts, lateness, lists, pages, shutdown } = LIMITS
 
 describe('the limits', () => {
-  it('give the header size that the refusal of larger headers names', () => {
+  it('the default limits give the header size that the refusal of larger headers names', () => {
     expect(headersTooLarge().message).toContain(`at most ${connections.headersBytes / 1024} KiB `)
   })
 
-  it('give 503 within 2 s while the database is away', () => {
+  it('the default limits give 503 within 2 s while the database is away', () => {
     expect(database.connectTimeoutMs + answer.ms).toBeLessThan(2_000)
     // The caller of an intent that still waits to be stored has not been answered yet.
     expect(inserts.waitingMs).toBeLessThan(answer.ms)
   })
 
-  it('stop a long list within 5 s after its key is revoked or its link is cut', () => {
+  it('the default limits stop a long list within 5 s after its key is revoked or its link is cut', () => {
     const lookUpMs = database.connectTimeoutMs + database.queryTimeoutMs
     expect(lookUps.rememberedMs + lists.readerCheckIntervalMs + lookUpMs).toBeLessThan(5_000)
   })
 
-  it('leave connections beside open pay pages, and refuse pay pages before payments', () => {
+  it('the default limits leave connections beside open pay pages, and refuse pay pages before payments', () => {
     expect(pages.open).toBeLessThan(connections.connections)
     expect(lateness.pagesMs).toBeLessThan(lateness.operationsMs)
   })
 
-  it('end the process within 30 s, before container platforms kill it', () => {
+  it('the default limits end the process within 30 s, before container platforms kill it', () => {
     expect(DEFAULTS.shutdownDrainSeconds * 1000 + shutdown.closeMs).toBeLessThan(30_000)
   })
 })

@@ -4,7 +4,7 @@ import { OPERATIONS } from '../../src/app.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 
 it.each([true, false])(
-  'the document has no fault that the strictest rules of a linter know (notifications taken: %s)',
+  'the OpenAPI document passes a linter’s strictest rules (notifications taken: %s)',
   async (takesNotifications) => {
     const { acquirer, ...others } = OPERATIONS
     const operations = Object.values({ ...others, acquirer: takesNotifications ? acquirer : [] }).flat()

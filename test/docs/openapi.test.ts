@@ -46,7 +46,7 @@ async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Re
 }
 
 describe('the document', () => {
-  it('is served without credentials, names PUBLIC_URL as its server, and is compressed and cached', async () => {
+  it('the OpenAPI document is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
     const { status, body, headers } = await request('GET', '/openapi.json')
     expect([status, body.openapi, body.servers]).toEqual([200, '3.1.0', [{ url: PUBLIC_URL }]])
     expect(Object.keys(body.paths)).toEqual(Object.keys(DOCUMENT.paths))
@@ -67,14 +67,14 @@ describe('the document', () => {
     }
   })
 
-  it('speaks of notifications only where they are taken', async () => {
+  it('the OpenAPI document describes notifications only where they are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
-  it('describes every JSON body and answer as a named schema, so that generated types have names', () => {
+  it('the OpenAPI document has a named schema for every JSON body and answer, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
       .filter((operation) => operation.responses !== undefined)
@@ -89,7 +89,7 @@ describe('the document', () => {
     })
   })
 
-  it('names a refusal of every status that an operation may refuse with', () => {
+  it('the OpenAPI document names a refusal of every status that an operation may refuse with', () => {
     const anybody = ['200', '4XX']
     const atTheDoor = [...anybody, '400', '401', '403', '413', '415', '429', '500', '503']
     const keyed = OPERATIONS.v1.map(({ path, refusals }) => {
@@ -108,7 +108,7 @@ describe('the examples of the document', () => {
   it.each([
     ...['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/payments/fetchTransactionList'],
     ...['/v1/partner/fetchSettlementList', '/v1/partner/fetchTransactionList'],
-  ])('work as they stand, as form and as JSON: %s', async (path) => {
+  ])('the OpenAPI document’s examples work as they stand, as form and as JSON: %s', async (path) => {
     const key = path.includes('partner') ? partnerKey : merchantKey
     for (const send of [
       () => post(service.app, path, example(path, FORM), key),
@@ -118,7 +118,7 @@ describe('the examples of the document', () => {
     }
   })
 
-  it('work as they stand once the order is there: checkPaymentStatus and paymentNotification', async () => {
+  it('the examples of checkPaymentStatus and paymentNotification work as they stand once the order exists', async () => {
     const path = '/v1/payments/checkPaymentStatus'
     const { order_id = '' } = example(path, FORM)
     const order = { ...example('/v1/payments/createPaymentIntent', FORM), order_id }
@@ -132,7 +132,7 @@ describe('the examples of the document', () => {
     expect(paid.body).toEqual(POSTS[path]?.responses['200']?.content?.[JSON_TYPE]?.example)
   })
 
-  it('show the very words of a refusal', async () => {
+  it('the OpenAPI document’s examples show the very words of a refusal', async () => {
     const path = '/v1/payments/createPaymentIntent'
     const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
@@ -159,7 +159,7 @@ describe('the pages below /docs', () => {
     ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
-  ])('are served without credentials, compressed, cached, and with their type: %s', async (url, type, maxAge) => {
+  ])('the page %s is served without credentials, compressed, cached, and with its type', async (url, type, maxAge) => {
     const plain = await request('GET', url)
     expect([plain.status, plain.headers['content-encoding']]).toEqual([200, undefined])
     const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
@@ -178,7 +178,7 @@ describe('the pages below /docs', () => {
   })
 
   it.each(['/docs', '/docs/merchant', '/docs/shops', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
-    'forbid inline scripts, content from elsewhere, sending elsewhere, and framing: %s',
+    'the page %s forbids inline scripts, content from elsewhere, sending elsewhere, and framing',
     async (url) => {
       const { headers, text } = await request('GET', url)
       // Styles apart, which the library of the reference sets on its elements.
@@ -191,7 +191,7 @@ describe('the pages below /docs', () => {
   )
 
   it.each(['/docs', '/docs/merchant', '/openapi.json', '/docs/guide.js'])(
-    'refuse other methods and paths as every address does: %s',
+    'the pages below /docs refuse other methods and paths as every address does: %s',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
@@ -206,7 +206,7 @@ describe('the pages below /docs', () => {
   it.each([
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],
-  ])('are where / redirects a browser with the PUBLIC_URL %s, whatever host it asked', async (publicUrl, docs) => {
+  ])('/ redirects a browser to the docs with the PUBLIC_URL %s, whatever Host it sends', async (publicUrl, docs) => {
     const { app } = await startService({ publicUrl })
     for (const method of ['GET', 'HEAD'] as const) {
       const { statusCode, headers } = await app.inject({ method, url: '/' })
@@ -214,7 +214,7 @@ describe('the pages below /docs', () => {
     }
   })
 
-  it('speak of the acquirer only where notifications are taken', async () => {
+  it('the pages below /docs mention the acquirer only where notifications are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     expect(answerOf(await app.inject('/docs/acquirer')).status).toBe(404)
     for (const url of ['/docs', '/docs/merchant']) expect((await app.inject(url)).payload).not.toContain('acquirer')
@@ -223,7 +223,7 @@ describe('the pages below /docs', () => {
     expect((await request('GET', '/docs')).text).toContain('href="docs/acquirer"')
   })
 
-  it('are listed for programs in /llms.txt: a title, a summary, and links that work, each with what is there', async () => {
+  it('/llms.txt lists the pages below /docs for programs: a title, a summary, and working links', async () => {
     const { text } = await request('GET', '/llms.txt')
     expect(text).toMatch(/^# UPI payments\n\n> .+\n\n## Documents\n\n- \[/)
     const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
@@ -248,7 +248,7 @@ describe('the guides', () => {
     )
 
   it.each(['merchant', 'partner', 'acquirer'] as const)(
-    'show the very samples that the tests run, with the address of this service filled in: %s',
+    'the guide shows the very samples that the tests run, with this service’s address: %s',
     async (guide) => {
       const { text } = await request('GET', `/docs/${guide}`)
       const written = blocks.filter((block) => block.guide === guide)
@@ -262,14 +262,14 @@ describe('the guides', () => {
   )
 
   it.each(['merchant', 'shops', 'partner', 'acquirer'] as const)(
-    'are below .md the Markdown that the page is made of, with the address of this service filled in: %s',
+    'the guide’s .md address has the Markdown of its page, with this service’s address: %s',
     async (guide) => {
       const { text } = await request('GET', `/docs/${guide}.md`)
       expect(text).toBe(filledIn(guideText(guide), PUBLIC_URL, 'https://shop.example/thanks'))
     },
   )
 
-  it('send a sandbox’s customer to a page that shows the shop’s next call, and escape what it was sent', async () => {
+  it('the guide sends a sandbox’s customer to a page with the shop’s next call, and escapes its input', async () => {
     const { app } = await startService({ sandbox: true })
     expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=$ORDER`)
     const { payload, headers } = await app.inject('/docs/thanks?order_id=1001')
@@ -285,7 +285,7 @@ describe('the guides', () => {
 })
 
 describe('the build', () => {
-  it('carries the guides as HTML and as Markdown, and nothing of what renders them', { timeout: 60_000 }, async () => {
+  it('the build carries the guides as HTML and Markdown, without their renderer', { timeout: 60_000 }, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'upi-payments-build-'))
     try {
       await promisify(execFile)(process.execPath, ['src/dev/build.mjs', folder], { cwd: ROOT })

@@ -39,12 +39,12 @@ const seen = (status: number, body: unknown, headers: Record<string, string | un
 })
 
 describe('every answer in the tests is checked against the document', () => {
-  it('when it comes from a service in this process', async () => {
+  it('an answer of a service in the test’s own process is checked against the OpenAPI document', async () => {
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid), key))).toBe(1)
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid)))).toBe(1)
   })
 
-  it('when it is streamed', async () => {
+  it('a streamed answer is checked against the OpenAPI document', async () => {
     const partner = await newPartner(service.db, mid)
     await service.db.query(
       `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
@@ -57,7 +57,7 @@ describe('every answer in the tests is checked against the document', () => {
     expect(await heldDuring(work)).toBe(1)
   })
 
-  it('when it comes over a connection, from any process', async () => {
+  it('an answer over a connection, from any process, is checked against the OpenAPI document', async () => {
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     // Once where it is sent, once where it arrives.
     expect(await heldDuring(() => fetch(`${address}/livez?x=y`))).toBe(2)
@@ -65,7 +65,7 @@ describe('every answer in the tests is checked against the document', () => {
 })
 
 describe('the check of an answer against the document', () => {
-  it('accepts a documented answer', () => {
+  it('the check of an answer against the OpenAPI document accepts a documented answer', () => {
     expect(strangeness('POST', CREATE, seen(401, refused))).toEqual([])
     expect(strangeness('POST', CREATE, seen(431, { ...refused, statusCode: 431 }))).toEqual([])
   })
@@ -86,11 +86,11 @@ describe('the check of an answer against the document', () => {
       seen(401, 'no', { ...challenge, 'content-type': 'text/plain' }),
       /text\/plain is not documented/,
     ],
-  ])('reports what is not documented: %s', (_name, answer, fault) => {
+  ])('the check of an answer reports what is not documented: %s', (_name, answer, fault) => {
     expect(strangeness('POST', CREATE, answer)?.join()).toMatch(fault)
   })
 
-  it('reports an operation that the document does not have', () => {
+  it('the check of an answer reports an operation that the OpenAPI document does not have', () => {
     expect(strangeness('POST', '/v1/payments/refund', seen(200, {}))).toEqual(['the operation is not documented'])
     expect(strangeness('POST', '/v1/payments/refund', seen(404, {}))).toBeUndefined()
     expect(strangeness('GET', '/metrics', seen(200, ''))).toBeUndefined()

@@ -191,7 +191,7 @@ const withBody = Object.values(OPERATIONS)
   .flatMap(({ path, body }) => (body ? [{ path, body }] : []))
 
 describe('the document’s schema accepts exactly what the service accepts', () => {
-  it.each(withBody)('$path', ({ path, body: { name, schema } }) => {
+  it.each(withBody)('the schema of $path accepts just what the service accepts', ({ path, body: { name, schema } }) => {
     const values = BODIES[name] ?? {}
     const help = `BODIES of test/docs/request-schemas.test.ts: give each field of ${name} a generator of what it takes`
     expect(new Set(Object.keys(values)), help).toEqual(new Set(Object.keys(schema.shape)))
