@@ -68,11 +68,11 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     ...guideText('merchant').matchAll(/^\| `([A-Z_]+)` \| [^|]+ \| `([^`]+)`[^|]*\| (?:`([^`]+)` )?\|$/gm),
   ].map(([, status = '', msg = '', exception]) => ({ status, msg, exception }))
 
-  it('every outcome of a sandbox has a line in the table', () => {
+  it('every outcome of a sandbox payment has a line in the merchant’s guide', () => {
     expect(Simulation.shape.status.options).toEqual(outcomes.map(({ status }) => status))
   })
 
-  it.each(outcomes)('the status $status has the outcome that the guide says', async ({ status, msg, exception }) => {
+  it.each(outcomes)('the simulated outcome $status has the msg of the guide', async ({ status, msg, exception }) => {
     const { service, merchantKey: key } = demo
     const fields = intentFields('DEMO_MERCHANT')
     const { orderId, payment_url } = (await post(service.app, '/v1/payments/createOrderRequest', fields, key)).body.data
@@ -122,7 +122,7 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
 
   const shown = blocks.filter(({ language, text }) => language === 'json' && text.includes('"statusCode"'))
 
-  it('cover every call and outcome of the guides’ commands, and no other', () => {
+  it('the guides show an answer for every call and outcome of their commands, and no other', () => {
     expect(
       shown
         .map(({ text }) => JSON.parse(text))
@@ -132,7 +132,7 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
   })
 
   it.each(shown.map(({ text }) => JSON.parse(text)).map((answer) => [outcome(answer), answer]))(
-    '"%s" is what the service answers, field by field',
+    'the guide’s answer "%s" is what the service answers, field by field',
     (name, answer) => {
       expect(shapeOf(answer)).toEqual(shapeOf(real.find((one) => outcome(one) === name)))
     },

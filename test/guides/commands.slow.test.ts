@@ -82,7 +82,7 @@ describe("the commands of the operator's guide", () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('do in a new database, in this order, what they are said to do', { timeout: TIMEOUT_MS }, async () => {
+  it('the operator’s guide’s commands, run in order, do what the guide says', { timeout: TIMEOUT_MS }, async () => {
     expect(steps.length).toBeGreaterThan(12)
     let oldKey = ''
     let endpoint = ''
@@ -123,7 +123,7 @@ describe("the commands of the operator's guide", () => {
     ])
   })
 
-  it('of the guide for shops work too, for a merchant of their own', { timeout: TIMEOUT_MS }, async () => {
+  it('the shop guide’s commands work too, for a merchant of their own', { timeout: TIMEOUT_MS }, async () => {
     const ofShops = stepsOf('shops').map(({ command }) => command.replace('--mid M1', '--mid SHOP'))
     expect(ofShops.length).toBeGreaterThan(6)
     for (const command of ofShops) {

@@ -87,14 +87,14 @@ describe('an installation without Docker, by the guide', () => {
   it.runIf(has('systemd-analyze', { mustHave: false })).each([
     ['upi-payments.service', UNIT],
     ['upi-payments@.service', TEMPLATE],
-  ])('has a unit %s in which systemd finds no fault', async (name, unit) => {
+  ])('an installation by the guide has a unit %s in which systemd finds no fault', async (name, unit) => {
     const file = join(folder, name)
     writeFileSync(file, unit.replace('/usr/bin/node', process.execPath))
     const { code, stdout, stderr } = await run(['systemd-analyze', 'verify', '--man=no', file], folder, {})
     expect({ code, said: stdout + stderr }).toEqual({ code: 0, said: '' })
   })
 
-  it('has a template unit for several instances, which differs from the single unit by its ports alone', () => {
+  it('the guide’s template unit for several instances differs from the single unit by its ports alone', () => {
     const ports = 'Environment=PORT=%i OPS_PORT=1%i\n'
     expect(TEMPLATE).toContain(ports)
     expect(TEMPLATE.replace(ports, '')).toBe(UNIT)
@@ -102,7 +102,7 @@ describe('an installation without Docker, by the guide', () => {
     expect(SETTINGS).not.toMatch(/^(OPS_)?PORT=/m)
   })
 
-  it('runs as the service’s role, also while it is upgraded, and ends with 0 when it is stopped', async () => {
+  it('an installation by the guide runs as the service’s role, also while upgraded, and ends with 0 when stopped', async () => {
     const port = await freePort()
     const { child } = await startService(port)
     const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
@@ -119,7 +119,7 @@ describe('an installation without Docker, by the guide', () => {
   })
 
   it.runIf(postgres)(
-    'is made, backed up and restored by the guide’s lines, on a PostgreSQL of its own',
+    'an installation is made, backed up and restored by the guide’s lines, on a PostgreSQL of its own',
     { timeout: TIMEOUT_MS },
     async () => {
       const directory = mkdtempSync(join(tmpdir(), 'upi-payments-installation-'))
@@ -182,7 +182,7 @@ describe('an installation without Docker, by the guide', () => {
   )
 
   it.runIf(has('caddy', { mustHave: false }))(
-    'knows its callers behind the proxy, and loses no request while it restarts',
+    'an installation by the guide knows its callers behind the proxy, and loses no request while it restarts',
     { timeout: TIMEOUT_MS },
     async () => {
       const [port, securePort] = [await freePort(), await freePort()]

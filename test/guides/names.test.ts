@@ -31,7 +31,7 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
     Object.keys(methods).map((method) => `?route=${method}-${path}`),
   )
 
-  it.each(['#', ...linksOf(text)].slice(linksOf(text).length > 0 ? 1 : 0))('link %s', (target) => {
+  it.each(['#', ...linksOf(text)].slice(linksOf(text).length > 0 ? 1 : 0))('link %s of the guide works', (target) => {
     const [page = '', anchor = ''] = target.split('#')
     if (page === 'reference') return expect(['', ...operations]).toContain(anchor)
     if (page === '') return expect(anchorsOf(text)).toContain(anchor)
@@ -44,7 +44,7 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
     return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
   })
 
-  it('and no file of the repository, except those of an installation', () => {
+  it('a guide names no file of the repository, except the files of an installation', () => {
     const files = unique(text.matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g))
     const installed = [
       'dist/server.js',
@@ -74,7 +74,7 @@ describe('the tables of fields have each field of the interface, and no other', 
     ['partner', '## List what customers have paid', 'Transaction'],
     ['partner', '### The fields of the request', 'WhichSettlements'],
     ['partner', '### The fields of a settlement', 'Settlement'],
-  ] as const)('of the %s, under "%s": %s', (guide, heading, name) => {
+  ] as const)('the table of fields of the %s, under "%s", has exactly the fields of %s', (guide, heading, name) => {
     const [, section = ''] = guideText(guide).split(`\n${heading}\n`)
     const rows = [...(section.split(/^#/m)[0] ?? '').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|/gm)]
     const fields = rows.flatMap(([, names = '', next]) =>
@@ -96,17 +96,17 @@ it.each(Object.keys(EVENTS))('the merchant’s guide says what the webhook %s me
 describe('the operator’s guide names only what exists', () => {
   const text = guideText('operator')
 
-  it('limits of a role that .env.example has too', () => {
+  it('the operator’s guide sets only limits of a role that .env.example has too', () => {
     for (const line of text.match(/^alter role .*$/gm) ?? []) expect(fileText('.env.example')).toContain(line)
   })
 
-  it('services of the compose file', () => {
+  it('the operator’s guide names only services of the compose file', () => {
     const services = unique(text.matchAll(/docker compose (?:exec|run|stop|start)(?: -e \S+="[^"]*"| -\S+)* (\w+)/g))
     expect(services.length).toBeGreaterThan(2)
     for (const name of services) expect(fileText('docker-compose.yml')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
   })
 
-  it('commands, wherever it speaks of one', () => {
+  it('the operator’s guide names only commands that exist', () => {
     const named = unique(text.matchAll(/(?<=[`$ (]|^)ops ((?:[a-z]+(?:-[a-z]+)*\b ?){1,2})/gm)).map((name) =>
       name.trim(),
     )
@@ -116,7 +116,7 @@ describe('the operator’s guide names only what exists', () => {
     expect(named.filter((name) => !isCommand(name))).toEqual([])
   })
 
-  it('metrics', async () => {
+  it('the operator’s guide names only metrics that exist', async () => {
     const named = unique(proseOf(text).matchAll(METRIC))
     const metrics = await createMetrics({}, async () => ({ exceptions: {}, refunds: {} })).registry.metrics()
     expect(named.length).toBeGreaterThan(5)
@@ -136,7 +136,7 @@ const READMES = [
 describe.each(READMES)('%s names only what exists', (file) => {
   const readme = fileText(file)
 
-  it.each(linksOf(readme))('link %s', (target) => {
+  it.each(linksOf(readme))('the README’s link %s leads to an existing file and heading', (target) => {
     const [path = '', anchor] = target.split('#')
     const linkedFile = path === '' ? file : join(dirname(file), path)
     expect(existsSync(join(ROOT, linkedFile))).toBe(true)
@@ -145,24 +145,24 @@ describe.each(READMES)('%s names only what exists', (file) => {
   })
 
   // dist is what `npm run build` makes.
-  it.each(unique(readme.matchAll(/(?<![\w/.-])((?:src|test|migrations|\.ci)\/[\w./-]*\w)/g)))('file %s', (path) => {
+  it.each(unique(readme.matchAll(/(?<![\w/.-])((?:src|test|migrations|\.ci)\/[\w./-]*\w)/g)))('%s exists', (path) => {
     expect(existsSync(join(ROOT, path))).toBe(true)
   })
 
-  it.each(unique(readme.matchAll(/`((?:\.env|docker-compose|Dockerfile|\.nvmrc)[\w.-]*)`/g)))('file %s', (path) => {
+  it.each(unique(readme.matchAll(/`((?:\.env|docker-compose|Dockerfile|\.nvmrc)[\w.-]*)`/g)))('%s exists', (path) => {
     // `.env` is the reader's own.
     expect(existsSync(join(ROOT, path === '.env' ? '.env.example' : path))).toBe(true)
   })
 
   const measured = [...readme.matchAll(/^\|.*\]\((test\/\w+\/README\.md)\) \| (.+) \|$/gm)]
-  it.each(measured.map(([, path = '', said = '']) => [said, path]))('measured figures: %s in %s', (said, path) => {
+  it.each(measured.map(([, path = '', said = '']) => [said, path]))('the README figures %s are in %s', (said, path) => {
     const figures = said.match(/\d[\d,.]*(?: [×%])?/g) ?? []
     expect(figures).not.toEqual([])
     for (const figure of figures) expect(fileText(path)).toContain(figure)
   })
 
   const { scripts } = JSON.parse(fileText('package.json'))
-  it.each(unique(readme.matchAll(/\bnpm run (?:-s )?([\w:]+)/g)))('script %s', (name) => {
+  it.each(unique(readme.matchAll(/\bnpm run (?:-s )?([\w:]+)/g)))('the README’s npm script %s exists', (name) => {
     expect(Object.keys(scripts)).toContain(name)
   })
 })

@@ -40,7 +40,7 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     runIn({ [file]: filledIn(text, demo.url) }, command, { baseUrl: demo.url, key })
 
   it.runIf(sample.there)(
-    'is taken once, although its first attempt fails, and answers are lost, broken off or refused for the moment',
+    'the merchant’s sample takes a payment once, though an attempt fails and answers are lost, cut off or refused',
     async ({ expect }) => {
       const demo = await startDemoService({
         faults: {
@@ -61,7 +61,7 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     },
   )
 
-  it.runIf(sample.there)('is not shipped when it failed', async ({ expect }) => {
+  it.runIf(sample.there)('the merchant’s sample does not ship an order whose payment failed', async ({ expect }) => {
     const demo = await startDemoService({ customer: ['FAIL', 'leaves'] })
     const { code, stdout } = await start(demo)
     expect(code).toBe(0)
@@ -69,7 +69,7 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
     expect(stdout).not.toMatch(SHIPS)
   })
 
-  it.runIf(sample.there)('reports a refused request and does not repeat it', async ({ expect }) => {
+  it.runIf(sample.there)('the merchant’s sample reports a refused request and never repeats it', async ({ expect }) => {
     const demo = await startDemoService()
     const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
     expect(code).toBe(1)
@@ -105,7 +105,7 @@ const CREATES: Sample[] = [
 
 describe.concurrent.each(CREATES)("the merchant's create in $name", { timeout: TIMEOUT_MS }, (sample) => {
   it.runIf(sample.there)(
-    'makes an order once with its number as Idempotency-Key, and shows a refusal',
+    'the merchant’s sample creates an order once, with its number as Idempotency-Key, and shows a refusal',
     async ({ expect }) => {
       const demo = await startDemoService()
       const start = (key: typeof demo.merchantKey) =>
@@ -144,7 +144,7 @@ console.log(JSON.stringify(await call('createOrderRequest', fields, order)))`,
 }
 
 describe.concurrent("the merchant's refund", { timeout: TIMEOUT_MS }, () => {
-  it('is made once, by whichever language it is asked for, and each gets the same answer', async ({ expect }) => {
+  it('the guide’s refund is made once, whichever language requests it, and all get one answer', async ({ expect }) => {
     const { service, url, merchantKey: key } = await startDemoService()
     const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
     const { orderId } = (await post(service.app, CREATE, fields, key)).body.data
@@ -174,7 +174,7 @@ async function startWithSettlements() {
 
 describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
   it.runIf(has('python3', { mustHave: true }))(
-    'is reconciled in Python to the lines that the guide shows, even if the list breaks off once',
+    'the partner’s Python sample prints the guide’s reconciliation, even if the list breaks off once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
       const files = {
@@ -205,7 +205,7 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
   )
 
   it.runIf(has('python3', { mustHave: true }))(
-    'is reconciled by the UTR of the payout where rows are payments, and lines of one UTR are added up',
+    'the partner’s sample reconciles rows by the UTR of their payout, and adds up lines of one UTR',
     async ({ expect }) => {
       const { service, url, partnerKey: key } = await startDemoService()
       await service.db.query('delete from settlements')
@@ -230,7 +230,7 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
   )
 
   it.runIf(has('curl', { mustHave: true }))(
-    'is fetched whole by curl, even if the list breaks off once',
+    'the partner’s curl sample fetches a month whole, even if the list breaks off once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
       const files = { 'month.sh': `${blockWith('partner', 'sh', 'october.json')}cat october.json` }
@@ -274,7 +274,7 @@ const NOTIFIERS: Sample[] = [
 describe.concurrent.each(NOTIFIERS)("the acquirer's notification in $name", { timeout: TIMEOUT_MS }, (sample) => {
   const { file, text, command } = sample
 
-  it.runIf(sample.there)('makes the order paid, and is told when its secret is wrong', async ({ expect }) => {
+  it.runIf(sample.there)('the sample’s notification pays an order; a wrong secret is reported', async ({ expect }) => {
     const demo = await startDemoService({ signedNow: true })
     const { service, url: baseUrl, merchantKey: key } = demo
     const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })

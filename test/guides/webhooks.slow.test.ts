@@ -115,7 +115,7 @@ const successOf = (order_id: string, amount: string) =>
   })
 
 describe.each([NODE_SHOP, PYTHON, PHP, JAVA, OF_NPM_START])('the receiver in $name', { timeout: TIMEOUT_MS }, (it_) => {
-  it.runIf(it_.there)('takes a webhook that is genuine, and no other', async ({ expect }) => {
+  it.runIf(it_.there)('the guide’s webhook receiver accepts a genuine webhook, and no other', async ({ expect }) => {
     const secret = newSigningSecret()
     const port = await freePort()
     const { said } = await startSample(it_, saved(it_), port, { WEBHOOK_SECRET: secret })
@@ -168,7 +168,7 @@ describe.each([NODE_SHOP, PYTHON, PHP, JAVA, OF_NPM_START])('the receiver in $na
     expect(said()).not.toContain('Ship')
   })
 
-  it.runIf(it_.there)('accepts nothing while its secret is unset, a placeholder or cut short', async ({ expect }) => {
+  it.runIf(it_.there)('a receiver with no secret, a placeholder or half a secret accepts none', async ({ expect }) => {
     const body = successOf('forged', '200')
     // The order waits in the shop's books.
     const waits = { sequence: 0, shipped: false }
@@ -199,7 +199,7 @@ describe.each([NODE_SHOP, PYTHON, PHP, JAVA, OF_NPM_START])('the receiver in $na
   })
 })
 
-it('the shop of the guide takes no refund for a payment of its order', { timeout: TIMEOUT_MS }, async () => {
+it('the guide’s shop takes no refund webhook for a payment of its order', { timeout: TIMEOUT_MS }, async () => {
   const [secret, port] = [newSigningSecret(), await freePort()]
   const files = { ...NODE_SHOP.files, 'orders.json': '{"1001":{"sequence":0,"shipped":false}}' }
   const { said } = await startSample(NODE_SHOP, saved({ ...NODE_SHOP, files }), port, { WEBHOOK_SECRET: secret })
@@ -234,7 +234,7 @@ describe('a shop of the guide, of a real npm start', () => {
     return JSON.parse(stdout)
   }
 
-  it('hears of the payment with the tab closed, and ships once although webhooks come twice and late', {
+  it('the guide’s shop sees a payment made with the tab closed, and ships once although webhooks repeat and delay', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const port = await freePort()
@@ -278,7 +278,7 @@ describe('a shop of the guide, of a real npm start', () => {
     await ops('webhooks', 'disable', '--endpoint', id)
   })
 
-  it('listens on the port that the demo names, and can take the place of the demo’s receiver', {
+  it('the guide’s shop listens on the port that the demo names, and can replace the demo’s receiver', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const [, secret = '', port = ''] = /^WEBHOOK_SECRET=(\S+) PORT=(\d+) /m.exec(demo.said()) ?? []
@@ -299,7 +299,7 @@ describe('a shop of the guide, of a real npm start', () => {
     await until('the shop ships', () => /Ship shop-\d+/.test(shop.said()))
   })
 
-  it('gets the body that the guide shows, field by field', { timeout: TIMEOUT_MS }, async () => {
+  it('the guide’s shop gets the webhook body of the guide, field by field', { timeout: TIMEOUT_MS }, async () => {
     const port = await freePort()
     const { id, secret } = await ops('webhooks', 'add', '--mid', demo.mid, '--url', `http://127.0.0.1:${port}/`)
     const receiver = startReading(process.execPath, ['src/dev/receive-webhooks.mjs'], {
