@@ -58,7 +58,7 @@ function goodBody(path: string): string {
 }
 
 describe('a form body', () => {
-  it('of any fields and bytes, or almost right, gets an envelope and never a 500', async () => {
+  it('a form body of any fields and bytes, or almost right, gets an envelope and never a 500', async () => {
     const request = fc
       .constantFrom(CREATE, ORDER, LIST)
       .chain((path) => fc.tuple(fc.constant(path), fc.oneof(pairs, rawBytes, strange, scratched(path))))
@@ -74,7 +74,7 @@ describe('a form body', () => {
     expect([...statuses]).toEqual(expect.arrayContaining([200, 400]))
   })
 
-  it('brings every text through to the database exactly as it was encoded, or is refused', async () => {
+  it('a form body brings every text to the database exactly as it was encoded, or is refused', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 40 }),
       fc.string({ unit: 'binary', maxLength: 40 }),

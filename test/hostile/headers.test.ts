@@ -50,7 +50,7 @@ function received(value: Buffer): string | undefined {
 }
 
 describe('a header', () => {
-  it('Idempotency-Key of 1 to 64 printable ASCII characters brings the first answer again, and any other is refused', async () => {
+  it('an Idempotency-Key of 1 to 64 printable ASCII characters repeats the first answer, and any other is refused', async () => {
     await fc.assert(
       fc.asyncProperty(anyValue, async (value) => {
         const key = line('Idempotency-Key', value)
@@ -68,7 +68,7 @@ describe('a header', () => {
     )
   })
 
-  it('X-Request-Id comes back if it has 1 to 64 safe characters; else a new one does', async () => {
+  it('an X-Request-Id comes back if it has 1 to 64 safe characters; otherwise a new one does', async () => {
     const almostSane = fc
       .tuple(fc.stringMatching(/^[A-Za-z0-9._-]{1,65}$/), fc.string({ maxLength: 1 }))
       .map(([text, other]) => Buffer.from(text.slice(0, 5) + other + text.slice(5)))
@@ -83,7 +83,7 @@ describe('a header', () => {
     )
   })
 
-  it('Authorization lets nobody in but its owner, whatever it holds', async () => {
+  it('the Authorization header lets nobody in but the key’s owner, whatever the header holds', async () => {
     const { publicKey, secretKey } = target.key
     const good = `${publicKey}:${secretKey}`
     const near = fc
@@ -107,7 +107,7 @@ describe('a header', () => {
     expect((await send([])).status).toBe(200)
   })
 
-  it('is never dropped silently: more than 100 headers are refused', async () => {
+  it('no header is dropped silently: more than 100 headers are refused', async () => {
     const necessary = 5
     const fill = (count: number) => Array.from({ length: count - necessary }, (_, i) => `h${i}:`)
     expect((await send([...fill(99), `Idempotency-Key: ${unique('k')}`])).status).toBe(200)
@@ -123,7 +123,7 @@ describe('a header', () => {
 
 describe('a body in a coding', () => {
   it.each(['gzip', 'GZIP', 'identity, gzip', 'utf-8'])(
-    'is refused with what to do instead: Content-Encoding %s',
+    'a body with Content-Encoding %s is refused with what to do instead',
     async (coding) => {
       const { status, text, headers } = await send([`Content-Encoding: ${coding}`])
       expect([status, JSON.parse(text)]).toEqual([
@@ -134,7 +134,7 @@ describe('a body in a coding', () => {
     },
   )
 
-  it('is accepted when it is named identity; any other is judged after the credentials', async () => {
+  it('a body with Content-Encoding identity is accepted; other codings are judged after the credentials', async () => {
     expect((await send(['Content-Encoding: Identity'])).status).toBe(200)
     expect((await send(['Content-Encoding: gzip'], goodBody(), 'Basic nobody')).status).toBe(401)
   })

@@ -54,7 +54,7 @@ const deep = fc.constantFrom(
 )
 
 describe('a JSON body', () => {
-  it('of any value or bytes, or almost right, gets an envelope and never a 500', async () => {
+  it('a JSON body of any value or bytes, or almost right, gets an envelope and never a 500', async () => {
     const dictionary = fc
       .dictionary(fc.oneof(fc.constantFrom(...FIELDS, '__proto__'), fc.string()), fc.jsonValue())
       .map((value) => JSON.stringify(value))
@@ -70,7 +70,7 @@ describe('a JSON body', () => {
     )
   })
 
-  it('has its amount judged by the digits that were sent, not by the nearest float', async () => {
+  it('the amount of a JSON body is judged by the digits that were sent, not by the nearest float', async () => {
     const byValue = fc
       .oneof(
         fc.double().map((value) => (Number.isFinite(value) ? String(value) : '1e400')),
@@ -96,7 +96,7 @@ describe('a JSON body', () => {
     )
   })
 
-  it('may hold a number of 12,000 digits beside its fields', async () => {
+  it('a JSON body may hold a number of 12,000 digits beside its fields', async () => {
     for (const number of [`1${'0'.repeat(12_000)}1`, `0.${'0'.repeat(12_000)}1`, `1e${'9'.repeat(12_000)}`]) {
       expect((await post(CREATE, withValue(fields(), 'extra', number))).status).toBe(200)
       expect((await post(CREATE, withValue(fields(), 'amount', number))).status).toBe(400)
@@ -105,7 +105,7 @@ describe('a JSON body', () => {
 })
 
 describe('a JSON field that is sent twice', () => {
-  it('is refused by its name, however it is spelled and whatever stands between', async () => {
+  it('a JSON field that is sent twice is refused by its name, however spelled and whatever stands between', async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...FIELDS), fc.boolean(), fc.json(), async (name, escaped, between) => {
         const spelled = escaped ? name.replace(/./g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : name
@@ -118,12 +118,12 @@ describe('a JSON field that is sent twice', () => {
     )
   })
 
-  it('is refused in a notification too', async () => {
+  it('a JSON field that is sent twice is refused in a notification too', async () => {
     const { status, text } = await notify(notification('0'.repeat(32)).replace('{', '{"amount":1,'))
     expect([status, JSON.parse(text)]).toEqual([400, refusal(400, 'amount must be sent once')])
   })
 
-  it('is not seen where the same name stands inside a value or its text', async () => {
+  it('a JSON field counts once where its name also stands inside another value or text', async () => {
     const inner = fc.json().map((json) => `{"a":[{"amount":${json}},{"amount":1,"amount":2}]}`)
     const text = fc.string().map((part) => JSON.stringify(`","amount":"1\\${part}`))
     await fc.assert(
@@ -136,7 +136,7 @@ describe('a JSON field that is sent twice', () => {
 })
 
 describe('a signed notification', () => {
-  it('of any value or bytes gets an envelope and never a 500', async () => {
+  it('a signed notification of any value or bytes gets an envelope and never a 500', async () => {
     const orderId = '0'.repeat(32)
     const good = fc
       .tuple(fc.constantFrom(...NOTIFICATION_FIELDS), anyJson)

@@ -151,7 +151,7 @@ describe('a generated settlement file', () => {
   const momentOf = (text: string) =>
     new Date(text.includes('T') ? text.replace('-0800', '-08:00') : `${text.replace(' ', 'T')}+05:30`)
 
-  it('is stored to the last digit in any valid notation, or refused whole with each wrong line named', async () => {
+  it('a settlement file is stored to the last digit in any valid notation, or refused with each wrong line named', async () => {
     await fc.assert(
       fc.asyncProperty(anyFile, anyStyle, async ({ columns, rows, wrong }, style) => {
         await db.query('truncate settlements')

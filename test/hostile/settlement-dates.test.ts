@@ -23,7 +23,7 @@ const INDIA = new Intl.DateTimeFormat('en-GB', {
 })
 
 describe('s_date and e_date', () => {
-  it('accept every date dd-mm-yyyy that exists, from midnight to midnight in India, and no other', () => {
+  it('s_date and e_date accept every dd-mm-yyyy that exists, from midnight to midnight in India, and no other date', () => {
     const wrong: string[] = []
     for (const year of YEARS) {
       for (let month = 0; month <= 99; month++) {

@@ -44,7 +44,7 @@ async function expectStillServing(): Promise<void> {
 }
 
 describe('bytes on a socket', () => {
-  it('of any kind, or almost right, get an envelope or a closed connection, and the next client is served', async () => {
+  it('any or almost right bytes on a socket get an envelope or a closed connection; the next client is served', async () => {
     const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
     const methods = fc.constantFrom('GET', 'POST', 'PUT', 'QUERY', 'TRACE', 'CONNECT', 'get', 'GET ', '\r\nGET', '')
     const address = fc.oneof(
@@ -143,7 +143,7 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
     })
   const exchange = fc.tuple(fc.array(request, { minLength: 1, maxLength: 4 }), someCuts)
 
-  it('never get more answers than requests, and get them in order', async () => {
+  it('pipelined requests in pieces never get more answers than requests, and get the answers in order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(exchange, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
         await Promise.all(
@@ -163,7 +163,7 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
 
   const chunked = (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n`
 
-  it('keep their connection when they were read whole, and lose it when chunks are still to come', async () => {
+  it('pipelined requests that were read whole keep their connection, and lose it while chunks are still to come', async () => {
     const body = () => form(intentFields(target.mid, { order_id: unique('o') }))
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const requests = [
@@ -208,7 +208,7 @@ describe('a second request hidden in the first', () => {
     ['behind HTTP/1.0 and chunks', `${chunked}\r\n0\r\n\r\n`, start.replace('1.1', '1.0')],
     ['behind the preface of HTTP/2', 'SM\r\n\r\n', 'PRI * HTTP/2.0\r\n\r\n'],
     ['behind a TLS hello', '', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
-  ])('%s is not carried out', async (_name, trick, head = start) => {
+  ])('a second request hidden in the first is not carried out: %s', async (_name, trick, head = start) => {
     const order_id = unique('smuggled')
     const answers = await target.raw(head + trick + good(order_id, 'close'), LEAVING)
     expectEnvelopes(answers)
@@ -227,13 +227,13 @@ describe('the log line of a request that was not answered in order', () => {
   }
   const withId = (id: string) => good(unique('o'), 'close').replace('Host: x', `Host: x\r\nX-Request-Id: ${id}`)
 
-  it('has the status 499 when the client resets the connection in mid-body', async () => {
+  it('the log line of a request has the status 499 when the client resets the connection in mid-body', async () => {
     const id = unique('reset-')
     expect(await target.raw(withId(id).slice(0, -10), BREAKING_OFF)).toEqual([])
     expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, publicKey: target.key.publicKey })
   })
 
-  it('has the status 499 when the client leaves before the answer', async () => {
+  it('the log line of a request has the status 499 when the client leaves before the answer', async () => {
     const id = unique('left-')
     const lock = await target.db.connect()
     await lock.query('begin; lock table payment_intents in access exclusive mode')
@@ -252,7 +252,7 @@ describe('the log line of a request that was not answered in order', () => {
     expect(metrics).toMatch(new RegExp(`http_request_duration_seconds_count\\{route="${CREATE}",status="499"\\} \\d`))
   })
 
-  it('has the id and status of the answer when the rest of a request is broken', async () => {
+  it('the log line of a request has the id and status of the answer when the rest of the request is broken', async () => {
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const [answer] = await target.raw(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
     expect(JSON.parse(answer?.text ?? '')).toEqual(refusal(400, 'What arrived is not HTTP/1.1'))
@@ -263,7 +263,7 @@ describe('the log line of a request that was not answered in order', () => {
     ['no HTTP', 'garbage\r\n\r\n', 400],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     ['an address that cannot be read', 'GET /pay/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
-  ])('has the id of the answer to %s', async (_name, bytes, status) => {
+  ])('the log line of a request has the id of the answer to %s', async (_name, bytes, status) => {
     const [answer] = await target.raw(bytes)
     expect(answer?.status).toBe(status)
     expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: 'none', status })

@@ -49,7 +49,7 @@ const PREFIXES = {
 }
 
 describe('generated UPI links', () => {
-  it('hold each parameter once, as it was given, whatever the note and the names', () => {
+  it('UPI links hold each parameter once, as it was given, whatever the note and the names', () => {
     fc.assert(
       fc.property(anyPayment, ({ minutes, ...payment }) => {
         const expiresAt = new Date(payment.createdAt.getTime() + minutes * 60_000)
