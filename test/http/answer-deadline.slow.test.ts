@@ -95,14 +95,14 @@ describe('503 before the deadline while the database is silent', () => {
       async () => answerOf(await service.app.inject(`/pay/${orderId}/events`)),
       UNAVAILABLE,
     ],
-  ])('for %s', async (_name, part, send, refused) => {
+  ])('a silent database means 503 before the deadline, for %s', async (_name, part, send, refused) => {
     const silent = silence(part)
     const answer = await send()
     silent.release()
     expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, refused, '1'])
   })
 
-  it('for a pay page, as a page', async () => {
+  it('a silent database means 503 before the deadline for a pay page, as HTML', async () => {
     const silent = silence('join merchants')
     const answer = answerOf(await service.app.inject(`/pay/${orderId}`))
     silent.release()
@@ -115,7 +115,7 @@ describe('503 for checkPaymentStatus at the end of its patience, while the datab
   it.each([
     ['in its own query', 'merchant_order_id = $2'],
     ['in the look-up of its key', 'access_keys'],
-  ])('%s', async (_name, part) => {
+  ])('checkPaymentStatus is 503 after its patience while the database is silent %s', async (_name, part) => {
     const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
     const silent = silence(part)
     const startedAt = performance.now()
@@ -127,7 +127,7 @@ describe('503 for checkPaymentStatus at the end of its patience, while the datab
   })
 })
 
-it('an intent that was refused while it waited for its batch is not stored afterwards', async () => {
+it('an intent that was refused while it waited to be stored in a batch is not stored afterwards', async () => {
   // Statements wait for a lock here, not for an answer that never comes.
   const { answer, inserts } = LIMITS_HERE
   const slow = await startService({ limits: { answer, inserts } })

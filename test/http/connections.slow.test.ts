@@ -49,7 +49,7 @@ it('the service closes a connection that sends a request before the last one is 
   expect(text()).toBe('')
 })
 
-it('the service closes, without a word, a connection that is silent from the start', async () => {
+it('the service closes, without an answer, a connection that is silent from the start', async () => {
   const { socket, text } = open(port)
   await once(socket, 'close')
   expect(text()).toBe('')

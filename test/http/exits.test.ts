@@ -56,7 +56,7 @@ const envelope = { 'content-type': 'application/json; charset=utf-8', 'cache-con
 
 describe('every answer is an envelope whose statusCode is the HTTP status', () => {
   it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, UPI_ID, '/pay', '/pay/x/qr.gif'])(
-    '404 for the unknown address %s, without credentials',
+    '404 is answered for the unknown address %s, without credentials',
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
         const { status, body, headers } = await request(method, url)
@@ -74,13 +74,13 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     ['DELETE', '/pay/abc/qr.png', 'GET, HEAD'],
     ['POST', '/livez', 'GET, HEAD'],
     ['POST', '/', 'GET, HEAD'],
-  ])('405 with Allow for %s %s, without credentials', async (method, url, allow) => {
+  ])('405 with Allow is answered for %s %s, without credentials', async (method, url, allow) => {
     const { status, body, headers } = await request(method, `${url}?a=b`)
     expect([status, body]).toEqual([405, refusal(405, `This address answers ${allow} only`)])
     expect(headers).toMatchObject({ ...envelope, allow })
   })
 
-  it('413 for a body over 16 KiB, and not for one of exactly 16 KiB', async () => {
+  it('413 is answered for a body over 16 KiB, and not for a body of exactly 16 KiB', async () => {
     const fields = form(intentFields(mid))
     const exact = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_384 - fields.length - 3)}`, key)
     expect(exact.status).toBe(200)
@@ -89,7 +89,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
   })
 
   it.each(['text/plain', 'multipart/form-data; boundary=x', 'application/xml', 'nonsense', 'application/json5'])(
-    '415 for Content-Type %s',
+    '415 is answered for Content-Type %s',
     async (type) => {
       const { status, body } = await post(service.app, CREATE, 'mid=M1', key, { 'content-type': type })
       expect([status, body]).toEqual([
@@ -99,13 +99,13 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     },
   )
 
-  it('400 for broken percent-encoding in the address', async () => {
+  it('400 is answered for broken percent-encoding in the address', async () => {
     const { status, body, headers } = await request('GET', '/pay/%zz/qr.png')
     expect([status, body]).toEqual([400, refusal(400, 'The address is not valid percent-encoding')])
     expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
   })
 
-  it('500 has a fixed text: the cause is in the log only, and the row of the database nowhere', async () => {
+  it('a 500 has a fixed text: its cause is in the log only, and the row of the database nowhere', async () => {
     const { mid, key } = await newMerchant(service.db)
     await service.db.query(`alter table payment_intents add constraint trap check (note <> 'trap-row-text')`)
     const { status, body, text } = await post(service.app, CREATE, intentFields(mid, { note: 'trap-row-text' }), key)
@@ -152,7 +152,7 @@ describe('input that never becomes a request of Fastify', () => {
       'The request headers are too large; send at most 16 KiB of them',
       () => `GET /livez HTTP/1.1\r\nHost: x\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`,
     ],
-  ])('is answered by an envelope, and its connection closed: %s is %i', async (_name, status, msg, bytes) => {
+  ])('malformed HTTP gets an envelope, and its connection is closed: %s is %i', async (_name, status, msg, bytes) => {
     const { head, body } = await raw(bytes())
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(head).toMatch(/connection: close/i)
@@ -181,7 +181,7 @@ describe('input that never becomes a request of Fastify', () => {
     ['a port alone', 'Host: :80\r\n'],
     ['bytes that are not ASCII', 'Host: b\u00fccher.example\r\n'],
     ['another in an address in absolute form', 'Host: x\r\n', 'http://x@y'],
-  ])('400 for a wrong Host: %s', async (_name, host, origin = '') => {
+  ])('400 is answered for a wrong Host: %s', async (_name, host, origin = '') => {
     for (const path of ['/livez', '/nowhere']) {
       const { head, body } = await raw(
         Buffer.from(`GET ${origin}${path} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 'latin1'),
@@ -201,19 +201,19 @@ describe('input that never becomes a request of Fastify', () => {
     '[::1]:3000',
     '[2001:db8::7%25eth0]:3000',
     '[::ffff:10.0.0.1]',
-  ])('200 for what clients and proxies send as Host: %s', async (host) => {
+  ])('200 is answered for what clients and proxies send as Host: %s', async (host) => {
     const { head } = await raw(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
     expect(head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('an address in absolute form is read, and HTTP/1.0 needs no Host, as balancers ask for health', async () => {
+  it('an address in absolute form is accepted, and HTTP/1.0 needs no Host, as load balancers check health', async () => {
     const absolute = (url: string) => raw(`${start('GET', `http://pay.example.in${url}`)}\r\n`)
     expect((await absolute('/livez')).head).toMatch(/^HTTP\/1.1 200 /)
     expect((await absolute(`${CREATE}?a=b`)).head).toMatch(/^HTTP\/1.1 405 /)
     expect((await raw('GET /readyz HTTP/1.0\r\n\r\n')).head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('does not carry out a request whose body is shorter than it says', async () => {
+  it('a request whose body is shorter than its Content-Length is not carried out', async () => {
     const order_id = 'cut-short'
     const fields = form(intentFields(mid, { order_id }))
     const socket = connect(port, '127.0.0.1')
@@ -238,11 +238,11 @@ describe('the order of checks', () => {
     ['credentials before the size', 401, CREATE, large, FORM, () => unknownKey],
     ['the content type before the size', 415, CREATE, large, 'text/plain', () => key],
     ['the size before the syntax', 413, CREATE, `%zz${large}`, FORM, () => key],
-  ])('looks at %s', async (_name, status, url, body, type, caller) => {
+  ])('the service checks %s', async (_name, status, url, body, type, caller) => {
     expect((await post(service.app, url, body, caller(), { 'content-type': type })).status).toBe(status)
   })
 
-  it('looks at the fields before the owner, at the owner before the order guard', async () => {
+  it('the service checks the fields before the owner, and the owner before the order guard', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(mid, { order_id: 'taken' }), key)
     expect((await post(service.app, CREATE, intentFields(mid, { amount: '0' }), other.key)).status).toBe(400)
@@ -255,7 +255,7 @@ describe('the order of checks', () => {
     [`POST ${CREATE}`, 401],
     ['QUERY /none', 404],
     [`QUERY ${CREATE}`, 405],
-  ])('looks at address, method and credentials before a byte of the body has come: %s is %i', async (line, status) => {
+  ])('address, method and credentials are checked before the body has come: %s is %i', async (line, status) => {
     const { head } = await raw(`${line} HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\nConnection: close\r\n\r\n`)
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
   })

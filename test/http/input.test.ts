@@ -31,7 +31,7 @@ const MALFORMED_FORM = 'The body must be fields joined by &, each value percent-
 const MALFORMED_JSON = 'The body must be one JSON object in UTF-8'
 
 describe('a body', () => {
-  it.each([FORM, `${FORM}; charset=UTF-8`, JSON_TYPE])('is taken as %s', async (type) => {
+  it.each([FORM, `${FORM}; charset=UTF-8`, JSON_TYPE])('a request body is accepted as %s', async (type) => {
     const fields = intentFields(mid)
     expect((await send(type === JSON_TYPE ? JSON.stringify(fields) : form(fields), type)).status).toBe(200)
   })
@@ -39,7 +39,7 @@ describe('a body', () => {
   it.each([
     [['mid', 'note'], 'mid must be sent once; note must be sent once'],
     [['SENT'], 'every field must be sent once'],
-  ])('is refused for the fields %j sent twice, by their names if they are ours', async (names, msg) => {
+  ])('a body with the fields %j sent twice is refused, and names fields of the interface only', async (names, msg) => {
     const twice = [...names, ...names].map((name) => `${name}=x`).join('&')
     expect((await send(`${form(intentFields(mid))}&${twice}`)).body).toEqual(refusal(400, msg))
     const members = [...names, ...names].map((name) => `"${name}":"x"`).join()
@@ -48,7 +48,7 @@ describe('a body', () => {
   })
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'udf1', 'amount[]', ''])(
-    'may have the unknown field %j, which sets no other field',
+    'a body may have the unknown field %j, which sets no other field',
     async (name) => {
       expect((await send(`${form(intentFields(mid))}&${encodeURIComponent(name)}=x`)).status).toBe(200)
       const json = JSON.stringify(intentFields(mid)).replace('{', `{${JSON.stringify(name)}:{"mid":"evil"},`)
@@ -58,7 +58,7 @@ describe('a body', () => {
     },
   )
 
-  it('has at most 100 fields', async () => {
+  it('a body has at most 100 fields', async () => {
     const names = Array.from({ length: 101 }, (_, i) => `f${i}`)
     const tooMany = refusal(400, 'The body must have at most 100 fields')
     expect((await send(names.join('=&'))).body).toEqual(tooMany)
@@ -71,7 +71,7 @@ describe('a body', () => {
     ['percent-encoded bytes that are not UTF-8', 'mid=%FF%FE'],
     ['an encoded half of a surrogate pair', 'note=%ED%A0%80'],
     ['raw bytes that are not UTF-8', Buffer.from([0x6d, 0x69, 0x64, 0x3d, 0xff, 0xfe])],
-  ])('is no form with %s', async (_name, body) => {
+  ])('a body is no form with %s', async (_name, body) => {
     expect((await send(body)).body).toEqual(refusal(400, MALFORMED_FORM))
   })
 
@@ -86,16 +86,16 @@ describe('a body', () => {
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['UTF-16', Buffer.from('{"mid":"M1"}', 'utf16le')],
     ['a nest 16,000 deep', '['.repeat(16_000)],
-  ])('is no JSON object when it is %s', async (_name, body) => {
+  ])('a body is no JSON object when it is %s', async (_name, body) => {
     expect((await send(body, JSON_TYPE)).body).toEqual(refusal(400, MALFORMED_JSON))
   })
 
-  it('of JSON may begin with a byte order mark, and hold null for an absent field', async () => {
+  it('a JSON body may begin with a byte order mark, and hold null for an absent field', async () => {
     const json = JSON.stringify({ ...intentFields(mid), order_id: null })
     expect((await send(`\ufeff${json}`, JSON_TYPE)).status).toBe(200)
   })
 
-  it('of JSON is refused by the rule of each field that is no text, or text that cannot be stored', async () => {
+  it('a JSON body is refused with the rule of each field that is no text, or text that cannot be stored', async () => {
     const fields = { ...intentFields(mid), mid: 5, note: ['x'], customer_name: 'a\ud800b' }
     expect((await postJson(service.app, CREATE, fields, key)).body.msg.split('; ')).toEqual([
       'mid must be 1 to 64 characters of A-Z a-z 0-9 _ -, as text in quotes',

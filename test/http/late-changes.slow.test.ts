@@ -9,7 +9,7 @@ const ROUNDS = 20
 const AT_ONCE = 250
 
 describe.each(CHANGING)('%s', (operation) => {
-  it('is stored where it is 200, and where it is 503 a repeat is 200, whichever statement loses its connection', async () => {
+  it('a change answered 200 is stored, and one answered 503 can be repeated, whichever statement loses its connection', async () => {
     const { service, changes, untilQuiet } = await startChanges({})
     const endBackends = () =>
       service.db.query(

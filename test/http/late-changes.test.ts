@@ -40,7 +40,7 @@ async function until(holds: () => Promise<boolean>) {
 }
 
 describe.each(CHANGING)('%s', (operation) => {
-  it('stores nothing when its deadline answers while it waits for the lock of its order', async () => {
+  it('a change stores nothing when its deadline ends while it waits for the lock of its order', async () => {
     const { orderId, send, isStored } = await started.changes[operation]()
     const unlock = await lockOrder(started, orderId)
     const { status, body } = await send()
@@ -51,7 +51,7 @@ describe.each(CHANGING)('%s', (operation) => {
     expect((await send()).status).toBe(200)
   })
 
-  it('answers 200 when its commit takes longer than the deadline', async () => {
+  it('a change is answered 200 when its commit takes longer than the deadline', async () => {
     const { send, isStored } = await started.changes[operation]()
     atCommit(({ stream }, submit) => {
       stream.pause()
@@ -62,7 +62,7 @@ describe.each(CHANGING)('%s', (operation) => {
     expect(await isStored()).toBe(true)
   })
 
-  it('answers 200 when the answer to its commit is lost and a look-up finds it stored', async () => {
+  it('a change is answered 200 when the answer to its commit is lost and a look-up finds it stored', async () => {
     const { send, isStored } = await started.changes[operation]()
     atCommit(({ stream }, submit) => {
       stream.pause()
@@ -72,7 +72,7 @@ describe.each(CHANGING)('%s', (operation) => {
     expect((await send()).status).toBe(200)
   })
 
-  it('answers 503 when the answer to its commit is lost and a look-up does not find it', async () => {
+  it('a change is answered 503 when the answer to its commit is lost and a look-up does not find it', async () => {
     const { send, isStored } = await started.changes[operation]()
     atCommit(({ stream }) => {
       stream.destroy()

@@ -31,7 +31,7 @@ async function statuses(count: number, send: () => Promise<{ status: number }>):
 }
 
 describe('429 for too many requests', () => {
-  it('answers a key that has used up its second with Retry-After and RateLimit headers, and no other key', async () => {
+  it('an API key over its limit for the second is answered 429 with Retry-After and RateLimit headers, alone', async () => {
     const busy = await newMerchant(service.db)
     const answers = await Promise.all(Array.from({ length: REQUESTS_PER_SECOND + 1 }, () => create(busy.mid, busy.key)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(REQUESTS_PER_SECOND)
@@ -47,7 +47,7 @@ describe('429 for too many requests', () => {
     expect((await create(other.mid, other.key)).status).toBe(200)
   })
 
-  it('answers too many wrong secrets of one public key, and lets its owner in all the while', async () => {
+  it('too many wrong secrets of one public key are answered 429, and its owner is let in all the while', async () => {
     const { mid, key } = await newMerchant(service.db)
     const guess = () => create(mid, { ...key, secretKey: 'sk_guess' })
     expect(new Set(await statuses(FAILURES_PER_MINUTE, guess))).toEqual(new Set([401]))
@@ -55,13 +55,13 @@ describe('429 for too many requests', () => {
     expect((await create(mid, key)).status).toBe(200)
   })
 
-  it('counts failures by key: a neighbour behind the same address is not locked out', async () => {
+  it('failed log-ins are counted by key: a neighbour behind the same address is not locked out', async () => {
     const [noisy, quiet] = [await newMerchant(service.db), await newMerchant(service.db)]
     await statuses(FAILURES_PER_MINUTE + 1, () => create(noisy.mid, { ...noisy.key, secretKey: 'sk_guess' }))
     expect((await create(quiet.mid, { ...quiet.key, secretKey: 'sk_typo' })).status).toBe(401)
   })
 
-  it('counts failures by address: guesses from one address do not hide from the owner that a secret is wrong', async () => {
+  it('failed log-ins are counted by address: guesses from one address do not give the owner 429 for a wrong secret', async () => {
     const { mid, key } = await newMerchant(service.db)
     const wrong = { ...key, secretKey: 'sk_guess' }
     await statuses(FAILURES_PER_MINUTE + 1, () => create(mid, wrong))
@@ -74,7 +74,7 @@ describe('429 for too many requests', () => {
     expect(statusCode).toBe(401)
   })
 
-  it('answers random public keys of one address; every good key is let in all the while', async () => {
+  it('random public keys of one address are answered 429, and every good key is let in all the while', async () => {
     const [used, fresh] = [await newMerchant(service.db), await newMerchant(service.db)]
     expect((await create(used.mid, used.key)).status).toBe(200)
     const guess = async () => (await create(used.mid, { publicKey: unique('pk_'), secretKey: 'sk_guess' })).status
@@ -94,7 +94,7 @@ describe('429 for too many requests', () => {
     expect((await create(another.mid, another.key)).status).toBe(200)
   })
 
-  it('comes before the body is read', async () => {
+  it('429 is answered before the body is read', async () => {
     const { mid, key } = await newMerchant(service.db)
     const used = Array.from({ length: REQUESTS_PER_SECOND }, () => create(mid, key))
     expect((await post(service.app, CREATE, 'x'.repeat(20_000), key)).status).toBe(429)

@@ -49,7 +49,7 @@ const status = async (address: string) => (await fetch(address)).status
 const metricsOf = async ({ opsUrl }: ServerProcess) => (await fetch(`${opsUrl}/metrics`)).text()
 
 describe('what an instance tells its operator', () => {
-  it('measures requests by route and status, and all that the sample alerts watch before anything has gone wrong', async () => {
+  it('metrics count requests by route and status, and have all that the sample alerts watch from the start', async () => {
     const server = await startServerProcess(url)
     await create(server)
     await fetch(`${server.url}/nowhere?secret=SENT`)
@@ -78,7 +78,7 @@ describe('what an instance tells its operator', () => {
     ['plain http', ['PUBLIC_URL is plain http'], '1', 'upi_service', PLAIN_HTTP],
     ['nothing', [], '1', 'upi_service', SECRETS],
   ] as const)(
-    'in production %s is warned of at its start and in /readyz',
+    'the service in production warns of %s at its start and in /readyz',
     async (_what, warnings, acquirers, role, more) => {
       const server = await startServerProcess(role === 'postgres' ? url : asRole(url, role), {
         NODE_ENV: 'production',
@@ -94,7 +94,7 @@ describe('what an instance tells its operator', () => {
     },
   )
 
-  it('shows metrics on OPS_HOST alone, however open HOST is', async () => {
+  it('metrics are shown on OPS_HOST alone, however open HOST is', async () => {
     const server = await startServerProcess(url, { HOST: '0.0.0.0' })
     const outer = Object.values(networkInterfaces()).flatMap((all = []) =>
       all.filter(({ internal, family }) => !internal && family === 'IPv4'),
@@ -115,7 +115,7 @@ describe('what an instance tells its operator', () => {
     await server.stop()
   })
 
-  it('says that a database is not migrated, and is alive meanwhile', async () => {
+  it('an instance says that its database is not migrated, and is alive meanwhile', async () => {
     const empty = await createTestDatabase({ empty: true })
     const server = await startServerProcess(empty.url)
     const ready = await fetch(`${server.url}/readyz`)
@@ -128,7 +128,7 @@ describe('what an instance tells its operator', () => {
     await empty.drop()
   })
 
-  it.skipIf(!ON_CITUS)('says on a worker of Citus that the database has to be spread too', async () => {
+  it.skipIf(!ON_CITUS)('an instance on a worker of Citus says that the database has to be spread too', async () => {
     const empty = await createTestDatabase({ empty: true })
     await migrate(empty.url)
     const worker = databaseUrl(inject('adminUrls')[1] as string, new URL(empty.url).pathname.slice(1))
@@ -141,7 +141,7 @@ describe('what an instance tells its operator', () => {
 })
 
 describe('shutdown', () => {
-  it('fails readiness at once, serves on with Connection: close for the drain time, then ends with 0', async () => {
+  it('shutdown fails readiness at once, serves on with Connection: close for the drain time, then ends with 0', async () => {
     const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '2' })
     expect(await status(`${server.url}/readyz`)).toBe(200)
     const ended = once(server.child, 'exit')
@@ -153,7 +153,7 @@ describe('shutdown', () => {
     expect(await ended).toEqual([0, null])
   })
 
-  it('loses none of the requests that are under way', async () => {
+  it('shutdown loses none of the requests that are under way', async () => {
     // A drain longer than a busy machine takes to send them all: a request after the drain may find no service.
     const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '5' })
     const agent = new Agent({ keepAlive: true, maxSockets: 20 })

@@ -69,14 +69,14 @@ describe('503 with Retry-After while the database is away', () => {
       () => post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key),
       UNAVAILABLE,
     ],
-  ])('when %s', async (_name, part, error, send, refused) => {
+  ])('503 with Retry-After is answered in an outage when %s', async (_name, part, error, send, refused) => {
     const { status, body, headers, text } = await failing(part, error, send)
     expect([status, body]).toEqual([503, refused])
     expect(headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' })
     expect(text).not.toMatch(/10\.0\.0\.7|ECONN|terminating/)
   })
 
-  it('but 500, and not 401, when the look-up of credentials fails for another reason', async () => {
+  it('500, and not 401, is answered when the look-up of credentials fails for another reason than an outage', async () => {
     const fault = Object.assign(new Error('syntax error'), { code: '42601', severity: 'ERROR' })
     // A key that no request has used yet: those are remembered for a second.
     const unseen = await newKey(service.db, { mid })

@@ -35,7 +35,7 @@ function expectUnavailable({ status, body, headers }: Answer) {
 }
 
 describe('an overloaded service', () => {
-  it('answers 503 with Retry-After while the database stores nothing, still serves reads, and recovers', async () => {
+  it('an overloaded service answers 503 with Retry-After while nothing can be stored, serves reads, and recovers', async () => {
     const { orderId } = (await create()).body.data
     const locker = new pg.Client({ connectionString: service.databaseUrl })
     await locker.connect()
@@ -52,7 +52,7 @@ describe('an overloaded service', () => {
     await expect.poll(async () => (await create()).status, { timeout: RECOVERED_LIMIT_MS }).toBe(200)
   })
 
-  it('answers 503 with Retry-After while the process is late, and recovers', async () => {
+  it('an overloaded service answers 503 with Retry-After while its event loop is late, and recovers', async () => {
     let busy = true
     const keepBusy = async () => {
       while (busy) {

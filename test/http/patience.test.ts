@@ -27,30 +27,30 @@ function backAfter(times: number, error: Error = AWAY) {
   }
 }
 
-it('a patient request asks again until the database is back', async () => {
+it('a request that may wait queries the database again until it is back', async () => {
   const { patiently, request } = newPatience()
   expect(await patiently(request, backAfter(20))).toBe(21)
 })
 
-it('a patient request gives up when its time is over, with the last error', async () => {
+it('a request that may wait gives up when its time is over, with the last error', async () => {
   const { patiently, request } = newPatience()
   await expect(patiently(request, backAfter(100))).rejects.toBe(AWAY)
 })
 
-it('a request that is not patient asks once', async () => {
+it('a request that may not wait queries the database once', async () => {
   const { patiently, request } = newPatience()
   await expect(patiently({ ...request, routeOptions: { config: {} } } as FastifyRequest, backAfter(1))).rejects.toBe(
     AWAY,
   )
 })
 
-it('a fault of ours is not asked again', async () => {
+it('a query that fails by a fault of the service is not repeated', async () => {
   const fault = new Error('a fault')
   const { patiently, request } = newPatience()
   await expect(patiently(request, backAfter(1, fault))).rejects.toBe(fault)
 })
 
-it('a request whose client has left asks no more', async () => {
+it('a waiting request whose client has left queries the database no more', async () => {
   const { patiently, request, socket } = newPatience()
   let asked = 0
   const leaving = patiently(request, async () => {
@@ -61,7 +61,7 @@ it('a request whose client has left asks no more', async () => {
   expect(asked).toBe(3)
 })
 
-it('more requests than may wait are refused at once', async () => {
+it('requests beyond the number that may wait are refused at once', async () => {
   const { patiently, request } = newPatience({ waiting: 3 })
   const asked = await Promise.allSettled(Array.from({ length: 5 }, () => patiently(request, backAfter(2))))
   expect(asked.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])

@@ -43,13 +43,13 @@ describe('the caller’s address', () => {
     ['the one that a trusted proxy tells', PROXY, { 'x-forwarded-for': CALLER }, CALLER],
     ['its own, not one that an untrusted client claims', CALLER, { 'x-forwarded-for': '198.51.100.9' }, CALLER],
     ['none when a proxy passes on what is not an address', PROXY, { 'x-forwarded-for': 'Asha Rao' }, undefined],
-  ])('is logged for a merchant’s request: %s', async (_name, connection, headers, expected) => {
+  ])('the caller’s address is logged for a merchant’s request: %s', async (_name, connection, headers, expected) => {
     expect((await create(connection, headers)).statusCode).toBe(200)
     expect(lastLine()).toMatchObject({ route: CREATE, status: 200 })
     expect(lastLine().address).toBe(expected)
   })
 
-  it('is logged for a refused request, a wrong path and a notification', async () => {
+  it('the caller’s address is logged for a refused request, a wrong path and a notification', async () => {
     await create(CALLER, { authorization: 'Basic nobody' })
     expect(lastLine()).toMatchObject({ status: 401, address: CALLER })
     await service.app.inject({ method: 'POST', url: '/v1/payments/createPayment', remoteAddress: CALLER })
@@ -66,7 +66,7 @@ describe('the caller’s address', () => {
     ['GET', () => '/docs'],
     ['GET', () => '/nowhere'],
     ['GET', () => '/%ff'],
-  ] as const)('is never logged for a customer: %s %s', async (method, addressOf) => {
+  ] as const)('the caller’s address is never logged for a customer: %s %s', async (method, addressOf) => {
     const before = service.log.length
     await service.app.inject({ method, url: addressOf(orderId), remoteAddress: CALLER, headers: { host: 'shop' } })
     expect(service.log.length).toBeGreaterThan(before)
@@ -75,7 +75,7 @@ describe('the caller’s address', () => {
 })
 
 describe('why a request was refused', () => {
-  it('is logged in the words that the caller was told', async () => {
+  it('the log has the reason of a refusal in the words of the answer', async () => {
     await create(CALLER, {}, { amount: '2.50', customer_mobile: '12' })
     expect(lastLine()).toMatchObject({
       status: 400,
@@ -89,7 +89,7 @@ describe('why a request was refused', () => {
     expect(lastLine()).toMatchObject({ status: 409, refusal: 'Order ID already exists' })
   })
 
-  it('is logged for a notification, with our orderId', async () => {
+  it('the log has the reason of a refused notification, with our orderId', async () => {
     const utr = newUtr()
     expect((await notify(service, notification(orderId, { amount: 1, UTR: utr }))).status).toBe(409)
     expect(lastLine()).toMatchObject({
@@ -107,7 +107,7 @@ describe('why a request was refused', () => {
     expect(lastLine().refusal).toBeUndefined()
   })
 
-  it('is logged without an orderId that is malformed or that nobody has signed', async () => {
+  it('the log has no orderId that is malformed or unsigned', async () => {
     await notify(service, notification('Asha Rao'))
     expect(service.log.at(-1)).not.toContain('Asha')
     const body = notification(orderId)
@@ -128,12 +128,12 @@ describe('a health check', () => {
     return { statusCode, lines: service.log.slice(before).map((line) => JSON.parse(line)) }
   }
 
-  it.each(['/livez', '/readyz'])('is counted and not logged while all is well: %s', async (path) => {
+  it.each(['/livez', '/readyz'])('a health check is counted and not logged while all is well: %s', async (path) => {
     expect(await linesOf(path)).toEqual({ statusCode: 200, lines: [] })
     expect(await service.metrics()).toContain(`http_request_duration_seconds_count{route="${path}",status="200"}`)
   })
 
-  it('is logged when it fails or has a wrong method', async () => {
+  it('a health check is logged when it fails or has a wrong method', async () => {
     const { db } = service
     await db.query('alter table schema_migrations rename to elsewhere')
     const failed = await linesOf('/readyz')
