@@ -6,7 +6,7 @@ import { ROOT, runToEnd } from '../support/processes.ts'
 describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
   const promtool = (...args: string[]) => runToEnd('promtool', args, { cwd: ROOT })
 
-  it('accepts the alert rules, and the configuration of Prometheus that loads them', async () => {
+  it('promtool accepts the sample alert rules, and the configuration of Prometheus that loads them', async () => {
     const rules = await promtool('check', 'rules', 'src/monitoring/alerts.yml')
     const config = await promtool('check', 'config', 'src/monitoring/prometheus.yml')
     expect([rules.code, config.code], rules.stderr + config.stderr).toEqual([0, 0])
@@ -22,7 +22,7 @@ describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
       'orders that nobody pays, a silent acquirer, exceptions that nobody resolves and slow intents',
       'payment-alerts.yml',
     ],
-  ])('tell of %s, and of no others', async (_what, file) => {
+  ])('the sample alerts fire for %s, and for nothing else', async (_what, file) => {
     const { code, stdout, stderr } = await promtool('test', 'rules', `test/monitoring/${file}`)
     expect(code, stdout + stderr).toBe(0)
   })
