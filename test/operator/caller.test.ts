@@ -10,7 +10,7 @@ const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toStrin
 describe('without a password', () => {
   const isOperator = createCallerCheck(readersOf({}))
 
-  it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])('only this machine may ask %s', (host) => {
+  it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])('Host %s: for this machine only', (host) => {
     for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) expect(isOperator({ host }, address)).toBe(true)
     for (const address of ['172.18.0.1', '::ffff:10.0.0.7', '203.0.113.9', 'fd00::1', undefined]) {
       expect(isOperator({ host }, address)).toBe(false)
@@ -28,7 +28,7 @@ describe('without a password', () => {
     'localhost:80:80',
     'localhost.',
     '::1',
-  ])('nobody may ask %s', (host) => {
+  ])('nobody may read the operator’s page under the Host %s', (host) => {
     expect(isOperator({ host, authorization: basic('ops:') }, '127.0.0.1')).toBe(false)
   })
 })
@@ -36,7 +36,7 @@ describe('without a password', () => {
 describe('hosts of OPS_ALLOWED_HOSTS', () => {
   const isOperator = createCallerCheck(readersOf({ OPS_ALLOWED_HOSTS: 'Api, [fd00::7],fd12::/16,172.16.0.0/12' }))
 
-  it.each(['api:3001', '172.18.0.5:3001', '[fd00::7]:3001', '[fd12:34::1]'])('include %s for any caller', (host) => {
+  it.each(['api:3001', '172.18.0.5:3001', '[fd00::7]:3001', '[fd12:34::1]'])('OPS_ALLOWED_HOSTS allows %s', (host) => {
     expect(isOperator({ host }, '172.18.0.9')).toBe(true)
   })
 
@@ -49,7 +49,7 @@ describe('a password', () => {
   const PASSWORD = 'correct:horse:battery'
   const isOperator = createCallerCheck(readersOf({ OPS_PASSWORD: PASSWORD, OPS_ALLOWED_HOSTS: 'api' }))
 
-  it('lets in whoever sends it, from anywhere and with any user name', () => {
+  it('OPS_PASSWORD lets in whoever sends it, from anywhere and with any user name', () => {
     for (const name of ['', 'ops', 'प्रचालक']) {
       expect(isOperator({ host: 'pay.example', authorization: basic(`${name}:${PASSWORD}`) }, '203.0.113.9')).toBe(true)
     }
@@ -64,7 +64,7 @@ describe('a password', () => {
     basic(`ops:${PASSWORD} `),
     basic(`ops:${PASSWORD}`.toUpperCase()),
     basic('ops:'),
-  ])('is required of this machine and of allowed hosts too, and not met by %s', (authorization) => {
+  ])('OPS_PASSWORD is required of this machine and of allowed hosts too, and not met by %s', (authorization) => {
     for (const host of ['localhost', 'api']) expect(isOperator({ host, authorization }, '127.0.0.1')).toBe(false)
   })
 })
@@ -74,6 +74,6 @@ it.each([
   [{ OPS_ALLOWED_HOSTS: 'api:3001' }, 'OPS_ALLOWED_HOSTS must be names'],
   [{ OPS_ALLOWED_HOSTS: '*' }, 'OPS_ALLOWED_HOSTS must be names'],
   [{ OPS_ALLOWED_HOSTS: '10.1.2.3/8' }, 'OPS_ALLOWED_HOSTS must be names'],
-])('the service does not start with %j', (settings, fault) => {
+])('the service does not start with the operator’s password %j', (settings, fault) => {
   expect(() => readersOf(settings as Record<string, string>)).toThrow(fault)
 })

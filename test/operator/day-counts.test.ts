@@ -36,7 +36,7 @@ function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {})
 }
 
 describe('the orders of the last days', () => {
-  it('are counted in the background when they are many: the newest first, one statement at a time', async () => {
+  it('the orders of the last days, if many, are counted in the background: newest day first, one statement at a time', async () => {
     const { read } = stage({ tookMs: 30, limits: { waitMs: 50 } })
     const { days: first } = await read()
     const known = first.indexOf(undefined)
@@ -46,7 +46,7 @@ describe('the orders of the last days', () => {
     expect((await read()).days.indexOf(undefined)).toBeGreaterThan(known)
   })
 
-  it('are counted anew when they are old: recent ones soon, older ones later, and nothing while nobody asks', async () => {
+  it('day counts are renewed, of recent days sooner than of older ones, and not while nobody reads them', async () => {
     const { read, asked } = stage({ limits: { refreshSeconds: 2 } })
     expect((await read()).days).toEqual(ALL)
     await read()
@@ -58,7 +58,7 @@ describe('the orders of the last days', () => {
     expect(asked.slice(ALL.length)).toEqual([0, 1])
   })
 
-  it('stay readable while they are counted anew, and say when that failed', async () => {
+  it('day counts stay readable while they are renewed, and say when that failed', async () => {
     let isAway = false
     const { read } = stage({ limits: { refreshSeconds: 0.04 }, fails: () => isAway })
     await read()

@@ -20,7 +20,7 @@ describe('the port for operators of a running service', () => {
   })
   afterAll(() => server.stop())
 
-  it('shows the page at / and metrics, which the public port has nowhere', async () => {
+  it('the operator’s port shows the page at / and metrics, which the public port has nowhere', async () => {
     const answer = await fetch(`${server.opsUrl}/`)
     expect([answer.status, (await answer.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
     expect((await fetch(`${server.opsUrl}/docs/operator.css`)).status).toBe(200)
@@ -32,7 +32,7 @@ describe('the port for operators of a running service', () => {
 
   const PATHS = ['/', '/metrics', '/docs', '/docs/setu', '/docs/guide.css', '/nothing-is-here']
 
-  it('refuses every path when asked by a name that may be of another website', async () => {
+  it('the operator’s port refuses every path under a Host that may be of another website', async () => {
     for (const path of PATHS) {
       const { status, text } = await ask(server, path, { host: 'rebind.evil.example:3001' })
       expect([path, status, text.includes('<h1>Not from here</h1>')]).toEqual([path, 403, true])
@@ -40,7 +40,7 @@ describe('the port for operators of a running service', () => {
     }
   })
 
-  it('asks for the password on every path where one is set', async () => {
+  it('the operator’s port requires the password on every path where one is set', async () => {
     const OPS_PASSWORD = 'correct-horse-battery'
     const locked = await startServerProcess(databaseUrl, { OPS_PASSWORD })
     for (const path of PATHS) {
@@ -52,7 +52,7 @@ describe('the port for operators of a running service', () => {
     await locked.stop()
   })
 
-  it('is not shut by connections whose requests never arrive', async () => {
+  it('the operator’s port is not shut by connections whose requests never arrive', async () => {
     const beginnings = ['', 'GET', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n']
     const halfOpen = await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
@@ -112,7 +112,7 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
   afterAll(() => operators.close())
 
   it.each(SCREENS)(
-    'fits $width pixels and has no axe violation, in the $colorScheme',
+    'the operator’s page fits $width pixels and has no axe violation, in the $colorScheme',
     { timeout: SLOW_MS },
     async ({ width, colorScheme }) => {
       const tab = await checkout.openTab({ viewport: { width, height: 844 }, colorScheme })
@@ -141,7 +141,7 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
     },
   )
 
-  it('works without JavaScript', { timeout: SLOW_MS }, async () => {
+  it('the operator’s page works without JavaScript', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab({ javaScriptEnabled: false })
     await tab.goto(url)
     const days = tab.locator('figure', { hasText: 'not paid' }).last()

@@ -23,7 +23,7 @@ describe('the operator’s page', () => {
   })
   afterAll(() => operators.close())
 
-  it('shows the numbers of what was made through the front door: today, by hour, of 30 days, and what is open', async () => {
+  it('the operator’s page shows the orders of today, by hour and of 30 days, and what is open', async () => {
     const { statusCode, body } = await operators.inject('/')
     const text = textOf(body)
     expect(statusCode).toBe(200)
@@ -49,7 +49,7 @@ describe('the operator’s page', () => {
     expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
   })
 
-  it('begins with what needs a person: warnings, books that do not balance, exceptions', async () => {
+  it('the operator’s page begins with what needs a person: warnings, books that do not balance, exceptions', async () => {
     const warning = 'Refunds of the acquirer setu wait: set <SETU_CLIENT_ID>'
     const warned = await startPage(service, FORGETFUL, () => 0, [warning])
     await service.db.query(
@@ -66,7 +66,7 @@ describe('the operator’s page', () => {
     await warned.close()
   })
 
-  it('shows refunds that wait, and how many are older than T+5 days', async () => {
+  it('the operator’s page shows refunds that wait, and how many are older than T+5 days', async () => {
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status)
        select mid, id, id, order_id, utr, 5000, 'Canarynote 78', 'direct', 'merchant', at::timestamptz, 'PENDING'
@@ -79,13 +79,13 @@ describe('the operator’s page', () => {
     expect(body).toMatch(/<code>R1<\/code>[\s\S]*<code>R2<\/code>/)
   })
 
-  it('holds nothing of a customer, and nothing that a merchant wrote', async () => {
+  it('the operator’s page holds nothing of a customer, and nothing that a merchant wrote', async () => {
     const { body } = await operators.inject('/')
     for (const canary of Object.values(CANARIES)) expect(body.toLowerCase()).not.toContain(canary.toLowerCase())
     expect(body.toLowerCase()).not.toContain('canary')
   })
 
-  it('has no inline script or style, loads nothing from elsewhere, and is not cached', async () => {
+  it('the operator’s page has no inline script or style, loads nothing from elsewhere, and is not cached', async () => {
     const { headers, body } = await operators.inject('/')
     expect(headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
@@ -99,14 +99,14 @@ describe('the operator’s page', () => {
     expect(body).not.toMatch(/<script|<style| style=| on\w+=|<form|<iframe|http-equiv/)
   })
 
-  it('reloads by itself every 30 s, unless its reader stops that', async () => {
+  it('the operator’s page reloads by itself every 30 s, unless its reader stops that', async () => {
     expect((await operators.inject('/')).headers.refresh).toBe('30')
     const still = await operators.inject('/?refresh=off')
     expect([still.statusCode, still.headers.refresh]).toEqual([200, undefined])
     expect(still.body).toContain('<a href=".">Keep it up to date</a>')
   })
 
-  it('refuses whoever is not on this machine or asks by another name, and says what to do', async () => {
+  it('the operator’s page refuses whoever is not on this machine or uses another Host, and says what to do', async () => {
     const refusals = [
       await operators.inject({ url: '/', remoteAddress: '172.18.0.9' }),
       await operators.inject({ url: '/', headers: { host: 'rebind.evil.example:3001' } }),
@@ -120,7 +120,7 @@ describe('the operator’s page', () => {
     }
   })
 
-  it('shows gaps and not zeros where days are not counted yet, and reloads sooner', async () => {
+  it('the operator’s page shows gaps and not zeros where days are not counted yet, and reloads sooner', async () => {
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 0 }
     const impatient = await startPage(service, { ...FORGETFUL, operatorPage })
     const first = await impatient.inject('/')
@@ -133,7 +133,7 @@ describe('the operator’s page', () => {
     await impatient.close()
   })
 
-  it('leaves no query running in a blocked database, asks it less often, and says that counts are missing', async () => {
+  it('the operator’s page leaves no query running in a blocked database, and says that counts are missing', async () => {
     const operatorDatabase = { ...LIMITS.operatorDatabase, statementTimeoutMs: 50 }
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 30_000 }
     const blocked = await startPage(service, { ...FORGETFUL, operatorDatabase, operatorPage })
@@ -156,7 +156,7 @@ describe('the operator’s page', () => {
     await blocked.close()
   })
 
-  it('is made once for all who ask within a second', async () => {
+  it('the operator’s page is made once for all who request it within a second', async () => {
     const popular = await startPage(service, LIMITS)
     const read = async () => popular.inject('/')
     const all = await Promise.all(Array.from({ length: 100 }, read))
@@ -168,7 +168,7 @@ describe('the operator’s page', () => {
     await popular.close()
   })
 
-  it('gives way to payments while the service is late, and says so', async () => {
+  it('the operator’s page gives way to payments while the service is late, and says so', async () => {
     const late = await startPage(service, LIMITS, () => 101)
     const { statusCode, headers, body } = await late.inject('/')
     expect([statusCode, headers.refresh]).toEqual([503, '30'])
@@ -176,7 +176,7 @@ describe('the operator’s page', () => {
     await late.close()
   })
 
-  it('says that the database does not answer or is not migrated, without the database’s own words', async () => {
+  it('the operator’s page reports a silent or unmigrated database, without the database’s own words', async () => {
     const waiting = await startPage({ ...service, databaseUrl: 'postgres://nobody@127.0.0.1:1/nowhere' })
     const away = await waiting.inject('/')
     await waiting.close()
@@ -192,7 +192,7 @@ describe('the operator’s page', () => {
     expect((await operators.inject('/')).statusCode).toBe(200)
   })
 
-  it('shows markup from the database as text', async () => {
+  it('the operator’s page shows markup from the database as text', async () => {
     await service.db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
        values (1, $1, 'x', '<script>alert(1)</script>.csv', '', 1, 0, 0)`,

@@ -52,7 +52,7 @@ async function endOfReport() {
   throw new Error('a report without an end')
 }
 
-it('yesterday balances when its payouts fit, those of merchants with sums too', async () => {
+it('yesterday balances when its payouts match its payments, also for merchants settled by sums', async () => {
   expect(await balance()).toEqual({ ...DAYS, balances: true, differences: 0, openExceptions: 0 })
   const [{ mid: named }, { mid: bySums }] = [await newMerchant(db), await newMerchant(db)]
   for (const mid of [named, bySums]) {
@@ -68,7 +68,7 @@ it('yesterday balances when its payouts fit, those of merchants with sums too', 
   expect(await balance()).toEqual({ ...DAYS, balances: true, differences: 0, openExceptions: 0 })
 })
 
-it('yesterday does not balance by what the whole report finds, with the rights of the service', async () => {
+it('yesterday does not balance where the whole report finds a difference, with the rights of the service', async () => {
   const { mid: named } = await newMerchant(db)
   // Settled, not settled, and a settlement of nothing.
   await pay(named, 'D1', '2026-11-16')
@@ -95,7 +95,7 @@ it('yesterday does not balance by what the whole report finds, with the rights o
   expect(await balance()).toEqual({ ...DAYS, balances: false, differences: 4, openExceptions: 1 })
 })
 
-it('nothing is known of yesterday when a statement takes too long, or of too many merchants', async () => {
+it('the balance of yesterday is unknown when a statement takes too long, or of too many merchants', async () => {
   const locker = await db.connect()
   await locker.query('begin; lock table payment_intents')
   expect(await balance(100)).toBeUndefined()
