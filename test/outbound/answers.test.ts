@@ -54,7 +54,7 @@ const untilClosed = ({ sockets }: Listener) =>
   until('the connections were closed', () => sockets.every((socket) => socket.destroyed))
 
 describe('a call', () => {
-  it('sends method, headers and body as they were given, names the service, and keeps no connection', async () => {
+  it('an outbound call sends method, headers and body as given, names the service, and keeps no connection', async () => {
     const receiver = await listen(answerOk)
     await callTo(receiver, {
       headers: { 'content-type': 'application/json', 'webhook-id': 'msg_1' },
@@ -75,7 +75,7 @@ describe('a call', () => {
     await untilClosed(receiver)
   })
 
-  it('makes a connection of its own each time, so that none is used that its other end has closed', async () => {
+  it('each outbound call to a merchant opens its own connection, so that none is used that the receiver has closed', async () => {
     const receiver = await listen((socket) => void socket.write(`${HEADERS}content-length: 2\r\n\r\nok`))
     const { request: send } = createOutboundClient({
       allowedNetworks: allow('127.0.0.1/32'),
@@ -88,7 +88,7 @@ describe('a call', () => {
     await untilClosed(receiver)
   })
 
-  it('of an acquirer uses the connection of the one before, and has the whole answer of up to 64 KiB', async () => {
+  it('an acquirer call reuses the connection of the call before, and returns an answer of up to 64 KiB whole', async () => {
     const body = 'x'.repeat(65_000)
     const receiver = await listen((socket) => {
       socket.on('data', () => socket.write(`${HEADERS}requestid: r1\r\ncontent-length: 65000\r\n\r\n${body}`))
@@ -108,7 +108,7 @@ describe('a call', () => {
     expect(receiver.connections).toBe(1)
   })
 
-  it.each([200, 204, 301, 599])('tells status %i and the beginning of the body', async (status) => {
+  it.each([200, 204, 301, 599])('an outbound call returns the status %i and the start of the body', async (status) => {
     const body = status === 204 ? '' : 'word'
     const length = status === 204 ? '' : `content-length: ${body.length}\r\n`
     expect(await answering(`HTTP/1.1 ${status} x\r\n${length}\r\n${body}`)).toEqual({
@@ -128,23 +128,23 @@ describe('a call', () => {
     ['soon', undefined],
     ['', undefined],
     ['-5', undefined],
-  ])('reads Retry-After: %s', async (header, seconds) => {
+  ])('an outbound call reads the Retry-After header: %s', async (header, seconds) => {
     const answer = `HTTP/1.1 503 x\r\nretry-after: ${header}\r\ncontent-length: 0\r\n\r\n`
     expect(await answering(answer)).toEqual({ status: 503, retryAfterSeconds: seconds, text: '' })
   })
 
-  it('reads an answer that ends with its connection, and one in chunks', async () => {
+  it('an outbound call reads an answer that ends with its connection, and an answer in chunks', async () => {
     expect(await answering(`${HEADERS}\r\nto the end`)).toMatchObject({ status: 200, text: 'to the end' })
     const chunks = `${CHUNKED}3\r\nyes\r\n0\r\n\r\n`
     expect(await answering(chunks)).toMatchObject({ status: 200, text: 'yes' })
   })
 
-  it('takes the answer that follows interim ones', async () => {
+  it('an outbound call returns the answer that follows interim answers', async () => {
     const hints = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
     expect(await answering(`${hints}HTTP/1.1 202 x\r\ncontent-length: 0\r\n\r\n`)).toMatchObject({ status: 202 })
   })
 
-  it('returns at most 200 printable characters of an answer, in one line', async () => {
+  it('an outbound call returns at most 200 printable characters of an answer, in one line', async () => {
     const shown = async (body: string | Buffer) => {
       const receiver = await listen((socket) => {
         socket.write(`${HEADERS}content-length: ${Buffer.byteLength(body)}\r\n\r\n`)
@@ -162,8 +162,8 @@ describe('a call', () => {
   })
 })
 
-describe('a call ends, and in bounded memory, when the other end', () => {
-  it('sends a body without an end: the status counts once 8 KiB were read', async () => {
+describe('an outbound call ends in bounded memory', () => {
+  it('an outbound call ends when the receiver sends a body without an end: the status counts after 8 KiB', async () => {
     const receiver = await listen((socket) => writeForEver(socket, 'x'.repeat(65_536), `${HEADERS}\r\n`))
     expect(await callTo(receiver)).toEqual({ status: 200, retryAfterSeconds: undefined, text: 'x'.repeat(200) })
     await untilClosed(receiver)
@@ -179,7 +179,7 @@ describe('a call ends, and in bounded memory, when the other end', () => {
     ['a reason', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'An answer without an end'],
     ['the extension of a chunk', `${CHUNKED}2;`, 'y'.repeat(1_000), 'An answer without an end'],
     ['garbage', '', '\u0000\u0001\u0002', expect.stringMatching(/^What was answered is not HTTP \(.*HTTP/)],
-  ])('sends %s without an end', async (_what, start, more, text) => {
+  ])('an outbound call ends when the receiver sends %s without an end', async (_what, start, more, text) => {
     const receiver = await listen((socket) => writeForEver(socket, more.repeat(100), start))
     expect(await callTo(receiver)).toEqual({ failure: 'broken answer', text })
     await untilClosed(receiver)
@@ -195,13 +195,13 @@ describe('a call ends, and in bounded memory, when the other end', () => {
     ['half an answer', (socket: Socket) => void socket.write(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
     ['half a status line', (socket: Socket) => void socket.write('HTTP/1.1 2')],
     ['only an interim answer', (socket: Socket) => void socket.write('HTTP/1.1 103 x\r\n\r\n')],
-  ])('sends %s', async (_what, answer) => {
+  ])('an outbound call ends when the receiver sends %s', async (_what, answer) => {
     const receiver = await listen(answer)
     expect(await callTo(receiver, {}, IMPATIENT_MS)).toEqual(TIMED_OUT)
     await untilClosed(receiver)
   })
 
-  it('sends a gzip bomb, which stays packed', async () => {
+  it('an outbound call leaves a gzip bomb packed', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000, 'x'))
     const receiver = await listen((socket) => {
       socket.write(`${HEADERS}content-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`)
@@ -216,7 +216,7 @@ describe('a call ends, and in bounded memory, when the other end', () => {
     ['answers as HTTP/0.9 does', '<html>hello</html>'],
     ['speaks TLS where http was asked', '\u0015\u0003\u0001\u0000\u0002\u0002\u0046'],
     ['answers with status 42', 'HTTP/1.1 42 x\r\ncontent-length: 0\r\n\r\n'],
-  ])('%s', async (_what, bytes) => {
+  ])('an outbound call ends when the receiver %s', async (_what, bytes) => {
     expect(await answering(bytes)).toMatchObject({ failure: 'broken answer' })
   })
 
@@ -235,7 +235,7 @@ describe('a call ends, and in bounded memory, when the other end', () => {
       'changing to another protocol without saying so',
       (socket: Socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
     ],
-  ])('cuts the connection %s', async (_when, answer) => {
+  ])('an outbound call ends when the receiver cuts the connection %s', async (_when, answer) => {
     const receiver = await listen((socket) => void answer(socket))
     expect(await callTo(receiver)).toEqual({
       failure: expect.stringMatching(/^(connection failed|broken answer)$/),
@@ -243,7 +243,7 @@ describe('a call ends, and in bounded memory, when the other end', () => {
     })
   })
 
-  it('does not listen', async () => {
+  it('an outbound call ends when nobody listens at its address', async () => {
     const closed = await listen(answerOk)
     const { port } = closed
     const free = await listen(answerOk, '127.0.0.2', port)
@@ -270,7 +270,7 @@ describe.each(['webhook', 'acquirer'] as const)(
       ['holds the connection', (_socket: Socket) => {}],
       ['goes on writing', (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536))],
       ['ends the connection', (socket: Socket) => void socket.end()],
-    ])('when it answers 101 and %s, and leaves no connection open', async (_what, then) => {
+    ])('a call answered 101 by a receiver that %s ends, and leaves no connection open', async (_what, then) => {
       const receiver = await listen((socket) => {
         socket.write(UPGRADE)
         then(socket)
@@ -286,7 +286,7 @@ describe.each(['webhook', 'acquirer'] as const)(
       ['chunks and a trailer', `${CHUNKED}2\r\nok\r\n0\r\nx: y\r\n\r\n`],
       ['another protocol', `${UPGRADE}bytes of it`],
       ['bytes that are not HTTP', '\u0000\u0001HTTP/1.1 200 OK\r\n\r\n'],
-    ])('when it resets the connection after any number of bytes of %s', async (_what, answer) => {
+    ])('a call ends when the receiver resets after any number of bytes of %s', async (_what, answer) => {
       const receiver = await listen((socket) => {
         socket.write(answer.slice(0, receiver.connections - 1))
         // Together with a reset the system would drop what was written.
@@ -312,12 +312,12 @@ describe('a host name', () => {
       'The name cannot be resolved (ENOTFOUND)',
     ],
     ['has no address', async () => [], 'The name has no address'],
-  ])('that %s is a failed connection', async (_what, resolve, text) => {
+  ])('an outbound call to a host name that %s fails', async (_what, resolve, text) => {
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual({ failure: 'connection failed', text })
   })
 
-  it('whose servers are silent times out as any answer does, and its look-up is cancelled', async () => {
+  it('an outbound call to a host name whose DNS servers are silent times out, and its look-up is cancelled', async () => {
     const resolve = (_name: string, signal: AbortSignal) =>
       new Promise<string[]>((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(Object.assign(new Error(), { code: 'ECANCELLED' })))
@@ -334,12 +334,12 @@ describe('a call of an acquirer with a body', () => {
     return send({ kind: 'acquirer', method: 'POST', url: `http://${to.host}:${to.port}/refunds`, body: '{"a":"é"}' })
   }
 
-  it('is unsent where nobody takes the connection, or its name is not known', async () => {
+  it('an acquirer call is reported unsent where nobody accepts the connection, or the host name is unknown', async () => {
     expect(await ask({ host: '127.0.0.1', port: await freePort() })).toMatchObject({ isUnsent: true })
     expect(await ask({ host: 'acquirer.invalid', port: 80 })).toMatchObject({ isUnsent: true })
   })
 
-  it('may have arrived where the connection breaks off or nothing is answered, and comes as it is', async () => {
+  it('an acquirer call may have arrived where the connection breaks off or no answer comes', async () => {
     const breaks = await listen((socket) => void socket.destroy())
     expect(await ask(breaks)).toEqual(expect.not.objectContaining({ isUnsent: true }))
     expect(breaks.received).toContain('content-length: 10\r\n\r\n{"a":"é"}')

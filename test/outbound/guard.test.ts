@@ -112,8 +112,8 @@ const WRITTEN_OUT = [
 
 const REFUSED = { failure: 'not allowed', text: 'The address is not public, nor in RETURN_CALL_ALLOWED_NETWORKS' }
 
-describe('no connection is made to', () => {
-  it.each(NAMES_OF)('a name of $what: $addresses', async ({ addresses }) => {
+describe('addresses that no outbound call reaches', () => {
+  it.each(NAMES_OF)('no outbound call reaches a name of $what: $addresses', async ({ addresses }) => {
     const inside = await listen(answerOk, '::')
     const count = countAttempts()
     const outcome = await callUrl('http://shop.example:PORT/', inside.port, { resolve: resolvesTo(...addresses) })
@@ -124,7 +124,7 @@ describe('no connection is made to', () => {
     })
   })
 
-  it.each(WRITTEN_OUT)('%s', async (url) => {
+  it.each(WRITTEN_OUT)('no outbound call reaches %s', async (url) => {
     const inside = await listen(answerOk, '::')
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port)
@@ -145,14 +145,14 @@ describe('no connection is made to', () => {
     ['//127.0.0.1:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://[fe80::1%25lo]:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://127.0.0.256:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
-  ])('%s, even where its network is allowed', async (url, text) => {
+  ])('no outbound call reaches %s, even where its network is allowed', async (url, text) => {
     const inside = await listen(answerOk)
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port, { allowedNetworks: ['0.0.0.0/0'] })
     expect({ outcome, ...count }).toEqual({ outcome: { failure: 'not allowed', text }, attempts: 0 })
   })
 
-  it('an address that a name took on after it was judged: the call goes to the judged one, and the next is refused', async () => {
+  it('an outbound call goes to the judged address of a name, even if the name has got another address meanwhile', async () => {
     const judged = await listen(answerOk, '127.0.0.2')
     const inside = await listen(answerOk, '127.0.0.1', judged.port)
     const answers = ['127.0.0.2', '127.0.0.1', '127.0.0.2']
@@ -163,7 +163,7 @@ describe('no connection is made to', () => {
     expect([answers.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
   })
 
-  it.each([301, 302, 303, 307, 308])('the target of a redirect with %i', async (status) => {
+  it.each([301, 302, 303, 307, 308])('no outbound call follows a redirect with %i', async (status) => {
     const inside = await listen(answerOk)
     const outside = await listen(
       (socket) =>
@@ -185,13 +185,13 @@ describe('a call reaches a listener in an allowed network', () => {
     ['http://2130706433:PORT/', '127.0.0.1/32'],
     ['http://１２７.０.０.１:PORT/', '127.0.0.1/32'],
     ['http://0.0.0.0:PORT/', '0.0.0.0/32'],
-  ])('by %s when %s is allowed, by http too', async (url, network) => {
+  ])('an outbound call by %s is made when %s is allowed, by http too', async (url, network) => {
     const inside = await listen(answerOk, '::')
     const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], kind: 'webhook' as const })
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
   })
 
-  it('by localhost when both of its addresses are allowed, whichever of them the receiver listens on', async () => {
+  it('an outbound call by localhost is made when both addresses are allowed, whichever the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       const inside = await listen(answerOk, host)
       const options = { allowedNetworks: ['127.0.0.1/32', '::1/128'], kind: 'webhook' as const }
@@ -199,7 +199,7 @@ describe('a call reaches a listener in an allowed network', () => {
     }
   })
 
-  it('by a name, which stays in the Host header', async () => {
+  it('an outbound call by a name keeps the name in the Host header', async () => {
     const inside = await listen(answerOk)
     const options = { allowedNetworks: ['127.0.0.1/32'], resolve: resolvesTo('127.0.0.1') }
     expect(await callUrl('http://shop.example:PORT/a?b=c', inside.port, options)).toMatchObject({ status: 200 })
@@ -209,7 +209,7 @@ describe('a call reaches a listener in an allowed network', () => {
 })
 
 describe('http', () => {
-  it('is refused for a webhook to a public address', async () => {
+  it('http is refused for a webhook to a public address', async () => {
     const count = countAttempts()
     const resolve = resolvesTo('93.184.216.34', '10.0.0.1')
     const outcome = await callUrl('http://shop.example/', 0, {
@@ -242,11 +242,11 @@ describe('an address', () => {
     '2001:4860:4860::8888',
     '::ffff:1.1.1.1',
     '64:ff9b::101:101',
-  ])('is public: %s', (address) => {
+  ])('the address %s is public', (address) => {
     expect(createAddressJudge([])(address)).toBe('public')
   })
 
-  it('is allowed where it lies in a network of the operator’s, even a public one', () => {
+  it('an address is allowed where it lies in a network that the operator allows, even a public one', () => {
     const judge = createAddressJudge(['93.184.216.0/24', '2606:4700::/32', '10.0.0.0/8'])
     expect(['93.184.216.34', '2606:4700::1', '10.1.2.3', '64:ff9b::a01:203'].map(judge)).toEqual(
       Array(4).fill('allowed'),
@@ -256,7 +256,7 @@ describe('an address', () => {
   })
 })
 
-it('a URL’s own fault is known before it is called', () => {
+it('the fault of a malformed URL is known before the call', () => {
   expect(['https://shop.example/hook?a=b#c', 'http://10.0.0.1/', 'https://shop.example:8443'].map(faultOfUrl)).toEqual(
     Array(3).fill(undefined),
   )

@@ -70,7 +70,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('is sent nothing when its certificate is signed by nobody that is trusted, whatever the environment allows', async () => {
+  it('an https receiver with an untrusted certificate is sent nothing, whatever the environment allows', async () => {
     const refused = {
       failure: 'connection failed',
       text: 'The connection failed or broke off (DEPTH_ZERO_SELF_SIGNED_CERT)',
@@ -80,7 +80,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     expect(requests).toEqual([])
   })
 
-  it('is called only when its certificate is for its name', async () => {
+  it('an https receiver is called only when its certificate is for its host name', async () => {
     const trusting = { NODE_EXTRA_CA_CERTS: CERTIFICATE }
     expect(await callAll(trusting, 'shop.example', '127.0.0.1', 'other.example')).toEqual([
       { status: 200, text: 'ok' },
@@ -90,7 +90,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     expect(requests.splice(0).sort()).toEqual([false, 'shop.example'])
   })
 
-  it('is called directly where the environment names a proxy, which would resolve the name by itself', async () => {
+  it('an https receiver is called directly where the environment names a proxy, which would resolve the name', async () => {
     const nobody = 'http://127.0.0.1:1'
     const proxies = { HTTPS_PROXY: nobody, https_proxy: nobody, ALL_PROXY: nobody, NO_PROXY: '', no_proxy: '' }
     const environment = { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_USE_ENV_PROXY: '1', ...proxies }
@@ -98,7 +98,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     expect(requests).toEqual(['shop.example'])
   })
 
-  it('does not end the process of its caller when it answers 101 and resets the connection', async () => {
+  it('an https receiver that answers 101 and resets the connection does not end the service’s process', async () => {
     expect(await callUrls({ NODE_EXTRA_CA_CERTS: CERTIFICATE }, [`https://shop.example:${port}/101`])).toEqual([
       { failure: 'connection failed', text: 'The connection failed or broke off (bad upgrade)' },
     ])
