@@ -44,8 +44,8 @@ const ended = (order_id: string, txnStatus: string, msg: string, UTR = '') => ({
   data: { amount: 200, UTR, order_id },
 })
 
-describe('200', () => {
-  it('closes an open order for good, by either id and only once, and leaves an expired one expired', async () => {
+describe('an accepted cancelPayment', () => {
+  it('cancelPayment closes an open order for good, by either id and only once, and leaves an expired order expired', async () => {
     for (const name of ['order_id', 'ours'] as const) {
       const [order, over] = [await newOrder(), await newOrder()]
       const id = order[name]
@@ -62,7 +62,7 @@ describe('200', () => {
     }
   })
 
-  it('closes pay page and QR at once, open pages too', async () => {
+  it('cancelPayment closes pay page and QR at once, even pages that are open', async () => {
     const { order_id, ours } = await newOrder()
     const events = service.app.inject(`/pay/${ours}/events`)
     await cancel(order_id)
@@ -76,7 +76,7 @@ describe('200', () => {
     }
   })
 
-  it('closes an order whose last attempt has failed; a later failure opens it no more', async () => {
+  it('cancelPayment closes an order whose last attempt has failed; a later failure does not reopen the order', async () => {
     const { order_id, ours } = await newOrder()
     await notify(service, notification(ours, { status: 'REJECT', UTR: newUtr() }))
     const cancelled = ended(order_id, 'FAIL', 'Payment cancelled')
@@ -86,7 +86,7 @@ describe('200', () => {
     expect(await exceptionsOf(ours)).toEqual([])
   })
 
-  it('counts a payment that still comes, as a late payment for the operator; a further cancel is 409', async () => {
+  it('a payment of a cancelled order counts as a late payment, and another cancelPayment is 409', async () => {
     const { order_id, ours } = await newOrder()
     await cancel(order_id)
     const UTR = newUtr()
@@ -97,8 +97,8 @@ describe('200', () => {
   })
 })
 
-describe('refusals', () => {
-  it('404 for an unknown order, 403 for another merchant’s, 400 naming the fields', async () => {
+describe('a refused cancelPayment', () => {
+  it('cancelPayment is 404 for an unknown order, 403 for another merchant’s, 400 with wrong fields named', async () => {
     expect(await cancel('nobody')).toEqual(refusal(404, 'Order not found'))
     const other = await newMerchant(service.db)
     const another = await newOrder()
@@ -110,7 +110,7 @@ describe('refusals', () => {
   })
 })
 
-it('a repeated cancel does not wait for the lock on the order’s row', async () => {
+it('a repeated cancelPayment does not wait for the lock on the order’s row', async () => {
   const { order_id } = await newOrder()
   await cancel(order_id)
   const holder = await service.db.connect()

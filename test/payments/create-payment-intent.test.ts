@@ -21,8 +21,8 @@ async function create(changes: Record<string, string | undefined> = {}) {
   return post(service.app, CREATE, intentFields(mid, changes), key)
 }
 
-describe('200', () => {
-  it('answers the envelope with the fields of the interface, one query in all four links', async () => {
+describe('an accepted createPaymentIntent', () => {
+  it('createPaymentIntent answers the interface’s fields, with one query in all four links', async () => {
     const { text, body } = await create()
     const { orderId } = body.data
     expect(orderId).toMatch(/^[A-Za-z0-9_-]{1,35}$/)
@@ -34,19 +34,19 @@ describe('200', () => {
     )
   })
 
-  it('says expiry in Indian Standard Time, 15 minutes after creation, over the end of a day, month and financial year', async () => {
+  it('the expiry is in Indian Standard Time, 15 minutes after creation, also over the end of a financial year', async () => {
     service.clock.set('2026-03-31T18:29:59.000Z')
     expect((await create()).body.data.expiry).toBe('2026-04-01 00:14:59')
   })
 
-  it('says another expiry where the operator has set one', async () => {
+  it('the expiry is another one where the operator has set it', async () => {
     const { app, db, clock } = await startService({ expiryMinutes: 60 })
     clock.set('2026-06-01T10:00:00.000Z')
     const { mid, key } = await newMerchant(db)
     expect((await post(app, CREATE, intentFields(mid), key)).body.data.expiry).toBe('2026-06-01 16:30:00')
   })
 
-  it('makes orderIds that sort by time and do not repeat', async () => {
+  it('the orderIds of payment intents sort by time and do not repeat', async () => {
     service.clock.set('2026-06-01T00:00:00.000Z')
     const first = (await create()).body.data.orderId
     service.clock.advance(1)
@@ -55,7 +55,7 @@ describe('200', () => {
     expect(first.slice(12)).not.toBe(second.slice(12))
   })
 
-  it('makes orderIds of which 80 bits are unguessable: each of them is set in about half of 400', async () => {
+  it('80 bits of an orderId are unguessable: each bit is set in about half of 400 orderIds', async () => {
     const { mid, key } = await newMerchant(service.db)
     const create = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId.slice(12, 32)
     const tails: bigint[] = (await Promise.all(Array.from({ length: 400 }, create))).map((tail) => BigInt(`0x${tail}`))
@@ -67,7 +67,7 @@ describe('200', () => {
     }
   })
 
-  it('stores what was sent, line breaks of the note as blanks, and the payee as it is now', async () => {
+  it('createPaymentIntent stores what was sent, line breaks of the note as blanks, and the merchant’s present payee', async () => {
     // Not as a browser would write it.
     const redirect_url = 'HTTPS://Shop.Example.in:443/a/../b?x=%7e#'
     service.clock.set('2026-06-01T10:00:00.000Z')
@@ -104,35 +104,35 @@ describe('amount is whole rupees', () => {
     return postJson(service.app, CREATE, { ...intentFields(mid), amount }, key)
   }
 
-  it.each(['1', '100000', '200.00', '200.0', '007', ' 200 '])('takes %j', async (amount) => {
+  it.each(['1', '100000', '200.00', '200.0', '007', ' 200 '])('the amount %j is accepted', async (amount) => {
     expect((await create({ amount })).body.data?.amount).toBe(String(Number(amount)))
   })
 
   it.each(['0', '100001', '200.50', '0x10', '+5', '-5', '५०', '２００', '1,000', '200.', '200.000'])(
-    'refuses %j',
+    'the amount %j is refused',
     async (amount) => {
       expect((await create({ amount })).body).toEqual(RULE)
     },
   )
 
-  it('refuses a blank one as missing', async () => {
+  it('a blank amount is refused as missing', async () => {
     expect((await create({ amount: ' ' })).body).toEqual(refusal(400, 'amount is required'))
   })
 
-  it.each([200, '200', '200.00', 2e2])('takes the JSON value %j by its value', async (amount) => {
+  it.each([200, '200', '200.00', 2e2])('the JSON amount %j is accepted by its value', async (amount) => {
     expect((await createJson(amount)).body.data?.amount).toBe('200')
   })
 
-  it.each([200.5, 0, 100001, 1e300, true, { value: 200 }])('refuses the JSON value %j', async (amount) => {
+  it.each([200.5, 0, 100001, 1e300, true, { value: 200 }])('the JSON amount %j is refused', async (amount) => {
     expect((await createJson(amount)).body).toEqual(RULE)
   })
 })
 
-describe('400 for fields', () => {
+describe('createPaymentIntent answered 400 for its fields', () => {
   const REDIRECT =
     'redirect_url must be an absolute http or https address of at most 2048 characters, without user and password'
 
-  it('names every missing field at once, in the order of the table', async () => {
+  it('createPaymentIntent names every missing field at once, in the order of the table', async () => {
     const { key } = await newMerchant(service.db)
     const names = ['mid', 'amount', 'redirect_url', 'note', 'customer_name', 'customer_email', 'customer_mobile']
     const expected = refusal(400, names.map((name) => `${name} is required`).join('; '))
@@ -141,7 +141,7 @@ describe('400 for fields', () => {
     expect((await postJson(service.app, CREATE, {}, key)).body).toEqual(expected)
   })
 
-  it('names every wrong field at once in words to act on, and echoes nothing that was sent', async () => {
+  it('createPaymentIntent names every wrong field at once in words to act on, and echoes nothing that was sent', async () => {
     const { body, text } = await create({ amount: 'SENT-1', customer_mobile: 'SENT-2', redirect_url: 'SENT-3' })
     expect(body).toEqual(
       refusal(400, `amount must be a whole number from 1 to 100000; ${REDIRECT}; customer_mobile must be 10 digits`),
@@ -162,7 +162,7 @@ describe('400 for fields', () => {
     ['customer_name', 'Asha\u0085Rao', 'must be text of 1 to 100 characters, without control characters'],
     ['order_id', 'a\u009fb', 'must be text of 1 to 64 characters, without control characters'],
     ['customer_email', 'as\u0000ha@example.in', 'must be a valid e-mail address'],
-  ])('refuses %s %j', async (field, value, rule) => {
+  ])('createPaymentIntent refuses %s %j', async (field, value, rule) => {
     expect((await create({ [field]: value })).body).toEqual(refusal(400, `${field} ${rule}`))
   })
 
@@ -171,7 +171,7 @@ describe('400 for fields', () => {
     ['mid', 1001, 'must be 1 to 64 characters of A-Z a-z 0-9 _ -, as text in quotes'],
     ['order_id', 1001, 'must be text of 1 to 64 characters, without control characters, as text in quotes'],
     ['customer_mobile', true, 'must be 10 digits'],
-  ])('says of %s that is the JSON value %j that it must be text', async (field, value, rule) => {
+  ])('createPaymentIntent says that %s must be text where it is the JSON value %j', async (field, value, rule) => {
     const { mid, key } = await newMerchant(service.db)
     const { body } = await postJson(service.app, CREATE, { ...intentFields(mid), [field]: value }, key)
     expect(body).toEqual(refusal(400, `${field} ${rule}`))
@@ -189,11 +189,11 @@ describe('400 for fields', () => {
     ...['user', 'user:pw', ''].map((user) => `https://${user}@shop.example.in`),
     ...['https:/\\shop.example.in', 'https://shop.example.in\\@evil.example', 'https://shop.example.in/a b'],
     `https://shop.example.in/${'x'.repeat(2048)}`,
-  ])('refuses redirect_url %j', async (redirect_url) => {
+  ])('createPaymentIntent refuses the redirect_url %j', async (redirect_url) => {
     expect((await create({ redirect_url })).body).toEqual(refusal(400, REDIRECT))
   })
 
-  it('refuses every control character in redirect_url, wherever it stands', async () => {
+  it('createPaymentIntent refuses every control character in redirect_url, wherever it stands', async () => {
     const { mid, key } = await newMerchant(service.db)
     const codes = [...Array(0x20).keys(), ...Array.from({ length: 0x21 }, (_, index) => 0x7f + index)]
     const controls = codes.map((code) => String.fromCharCode(code))
@@ -215,11 +215,11 @@ describe('400 for fields', () => {
     ['redirect_url', 'http://localhost:8080/?a=b#c'],
     ['redirect_url', `https://shop.example.in/${'x'.repeat(2024)}`],
     ['customer_name', 'a\u202Eb'],
-  ])('takes %s at its limit: %j', async (field, value) => {
+  ])('createPaymentIntent accepts %s at its limit: %j', async (field, value) => {
     expect((await create({ [field]: value })).status).toBe(200)
   })
 
-  it('takes a mid of 64 characters', async () => {
+  it('createPaymentIntent accepts a mid of 64 characters', async () => {
     const { mid, key } = await newMerchant(service.db, { mid: `M${'-_9z'.repeat(16)}`.slice(0, 64) })
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
   })

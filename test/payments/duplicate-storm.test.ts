@@ -23,7 +23,7 @@ afterAll(async () => {
 })
 
 describe('the order guard over processes', () => {
-  it(`lets exactly one of ${REPEATS} simultaneous repeats to two processes win, and stores one row`, async () => {
+  it(`of ${REPEATS} simultaneous repeats of an order_id to two processes exactly one succeeds, and one row is stored`, async () => {
     const { mid, key } = await newMerchant(db)
     const send = async (order_id: string, i: number) => {
       const response = await fetch(`${servers[i % 2]?.url}${CREATE}`, {

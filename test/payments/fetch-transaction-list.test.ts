@@ -65,8 +65,8 @@ async function payMany(count: number, at: string, names: string[]) {
   )
 }
 
-describe('200', () => {
-  it('answers records of exactly these fields, every one a string, to the merchant and to its partner', async () => {
+describe('an accepted fetchTransactionList', () => {
+  it('the transaction list has records of exactly the documented fields, all strings, for merchant and partner', async () => {
     const { orderId, UTR } = await pay('2026-02-03T04:05:06.789+05:30', { order_id: '1001', amount: '588.82' })
     for (const [paise, status] of [
       [5000, 'SUCCESS'],
@@ -101,7 +101,7 @@ describe('200', () => {
     expect((await partners('04-02-2026', '04-02-2026')).body).toEqual(none)
   })
 
-  it('lists by when it was paid, then by UTR in byte order, on days of India', async () => {
+  it('the transaction list is ordered by when a payment was made, then by UTR in byte order, on days of India', async () => {
     const at = '2025-05-06T12:00:00+05:30'
     for (const UTR of ['TB', 'TA1', 'T9']) await pay(at, { UTR })
     await pay('2025-05-06T00:00:00+05:30', { UTR: 'TZ' })
@@ -110,7 +110,7 @@ describe('200', () => {
     expect(await utrs('06-05-2025', '06-05-2025')).toEqual(['TZ', 'T9', 'TA1', 'TB', 'TLAST'])
   })
 
-  it('lists a payment without the bank’s time on the day on which it was heard of, under our orderId if there is no other', async () => {
+  it('the transaction list has a payment without the bank’s time on the day on which its notification came', async () => {
     const orderId = await createOrder(service, { mid, key })
     await service.db.query(
       `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
@@ -121,7 +121,7 @@ describe('200', () => {
     expect(data).toMatchObject([{ orderId, order_id: orderId, refunded: '0.00', paid_at: '2025-04-03T18:30:00.000Z' }])
   })
 
-  it('lists an order once, by its own payment, and no order that is unpaid', async () => {
+  it('the transaction list has an order once, by its own payment, and no unpaid order', async () => {
     const { orderId, UTR } = await pay('2025-06-06T12:00:00Z')
     const second = newUtr()
     service.clock.advance(60)
@@ -131,7 +131,7 @@ describe('200', () => {
     expect((await own('06-06-2025', '06-06-2025')).body.data).toMatchObject([{ UTR, refunded: '0.00' }])
   })
 
-  it('spells any order_id as it was sent, in a short list and in a streamed one', async () => {
+  it('the transaction list spells any order_id as it was sent, in a short list and in a streamed one', async () => {
     const names = [
       '1001',
       '"quoted"',
@@ -176,7 +176,7 @@ describe('Accept: text/csv', () => {
     return text
   }
 
-  it('answers the records of the JSON as RFC 4180, and nothing that a spreadsheet takes for a formula', async () => {
+  it('the transaction list as CSV has the records of the JSON as RFC 4180, and no formula for a spreadsheet', async () => {
     // payMany adds its number to each name.
     const spelled = new Map<string, (name: string) => string>([
       ['1001', (name) => name],
@@ -203,13 +203,13 @@ describe('Accept: text/csv', () => {
     expect(await csv('09-09-2025')).toBe(HEADER + records.join(''))
   })
 
-  it('answers the header alone where there is no record, and JSON where it refuses', async () => {
+  it('the transaction list as CSV is the header alone where there is no record, and JSON where it is refused', async () => {
     expect(await csv('01-01-2024')).toBe(HEADER)
     const { headers, body } = await post(service.app, OWN_TRANSACTIONS, { mid, s_date: 'x', e_date: 'x' }, key, CSV)
     expect([headers['content-type'], body.statusCode]).toEqual(['application/json; charset=utf-8', 400])
   })
 
-  it('answers a streamed list as it answers a short one', async () => {
+  it('a streamed transaction list as CSV equals a short one', async () => {
     await payMany(1_500, '2025-10-10T00:00:00Z', ['long'])
     const { data } = (await own('10-10-2025', '10-10-2025')).body
     const records = data.map((record: Record<string, string>) => `${Object.values(record)}\r\n`)
@@ -217,14 +217,14 @@ describe('Accept: text/csv', () => {
   })
 })
 
-describe('refusals', () => {
-  it('400 names wrong fields, for the merchant without pid', async () => {
+describe('a refused fetchTransactionList', () => {
+  it('fetchTransactionList answers 400 with wrong fields named, and accepts a merchant’s request without pid', async () => {
     const { body } = await post(service.app, OWN_TRANSACTIONS, undefined, key)
     expect(body).toEqual(refusal(400, 'mid is required; s_date is required; e_date is required'))
     expect((await own('02-01-2026', '01-01-2026')).body).toEqual(refusal(400, 's_date must not be after e_date'))
   })
 
-  it('403 for a key of another or of the other kind', async () => {
+  it('fetchTransactionList answers 403 to a key of another merchant or partner, or of the other kind', async () => {
     const other = await newMerchant(service.db)
     const stranger = await newPartner(service.db, other.mid)
     const days = { s_date: '01-01-2026', e_date: '31-01-2026' }
@@ -239,7 +239,7 @@ describe('refusals', () => {
     }
   })
 
-  it('a disabled merchant’s own list is 403, its partner still reads it', async () => {
+  it('fetchTransactionList is 403 for a disabled merchant itself, and still answered to its partner', async () => {
     const gone = await newMerchant(service.db)
     const reader = await newPartner(service.db, gone.mid)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [gone.mid])

@@ -104,7 +104,7 @@ async function faultsOf(lines: string[], header?: string): Promise<CsvFileError>
 }
 
 describe('a day file', () => {
-  it('stores what the same notifications would have stored one after the other, with the same counts', {
+  it('a day file stores what the same notifications one after the other would have stored, with the same counts', {
     timeout: 60_000,
   }, async () => {
     // Always the same numbers, so that a failure can be repeated.
@@ -158,7 +158,7 @@ describe('a day file', () => {
     expect(second.recorded).toBe(0)
   })
 
-  it('is imported by a command that counts its lines, and keeps contradictions for the operator', async () => {
+  it('ops payments import counts the lines of a day file, and stores contradictions for the operator', async () => {
     const [notified = '', lost = '', late = '', failed = ''] = await newOrders(4)
     const expired = 'update payment_intents set expires_at = $2, fail_told_at = $2 where order_id = $1'
     await service.db.query(expired, [late, '2026-03-01'])
@@ -197,7 +197,7 @@ describe('a day file', () => {
     expect(stdout).toMatch(/unknown order +- +nobody +SUCCESS +DAY4/)
   })
 
-  it('changes nothing where it tells what was notified, whatever the spelling', async () => {
+  it('a line of a day file that repeats a notification changes nothing, whatever its spelling', async () => {
     const [paid = '', failed = ''] = await newOrders(2)
     await notify(service, notification(paid, { UTR: 'SPELL1', amount: 200, paidAt: '2026-03-31T18:29:59.250Z' }))
     await notify(service, notification(failed, { status: 'FAIL', UTR: undefined, paidAt: '2026-03-31T18:29:59.250Z' }))
@@ -210,7 +210,7 @@ describe('a day file', () => {
     expect(await stored([paid, failed])).toEqual(before)
   })
 
-  it('larger than a batch is recorded in its order, and its progress is reported', { timeout: 60_000 }, async () => {
+  it('a day file larger than a batch is recorded in order, and reports progress', { timeout: 60_000 }, async () => {
     const orderIds = await newOrders(2_500)
     const utrs = orderIds.map(newUtr)
     const lines = orderIds.map((orderId, index) => line({ orderId, utr: utrs[index] ?? '' }))
@@ -235,7 +235,7 @@ describe('a day file', () => {
     )
   })
 
-  it('stores some hundred failed attempts of an order, and the payment after all of them', async () => {
+  it('a day file may hold some hundred failed attempts of an order, and the payment after all of them', async () => {
     const orderId = await newOrder()
     const { attemptsOfOrder } = LIMITS.reports
     const failed = Array.from({ length: attemptsOfOrder + 2 }, () => line({ orderId, status: 'FAIL' }))
@@ -246,7 +246,7 @@ describe('a day file', () => {
   })
 })
 
-it('a line is about its order_id, else about the intent whose link or orderId its reference names', async () => {
+it('a day file’s line is of its order_id, else of the intent whose link or orderId its reference names', async () => {
   const [named = '', referred = '', own = '', one = '', other = ''] = await newOrders(5)
   // It does not say which of the last two is paid.
   const references = { SETU1: named, SETU2: referred, TWICE1: one, TWICE2: other }
@@ -277,7 +277,7 @@ it('a line is about its order_id, else about the intent whose link or orderId it
 })
 
 describe('a bad file', () => {
-  it('stores nothing, even if only its last lines are wrong, which the command names', async () => {
+  it('a bad day file stores nothing, even if only its last lines are wrong, and the command names them', async () => {
     const orderIds = await newOrders(2_500)
     const before = await stored(orderIds)
     const bad = [
@@ -293,7 +293,7 @@ describe('a bad file', () => {
     expect(await stored(orderIds)).toEqual(before)
   })
 
-  it('has each wrong line named with what is wrong', async () => {
+  it('a bad day file has each wrong line named with what is wrong', async () => {
     const AMOUNT = 'amount must be rupees with at most two decimals'
     const wrong: [Partial<Fields>, unknown][] = [
       [{ orderId: '' }, 'order_id or acquirer_reference is required'],
@@ -315,11 +315,11 @@ describe('a bad file', () => {
   it.each([
     ['status,utr,amount,paid_at', 'column order_id or acquirer_reference is missing'],
     ['order_id,status,utr,fee', 'column amount is missing, column paid_at is missing, column "fee" is unknown'],
-  ])('with the first line %s is refused: %s', async (header, text) => {
+  ])('a day file with the first line %s is refused: %s', async (header, text) => {
     expect((await faultsOf([], header)).faults).toEqual([{ line: 1, text }])
   })
 
-  it('stores nothing when it breaks off while it is read', async () => {
+  it('a day file that breaks off while it is read stores nothing', async () => {
     const orderId = await newOrder()
     async function* breakingOff() {
       yield `${HEADER}\n${line({ orderId })}\n`

@@ -55,7 +55,7 @@ describe.each([
     merchant = await newMerchant(service.db, { input, maxAmount })
   })
 
-  it.each([CREATE, ORDER])('may send it to %s, as a form and as JSON', async (url) => {
+  it.each([CREATE, ORDER])('a merchant may send its largest amount to %s, as a form and as JSON', async (url) => {
     const answers = [
       await sendForm(merchant, { amount: `${maxAmount}.00` }, url),
       await sendJson(merchant, { amount: maxAmount }, url),
@@ -65,7 +65,7 @@ describe.each([
     if (url === CREATE) expect(answers.map(({ body }) => body.data.amount)).toEqual(Array(3).fill(`${maxAmount}`))
   })
 
-  it.each([CREATE, ORDER])('is told of it by %s with more, as a form and as JSON', async (url) => {
+  it.each([CREATE, ORDER])('an amount above the largest is refused by %s, which names the largest', async (url) => {
     const more = [maxAmount + 1, maxAmount + 0.01, 10 * maxAmount, 1_000_000_000]
     for (const amount of more) {
       expect((await sendForm(merchant, { amount: String(amount) }, url)).body).toEqual(refusal(400, rule(maxAmount)))
@@ -73,7 +73,7 @@ describe.each([
     }
   })
 
-  it('is told of every fault at once, in the order of the fields', async () => {
+  it('a too large amount and all other faults are named at once, in the order of the fields', async () => {
     const mobile = input === 'shop' ? expect.stringContaining(MOBILE) : MOBILE
     const { status, body } = await sendForm(merchant, { amount: String(maxAmount + 1), note: '', customer_mobile: '1' })
     expect([status, body.msg.slice(0, rule(maxAmount).length)]).toEqual([400, rule(maxAmount)])
@@ -82,7 +82,7 @@ describe.each([
   })
 })
 
-it('a merchant without a setting has that of the interface, and a new setting holds within 5 seconds', async () => {
+it('a merchant has the interface’s largest amount unless set, and a new setting holds within 5 seconds', async () => {
   const merchant = await newMerchant(service.db)
   const isTold = (max: number) =>
     expect
@@ -103,7 +103,7 @@ it('a merchant without a setting has that of the interface, and a new setting ho
 describe('a payment of ₹5,00,000', () => {
   const get = (url: string) => service.app.inject({ method: 'GET', url })
 
-  it('goes from the field to the books, and back to the customer', async () => {
+  it('a payment of ₹5,00,000 goes through all steps: intent, QR, webhook, list, refund and settlement', async () => {
     const merchant = await newMerchant(service.db, { maxAmount: 500_000 })
     const { mid, key } = merchant
     const refunder = await newKey(service.db, { mid }, true)
@@ -153,7 +153,7 @@ ${mid},500000.00,SETTLED500000,BRN1,SUCCESS,2026-03-31 10:00:00
     expect(settled.data).toMatchObject([{ amount: '500000.00', UTR: 'SETTLED500000' }])
   })
 
-  it('is confirmed and found by the operator', async () => {
+  it('a payment of ₹4,99,999.99 is confirmed and found by the operator', async () => {
     const merchant = await newMerchant(service.db, { maxAmount: 500_000, input: 'shop' })
     const { orderId } = (await sendForm(merchant, { amount: '499999.99' })).body.data
     const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', ...args])
@@ -164,7 +164,7 @@ ${mid},500000.00,SETTLED500000,BRN1,SUCCESS,2026-03-31 10:00:00
     expect([found.code, found.stderr]).toEqual([0, ''])
   })
 
-  it('is asked of an acquirer, whose link must be for it', async () => {
+  it('a payment of ₹5,00,000 is requested from an acquirer, whose link must be for ₹5,00,000', async () => {
     const { service: withBank, bank } = await startServiceWithBank()
     const { mid, key } = await newSetuMerchant(withBank, { maxAmount: 500_000 })
     const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '500000' }), key)

@@ -21,12 +21,12 @@ const sectionOf = (guide: 'merchant' | 'operator', heading: string) =>
   guideText(guide).split(`\n${heading}\n`)[1]?.split(/^#+ /m)[0] ?? ''
 
 describe('every field of a create', () => {
-  it('has canaries', () => {
+  it('every field of createPaymentIntent has a canary for the tests of privacy', () => {
     const help = 'test/support/canaries.ts: give each field of NewPayment what it takes and what it refuses'
     expect(Object.keys(CANARIES), help).toEqual(Object.keys(NewPayment.shape))
   })
 
-  it('has its line in the merchant’s guide, in the order of the schema', () => {
+  it('every field of createPaymentIntent has its line in the merchant’s guide, in the order of the schema', () => {
     const lines = [...sectionOf('merchant', '### The fields').matchAll(/^\| `(\w+)` \| (yes|no) \|/gm)]
     const fields = Object.entries(NewPayment.shape).map(([name, schema]) => {
       return [name, schema.safeParse(undefined).success ? 'no' : 'yes']
@@ -38,7 +38,7 @@ describe('every field of a create', () => {
     ).toEqual(fields)
   })
 
-  it('is stored as it was sent, and nothing of the customer is left once the customer is forgotten', async () => {
+  it('every field of createPaymentIntent is stored as sent, and the customer’s fields are emptied on forget-customers', async () => {
     const { mid, key } = await newMerchant(service.db)
     const { status, body } = await post(service.app, CREATE, intentFields(mid, CANARY_FIELDS), key)
     expect(status, 'not stored: has a migration added each column of INTENTS in insert-intents.ts?').toBe(200)
@@ -54,7 +54,7 @@ describe('every field of a create', () => {
   })
 })
 
-it('every column of payment_intents is either kept or forgotten when a customer is', async () => {
+it('every column of payment_intents is listed as kept or as forgotten by forget-customers', async () => {
   const { rows } = await service.db.query<{ name: string }>(
     `select column_name::text as name from information_schema.columns
       where table_schema = 'public' and table_name = 'payment_intents'`,
@@ -63,14 +63,14 @@ it('every column of payment_intents is either kept or forgotten when a customer 
   expect([...COLUMNS.kept, ...COLUMNS.forgotten].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 
-it.each(COLUMNS.forgotten)('the operator’s guide says that %s is forgotten', (column) => {
+it.each(COLUMNS.forgotten)('the operator’s guide says that forget-customers empties %s', (column) => {
   const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
   const word = words[column] ?? column.replace(/^customer_/, '')
   const help = 'src/docs/guides/operator.md, "Customers’ data": name what forget-customers empties'
   expect(sectionOf('operator', "## Customers' data"), help).toContain(word)
 })
 
-it('a retry matches across versions: the amount is hashed in rupees, and a field that is absent changes nothing', async () => {
+it('an Idempotency-Key’s retry matches across versions: the fingerprint of unchanged fields is unchanged', async () => {
   const { mid, key } = await newMerchant(service.db)
   // The fields of version 1.0.0 in their order. Shops that know no others go on as they are.
   const before = { redirect_url: 'https://shop.example.in/', note: 'Order kept', customer_name: 'Asha Rao' }

@@ -9,41 +9,41 @@ beforeAll(async () => {
 })
 
 describe('the order guard', () => {
-  it('refuses a repeated order_id with the exact words of the interface, whatever else differs', async () => {
+  it('a repeated order_id is refused with the exact words of the interface, whatever else differs', async () => {
     const { mid, key } = await newMerchant(service.db)
     expect((await post(service.app, CREATE, intentFields(mid, { order_id: '1001' }), key)).status).toBe(200)
     const repeat = await post(service.app, CREATE, intentFields(mid, { order_id: '1001', amount: '5' }), key)
     expect([repeat.status, repeat.body]).toEqual([409, TAKEN])
   })
 
-  it('compares order_ids exactly', async () => {
+  it('order_ids are compared exactly, with their case', async () => {
     const { mid, key } = await newMerchant(service.db)
     for (const order_id of ['a1', 'A1', 'a1.', 'a-1', 'é', 'e\u0301']) {
       expect((await post(service.app, CREATE, intentFields(mid, { order_id }), key)).status).toBe(200)
     }
   })
 
-  it('holds within a merchant: two merchants may both have an order 1001', async () => {
+  it('two merchants may both have an order 1001', async () => {
     for (const { mid, key } of [await newMerchant(service.db), await newMerchant(service.db)]) {
       expect((await post(service.app, CREATE, intentFields(mid, { order_id: '1001' }), key)).status).toBe(200)
     }
   })
 
-  it('covers intents that have expired', async () => {
+  it('an order_id stays taken after its payment intent has expired', async () => {
     const { mid, key } = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)
     service.clock.advance(365 * 86_400)
     expect((await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)).body).toEqual(TAKEN)
   })
 
-  it('refuses our orderId of an earlier intent as an order_id', async () => {
+  it('our orderId of an earlier intent is refused as an order_id', async () => {
     const { mid, key } = await newMerchant(service.db)
     const { data } = (await post(service.app, CREATE, intentFields(mid), key)).body
     const reuse = await post(service.app, CREATE, intentFields(mid, { order_id: data.orderId }), key)
     expect(reuse.body).toEqual(TAKEN)
   })
 
-  it('takes an empty order_id for an absent one, any number of times', async () => {
+  it('an empty order_id counts as absent, any number of times', async () => {
     const { mid, key } = await newMerchant(service.db)
     for (const order_id of ['', ' ', '']) {
       expect((await post(service.app, CREATE, intentFields(mid, { order_id }), key)).status).toBe(200)

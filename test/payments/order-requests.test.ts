@@ -27,7 +27,7 @@ const create = (changes: Record<string, string | undefined> = {}, headers: Recor
 const check = (order_id: string) => post(service.app, STATUS, { mid, order_id }, key)
 
 describe('createOrderRequest', () => {
-  it('answers our orderId and the address of the pay page', async () => {
+  it('createOrderRequest answers our orderId and the address of the pay page', async () => {
     const { status, body } = await create({}, {}, ORDER)
     expect([status, body]).toEqual([
       200,
@@ -43,20 +43,20 @@ describe('createOrderRequest', () => {
     ])
   })
 
-  it('shares one order guard with createPaymentIntent, either way round', async () => {
+  it('createOrderRequest and createPaymentIntent refuse each other’s order_ids', async () => {
     await create({ order_id: 'both-1' })
     expect((await create({ order_id: 'both-1' }, {}, ORDER)).body).toEqual(refusal(409, 'Order ID already exists'))
     await create({ order_id: 'both-2' }, {}, ORDER)
     expect((await create({ order_id: 'both-2' })).body).toEqual(refusal(409, 'Order ID already exists'))
   })
 
-  it('checks the same fields', async () => {
+  it('createOrderRequest checks the fields of createPaymentIntent', async () => {
     expect((await create({ amount: '0' }, {}, ORDER)).status).toBe(400)
   })
 })
 
 describe('checkPaymentStatus', () => {
-  it('answers a success as final, its amount a number and the order_id as asked, by either order id', async () => {
+  it('checkPaymentStatus answers a success as final, with the order_id of the request, by either order id', async () => {
     const { orderId } = (await create({ order_id: 'paid-1' })).body.data
     await notify(service, notification(orderId, { UTR: '523504870405' }))
     for (const order_id of ['paid-1', orderId]) {
@@ -77,7 +77,7 @@ describe('checkPaymentStatus', () => {
   it.each([
     ['FAIL', 'Payment failed'],
     ['REJECT', 'Payment rejected'],
-  ])('answers %s as final 10 minutes after expiry, and as a failed attempt before', async (outcome, msg) => {
+  ])('checkPaymentStatus answers %s as final 10 minutes after expiry, as an attempt before', async (outcome, msg) => {
     const { orderId } = (await create()).body.data
     await notify(service, notification(orderId, { status: outcome }))
     for (const seconds of [25 * 60 - 1, 1]) {
@@ -98,7 +98,7 @@ describe('checkPaymentStatus', () => {
     })
   })
 
-  it('answers an unpaid order as PENDING until 10 minutes after expiry, then as FAIL', async () => {
+  it('checkPaymentStatus answers an unpaid order as PENDING until 10 minutes after expiry, then as FAIL', async () => {
     const pending = { status: false, statusCode: 200, txnStatus: 'PENDING', msg: 'Payment pending' }
     const { orderId } = (await create()).body.data
     expect((await check(orderId)).body).toEqual(pending)
@@ -114,7 +114,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'SUCCESS' })
   })
 
-  it('finally answers the status of the last attempt, and ignores repeats of earlier ones', async () => {
+  it('checkPaymentStatus finally answers the status of the last attempt, and ignores repeats of earlier attempts', async () => {
     const { orderId } = (await create()).body.data
     const first = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: undefined })
     const second = notification(orderId, { status: 'REJECT' })
@@ -123,7 +123,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'REJECT' })
   })
 
-  it('answers our orderId with its own order, as no other order can take it for its order_id', async () => {
+  it('checkPaymentStatus answers an orderId with its own order, since no other order may have it as order_id', async () => {
     const { orderId } = (await create({ order_id: 'first' })).body.data
     const shadow = await create({ order_id: orderId, amount: '7' })
     expect([shadow.status, shadow.body]).toEqual([409, refusal(409, 'Order ID already exists')])
@@ -131,13 +131,13 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200 } })
   })
 
-  it('lets an order_id look like an orderId that does not exist, or is another merchant’s', async () => {
+  it('an order_id may look like an orderId that does not exist, or is another merchant’s', async () => {
     const other = await newMerchant(service.db)
     const { orderId } = (await post(service.app, CREATE, intentFields(other.mid), other.key)).body.data
     for (const order_id of ['f'.repeat(32), orderId]) expect((await create({ order_id })).status).toBe(200)
   })
 
-  it('answers 404 for an unknown order and for another merchant’s alike', async () => {
+  it('checkPaymentStatus answers 404 for an unknown order and for another merchant’s alike', async () => {
     const other = await newMerchant(service.db)
     const theirs = (await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)).body
       .data
@@ -147,7 +147,7 @@ describe('checkPaymentStatus', () => {
     }
   })
 
-  it('names every missing field', async () => {
+  it('checkPaymentStatus names every missing field', async () => {
     expect((await post(service.app, STATUS, {}, key)).body).toEqual(
       refusal(400, 'mid is required; order_id is required'),
     )
@@ -155,7 +155,7 @@ describe('checkPaymentStatus', () => {
 })
 
 describe('Idempotency-Key', () => {
-  it('gives a retry with the same fields the first answer again, later and after payment too', async () => {
+  it('an Idempotency-Key gives a retry with equal fields the first answer again, later and after payment too', async () => {
     const first = await create({ order_id: 'retry-1' }, { 'idempotency-key': 'k 1' })
     service.clock.advance(3_600)
     await notify(service, notification(first.body.data.orderId))
@@ -165,7 +165,7 @@ describe('Idempotency-Key', () => {
     expect((await create({}, { 'idempotency-key': 'k-order' }, ORDER)).body).toEqual(order.body)
   })
 
-  it('refuses other fields, or the other call, under the same key with 422', async () => {
+  it('an Idempotency-Key with other fields, or with the other call, is refused with 422', async () => {
     const headers = { 'idempotency-key': 'reused' }
     const reused = refusal(422, 'This Idempotency-Key was used for another request; send a new key with new fields')
     await create({ order_id: 'k-1' }, headers)
@@ -174,13 +174,13 @@ describe('Idempotency-Key', () => {
     expect((await create({ order_id: 'k-1' }, headers, ORDER)).body).toEqual(reused)
   })
 
-  it('does not open the order guard: a new key with a used order_id is 409', async () => {
+  it('a new Idempotency-Key with a used order_id is 409', async () => {
     await create({ order_id: 'guarded' }, { 'idempotency-key': 'g-1' })
     expect((await create({ order_id: 'guarded' }, { 'idempotency-key': 'g-2' })).status).toBe(409)
     expect((await create({ order_id: 'guarded' })).status).toBe(409)
   })
 
-  it('belongs to its merchant', async () => {
+  it('an Idempotency-Key belongs to its merchant', async () => {
     const other = await newMerchant(service.db)
     const mine = await create({}, { 'idempotency-key': 'shared' })
     const theirs = await post(service.app, CREATE, intentFields(other.mid), other.key, { 'idempotency-key': 'shared' })
@@ -188,18 +188,18 @@ describe('Idempotency-Key', () => {
     expect(theirs.body.data.orderId).not.toBe(mine.body.data.orderId)
   })
 
-  it.each(['', 'x'.repeat(65), 'schl\u00fcssel'])('refuses %j as a key', async (value) => {
+  it.each(['', 'x'.repeat(65), 'schl\u00fcssel'])('the Idempotency-Key %j is refused', async (value) => {
     expect((await create({}, { 'idempotency-key': value })).body).toEqual(
       refusal(400, 'Idempotency-Key must be 1 to 64 printable ASCII characters'),
     )
   })
 
-  it('is checked after the owner of the mid', async () => {
+  it('an Idempotency-Key is checked after the owner of the mid', async () => {
     const other = await newMerchant(service.db)
     expect((await create({ mid: other.mid }, { 'idempotency-key': '' })).status).toBe(403)
   })
 
-  it('makes one intent of 50 retries at once, and one answer', async () => {
+  it('50 simultaneous retries with one Idempotency-Key make one intent, and get one answer', async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => create({ order_id: 'burst' }, { 'idempotency-key': 'burst' })),
     )

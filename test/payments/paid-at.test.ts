@@ -55,7 +55,7 @@ async function onDayOf({ mid, key }: Order, moment: Date) {
 }
 
 describe('a payment whose time cannot be', () => {
-  it.each(IMPOSSIBLE)('counts when we heard of it, in the list and in the books: %s', async (_when, paidAt) => {
+  it.each(IMPOSSIBLE)('an impossible payment time is replaced by the notification’s: %s', async (_when, paidAt) => {
     const order = await newOrder()
     const utr = newUtr()
     const { status } = await notify(service, notification(order.orderId, { UTR: utr, paidAt: paidAt() }))
@@ -63,7 +63,7 @@ describe('a payment whose time cannot be', () => {
     expect(await onDayOf(order, service.clock.now())).toEqual({ list: [utr], books: '200.00' })
   })
 
-  it('has its time when the acquirer’s clock is five minutes slow', async () => {
+  it('a payment keeps the acquirer’s time when the acquirer’s clock is five minutes slow', async () => {
     const order = await newOrder()
     const paidAt = minutesFromNow(-5)
     await notify(service, notification(order.orderId, { paidAt }))
@@ -71,7 +71,7 @@ describe('a payment whose time cannot be', () => {
     expect(rows).toEqual([{ paid_at: new Date(paidAt) }])
   })
 
-  it('is warned of by the import of a day file, with the number of such lines', async () => {
+  it('the import of a day file warns of lines with an impossible payment time, with their number', async () => {
     const load = async (...times: string[]) => {
       const orders = await Promise.all(times.map(newOrder))
       const lines = orders.map(({ orderId }, i) => `${orderId},SUCCESS,${newUtr()},200,${times[i]}\n`)
@@ -86,7 +86,7 @@ describe('a payment whose time cannot be', () => {
     expect(await load(minutesFromNow(-DAY), minutesFromNow(DAY))).toEqual([`2 lines have ${why}`])
   })
 
-  it('is refused to a person who confirms it, with both times', async () => {
+  it('payments confirm refuses an impossible payment time, and names the order’s time and the present', async () => {
     const { orderId } = await newOrder()
     const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200', '--paid-at']
     const IST = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d IST`
@@ -103,7 +103,7 @@ describe('a payment whose time cannot be', () => {
   })
 })
 
-it('a failed attempt of a time still to come is one attempt, however often it is told', async () => {
+it('a failed attempt with a time in the future is one attempt, however often it is notified', async () => {
   const { orderId } = await newOrder()
   const told = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: minutesFromNow(DAY) })
   for (let i = 0; i < 3; i++) {

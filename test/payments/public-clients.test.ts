@@ -70,7 +70,7 @@ const CLIENTS: [string, (order_id: string) => Record<string, unknown>][] = [
 ]
 
 it.each(CLIENTS)(
-  '%s has a page to pay at, and an open order that becomes paid with the total',
+  '%s gets a pay page, and an open order that becomes paid with the order’s total',
   async (_name, fieldsOf) => {
     const order_id = `utz_${uniqid()}`
     const ask = async () => (await sendPhp(STATUS, { mid: shop.mid, order_id })).body
@@ -106,7 +106,7 @@ describe('the Android client', () => {
   const send = (url: string, fields: Record<string, string>) =>
     post(service.app, url, bodyOf({ mid: app.mid, ...fields }), app.key, FORM_OF_VOLLEY)
 
-  it('gets the QR image, `cred` and `merchantName` that it reads', async () => {
+  it('the Android client gets the QR image, `cred` and `merchantName` that it reads', async () => {
     const order_id = uniqid()
     const { body } = await send(CREATE, {
       amount: '588',

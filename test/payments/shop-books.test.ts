@@ -15,7 +15,7 @@ const GRACE_MINUTES = 10
 
 // A lock that is awaited on a worker of Citus is not seen.
 it.skipIf(ON_CITUS)(
-  'a success that is stored only after the shop was told the end is a late payment, though the bank told of it in time',
+  'a success stored only after the shop was answered FAIL is a late payment, even if reported in time',
   async () => {
     const service = await startService({ expiryMinutes: EXPIRY_MINUTES })
     const { mid, key } = await newMerchant(service.db)
@@ -41,7 +41,7 @@ it.skipIf(ON_CITUS)(
   },
 )
 
-describe('a payment that only the day file tells of, after its order was given up', async () => {
+describe('a payment that only the day file reports, after its order was given up', async () => {
   const service = await startService({
     expiryMinutes: EXPIRY_MINUTES,
     // Webhooks are sent by the test.
@@ -88,9 +88,9 @@ describe('a payment that only the day file tells of, after its order was given u
   }
 
   it.each<[string, (order: Order) => Promise<unknown>, string[]]>([
-    ['nobody told', async () => end(), []],
+    ['that nobody has notified', async () => end(), []],
     [
-      'which asked while it was open',
+      'that queried the order while it was open',
       async (order) => {
         expect(await ask(order)).toBe('PENDING')
         end()
@@ -106,7 +106,7 @@ describe('a payment that only the day file tells of, after its order was given u
       },
       ['payment.attempt_failed'],
     ],
-  ])('is a plain success for a shop %s', async (_name, happens, events) => {
+  ])('a payment only in the day file is a plain success for a shop %s', async (_name, happens, events) => {
     const order = await givenUp()
     await happens(order)
     expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 0 } })
@@ -119,7 +119,7 @@ describe('a payment that only the day file tells of, after its order was given u
 
   it.each<[string, (order: Order) => Promise<unknown>]>([
     ...[STATUS, CANCEL].map((path): [string, (order: Order) => Promise<unknown>] => [
-      `was told by ${path}`,
+      `was answered by ${path}`,
       async (order) => {
         end()
         expect(await ask(order, path)).toBe('FAIL')
@@ -127,42 +127,42 @@ describe('a payment that only the day file tells of, after its order was given u
       },
     ]),
     [
-      'had cancelled it',
+      'had cancelled the order',
       async (order) => {
         expect(await ask(order, CANCEL)).toBe('FAIL')
         end()
       },
     ],
     [
-      'is told by a webhook that is written, and has not arrived',
+      'has a webhook of the end stored, but not delivered',
       async () => {
         end()
         await doWhatIsDue(told)
       },
     ],
     [
-      'was told by a webhook',
+      'was notified by a webhook',
       async (order) => {
         end()
         await doWhatIsDue(told)
         await deliver(order)
       },
     ],
-  ])('is late for a shop that %s', async (_name, happens) => {
+  ])('a payment that only the day file reports is late for a shop that %s', async (_name, happens) => {
     const order = await givenUp()
     await happens(order)
     expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 1 } })
     expect(await stored(order)).toMatchObject({ status: ['SUCCESS'], payments: ['late'], exceptions: ['late payment'] })
   })
 
-  it('is late as ever when a notification tells of it', async () => {
+  it('a notification of an order that was given up is a late payment, even if no shop was answered FAIL', async () => {
     const order = await givenUp()
     end()
     expect((await notify(service, notification(order.orderId))).status).toBe(200)
     expect(await stored(order)).toMatchObject({ payments: ['late'], exceptions: ['late payment'] })
   })
 
-  it('finds when the shop was first told, which neither later answers nor those of a payment change', async () => {
+  it('the time of the shop’s first FAIL answer is stored, and changed by no later answer', async () => {
     const order = await givenUp()
     end()
     await ask(order)
@@ -175,7 +175,7 @@ describe('a payment that only the day file tells of, after its order was given u
     expect(await failToldAt(order)).toEqual(first)
   })
 
-  it('does not fail an answer where it cannot be stored', async () => {
+  it('checkPaymentStatus is answered even where the time of its FAIL answer cannot be stored', async () => {
     const order = await givenUp()
     end()
     await service.db.query('alter table payment_intents add constraint untold check (fail_told_at is null) not valid')

@@ -50,7 +50,7 @@ describe('a shop merchant', () => {
     [588.82, '588.82'],
     [4.35, '4.35'],
     [100_000, '100000'],
-  ])('may send the amount %j, to both operations, in a form if it is text', async (amount, expected) => {
+  ])('a shop may send the amount %j, to both operations, in a form if it is text', async (amount, expected) => {
     const answers = [await createJson({ amount }), ...(typeof amount === 'string' ? [await create({ amount })] : [])]
     for (const { status, body } of answers) expect([status, body.data?.amount]).toEqual([200, expected])
     const ordered = await createJson({ amount }, shop, ORDER)
@@ -59,7 +59,7 @@ describe('a shop merchant', () => {
   })
 
   it.each(['"0.99"', '"588,82"', '588.823', '588.82000000000000001', '100000.001', 'true', '[588.82]'])(
-    'may not send the JSON value %s, and is told the rule of shops',
+    'a shop may not send the JSON amount %s, and is answered the rule of shops',
     async (amount) => {
       const body = JSON.stringify({ ...intentFields(shop.mid), amount: 0 }).replace('"amount":0', `"amount":${amount}`)
       const headers = { 'content-type': 'application/json' }
@@ -82,7 +82,7 @@ describe('a shop merchant', () => {
     '98765\u00a0432\u201310',
     // Ten digits that begin as a country code does.
     '9112345678',
-  ])('may send the telephone number %j', async (customer_mobile) => {
+  ])('a shop may send the telephone number %j', async (customer_mobile) => {
     for (const url of [CREATE, ORDER]) {
       const { body } = await create({ customer_mobile }, shop, {}, url)
       const digits = customer_mobile.replace(/\D/g, '').slice(-10)
@@ -93,16 +93,16 @@ describe('a shop merchant', () => {
   it.each([
     ...['987654321', '98765432100', '+1 98765 43210', '00919876543210', '+91919876543210', '9876543210 ext 5'],
     ...['9876543210/9876543211', '९८७६५४३२१०', '()', '98765\n43210'],
-  ])('may not send the telephone number %j, and is told the rule of shops', async (customer_mobile) => {
+  ])('a shop may not send the telephone number %j, and is answered the rule of shops', async (customer_mobile) => {
     expect((await create({ customer_mobile })).body).toEqual(refusal(400, MOBILE))
   })
 
-  it('is told of every fault at once, in the order of the fields', async () => {
+  it('a shop gets every fault of its fields at once, in the order of the fields', async () => {
     const { body } = await create({ amount: '0.00', note: ' ', customer_mobile: '' })
     expect(body).toEqual(refusal(400, `${AMOUNT}; note is required; customer_mobile is required`))
   })
 
-  it('repeats a request under its Idempotency-Key however it spells amount and number', async () => {
+  it('a shop’s retry under its Idempotency-Key may spell amount and telephone number differently', async () => {
     const headers = { 'idempotency-key': 'spelled' }
     const first = await create({ amount: '588.80', customer_mobile: '9876543210' }, shop, headers)
     const again = await create({ amount: '588.8', customer_mobile: '+91 98765-43210' }, shop, headers)
@@ -110,7 +110,7 @@ describe('a shop merchant', () => {
     expect((await create({ amount: '588.81', customer_mobile: '9876543210' }, shop, headers)).status).toBe(422)
   })
 
-  it('is known by its key, not by the mid that is sent: its rules apply before the 403', async () => {
+  it('a shop is known by its key, not by the mid that is sent: its rules apply before the 403', async () => {
     const asOther = (amount: string, caller: NewMerchant, mid: string) =>
       post(service.app, CREATE, intentFields(mid, { amount }), caller.key)
     expect((await asOther('588.82', shop, strict.mid)).status).toBe(403)
@@ -121,7 +121,7 @@ describe('a shop merchant', () => {
 describe('a payment of 588.82', () => {
   const get = (url: string) => service.app.inject({ method: 'GET', url })
 
-  it('keeps its paise from the field to the books', async () => {
+  it('a payment of 588.82 keeps its paise from the request to the books', async () => {
     const order_id = 'INV-588'
     const created = await create({ amount: '588.82', order_id })
     const { orderId, intent, amount } = created.body.data
@@ -152,7 +152,7 @@ describe('a payment of 588.82', () => {
     expect((await ops('show', '--order-id', orderId)).stdout).toMatch(/^amount +₹588\.82$/m)
   })
 
-  it('is confirmed by the operator, and read from a day file', async () => {
+  it('a payment of 588.82 is confirmed by the operator, and read from a day file', async () => {
     const [confirmed, listed] = await Promise.all(
       [1, 2].map(async () => (await create({ amount: '588.82' })).body.data),
     )
@@ -171,7 +171,7 @@ ${listed.orderId},SUCCESS,PAISE2,588.82,2026-03-31 23:55:00
     })
   })
 
-  it('is requested from an acquirer, whose link must be for the same paise', async () => {
+  it('a payment of 588.82 is requested from an acquirer, whose link must be for 588.82', async () => {
     const { service: withBank, bank } = await startServiceWithBank()
     const { mid, key } = await newSetuMerchant(withBank, { input: 'shop' })
     const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '588.82' }), key)

@@ -115,7 +115,7 @@ const WAYS: [string, () => void | Promise<void>, () => Promise<void>][] = [
 ]
 
 describe.each(WAYS)('while %s', (_name, begin, end) => {
-  it('for 1 s, a paid order stays paid in the books of the shop', async () => {
+  it('in an outage of 1 s, a paid order stays paid in the books of the shop', async () => {
     await ask()
     await begin()
     // The key is remembered for a second: one call fails in its own query, and one in the look-up of its key.
@@ -125,7 +125,7 @@ describe.each(WAYS)('while %s', (_name, begin, end) => {
     expect(await booked).toEqual(['paid', 'paid'])
   })
 
-  it('for 10 s, the answer is 503 after 8 s, and later calls still wait', { timeout: 60_000 }, async () => {
+  it('in an outage of 10 s, checkPaymentStatus is 503 after 8 s; later calls wait', { timeout: 60_000 }, async () => {
     await ask()
     await begin()
     const first = Promise.all([ask(), ask(unseenKey())])
@@ -146,7 +146,7 @@ describe.each(WAYS)('while %s', (_name, begin, end) => {
   })
 })
 
-it('a key that is revoked while its call waits, and a wrong secret, are 401 once the database is back', async () => {
+it('a key revoked while its call waits for the database, and a wrong secret, are 401 once the database is back', async () => {
   const revoked = unseenKey()
   proxy.cut('refused')
   const answers = Promise.all([ask(revoked), ask({ ...unseenKey(), secretKey: 'sk_wrong' })])
@@ -156,7 +156,7 @@ it('a key that is revoked while its call waits, and a wrong secret, are 401 once
   for (const { status } of await answers) expect(status).toBe(401)
 })
 
-it('a service that ends answers what waits with 503 at once, and ends with 0', async () => {
+it('a service that ends answers waiting calls with 503 at once, and ends with exit code 0', async () => {
   proxy.cut('refused')
   const answer = ask(unseenKey())
   await sleep(500)

@@ -12,13 +12,13 @@ const payment: Payment = {
 const times = { createdAt: new Date('2026-03-31T18:14:59Z'), expiresAt: new Date('2026-03-31T18:29:59Z') }
 
 describe('UPI links', () => {
-  it('percent-encode every value, spaces as %20, and leave only the @ of pa literal', () => {
+  it('UPI links percent-encode every value, spaces as %20, and leave only the @ of pa literal', () => {
     expect(upiLinks(upiLinkQuery(payment)).intent).toBe(
       'upi://pay?ver=01&mode=04&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20%28Pune%29&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&qrMedium=02',
     )
   })
 
-  it('never carry a +, a quote or a bracket, whatever the note', () => {
+  it('UPI links never carry a +, a quote or a bracket, whatever the note', () => {
     expect(upiLinks(upiLinkQuery({ ...payment, note: `1+1 "=" '2'&am=1#x` })).intent).toContain(
       '&tn=1%201%202%20am%201%20x&am=200.00&',
     )
@@ -32,11 +32,11 @@ describe('UPI links', () => {
     ['Devanagari, which is kept', 'चाय का बिल', 'चाय का बिल'],
     ['what UPI apps take as it is', 'A-1, b.c: d_e', 'A-1, b.c: d_e'],
     ['nothing that is accepted', '!!!', 'Payment'],
-  ])('clean tn of %s', (_name, note, expected) => {
+  ])('UPI links clean tn of %s', (_name, note, expected) => {
     expect(transactionNote(note)).toBe(expected)
   })
 
-  it('cut tn to 50 characters without breaking one', () => {
+  it('UPI links cut tn to 50 characters, and never within a character', () => {
     expect(transactionNote('x'.repeat(51))).toBe('x'.repeat(50))
     // क्षि is four code points that a reader sees as one character: it is kept whole or left out whole.
     expect(transactionNote(`${'x'.repeat(47)}क्षि`)).toBe('x'.repeat(47))
@@ -44,7 +44,7 @@ describe('UPI links', () => {
     expect(transactionNote('𝒳'.repeat(60))).toBe('𝒳'.repeat(50))
   })
 
-  it('add nothing and change nothing for any note and payee: parsed back, all parameters are as given', () => {
+  it('UPI links add and change no parameter, whatever note and payee are', () => {
     const vpa = fc.stringMatching(/^[A-Za-z0-9._-]{1,30}@[A-Za-z0-9.-]{1,20}$/)
     const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 99 })
     const note = fc.string({ unit: 'grapheme', maxLength: 255 })
@@ -76,7 +76,7 @@ describe('UPI links', () => {
 })
 
 describe('the link inside the QR', () => {
-  it('is the same query with mode 15, qrMedium 06, and its time of creation and expiry in IST', () => {
+  it('the link inside the QR has mode 15, qrMedium 06, and its time of creation and expiry in IST', () => {
     expect(upiQrLink({ ...payment, ...times })).toBe(
       `${upiLinks(upiLinkQuery(payment)).intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30`,
     )

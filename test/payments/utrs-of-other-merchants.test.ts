@@ -60,7 +60,7 @@ describe('a UTR that pays orders of two merchants', () => {
   it.each([
     ['the first mid first', false],
     ['the first mid last', true],
-  ])('pays both, and is kept once, under the later one: %s', async (_name, isReversed) => {
+  ])('a UTR pays orders of two merchants, and is one exception, of the later one: %s', async (_name, isReversed) => {
     const { one, other } = await neighbours()
     const [earlier, later] = isReversed ? [other, one] : [one, other]
     const utr = newUtr()
@@ -83,7 +83,7 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(await kept(utr)).toEqual([exception])
   })
 
-  it('is kept once of each pair that comes at once, whatever the number of instances', async () => {
+  it('a UTR that pays two merchants’ orders at once is one exception, whatever the number of instances', async () => {
     const pairs = await Promise.all(
       Array.from({ length: 20 }, async () => ({ ...(await neighbours()), utr: newUtr() })),
     )
@@ -97,7 +97,7 @@ describe('a UTR that pays orders of two merchants', () => {
   })
 
   // A lock that is awaited on a worker of Citus is not seen.
-  it.skipIf(ON_CITUS)('is kept under the one heard of later, even if that one was stored first', async () => {
+  it.skipIf(ON_CITUS)('a UTR’s exception is of the payment reported later, even if stored first', async () => {
     const { one: later, other: earlier } = await neighbours()
     const utr = newUtr()
     const blocker = await service.db.connect()
@@ -123,7 +123,7 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(await kept(utr)).toMatchObject([{ mid: later.mid, kind: KIND }])
   })
 
-  it('is kept of a second and of a late payment too, but not of a failed attempt', async () => {
+  it('a UTR of two merchants is an exception for second and late payments too, but not for failed attempts', async () => {
     const { one, other } = await neighbours()
     const [utr, second] = [newUtr(), newUtr()]
     await pay(one.orderId, utr)
@@ -141,7 +141,7 @@ describe('a UTR that pays orders of two merchants', () => {
     )
   })
 
-  it('is kept of what a day file tells, however long ago it was paid', async () => {
+  it('a UTR of two merchants in a day file is an exception, however long ago the payment was made', async () => {
     const { one, other } = await neighbours()
     const utr = newUtr()
     const lines = [one, other].map(({ orderId }) => `${orderId},SUCCESS,${utr},200,2026-03-31 23:59:59\n`)
@@ -151,7 +151,7 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(await kept(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
   })
 
-  it('is kept and counted by a service within a minute or so', async () => {
+  it('a running service stores and counts the exception of a UTR of two merchants within about a minute', async () => {
     const running = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 20 } } })
     const utr = newUtr()
     for (let i = 0; i < 2; i++) {
@@ -163,7 +163,7 @@ describe('a UTR that pays orders of two merchants', () => {
   })
 })
 
-describe('a look', () => {
+describe('the search for UTRs of two merchants', () => {
   /** Payments with one UTR, each of another merchant. */
   async function share(...heardAt: string[]): Promise<string> {
     const utr = newUtr()
@@ -178,7 +178,7 @@ describe('a look', () => {
     return utr
   }
 
-  it('finds what a killed instance has not kept during an hour, beside payments of any time', async () => {
+  it('the search for UTRs of two merchants finds what a killed instance has not stored within an hour', async () => {
     service.clock.set('2027-07-01T12:00:00Z')
     const found = await share('2027-06-01T00:00:00Z', '2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z')
     const old = await share('2027-06-01T00:00:00Z', '2027-07-01T10:59:59Z')
@@ -201,7 +201,7 @@ describe('a look', () => {
     )
   })
 
-  it('comes a minute after the one before, also once the clock was set back, and finds what was stored late', async () => {
+  it('the search for UTRs of two merchants comes every minute, also after the clock was set back', async () => {
     service.clock.set('2027-08-01T12:00:00Z')
     const lookAgain = startLooking()
     expect(await lookAgain()).toBe(0)
