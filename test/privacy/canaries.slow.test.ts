@@ -139,7 +139,7 @@ async function outputOf(service: ServerProcess): Promise<string> {
 }
 
 describe('confidential input', () => {
-  it('is in no log, no metric and no refusal, whatever is asked and whatever goes wrong', async () => {
+  it('confidential input is in no log, no metric and no refusal, whatever is requested and whatever goes wrong', async () => {
     const service = await startTalkative(url)
     const expectStatus = async (status: number, call: Call) => {
       const answer = await send(service, call)
@@ -253,7 +253,7 @@ describe('confidential input', () => {
     ['refuses connections', () => Promise.resolve('127.0.0.1:1')],
     ['is not where its address says', () => Promise.resolve('database.invalid:5432')],
     ['speaks another protocol', () => addressOfOtherProtocol()],
-  ])('is in no log and no refusal while the database %s', async (_name, addressOf) => {
+  ])('confidential input is in no log and no refusal while the database %s', async (_name, addressOf) => {
     const address = await addressOf()
     const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)
     const unready = await send(service, { path: '/readyz', method: 'GET' })
@@ -264,7 +264,7 @@ describe('confidential input', () => {
     expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
   })
 
-  it('is in no output of a service whose database refuses the log-in', async () => {
+  it('confidential input is in no output of a service whose database refuses the log-in', async () => {
     const wrong = new URL(url)
     wrong.password = `${SECRETS.databasePassword}-old`
     const service = await startTalkative(wrong.href)
@@ -279,13 +279,13 @@ describe('confidential input', () => {
     'mysql://user:canarypassword@host/db',
     'postgres://user:canarypassword@host:port/db',
     'postgres://user:canary%password@host/db',
-  ])('is in no output of a command that cannot use the database URL %s', async (databaseUrl) => {
+  ])('a password is in no output of a command that cannot use the database URL %s', async (databaseUrl) => {
     const { code, stdout, stderr } = await runOps(databaseUrl, ['merchants', 'list'])
     expect(code).toBe(1)
     expect(leaks(stdout + stderr)).toEqual([])
   })
 
-  it('is in no output of an import that is refused', async () => {
+  it('confidential input is in no output of an import that is refused', async () => {
     const header = 'mid,amount,utr,bank_reference_number,status,initiation_date'
     const lines = ['canarymid,1,canaryutr,canarybrn,SUCCESS,2026-01-01T00:00:00Z', 'canary,canary,!,,canary,canary']
     const { code, stdout, stderr } = await runOps(
