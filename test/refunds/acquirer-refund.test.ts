@@ -48,7 +48,7 @@ const exceptionsOf = async (orderId: string) =>
 const refundsOf = async (orderId: string) =>
   (await service.db.query(`select status, utr, made_by from refunds where order_id = $1`, [orderId])).rows
 
-it('of a late payment is a refund of that payment, and ends its exception, however often it is told', async () => {
+it('an acquirer’s own refund of a late payment is stored once and ends the exception, however often notified', async () => {
   const { orderId, utr, hear } = await paidLate()
   expect(await hear()).toBe(200)
   expect(await exceptionsOf(orderId)).toEqual([{ kind: 'late payment', reason: null }])
@@ -68,7 +68,7 @@ it('of a late payment is a refund of that payment, and ends its exception, howev
   })
 })
 
-it('whose name comes in the other case is the same refund', async () => {
+it('an acquirer’s own refund whose id comes in the other case is one refund', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   const id = unique('own')
@@ -77,14 +77,14 @@ it('whose name comes in the other case is the same refund', async () => {
   expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, made_by: 'acquirer' }])
 })
 
-it('without an end is left to a person: the acquirer cannot be asked for it by our name', async () => {
+it('an acquirer’s own refund without an end is left to the operator, since it cannot be queried by our id', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   const told = await tell(orderId, utr, unique('own'), 'PENDING')
   expect(await isLeftToPerson(service.db, told?.refund as Refund)).toBe(true)
 })
 
-it('that is told for the first time by several at once is stored once', async () => {
+it('an acquirer’s own refund that is first reported by several notifications at once is stored once', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   const id = unique('own')
@@ -92,14 +92,14 @@ it('that is told for the first time by several at once is stored once', async ()
   expect(await refundsOf(orderId)).toHaveLength(1)
 })
 
-it('told before its payment is unknown until that is told too', async () => {
+it('an acquirer’s own refund notified before its payment is unknown until the payment is notified too', async () => {
   const { orderId, utr, hear } = await paidLate()
   expect(await tell(orderId, utr, 'early')).toBeUndefined()
   expect(await hear()).toBe(200)
   expect(await tell(orderId, utr, 'early')).toMatchObject({ changed: true })
 })
 
-it('that does not name the payment is of the order’s own', async () => {
+it('an acquirer’s own refund that does not name the payment is of the order’s own payment', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   expect(await tell(orderId, undefined, unique('own'))).toMatchObject({ changed: true })
@@ -109,14 +109,14 @@ it('that does not name the payment is of the order’s own', async () => {
 it.each([
   ['of an order that is not there', 'f'.repeat(32), 'setu'],
   ['of an order of another acquirer', undefined, 'cashfree'],
-])('%s is not stored', async (_what, other, acquirer) => {
+])('an acquirer’s own refund %s is not stored', async (_what, other, acquirer) => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   expect(await tell(other ?? orderId, utr, unique('own'), 'SUCCESS', acquirer)).toBeUndefined()
   expect(await refundsOf(orderId)).toEqual([])
 })
 
-it('counts in the sum of its payment', async () => {
+it('an acquirer’s own refund counts in the refunded sum of its payment', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   await tell(orderId, utr, unique('own'))

@@ -65,8 +65,8 @@ async function messagesOf(orderId: string) {
   return taken.filter((delivery) => delivery.orderId === orderId).map((one) => JSON.parse(toMessage(one).body))
 }
 
-describe('a word about a refund', () => {
-  it('ends it, is told to the merchant with the next number, and changes nothing when it comes again', async () => {
+describe('a refund update', () => {
+  it('a refund update ends the refund once, and its webhook has the next sequence number', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId, { amount: 5_000 })
     const words = await Promise.all(Array.from({ length: 10 }, () => end(refund, SUCCESS)))
@@ -85,7 +85,7 @@ describe('a word about a refund', () => {
     expect(others).toEqual([])
   })
 
-  it('of success counts after a failure; one of failure after a success is kept for a person', async () => {
+  it('a refund’s success counts after a failure; a failure after a success is stored for the operator', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId)
     expect(await end(refund, FAIL)).toMatchObject({ changed: true, refund: { status: 'FAIL', reason: 'R21' } })
@@ -102,7 +102,7 @@ describe('a word about a refund', () => {
     ])
   })
 
-  it('tells the merchant why it failed, in at most 200 printable characters, and only then', async () => {
+  it('checkRefundStatus answers why a refund failed, in at most 200 printable characters, and only then', async () => {
     const refund = await newRefund(await newPaid())
     const told = async () =>
       (await post(service.app, REFUND_STATUS, { mid: refund.mid, refund_id: refund.refundId }, merchant.key)).body.data
@@ -114,7 +114,7 @@ describe('a word about a refund', () => {
     expect(await told()).toMatchObject({ txnStatus: 'SUCCESS', reason: '' })
   })
 
-  it('of a success by which more went back than was paid is kept for a person', async () => {
+  it('a refund’s success by which more went back than was paid is stored for the operator', async () => {
     const orderId = await newPaid()
     const first = await newRefund(orderId)
     await end(first, FAIL)
@@ -130,14 +130,14 @@ describe('a word about a refund', () => {
     ['order', { ...SUCCESS, orderId: 'f'.repeat(32) }],
     ['name', { ...SUCCESS, ourRefundId: 'f'.repeat(32) }],
     ['amount, before its end', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
-  ])('with another %s changes nothing and is kept for a person', async (_, word) => {
+  ])('a refund update with another %s changes nothing and is stored for the operator', async (_, word) => {
     const refund = await newRefund(await newPaid())
     expect(await end(refund, word)).toMatchObject({ changed: false, exception: 'refund differs' })
     expect(await findRefund(service.db, refund.mid, refund)).toEqual(refund)
     expect(await exceptionsOf(refund)).toEqual([['refund differs', null]])
   })
 
-  it('ends the exception that it was made for, and its own ones', async () => {
+  it('a refund’s success ends the exception that the refund was made for, and the refund’s own exceptions', async () => {
     const orderId = await newPaid()
     await reportPayment(service, orderId, { UTR: '523504999901' })
     const { rows } = await service.db.query(
@@ -158,7 +158,7 @@ describe('a word about a refund', () => {
     expect(await resolutionOf(exceptionId)).toBe(`the refund succeeded, reference ${SUCCESS.reference}`)
   })
 
-  it('of failure makes room for another refund, which a pending one and one that succeeded do not', async () => {
+  it('a failed refund makes room for another refund, which pending and successful refunds do not', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId, { amount: 15_000 })
     await expect(newRefund(orderId, { amount: 5_001 })).rejects.toThrow('exceeds')
@@ -167,7 +167,7 @@ describe('a word about a refund', () => {
     await expect(newRefund(orderId, { amount: 1 })).rejects.toThrow('exceeds')
   })
 
-  it('of nothing that we know is undefined', async () => {
+  it('an update of an unknown refund changes nothing', async () => {
     const refund = await newRefund(await newPaid())
     expect(await end({ ...refund, ourRefundId: 'unknown' }, SUCCESS)).toBeUndefined()
     expect(await end({ ...refund, mid: 'another' }, SUCCESS)).toBeUndefined()

@@ -58,8 +58,8 @@ const expectRefusal = async (answer: ReturnType<typeof ask>, statusCode: number,
   expect([status, body]).toEqual([statusCode, refusal(statusCode, msg)])
 }
 
-describe('200', () => {
-  it('refunds a part, and the rest when no amount is sent, by either id of the order', async () => {
+describe('an accepted refundPayment', () => {
+  it('refundPayment refunds a part, and the rest when no amount is sent, by either id of the order', async () => {
     const { order_id, orderId, UTR } = await paidOrder()
     const part = await ask({ order_id, refund_id: `${order_id}-1`, amount: '50' })
     expect([part.status, part.body]).toEqual([
@@ -91,7 +91,7 @@ describe('200', () => {
     expect(paid.body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200, UTR } })
   })
 
-  it('answers a repeat with what has become of the refund, however the order is named', async () => {
+  it('a repeated refundPayment is answered with the refund’s present status, however the order is named', async () => {
     const { order_id, orderId } = await paidOrder()
     const refund_id = unique('R-')
     const first = await ask({ order_id, refund_id, amount: '50.00' })
@@ -103,7 +103,7 @@ describe('200', () => {
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
-  it('takes paise of a shop, and all that is left in paise of anybody', async () => {
+  it('refundPayment takes paise from a shop, and refunds all that is left, in paise, of any merchant', async () => {
     const shop = await newMerchant(service.db, { input: 'shop' })
     const shopKey = await newKey(service.db, { mid: shop.mid }, true)
     const order = { mid: shop.mid, order_id: 'S1', note }
@@ -122,7 +122,7 @@ describe('200', () => {
     }
   })
 
-  it('makes line breaks of the note blanks, and compares a repeat after that', async () => {
+  it('refundPayment makes line breaks of the note blanks, and compares a repeat after that', async () => {
     const { order_id } = await paidOrder()
     const refund = { order_id, refund_id: unique('R-') }
     const { body } = await ask({ ...refund, note: ' cold\r\ntea ' })
@@ -135,7 +135,7 @@ describe('checkRefundStatus', () => {
     ['PENDING', 'Refund pending', ''],
     ['SUCCESS', 'Refund successful', '523504870778'],
     ['FAIL', 'Refund failed', ''],
-  ] as const)('tells any key of the merchant that a refund is %s', async (txnStatus, msg, reference) => {
+  ] as const)('checkRefundStatus answers any key of the merchant with %s', async (txnStatus, msg, reference) => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await ask({ order_id, refund_id })).body
@@ -144,7 +144,7 @@ describe('checkRefundStatus', () => {
     expect([code, body]).toEqual([200, { status: true, statusCode: 200, msg, data: { ...data, txnStatus, reference } }])
   })
 
-  it('does not know refunds of other merchants, nor our own id of one', async () => {
+  it('checkRefundStatus does not know refunds of other merchants, nor our own id of a refund', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await ask({ order_id, refund_id })).body
@@ -158,7 +158,7 @@ describe('checkRefundStatus', () => {
     await expectRefusal(status(refund_id, other.key), 403, 'This key may not act for the mid or pid that was sent')
   })
 
-  it('names what is missing or wrong', async () => {
+  it('checkRefundStatus names what is missing or wrong', async () => {
     await expectRefusal(
       post(service.app, REFUND_STATUS, { refund_id: 'R 1' }, key),
       400,
@@ -167,8 +167,8 @@ describe('checkRefundStatus', () => {
   })
 })
 
-describe('400', () => {
-  it('names every wrong field at once, before the key is judged', async () => {
+describe('refundPayment answered 400', () => {
+  it('refundPayment names every wrong field at once, before the key is checked', async () => {
     const fields = 'mid is required; order_id is required; refund_id is required; note is required'
     await expectRefusal(post(service.app, REFUND, undefined, plainKey), 400, fields)
     const wrong = { order_id: 'x', refund_id: 'x'.repeat(41), amount: '0.50', note: 'ab' }
@@ -180,7 +180,7 @@ describe('400', () => {
     )
   })
 
-  it('is an amount that is there and empty: only one that is left out means all that is left', async () => {
+  it('refundPayment refuses an empty amount: only an absent amount means all that is left', async () => {
     const { order_id, orderId } = await paidOrder()
     const shop = await newMerchant(service.db, { input: 'shop' })
     const shopKey = await newKey(service.db, { mid: shop.mid }, true)
@@ -196,8 +196,8 @@ describe('400', () => {
   })
 })
 
-describe('403', () => {
-  it('tells a key without the right what to do, for a known order and an unknown one alike', async () => {
+describe('refundPayment answered 403', () => {
+  it('refundPayment says what to do to a key without the right, for known and unknown orders alike', async () => {
     const { order_id } = await paidOrder()
     for (const asked of [order_id, 'no-such-order']) {
       const msg = 'This key may not refund: ask the operator for a key with that right'
@@ -205,7 +205,7 @@ describe('403', () => {
     }
   })
 
-  it('tells keys of others, of partners and of disabled merchants nothing', async () => {
+  it('refundPayment answers 403 alike to keys of other merchants, of partners and of disabled merchants', async () => {
     const { order_id } = await paidOrder()
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
@@ -219,8 +219,8 @@ describe('403', () => {
   })
 })
 
-describe('404 and 409', () => {
-  it('refuses an unknown order, one of another merchant, and one that is not paid', async () => {
+describe('refundPayment answered 404 or 409', () => {
+  it('refundPayment refuses an unknown order, another merchant’s order, and an unpaid order', async () => {
     const other = await newMerchant(service.db)
     const theirs = await createOrder(service, other)
     await expectRefusal(ask({ order_id: 'no-such-order', refund_id: 'R1' }), 404, 'Order not found')
@@ -231,7 +231,7 @@ describe('404 and 409', () => {
     await expectRefusal(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
   })
 
-  it('refuses more than is left, and what was refused takes no refund_id', async () => {
+  it('refundPayment refuses more than is left, and a refused refund takes no refund_id', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     await expectRefusal(ask({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
@@ -242,7 +242,7 @@ describe('404 and 409', () => {
     expect((await ask({ order_id, refund_id: another })).body.data.amount).toBe(200)
   })
 
-  it('refuses more of a payment of which the acquirer has sent back more than an integer of paise', async () => {
+  it('refundPayment refuses more after the acquirer has sent back more than an integer of paise', async () => {
     const { order_id, orderId } = await paidOrder()
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
@@ -258,7 +258,7 @@ describe('404 and 409', () => {
     await expectRefusal(ask({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
   })
 
-  it('refuses a refund_id with other fields', async () => {
+  it('refundPayment refuses a used refund_id with other fields', async () => {
     const { order_id } = await paidOrder()
     const second = await paidOrder()
     const refund_id = unique('R-')
@@ -268,7 +268,7 @@ describe('404 and 409', () => {
     }
   })
 
-  it('refuses the 101st refund of a payment, failed ones included', async () => {
+  it('refundPayment refuses the 101st refund of a payment, failed refunds included', async () => {
     const { order_id, orderId } = await paidOrder()
     const first = unique('R-')
     await ask({ order_id, refund_id: first, amount: '1' })
@@ -285,7 +285,7 @@ describe('404 and 409', () => {
   })
 })
 
-it('leaves a double payment to the operator: only the order’s own payment goes back', async () => {
+it('refundPayment leaves a double payment to the operator: only the order’s own payment goes back', async () => {
   const { order_id, orderId, UTR } = await paidOrder()
   await reportPayment(service, orderId)
   await ask({ order_id, refund_id: unique('R-') })
@@ -293,13 +293,13 @@ it('leaves a double payment to the operator: only the order’s own payment goes
   expect(await refundsOf(orderId)).toMatchObject([{ utr: UTR, amount_paise: 20000 }])
 })
 
-describe('at once', () => {
+describe('simultaneous refunds', () => {
   let beside: TestService
   beforeAll(async () => {
     beside = await startService({ asServiceRole: true, replicated: { url: service.databaseUrl } })
   })
 
-  it('of 200 repeats over two instances one refund is made, and all get the same answer', async () => {
+  it('of 200 simultaneous repeats of refundPayment over two instances one makes a refund, and all get its answer', async () => {
     const { order_id, orderId } = await paidOrder()
     const fields = { mid, note, order_id, refund_id: unique('R-') }
     const answers = await Promise.all(
@@ -310,7 +310,7 @@ describe('at once', () => {
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
-  it('partial refunds of one payment never give back more than was paid', async () => {
+  it('simultaneous partial refunds of one payment never give back more than was paid', async () => {
     const { order_id, orderId } = await paidOrder()
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
@@ -327,7 +327,7 @@ describe('at once', () => {
     expect(rows.reduce((sum, { amount_paise }) => sum + amount_paise, 0)).toBe(18_000)
   })
 
-  it('of one refund_id for two orders one is made', async () => {
+  it('of two simultaneous refunds with one refund_id for two orders one is made', async () => {
     const orders = await Promise.all(Array.from({ length: 2 }, paidOrder))
     for (let round = 1; round <= 10; round++) {
       const refund_id = unique('R-')
