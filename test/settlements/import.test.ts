@@ -111,7 +111,7 @@ describe('a line about a known settlement', () => {
     ],
     // The bank names its payout once for each payment of it.
     [{ payment_utr: 'P1' }, { payment_utr: 'P2' }, { fault: known('payment_utr') + OF_ITS_OWN }],
-  ])('first told as %j and now as %j is %j, in one file and in two', async (first, second, outcome) => {
+  ])('a settlement reported as %j and then as %j is %j, in one file and in two', async (first, second, outcome) => {
     for (const earlier of [1, 0]) {
       const mid = await newMid()
       if (earlier) await load(file(line(mid, 'U1', first)))
@@ -127,7 +127,7 @@ describe('a line about a known settlement', () => {
     }
   })
 
-  it('adds to what the lines before it said, in the order of the file', async () => {
+  it('a line of a settlement file adds to what earlier lines said of its settlement, in the order of the file', async () => {
     const mid = await newMid()
     const said = [{ status: 'PENDING' }, { status: 'PENDING', fee: '4.00' }, { tax: '1.00' }, { payment_utr: 'P1' }]
     const lines = said.map((one) => line(mid, 'U1', one))
@@ -161,7 +161,7 @@ describe('a row with a negative amount', () => {
     ['has the utr of a payment', 'u1', {}, (mid) => addPayment(mid, 'U1')],
     ['has the utr of a stored row', 'U1', {}, (mid) => load(file(line(mid, 'U1')))],
     ['has the utr of a stored row in lower case', 'U1', {}, (mid) => load(file(line(mid, 'u1')))],
-  ])('that %s gets a name behind that of the payment', async (_, utr, said, prepare) => {
+  ])('a negative row that %s gets a UTR made of the payment’s', async (_, utr, said, prepare) => {
     const mid = await newMid()
     await prepare(mid)
     const csv = file(back(mid, utr, { fee: '-4.00', tax: '-0.72', status: 'FAILED', ...said }))
@@ -170,7 +170,7 @@ describe('a row with a negative amount', () => {
     expect(await load(csv)).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
   })
 
-  it('is named after a row of its file, whether that comes before it or after it, in this batch or another', async () => {
+  it('a negative row is named after its payment’s row, whether before it or after it, in one batch or another', async () => {
     const mid = await newMid()
     const many = manyLines(mid, 11_000)
     const csv = file(back(mid, 'U10999'), ...many, back(mid, 'U0'), back(mid, 'U5000'))
@@ -179,7 +179,7 @@ describe('a row with a negative amount', () => {
     expect(await load(csv)).toEqual({ inserted: 0, unchanged: 11_003, updated: 0 })
   })
 
-  it('keeps its own utr and payment_utr where it repeats none, also after its payment has become known', async () => {
+  it('a negative row that repeats no utr keeps its own utr and payment_utr, also once its payment is known', async () => {
     const mid = await newMid()
     await load(file(line(await newMid(), 'ARN2')))
     const csv = file(back(mid, 'ARN1', { payment_utr: 'P1' }), back(mid, 'ARN2'), line(mid, 'P1'))
@@ -196,7 +196,7 @@ describe('a row with a negative amount', () => {
     expect(await deductions(mid)).toEqual(own)
   })
 
-  it('has a number of its own where amount, bank_reference_number or initiation_date differ, and is else the same', async () => {
+  it('negative rows of one payment have a number each where they differ, and are else one settlement', async () => {
     const mid = await newMid()
     const rows = [
       ...[line(mid, 'U1'), back(mid, 'U1'), back(mid, 'U1', { amount: '-9' }), back(mid, 'U1')],
@@ -218,7 +218,7 @@ describe('a row with a negative amount', () => {
     expect(await load(file(failed))).toEqual({ inserted: 0, unchanged: 0, updated: 1 })
   })
 
-  it('is a fault with the number of its line when it is wrong, beside the faults of other lines', async () => {
+  it('a wrong negative row is a fault with the number of its line, beside the faults of other lines', async () => {
     const mid = await newMid()
     const long = 'U'.repeat(34)
     const lines = [
@@ -243,7 +243,7 @@ describe('a row with a negative amount', () => {
 })
 
 describe('a bad file', () => {
-  it('is refused whole, with its first 20 bad lines by number and how many there are', async () => {
+  it('a bad settlement file is refused whole, with the numbers of its first 20 bad lines and how many there are', async () => {
     const mid = await newMid()
     const bad = Array.from({ length: 30 }, (_, index) =>
       index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-0' }),
@@ -305,7 +305,7 @@ describe('a bad file', () => {
     ['a wrong line behind sep=,', `sep=,\n${file(line('M1', 'U1', { amount: 'x' }))}`, 3, /^amount must/],
     ['sep=, alone', 'sep=,\r\n', 1, 'the file is empty; its first line must name the columns'],
     ['a quote around the rest of it', file(`M1,1,"${'M1,1\n'.repeat(100_000)}`), 820, /a quote is never closed/],
-  ])('with %s is refused with the number of the line', async (_, csv, lineNumber, text) => {
+  ])('a settlement file with %s is refused with the number of the line', async (_, csv, lineNumber, text) => {
     const { faults } = await faultsOf(csv)
     expect(faults.at(-1)).toEqual({
       line: lineNumber,
@@ -343,7 +343,7 @@ describe('a bad file', () => {
     ['fee', RUPEES, NO_RUPEES],
     ['tax', RUPEES, NO_RUPEES],
     ['payment_utr', UTR, NO_UTR],
-  ])('is told of each wrong %s that it %s, and nothing of it is repeated', async (column, rule, wrong) => {
+  ])('a settlement file’s wrong %s %s: each line is named, and nothing of it repeated', async (column, rule, wrong) => {
     const lines = wrong.map((text) => {
       const { mid = 'M1', utr = 'U1', ...said }: Record<string, string> = { [column]: `"${text}"` }
       return line(mid, utr, said)
@@ -352,7 +352,7 @@ describe('a bad file', () => {
     expect(await faultsOf(file(...lines))).toMatchObject({ count: wrong.length, faults })
   })
 
-  it('leaves nothing behind when it breaks off while it is read, and the connection usable', async () => {
+  it('a settlement file that breaks off while it is read leaves nothing behind, and the connection usable', async () => {
     const mid = await newMid()
     async function* breakingOff() {
       yield file(...manyLines(mid, 15_000))
@@ -364,13 +364,13 @@ describe('a bad file', () => {
   })
 })
 
-it('reads a file whose first line is sep=,', async () => {
+it('a settlement file may begin with the line sep=,', async () => {
   const mid = await newMid()
   expect(await load(`\ufeffsep=,\r\n${file(line(mid, 'U1')).replaceAll('\n', '\r\n')}`)).toMatchObject({ inserted: 1 })
 })
 
 describe('files larger than a batch', () => {
-  it('with the same rows in opposite order, imported at once, store each row once without a deadlock', async () => {
+  it('large settlement files with the same rows in opposite order, imported at once, store each row once', async () => {
     const mid = await newMid()
     const rows = manyLines(mid, 21_000)
     const results = await Promise.all([load(file(...rows)), load(file(...rows.toReversed())), load(file(...rows))])
@@ -378,7 +378,7 @@ describe('files larger than a batch', () => {
     expect(results.map(({ unchanged }) => unchanged).sort()).toEqual([0, 21_000, 21_000])
   })
 
-  it('report their progress, and no reader sees half of one', async () => {
+  it('the import of a large settlement file reports its progress, and no reader sees half of the file', async () => {
     const mid = await newMid()
     const count = async () => {
       const { rows } = await db.query<{ count: number }>('select count(*)::int from settlements where mid = $1', [mid])

@@ -66,7 +66,7 @@ async function stored() {
 }
 
 describe('ops settlements imports and undo', () => {
-  it('list every import with its file, even one that brought nothing new, but no refused one', async () => {
+  it('settlements imports lists every import with its file, even one without new rows, but no refused one', async () => {
     expect(await ops('imports')).toMatchObject({ stdout: 'nothing was imported yet\n' })
     const name = `settlements-of-${mid}.csv`
     const csv = file(line('U1'))
@@ -114,7 +114,7 @@ describe('ops settlements imports and undo', () => {
     })
   })
 
-  it('refuse to undo an import that a later one repeats or changes, and name the later one', async () => {
+  it('settlements undo refuses an import that a later import repeats or changes, and names the later import', async () => {
     await load(file(line('U1', { status: 'PENDING' }), line('U2')))
     await load(file(line('U2'), line('U3')))
     await load(file(line('U1')))
@@ -140,7 +140,7 @@ describe('ops settlements imports and undo', () => {
   })
 })
 
-it('keeps every version, so that it can be told what was known at any moment', async () => {
+it('every version of a settlement is stored, so that the state of any past moment can be read', async () => {
   const at = (day: number) => new Date(Date.UTC(2026, 1, day))
   const known = async (moment: Date) => {
     const { rows } = await db.query<{ row: string[] }>(
@@ -193,7 +193,7 @@ describe('ops settlements import', () => {
   const csv = () =>
     file(line('U1', { amount: '1234567.00' }), line('U2', { amount: '1.05' }), line('ARN', { amount: '-200' }))
 
-  it('tells rupees beside the new rows and of the whole file, to the last paisa', async () => {
+  it('settlements import prints the rupees of the new rows and of the whole file, to the last paisa', async () => {
     await typed(csv())
     const more = csv() + ['A', 'B', 'C'].map((utr) => `${line(utr, { amount: '900000000000.01' })}\n`).join('')
     const { stdout } = await typed(more, '--json')
@@ -217,7 +217,7 @@ describe('ops settlements import', () => {
     ],
     [['--rows', '3.0'], 2, '--rows must be a number of rows'],
     [['--total', '12,5'], 2, '--total must be rupees such as 1234567.00 or 12,34,567.00'],
-  ])('with %j ends with %i and says so', async (args, code, text) => {
+  ])('settlements import with %j ends with %i and says so', async (args, code, text) => {
     const outcome = await typed(csv(), ...args)
     expect(outcome.code).toBe(code)
     if (code === 0) expect(outcome).toEqual({ code, stdout: text, stderr: '' })
@@ -225,7 +225,7 @@ describe('ops settlements import', () => {
     expect(await stored()).toHaveLength(code === 0 ? 3 : 0)
   })
 
-  it('warns of a last line without an end, which may be cut, and takes it', async () => {
+  it('settlements import warns of a last line without a line end, which may be cut, and imports it', async () => {
     const cut = csv().slice(0, -1)
     expect(await typed(cut)).toMatchObject({
       code: 0,
@@ -241,7 +241,7 @@ describe('ops settlements import', () => {
 })
 
 describe('undoing an import', () => {
-  it('leaves the table as it was before: new rows are gone, and those that it changed are what they were', async () => {
+  it('settlements undo removes the import’s new rows and restores the rows that the import had changed', async () => {
     // Of a version that did not number its imports.
     await db.query(
       `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
@@ -273,7 +273,7 @@ describe('undoing an import', () => {
     expect(await load(file(...changes))).toEqual({ import: 3, inserted: 1, unchanged: 0, updated: 4 })
   })
 
-  it('happens once: of several at once one undoes it, and the others are told when and by whom', async () => {
+  it('settlements undo happens once: of several at once one undoes the import, and the others say when and by whom', async () => {
     await load(file(line('U1')))
     const results = await Promise.all(['a', 'b', 'c', 'd'].map((person) => undo(1, person)))
     const { undoneBy } = (await listImports(db))[0] ?? {}
@@ -282,7 +282,7 @@ describe('undoing an import', () => {
     expect(refusals).toEqual(Array(3).fill({ refused: 'undone', at: LATER, by: undoneBy }))
   })
 
-  it('happens wholly before or wholly after a simultaneous import of the same rows', async () => {
+  it('settlements undo happens wholly before or wholly after a simultaneous import of the same rows', async () => {
     const rows = Array.from({ length: 11_000 }, (_, index) => line(`U${index}`))
     await load(file(...rows))
     const [undone, again] = await Promise.all([undo(1), load(file(...rows))])

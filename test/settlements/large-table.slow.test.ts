@@ -110,7 +110,7 @@ const nodesOf = (plan: Plan): string[] => [
 
 describe('the list of one merchant among many', () => {
   it.each(['a seventh of the table', 'four sevenths of it', 'rows that no statistics know'])(
-    'is read in the order of its index, without a sort: %s',
+    'the settlement list of one merchant is read in the order of its index, without a sort: %s',
     async (share) => {
       const plans = await plansOf(await statementsOf(mids[share] as string))
       expect(plans).toEqual([[INDEX]])

@@ -104,7 +104,7 @@ const lastOfAudit = async () => JSON.parse((await ops(['audit', '--json'])).stdo
 const counts = { inserted: 0, unchanged: 0, updated: 0 }
 
 describe('ops settlements pull', () => {
-  it('stores a line for each payment and each deduction of our orders, as an import that says where it came from', async () => {
+  it('settlements pull stores a line for each payment and deduction of our orders, as an import with its source', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const document = await pullPages(
       [of(first, 'PAYMENT', net('197.64', '2', '0.36')), of(second, 'PAYMENT')],
@@ -133,7 +133,7 @@ describe('ops settlements pull', () => {
     })
   })
 
-  it('counts with its rupees what it does not store', async () => {
+  it('settlements pull counts what it does not store, with its rupees', async () => {
     const order = await payOrder()
     const ofSetu = await payOrder('setu')
     answerRecon(bank, {
@@ -162,7 +162,7 @@ describe('ops settlements pull', () => {
     expect(await stored()).toEqual([])
   })
 
-  it('may be repeated, and undone', async () => {
+  it('settlements pull may be repeated, and undone', async () => {
     const order = await payOrder()
     const events = [of(order, 'PAYMENT'), of(order, 'REFUND', {}, arn('ARN2'))]
     await pullPages(events)
@@ -177,7 +177,7 @@ describe('ops settlements pull', () => {
     expect(await pullPages(events)).toMatchObject({ ...counts, inserted: 2 })
   })
 
-  it('keeps the name of a refund whose reference is told later', async () => {
+  it('settlements pull keeps the UTR of a refund whose reference is reported later', async () => {
     const order = await payOrder()
     const refund = of(order, 'REFUND', { event_id: 99 })
     await pullPages([refund])
@@ -185,7 +185,7 @@ describe('ops settlements pull', () => {
     expect(await stored()).toMatchObject([{ utr: 'E99' }])
   })
 
-  it('has read every page before it locks the settlements: other imports do not wait for Cashfree', async () => {
+  it('settlements pull reads every page before it locks the settlements: other imports do not wait for Cashfree', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const asked = answerRecon(bank, { data: [of(first, 'PAYMENT')], cursor: 'c1' }, { data: [of(second, 'PAYMENT')] })
     const client = await db.connect()
@@ -197,7 +197,7 @@ describe('ops settlements pull', () => {
     expect(await pulled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^2 inserted/) })
   })
 
-  it('stores nothing if a later page fails, and keeps that in the audit', async () => {
+  it('settlements pull stores nothing if a later page fails, and stores the failure in the audit', async () => {
     const order = await payOrder()
     const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
     const fault = await pullFault({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
@@ -209,7 +209,7 @@ describe('ops settlements pull', () => {
     expect(await lastOfAudit()).toMatchObject({ command: 'settlements pull', outcome: 'failed' })
   })
 
-  it('says what to do when Cashfree refuses, or is busy', async () => {
+  it('settlements pull says what to do when Cashfree refuses, or is busy', async () => {
     bank.nextFaults.recon = [{ status: 429 }, { status: 401 }]
     expect(await pullFault({ data: [] })).toMatch(
       /^ops: a call of Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
@@ -219,7 +219,7 @@ describe('ops settlements pull', () => {
     )
   })
 
-  it('names a line that the import refuses by its order, and takes no field for two', async () => {
+  it('settlements pull names the order of a line that the import refuses, and no field of another line', async () => {
     const [one, two] = [await payOrder(), await payOrder()]
     const split = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS\nM1,1.00,U1' } })
     const unnamed = of(one, 'PAYMENT', {}, { payment_details: { bank_reference: null } })
@@ -238,7 +238,7 @@ describe('ops settlements pull', () => {
     )
   })
 
-  it('is refused with a sentence that says what to do', async () => {
+  it('settlements pull refuses a wrong acquirer, wrong days and missing settings, and says what to do', async () => {
     const refused = async (acquirer: string, from: string, to: string, settings?: Record<string, string>) => {
       const args = ['settlements', 'pull', '--acquirer', acquirer, '--from', from, '--to', to]
       return (await ops(args, settings)).stderr.split('\n')[0]
@@ -255,7 +255,7 @@ describe('ops settlements pull', () => {
     expect(bank.countOf('recon')).toBe(asked)
   })
 
-  it('makes books that balance to 0.00, with fees, refunds and what is charged for them', async () => {
+  it('settlements pull makes books that balance to 0.00, with fees, refunds and their charges', async () => {
     const [paid, refunded, charged] = [await payOrder(), await payOrder(), await payOrder()]
     for (const [{ orderId, utr }, rupees, reference] of [
       [refunded, 200, 'ARN10'],

@@ -131,7 +131,7 @@ const heldOrWaited = () => {
 
 const freed = () => vi.waitFor(() => expect(heldOrWaited()).toBe(0), { timeout: KNOWN_WITHIN_MS, interval: 20 })
 
-it('a short list is answered while slow readers of long ones hold all that may be read at once', async () => {
+it('a short list is answered while slow readers of long lists hold all connections for lists', async () => {
   stopLooks()
   for (let i = 0; i < LIMITS.lists.longAtOnce; i++) {
     expect((await ask(await newPartner(service.db, mid), LONG_LIST)).statusCode).toBe(200)
@@ -143,7 +143,7 @@ it('a short list is answered while slow readers of long ones hold all that may b
 })
 
 describe('a partner that asks for four long lists and takes nothing of them', () => {
-  it('is served one and refused the others by 429; its short lists and another partner’s long one go on', async () => {
+  it('a partner that reads none of four long lists is served one, the others are 429, and other readers go on', async () => {
     stopLooks()
     const [partner, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     expect((await ask(partner, LONG_LIST)).statusCode).toBe(200)
@@ -158,7 +158,7 @@ describe('a partner that asks for four long lists and takes nothing of them', ()
 })
 
 describe('a merchant that asks for its own transactions', () => {
-  it('is served one long list at a time, beside its partner, and cut off when it is disabled', async () => {
+  it('a merchant is served one long list at a time, beside its partner, and cut off when it is disabled', async () => {
     const merchant = await newMerchant(service.db)
     await service.db.query(
       `with made as (
@@ -193,12 +193,12 @@ describe('a merchant that asks for its own transactions', () => {
 })
 
 describe('the next long list of a partner is served', () => {
-  it('after one that was read to its end', async () => {
+  it('a partner’s next long list is served after a list that was read to its end', async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it('after one whose reader went away', async () => {
+  it('a partner’s next long list is served after a list whose reader went away', async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) {
       const response = await ask(partner, LONG_LIST)
@@ -209,7 +209,7 @@ describe('the next long list of a partner is served', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it('after one that was 503 because no connection was free', async () => {
+  it('a partner’s next long list is served after a list that was 503 because no connection was free', async () => {
     const partner = await newPartner(service.db, mid)
     const held = await Promise.all(
       Array.from({ length: service.pools.lists.options.max }, () => service.pools.lists.connect()),
@@ -222,7 +222,7 @@ describe('the next long list of a partner is served', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it('after one that the database broke off', async () => {
+  it('a partner’s next long list is served after a list that the database broke off', async () => {
     const partner = await newPartner(service.db, mid)
     const response = await ask(partner, LONG_LIST)
     await service.pools.lists.query(
@@ -238,7 +238,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
   it.each<[string, (partner: Partner) => Promise<unknown>]>([
     ['its partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
     ['its key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
-  ])('when %s', async (_what, forbid) => {
+  ])('a long list in progress is cut, and its connection freed, when %s', async (_what, forbid) => {
     stopLooks()
     const partner = await newPartner(service.db, mid)
     const response = await ask(partner, LONG_LIST)
@@ -255,7 +255,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('when the network to the database goes silent', async () => {
+  it('a long list in progress is cut when the network to the database goes silent', async () => {
     const url = new URL(service.databaseUrl)
     const proxy = await startTcpProxy(Number(url.port))
     url.port = String(proxy.port)
@@ -272,7 +272,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await lists.end()
   })
 
-  it('when its reader takes nothing for a whole window', async () => {
+  it('a long list in progress is cut when its reader takes nothing for a whole window', async () => {
     stopLooks()
     const response = await ask(await newPartner(service.db, mid), LONG_LIST)
     expect(response.statusCode).toBe(200)
@@ -289,7 +289,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('when it lasts longer than one may', async () => {
+  it('a long list in progress is cut when it lasts longer than the limit', async () => {
     const hasty = await startService({ limits: { lists: { longestMs: 300 } } })
     await hasty.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid } = await newMerchant(hasty.db)
@@ -302,7 +302,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('but not while its reader keeps the slowest allowed pace on average, with pauses', async () => {
+  it('a long list goes on while its reader keeps the slowest allowed pace on average, with pauses', async () => {
     stopLooks()
     const response = await ask(await newPartner(service.db, mid), LONG_LIST)
     let bytes = 0

@@ -77,13 +77,13 @@ async function connectionsThatCopy(): Promise<number> {
 
 describe('a long list', () => {
   // `npm run bench -- list` measures its memory.
-  it('is valid JSON to the last byte', { timeout: 120_000 }, async () => {
+  it('a long settlement list is valid JSON to the last byte', { timeout: 120_000 }, async () => {
     const { status, msg, data } = JSON.parse(await readAll(await askForList()))
     expect([status, msg, data.length]).toEqual([true, 'Settlements found', ROWS])
     expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000000300000'])
   })
 
-  it('is read to its end beside three others, while payments go on', async () => {
+  it('a long settlement list is read to its end beside three others, while payments go on', async () => {
     let reading = true
     const twoDays = { s_date: '01-01-2025', e_date: '02-01-2025' }
     const lists = Promise.all(partners.map(async (partner) => readAll(await askForList(twoDays, partner)))).finally(
@@ -101,7 +101,7 @@ describe('a long list', () => {
     expect(payments).toEqual(new Set([200]))
   }, 120_000)
 
-  it('frees its connection when the client goes away before the first byte', async () => {
+  it('a long settlement list frees its connection when the client goes away before the first byte', async () => {
     const partner = partners[0] as Partner
     for (let i = 0; i < 10; i++) {
       const call = request(`${server.url}${LIST}`, {
