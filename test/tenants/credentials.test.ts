@@ -54,7 +54,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     ['the secret in other case', () => basic({ ...key, secretKey: key.secretKey.toUpperCase() })],
     ['a NUL in the secret', () => `Basic ${b64(`${key.publicKey}:${key.secretKey}\u0000`)}`],
     ['SQL in the public key', () => basic({ publicKey: `pk_' or '1'='1`, secretKey: 'x' })],
-  ])('is one text for %s, with WWW-Authenticate', async (_name, authorization) => {
+  ])('401 has one text for credentials with %s, and WWW-Authenticate', async (_name, authorization) => {
     const header = authorization()
     const headers: Record<string, string> = header === undefined ? {} : { authorization: header }
     const answer = await post(service.app, CREATE, intentFields(mid), undefined, headers)
@@ -62,7 +62,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     expect(answer.headers['www-authenticate']).toBe('Basic realm="UPI payments", charset="UTF-8"')
   })
 
-  it('for a revoked key, while its owner’s other key goes on', async () => {
+  it('a revoked key is 401, while its owner’s other key goes on', async () => {
     const second = await newKey(service.db, { mid })
     expect((await post(service.app, CREATE, intentFields(mid), second)).status).toBe(200)
     await createAccessKeys(service.db).revoke(second.publicKey, new Date())
@@ -72,7 +72,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
   })
 
-  it('but not for a secret that contains colons: only the first one splits', async () => {
+  it('a secret may contain colons: only the first colon of the credentials splits', async () => {
     const { hashSecret } = await import('../../src/tenants/credentials.ts')
     const withColons = { publicKey: 'pk_colons', secretKey: 'a:b::c' }
     await createAccessKeys(service.db).add({
@@ -87,12 +87,12 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
 })
 
 describe('secrets', () => {
-  it('are compared by hash, and by the platform’s comparison in constant time only', () => {
+  it('secrets are compared by hash, and by the platform’s comparison in constant time only', () => {
     const source = readFileSync(join(import.meta.dirname, '../../src/tenants/credentials.ts'), 'utf8')
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
   })
 
-  it('belong to exactly one merchant or one partner: the table refuses a key of both and of none', async () => {
+  it('a key belongs to exactly one merchant or one partner: the table refuses a key of both and of none', async () => {
     const { pid } = await newPartner(service.db)
     const insert = (owner: [string | null, string | null]) =>
       service.db.query(
@@ -106,7 +106,7 @@ describe('secrets', () => {
 })
 
 describe('403 for a good key that may not act for the merchant', () => {
-  it('is one text whether the other merchant exists or not, or the key is of the other kind', async () => {
+  it('403 has one text whether the other merchant exists or not, or the key is of the other kind', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
     const answers = [
@@ -117,7 +117,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     for (const { status, body } of answers) expect([status, body]).toEqual([403, FORBIDDEN])
   })
 
-  it('is said of merchants that a partner is not linked to, of another pid that exists or not, and of merchants’ keys', async () => {
+  it('403 is answered for a merchant not linked to the partner, for another pid, and to merchants’ keys', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
     const [ofSame, ofOther] = [await newPartner(service.db, mid), await newPartner(service.db, other.mid)]
@@ -134,7 +134,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect((await post(service.app, LIST, { pid: partner.pid, mid, ...range }, partner.key)).status).toBe(200)
   })
 
-  it('within 5 seconds after the operator has unlinked the merchant', async () => {
+  it('a partner’s key is 403 within 5 seconds after the operator has unlinked the merchant', async () => {
     const partner = await newPartner(service.db, mid)
     const fields = { pid: partner.pid, mid, s_date: '01-04-2026', e_date: '30-04-2026' }
     const list = async () => (await post(service.app, LIST, fields, partner.key)).status
@@ -143,7 +143,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     await expect.poll(list, { timeout: 5_000 }).toBe(403)
   })
 
-  it('within 5 seconds after the merchant is disabled, and 200 again once it is enabled', async () => {
+  it('a merchant’s key is 403 within 5 seconds after it is disabled, and 200 again once it is enabled', async () => {
     const merchant = await newMerchant(service.db)
     const create = async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status
     expect(await create()).toBe(200)
@@ -153,7 +153,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     await expect.poll(create, { timeout: 5_000 }).toBe(200)
   })
 
-  it('but not for the partners of a disabled merchant: they still read its settlements', async () => {
+  it('partners of a disabled merchant still read its settlements', async () => {
     const merchant = await newMerchant(service.db)
     const partner = await newPartner(service.db, merchant.mid)
     await createMerchants(service.db).disable(merchant.mid, new Date())
@@ -161,7 +161,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect((await post(service.app, LIST, fields, partner.key)).status).toBe(200)
   })
 
-  it('is decided from the caller alone, without a query for the other merchant', async () => {
+  it('403 is decided from the caller alone, without a query for the other merchant', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)
     const { requests, creates } = service.pools

@@ -29,7 +29,7 @@ const lastUsed = async ({ publicKey }: Key = key): Promise<string | null> =>
   (await json('list')).find((one: { publicKey: string }) => one.publicKey === publicKey).lastUsedOn
 
 describe('the day on which a key was last used', () => {
-  it('is that of India, for a merchant’s and a partner’s key, and stays when the key is revoked', async () => {
+  it('a key’s day of last use is a day of India, for merchants and partners, and stays when the key is revoked', async () => {
     const partner = await newPartner(service.db, mid)
     expect([await lastUsed(), await lastUsed(partner.key)]).toEqual([null, null])
     service.clock.set('2026-03-31T18:29:59Z')
@@ -45,7 +45,7 @@ describe('the day on which a key was last used', () => {
     expect(await lastUsed(partner.key)).toBe('2026-04-01')
   })
 
-  it('never goes back, as where the clock of another instance is behind', async () => {
+  it('a key’s day of last use never goes back, even where the clock of another instance is behind', async () => {
     service.clock.set('2026-04-05T06:00:00Z')
     await use()
     await expect.poll(() => lastUsed()).toBe('2026-04-05')
@@ -58,7 +58,7 @@ describe('the day on which a key was last used', () => {
     expect(await lastUsed()).toBe('2026-04-05')
   })
 
-  it('is not that of a wrong secret', async () => {
+  it('a wrong secret does not change the key’s day of last use', async () => {
     const other = await newKey(service.db, { mid })
     expect(await use({ ...other, secretKey: 'sk_wrong' })).toBe(401)
     const right = await newKey(service.db, { mid })
@@ -67,7 +67,7 @@ describe('the day on which a key was last used', () => {
     expect(await lastUsed(other)).toBeNull()
   })
 
-  it('is written once, however many requests come', async () => {
+  it('a key’s day of last use is written once a day, however many requests come', async () => {
     service.clock.set('2026-05-01T06:00:00Z')
     const written = vi.spyOn(service.pools.due, 'query')
     const updates = () => written.mock.calls.filter(([sql]) => String(sql).includes('last_used_on'))
@@ -81,7 +81,7 @@ describe('the day on which a key was last used', () => {
 })
 
 describe('a request is answered though the use of its key cannot be written', () => {
-  it('because the row is locked: all others of its merchant too', async () => {
+  it('requests are answered though their keys’ last use cannot be written because a row is locked', async () => {
     service.clock.set('2026-06-01T06:00:00Z')
     const locker = await service.db.connect()
     await locker.query('begin')
@@ -93,7 +93,7 @@ describe('a request is answered though the use of its key cannot be written', ()
     await expect.poll(() => lastUsed(), { timeout: 10_000 }).toBe('2026-06-01')
   })
 
-  it('because the database refuses it; the next use is written again', async () => {
+  it('a request is answered though the database refuses to write its key’s last use; the next use is written', async () => {
     service.clock.set('2026-06-02T06:00:00Z')
     await service.db.query('revoke update (last_used_on) on access_keys from upi_service')
     for (let i = 0; i < 3; i += 1) expect(await use()).toBe(404)

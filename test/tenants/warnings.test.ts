@@ -4,7 +4,7 @@ import { merchantWarnings } from '../../src/tenants/warnings.ts'
 const DIRECT = { acquirer: 'direct' }
 
 describe('the operator is warned of a merchant', () => {
-  it('without a category', () => {
+  it('the operator is warned of a merchant without a category', () => {
     expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: 'chaipoint@examplebank' })).toEqual(['no category'])
   })
 
@@ -26,11 +26,11 @@ describe('the operator is warned of a merchant', () => {
     'asha@ptaxis',
     'asha@upi',
     'Asha@YBL',
-  ])('with the address of a private person: %s', (vpa) => {
+  ])('the operator is warned of a merchant with the address of a private person: %s', (vpa) => {
     expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual(['private address'])
   })
 
-  it('for both reasons', () => {
+  it('the operator is warned of both a missing category and the address of a private person', () => {
     expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: '9876543210@upi' })).toEqual([
       'no category',
       'private address',
