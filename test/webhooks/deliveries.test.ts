@@ -70,7 +70,7 @@ async function stateOf(endpointId: string) {
 }
 
 describe('a webhook', () => {
-  it('is verified by the Standard Webhooks library, with all that a shop needs and nothing of its customer', async () => {
+  it('a webhook is verified by the Standard Webhooks library, and has all that a shop needs and no customer', async () => {
     const { secret } = await addWebhook()
     const orderId = await newOrder({ order_id: 'ORDER-1', amount: '200', customer_email: 'asha@example.in' })
     await pay(orderId, { UTR: '523504870405' })
@@ -99,7 +99,7 @@ describe('a webhook', () => {
     expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200', answer: 'thanks' })
   })
 
-  it('is repeated by the schedule with the same id and body, each time signed anew, and given up after the tenth', async () => {
+  it('a webhook is repeated by the schedule with one id and body, each time signed anew, and given up after the tenth', async () => {
     await addWebhook()
     receiver.answers.set(path, (response) => response.writeHead(500).end('broken\u0000 here'))
     const orderId = await newOrder()
@@ -128,7 +128,7 @@ describe('a webhook', () => {
     ['503 that asks for a week, which is a day', 503, { 'retry-after': '604800' }, DAY_SECONDS],
     ['503 that asks for a second', 503, { 'retry-after': '1' }, 5],
     ['another status that asks for a day', 404, { 'retry-after': '86400' }, 5],
-  ])('is sent again after %s', async (_, status, headers, seconds) => {
+  ])('a webhook is sent again after %s', async (_, status, headers, seconds) => {
     await addWebhook()
     receiver.answers.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())
     const orderId = await newOrder()
@@ -142,7 +142,7 @@ describe('a webhook', () => {
     expect(receiver.to('/')).toEqual([])
   })
 
-  it('is switched off when it is answered 410, and what waited comes once it is enabled again', async () => {
+  it('a webhook that is answered 410 is switched off, and waiting events are sent once it is enabled again', async () => {
     const { endpointId } = await addWebhook()
     receiver.answers.set(path, (response, count) => response.writeHead(count === 1 ? 410 : 200).end())
     const orderId = await newOrder()
@@ -159,7 +159,7 @@ describe('a webhook', () => {
     expect(await service.metrics()).toContain('webhook_endpoints_switched_off_total{reason="answered 410"} 1')
   })
 
-  it('is switched off after 5 days of failures, unless one delivery succeeded meanwhile', async () => {
+  it('a webhook is switched off after 5 days of failures, unless one delivery succeeded meanwhile', async () => {
     const { endpointId } = await addWebhook()
     let broken = true
     receiver.answers.set(path, (response) => response.writeHead(broken ? 500 : 200).end())
@@ -181,7 +181,7 @@ describe('a webhook', () => {
     await expect.poll(async () => (await stateOf(endpointId))?.disabledReason).toBe('failed for 5 days')
   })
 
-  it('to a slow endpoint delays no other one, and never has more than 4 calls under way', async () => {
+  it('a webhook to a slow endpoint delays no other endpoint, and never has more than 4 calls under way', async () => {
     await addWebhook()
     const quick = await newMerchant(service.db)
     await addWebhook(quick.mid, `${path}-quick`)
@@ -201,7 +201,7 @@ describe('a webhook', () => {
     expect(most).toBe(4)
   }, 40_000)
 
-  it('is signed by both secrets while a new one is handed out, and by the new one alone a day later', async () => {
+  it('a webhook is signed by both secrets while a new secret is introduced, and by the new one alone a day later', async () => {
     const { endpointId, secret: earlier } = await addWebhook()
     const secret = newSigningSecret()
     const name = { mid, endpointId }
@@ -223,7 +223,7 @@ describe('a webhook', () => {
     expect(one.sent).toBe(one.by(secret))
   })
 
-  it('is sent again on demand, as it was', async () => {
+  it('a webhook is sent again on demand, unchanged', async () => {
     const { endpointId } = await addWebhook()
     const orderId = await newOrder()
     await pay(orderId)
@@ -241,7 +241,7 @@ describe('a webhook', () => {
   })
 })
 
-it('tells an amount with paise as createPaymentIntent does', async () => {
+it('a webhook writes an amount with paise as createPaymentIntent does', async () => {
   await addWebhook()
   await createMerchants(service.db).update(mid, { input: 'shop' })
   const orderId = await newOrder({ amount: '588.82' })
@@ -260,7 +260,7 @@ describe('a return call', () => {
 
   const shop = () => `${receiver.url}${path}?order=7&key=a%20b`
 
-  it('is made to the redirect_url 10 s after the payment, as the customer’s browser would make it', async () => {
+  it('a return call is made to the redirect_url 10 s after the payment, as the customer’s browser would make it', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId, { status: 'FAIL', UTR: '1' })
@@ -279,7 +279,7 @@ describe('a return call', () => {
     [302, { location: '/thanks' }],
     [500, {}],
   ])(
-    'answered with %i is repeated until checkPaymentStatus has told that the order is paid',
+    'a return call answered %i is repeated until checkPaymentStatus has answered that the order is paid',
     async (status, headers) => {
       await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
       receiver.answers.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
@@ -301,7 +301,7 @@ describe('a return call', () => {
     },
   )
 
-  it('is not made when checkPaymentStatus has told the shop before', async () => {
+  it('a return call is not made when checkPaymentStatus has answered the shop before', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop(), order_id: 'ORDER-7' })
     expect(await ask('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
@@ -314,7 +314,7 @@ describe('a return call', () => {
     expect(receiver.to(path)).toEqual([])
   })
 
-  it('is made although checkPaymentStatus was asked, when the caller left before the answer', async () => {
+  it('a return call is made when the caller of checkPaymentStatus left before the answer', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId)
@@ -340,7 +340,7 @@ describe('a return call', () => {
     expect((await deliveryOf(orderId)).delivered_at).toBeNull()
   })
 
-  it('does not reach WEBHOOK_ALLOWED_NETWORKS, since each order chooses its own address', async () => {
+  it('a return call does not reach WEBHOOK_ALLOWED_NETWORKS, since each order chooses its own address', async () => {
     const inward = await startService({
       webhooks: { sealingKey: SEALING_KEY, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
       limits: { webhooks: { lookIntervalMs: 20 } },
@@ -357,7 +357,7 @@ describe('a return call', () => {
     expect(receiver.to(path)).toEqual([])
   })
 
-  it('is not made once it is switched off, nor for merchants who did not ask for it', async () => {
+  it('a return call is not made once it is switched off, nor for merchants that did not request return calls', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     await createEndpoints(service.db).setReturnCall(mid, false, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })

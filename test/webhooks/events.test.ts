@@ -73,7 +73,7 @@ const isTold = (orderId: string, changes = {}) => reportPayment(service, orderId
 const look = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
 describe('an event is written together with its change', () => {
-  it('once for a payment, however often the bank repeats itself', async () => {
+  it('a webhook event is written once for a payment, however often the bank repeats its notification', async () => {
     const orderId = await newOrder()
     const utr = newUtr()
     await Promise.all(Array.from({ length: 10 }, () => isTold(orderId, { UTR: utr })))
@@ -88,7 +88,7 @@ describe('an event is written together with its change', () => {
     ])
   })
 
-  it('for each failed attempt and for the payment after them, in their true order', async () => {
+  it('a webhook event is written for each failed attempt and for the payment after them, in their true order', async () => {
     const orderId = await newOrder()
     for (const status of ['FAIL', 'REJECT']) await isTold(orderId, { status, UTR: newUtr() })
     await isTold(orderId)
@@ -99,7 +99,7 @@ describe('an event is written together with its change', () => {
     ])
   })
 
-  it('for a cancellation, and for a payment that arrives after it', async () => {
+  it('a webhook event is written for a cancellation, and for a payment that arrives after it', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 2; i++) {
       expect((await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)).status).toBe(200)
@@ -111,7 +111,7 @@ describe('an event is written together with its change', () => {
     ])
   })
 
-  it('but not for a wrong amount, a second payment or a failure after the payment', async () => {
+  it('no webhook event is written for a wrong amount, a second payment or a failure after the payment', async () => {
     const orderId = await newOrder()
     expect((await notify(service, notification(orderId, { amount: 1 }))).status).toBe(409)
     expect(await eventsOf(orderId)).toEqual([])
@@ -121,7 +121,7 @@ describe('an event is written together with its change', () => {
     expect(await eventsOf(orderId)).toHaveLength(1)
   })
 
-  it('for each webhook of the merchant, and for no other merchant’s', async () => {
+  it('an event is written for each webhook of the merchant, and for no other merchant’s', async () => {
     const two = await newMerchant(service.db)
     const endpoints = [await addWebhook(two.mid), await addWebhook(two.mid)]
     const none = await newMerchant(service.db)
@@ -133,7 +133,7 @@ describe('an event is written together with its change', () => {
     expect(await eventsOf(ofNone)).toEqual([])
   })
 
-  it('but not for a webhook that is switched off', async () => {
+  it('no event is written for a webhook that is switched off', async () => {
     const off = await newMerchant(service.db)
     const endpointId = await addWebhook(off.mid)
     const orderId = await newOrder(off)
@@ -144,7 +144,7 @@ describe('an event is written together with its change', () => {
 })
 
 describe('payment.expired', () => {
-  it('is written when the answer of checkPaymentStatus is final, not before, and once over all instances', async () => {
+  it('payment.expired is written when checkPaymentStatus’s answer is final, and once over all instances', async () => {
     const orderId = await newOrder()
     const paid = await newOrder()
     await isTold(paid)
@@ -175,7 +175,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(orderId)).toHaveLength(2)
   })
 
-  it('carries the status of the last attempt, and the next number', async () => {
+  it('payment.expired carries the status of the last attempt, and the next sequence number', async () => {
     const orderId = await newOrder()
     await isTold(orderId, { status: 'REJECT', UTR: newUtr() })
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -186,7 +186,7 @@ describe('payment.expired', () => {
     ])
   })
 
-  it('and not yet delivered makes a payment of the day file a late one, of which the shop hears next', async () => {
+  it('a payment of the day file is late after payment.expired was written, and its own event comes next', async () => {
     const orderId = await newOrder()
     service.clock.advance(FINAL_AFTER_SECONDS)
     await look()
@@ -197,7 +197,7 @@ describe('payment.expired', () => {
     expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired', 'payment.succeeded'])
   })
 
-  it('is not written for a cancelled order', async () => {
+  it('payment.expired is not written for a cancelled order', async () => {
     const orderId = await newOrder()
     await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -205,7 +205,7 @@ describe('payment.expired', () => {
     expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.cancelled'])
   })
 
-  it('is written for orders that were open when their merchant got a webhook, and for no earlier ones', async () => {
+  it('payment.expired is written for orders open when their merchant got a webhook, and for no earlier ones', async () => {
     const late = await newMerchant(service.db)
     const before = await newOrder(late)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -221,7 +221,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(before)).toEqual([])
   })
 
-  it('is not written for an order that had ended before its merchant got a webhook, though no instance ran then', async () => {
+  it('payment.expired is not written for an order that had ended before its merchant got a webhook', async () => {
     const late = await newMerchant(service.db)
     const before = await newOrder(late)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -231,7 +231,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(before)).toEqual([])
   })
 
-  it('is written for each order that expired while no instance ran', async () => {
+  it('payment.expired is written for each order that expired while no instance ran', async () => {
     const orders = []
     for (let i = 0; i < 4; i++) {
       orders.push(await newOrder())
@@ -257,7 +257,7 @@ describe('an order whose attempts fail again and again', () => {
     return orderId
   }
 
-  it('has its first attempts stored and told, up to a limit, and the others only counted', async () => {
+  it('an order that fails again and again has its first attempts stored and sent, and the others only counted', async () => {
     const counted = async () =>
       Number(/^payment_attempts_surplus_total (\d+)$/m.exec(await service.metrics())?.[1] ?? Number.NaN)
     const before = await counted()
@@ -273,7 +273,7 @@ describe('an order whose attempts fail again and again', () => {
     expect(rows).toEqual([{ event_sequence: ATTEMPTS, attempts: ATTEMPTS }])
   })
 
-  it('has a number left for its payment, its cancellation and its expiry', async () => {
+  it('an order that fails again and again has a sequence number left for payment, cancellation and expiry', async () => {
     const [paid, cancelled, expired] = [await newFailingOrder(), await newFailingOrder(), await newFailingOrder()]
     await isTold(paid)
     await cancel(cancelled)
@@ -284,7 +284,7 @@ describe('an order whose attempts fail again and again', () => {
     expect(await typesOf(expired)).toEqual([...FAILED, `expired ${ATTEMPTS + 1}`])
   })
 
-  it('may be paid, cancelled or expire after an earlier version used the last number, and delays no other', async () => {
+  it('an order whose last sequence number is used may still be paid, cancelled or expire, and delays no other', async () => {
     const [paid, cancelled, expired, other] = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
     for (const orderId of [paid, cancelled, expired]) await tellToTheLast(orderId)
     await isTold(paid)

@@ -10,7 +10,7 @@ import { CREATE, intentFields, newMerchant, post, startService } from '../suppor
 import { until } from '../support/wait.ts'
 import { allow } from '../support/webhooks.ts'
 
-it('after the sealing key was lost, what waited arrives by a new key and a new secret', async () => {
+it('after the sealing key was lost, waiting webhooks arrive by a new key and a new secret', async () => {
   const [lost, found] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')]
   const allowedNetworks = ['127.0.0.1/32']
   const sealingKey = createSecretKey(found, 'base64')

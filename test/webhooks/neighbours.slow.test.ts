@@ -49,7 +49,7 @@ async function deliveryOf(orderId: string) {
 
 const later = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1000)
 
-it('endpoints that never answer leave half of the calls to the others, once they are known to fail', async () => {
+it('endpoints known never to answer leave half of the simultaneous webhook calls to other endpoints', async () => {
   const dead = await newMerchant(service.db)
   receiver.answers.set('/dead', () => undefined)
   for (let i = 0; i < ENDPOINTS; i++) await addWebhook(dead.mid, '/dead')
@@ -68,7 +68,7 @@ it('endpoints that never answer leave half of the calls to the others, once they
   )
 })
 
-it('a webhook that is resent during its own call is sent again after that', async () => {
+it('a webhook that is resent while its call is under way is sent again afterwards', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/resent')
   const ends: (() => void)[] = []
@@ -113,7 +113,7 @@ it('a webhook is delivered once, even if its due time is finer than a Date, as w
   expect(receiver.to('/fine')).toHaveLength(2)
 })
 
-it('a return call can be resent by its name, whichever merchant it is of', async () => {
+it('a return call can be resent by its id, for whichever merchant', async () => {
   const orders: string[] = []
   for (let i = 0; i < 2; i++) {
     const merchant = await newMerchant(service.db)
@@ -127,7 +127,7 @@ it('a return call can be resent by its name, whichever merchant it is of', async
   }
 })
 
-it('a disabled endpoint gets nothing more but the calls under way', async () => {
+it('a disabled endpoint gets no call but the calls that are under way', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
   receiver.answers.set('/off', (response) => void setTimeout(() => response.end(), 300))
@@ -156,7 +156,7 @@ it('a locked order does not keep other orders from expiring', async () => {
   await until('the other one is told', () => receiver.to('/expired').some(({ body }) => body.includes(held)))
 })
 
-it('an expiry is told once, though the clock of the operator’s machine is behind', async () => {
+it('payment.expired is sent once, though the clock of the operator’s machine is behind', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/once')
   const orderId = await newOrder(merchant)

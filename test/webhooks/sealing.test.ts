@@ -17,12 +17,12 @@ function faultOf(open: () => string): Error {
 }
 
 describe('a sealed secret', () => {
-  it('opens with the key and the owner that it was sealed with', () => {
+  it('a sealed webhook secret opens with the key and the owner that it was sealed with', () => {
     expect(unseal(key, seal(key, SECRET, OWNER), OWNER)).toBe(SECRET)
     expect(unseal(key, seal(key, '', 'चाय'), 'चाय')).toBe('')
   })
 
-  it('does not open with another key, nor in another row', () => {
+  it('a sealed webhook secret does not open with another key, nor in another row', () => {
     const sealed = seal(key, SECRET, OWNER)
     expect(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)).toThrow(SealError)
     for (const owner of ['M2/we_1', 'M1/we_2', '', 'M1/we_1 ', 'm1/we_1']) {
@@ -30,7 +30,7 @@ describe('a sealed secret', () => {
     }
   })
 
-  it('does not open when any bit of it was changed', () => {
+  it('a sealed webhook secret does not open when any bit of it was changed', () => {
     const sealed = seal(key, SECRET, OWNER)
     for (let bit = 0; bit < sealed.length * 8; bit += 1) {
       const changed = Buffer.from(sealed)
@@ -39,7 +39,7 @@ describe('a sealed secret', () => {
     }
   })
 
-  it('does not open when it was cut or lengthened, by whatever', () => {
+  it('a sealed webhook secret does not open when it was cut or lengthened', () => {
     const sealed = seal(key, SECRET, OWNER)
     for (let length = 0; length < sealed.length; length += 1) {
       expect(() => unseal(key, sealed.subarray(0, length), OWNER), `${length} bytes`).toThrow(SealError)
@@ -47,13 +47,13 @@ describe('a sealed secret', () => {
     expect(() => unseal(key, Buffer.concat([sealed, Buffer.alloc(1)]), OWNER)).toThrow(SealError)
   })
 
-  it('has a nonce of its own each time, and holds no part of the secret', () => {
+  it('a sealed webhook secret has a nonce of its own each time, and holds no part of the secret', () => {
     const sealings = Array.from({ length: 1_000 }, () => seal(key, SECRET, OWNER))
     expect(new Set(sealings.map((sealed) => sealed.subarray(0, 12).toString('hex'))).size).toBe(1_000)
     for (const sealed of sealings) expect(sealed.includes(Buffer.from(SECRET).subarray(0, 8))).toBe(false)
   })
 
-  it('reveals nothing when it does not open: one text, without secret, key, owner or bytes', () => {
+  it('a sealed webhook secret that does not open reveals nothing: one text, without secret, key, owner or bytes', () => {
     const sealed = seal(key, SECRET, OWNER)
     const faults = [
       faultOf(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)),

@@ -17,7 +17,7 @@ beforeAll(async () => {
   service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
 })
 
-it('an instance that cannot sign leaves the endpoint to one that can, and says so once in a while', async () => {
+it('an instance without the sealing key leaves a webhook to an instance that has it, and logs an error once', async () => {
   const { db, clock } = service
   const merchant = await newMerchant(db)
   const receiver = await listen(answerOk)
