@@ -36,7 +36,7 @@ it('compose hands each setting to the service under its own name', () => {
   expect(missing).toEqual([])
 })
 
-it('compose gives PostgreSQL connections for 8 instances, and 20 for ops, backups and superusers', () => {
+it('compose lets PostgreSQL have connections for 8 instances, and 20 for ops, backups and superusers', () => {
   const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
   const ofInstance = Object.values(LIMITS.pools).reduce((sum, size) => sum + size, databasePoolSize)
   const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])

@@ -9,7 +9,7 @@ import { readConfig, readDatabaseConfig } from '../src/config.ts'
 const DATABASE_URL = 'postgres://user:password@localhost:5432/upi'
 
 describe('the configuration', () => {
-  it('has a default for everything but the database', () => {
+  it('every setting but the database’s has a default', () => {
     expect(readConfig({ DATABASE_URL })).toMatchObject({
       host: '127.0.0.1',
       port: 3000,
@@ -23,7 +23,7 @@ describe('the configuration', () => {
     })
   })
 
-  it('names every wrong variable at once, and no value', () => {
+  it('the service names every wrong variable at start, all at once, and no value', () => {
     const read = () => readConfig({ PORT: 'SENT', INTENT_EXPIRY_MINUTES: '0', DATABASE_URL: 'mysql://SENT' })
     expect(read).toThrow(
       'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
@@ -31,7 +31,7 @@ describe('the configuration', () => {
     expect(read).not.toThrow('SENT')
   })
 
-  it('refuses to start without DATABASE_URL, and in production without PUBLIC_URL', () => {
+  it('the service refuses to start without DATABASE_URL, and in production without PUBLIC_URL', () => {
     expect(() => readConfig({ NODE_ENV: 'production', PUBLIC_URL: 'https://pay.example.in' })).toThrow(
       'DATABASE_URL is required',
     )
@@ -40,14 +40,14 @@ describe('the configuration', () => {
     expect(() => readDatabaseConfig({ DATABASE_URL: '' })).toThrow('DATABASE_URL is required')
   })
 
-  it('warns of production without an acquirer, and of nothing else', () => {
+  it('the service warns of production without an acquirer, and of nothing else', () => {
     const production = { NODE_ENV: 'production', DATABASE_URL, PUBLIC_URL: 'https://pay.example.in' }
     expect(readConfig(production).warnings).toEqual([expect.stringContaining('set ACQUIRER_SECRETS')])
     expect(readConfig({ ...production, ACQUIRER_SECRETS: 'a-secret-of-sixteen' }).warnings).toEqual([])
     expect(readConfig({ DATABASE_URL }).warnings).toEqual([])
   })
 
-  it('warns of plain http in production, where keys and payees could be changed on their way', () => {
+  it('the service warns of plain http in production, where keys and payees could be changed on their way', () => {
     const plain = { DATABASE_URL, PUBLIC_URL: 'http://pay.example.in', ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
     expect(readConfig({ ...plain, NODE_ENV: 'production' }).warnings).toEqual([
       expect.stringContaining('PUBLIC_URL is plain http'),
@@ -55,12 +55,12 @@ describe('the configuration', () => {
     expect(readConfig(plain).warnings).toEqual([])
   })
 
-  it('reads RATE_LIMIT_PER_SECOND, which is 1,000 unless it is set', () => {
+  it('RATE_LIMIT_PER_SECOND is 1,000 unless it is set', () => {
     expect(readConfig({ DATABASE_URL }).rateLimitPerSecond).toBe(1_000)
     expect(readConfig({ DATABASE_URL, RATE_LIMIT_PER_SECOND: '50' }).rateLimitPerSecond).toBe(50)
   })
 
-  it('takes SANDBOX=on outside production, and refuses to start with it in production', () => {
+  it('the service takes SANDBOX=on outside production, and refuses to start with SANDBOX=on in production', () => {
     // As compose passes them.
     const compose = { DATABASE_URL, HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' }
     const sandbox = (NODE_ENV: string, SANDBOX: string) => readConfig({ ...compose, NODE_ENV, SANDBOX }).sandbox
@@ -71,7 +71,7 @@ describe('the configuration', () => {
     expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
   })
 
-  it('refuses to start with Cashfree’s sandbox in production', () => {
+  it('the service refuses to start with Cashfree’s sandbox in production', () => {
     const account = { CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' }
     const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }
     const apiUrl = (NODE_ENV: string, CASHFREE_API_URL: string) =>
@@ -85,7 +85,7 @@ describe('the configuration', () => {
     expect(() => apiUrl('production', 'https://api.cashfree.com/pg?a=b')).toThrow(/^CASHFREE_API_URL must be .* query$/)
   })
 
-  it('refuses a client of Cashfree that no header can carry', () => {
+  it('the service refuses a CASHFREE_CLIENT_ID that no HTTP header can carry', () => {
     const read = (id: string) =>
       readConfig({ DATABASE_URL, CASHFREE_CLIENT_ID: id, CASHFREE_CLIENT_SECRET: 'new, old' }).acquirers.cashfree
     expect(read('client')).toMatchObject({
@@ -96,25 +96,25 @@ describe('the configuration', () => {
     for (const id of ['cli\nent', 'cli ent', 'ग्राहक']) expect(() => read(id)).toThrow(/^CASHFREE_CLIENT_ID must be/)
   })
 
-  it('lets compose be a sandbox by SANDBOX=on and NODE_ENV=development, and is production by default', () => {
+  it('compose is a sandbox by SANDBOX=on and NODE_ENV=development, and production by default', () => {
     const compose = readFileSync(join(import.meta.dirname, '../docker-compose.yml'), 'utf8')
     const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
     expect(api).toMatch(/ NODE_ENV: \$\{NODE_ENV:-production\}\n/)
     expect(api).toMatch(/ SANDBOX: \$\{SANDBOX:-\}\n/)
   })
 
-  it('says which of two equal ports to change', () => {
+  it('the service says at start which of two equal ports to change', () => {
     expect(() => readConfig({ DATABASE_URL, PORT: '3001' })).toThrow(
       'PORT and OPS_PORT are both 3001: give OPS_PORT another one',
     )
   })
 
-  it('opens HOST to the world without opening the metrics', () => {
+  it('HOST may be open to the world without opening the metrics', () => {
     expect(readConfig({ DATABASE_URL, HOST: '0.0.0.0' }).opsHost).toBe('127.0.0.1')
     expect(readConfig({ DATABASE_URL, OPS_HOST: '10.0.0.11' }).opsHost).toBe('10.0.0.11')
   })
 
-  it('takes addresses and networks as TRUST_PROXY, and nothing that would have to be guessed at', () => {
+  it('TRUST_PROXY may be addresses and networks, and nothing that would have to be guessed at', () => {
     const trustProxy = (TRUST_PROXY: string) => readConfig({ DATABASE_URL, TRUST_PROXY }).trustProxy
     expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toEqual(['10.0.0.1', '10.1.0.0/16', '2001:db8::/32'])
     for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {
@@ -122,7 +122,7 @@ describe('the configuration', () => {
     }
   })
 
-  it('takes 32 bytes in base64 as WEBHOOK_SEALING_KEY, for the service and for ops, and refuses all else by its name', () => {
+  it('WEBHOOK_SEALING_KEY is 32 bytes in base64, for the service and for ops; all else is refused by its name', () => {
     const key = randomBytes(32).toString('base64')
     for (const read of [readConfig, readDatabaseConfig]) {
       expect(read({ DATABASE_URL }).webhooks.sealingKey).toBeUndefined()
@@ -155,7 +155,7 @@ describe('the configuration', () => {
   it.each([
     ['WEBHOOK_ALLOWED_NETWORKS', 'webhook', 'return call'],
     ['RETURN_CALL_ALLOWED_NETWORKS', 'return call', 'webhook'],
-  ] as const)('takes networks as %s, and refuses one whose address has bits beyond its prefix', (name, kind, other) => {
+  ] as const)('%s may be networks, but none whose address has bits beyond its prefix', (name, kind, other) => {
     const allowed = (list: string) => {
       const networks = readConfig({ DATABASE_URL, [name]: list }).webhooks.allowedNetworks
       expect(networks[other]).toEqual([])
@@ -171,14 +171,14 @@ describe('the configuration', () => {
     }
   })
 
-  it('keeps the path of PUBLIC_URL and drops its trailing slash', () => {
+  it('PUBLIC_URL may have a path, and loses its trailing slash', () => {
     const publicUrl = (PUBLIC_URL: string) => readConfig({ DATABASE_URL, PUBLIC_URL }).publicUrl
     expect(publicUrl('https://pay.example.in/upi/')).toBe('https://pay.example.in/upi')
     expect(publicUrl('https://pay.example.in')).toBe('https://pay.example.in')
     expect(() => publicUrl('pay.example.in')).toThrow('PUBLIC_URL must be')
   })
 
-  it('takes a secret from the file that NAME_FILE names, and an empty variable for an unset one', () => {
+  it('a secret is read from the file that its NAME_FILE variable names, and an empty variable counts as unset', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     writeFileSync(join(folder, 'url'), `${DATABASE_URL}\n`)
     const DATABASE_URL_FILE = join(folder, 'url')

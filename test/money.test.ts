@@ -28,7 +28,7 @@ describe('the largest amount of a merchant', () => {
   const takes = (schema: { safeParse: (value: unknown) => { success: boolean } }, value: unknown) =>
     schema.safeParse(value).success
 
-  it('and no rupee more is taken, as text and as a number, by strict and by shop', () => {
+  it('a merchant’s largest amount and no rupee more is accepted, as text and as a number, by strict and by shop', () => {
     const least = fc.integer({ min: 1, max: HIGHEST_MAX_RUPEES })
     const near = (max: number) =>
       fc.oneof(fc.integer({ min: 0, max: 1_000_000 }), fc.integer({ min: Math.max(0, max - 12), max: max + 12 }))
@@ -51,7 +51,7 @@ describe('the largest amount of a merchant', () => {
   })
 
   it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999])(
-    'may be %i: all up to it',
+    'the largest amount of a merchant may be %i: every amount up to it is accepted',
     (max) => {
       const schema = orderAmount(max)
       const taken = Array.from(
@@ -63,7 +63,7 @@ describe('the largest amount of a merchant', () => {
     },
   )
 
-  it('is the interface’s own unless it is set', () => {
+  it('the largest amount of a merchant is the interface’s own unless it is set', () => {
     const refused = (schema: ReturnType<typeof orderAmount | typeof shopAmount>) =>
       schema.safeParse('100000.01').error?.issues[0]?.message
     expect(refused(orderAmount(USUAL_MAX_RUPEES))).toBe('must be a whole number from 1 to 100000')
@@ -76,21 +76,21 @@ describe('the largest amount of a merchant', () => {
 })
 
 it.each(['0.01', '0.5', '1', '500000', '500000.00', '499999.99', 0.01, 500_000])(
-  '%j may go back of a shop’s order',
+  'a shop’s refund may be of %j',
   (amount) => {
     expect(shopRefund.safeParse(amount).success).toBe(true)
   },
 )
 
 it.each(['0', '0.00', '0.001', '500000.01', '500001', '1e2', '', '.5', 0, 500_000.01])(
-  '%j may not go back of a shop’s order',
+  'a shop’s refund may not be of %j',
   (amount) => {
     expect(shopRefund.safeParse(amount).success).toBe(false)
   },
 )
 
 describe('an amount, 1.00 to 500000.00 rupees', () => {
-  it('is read back unchanged from each of its spellings', () => {
+  it('an amount of 1.00 to 500000.00 rupees is read back unchanged from each of its spellings', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const asJson = JSON.stringify(toJsonNumber(amount))
@@ -105,7 +105,7 @@ describe('an amount, 1.00 to 500000.00 rupees', () => {
     )
   })
 
-  it('is written with its exact digits, never with those of a float', () => {
+  it('an amount is written with its exact digits, never with a float’s', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const digits = String(amount)
@@ -118,7 +118,7 @@ describe('an amount, 1.00 to 500000.00 rupees', () => {
     )
   })
 
-  it('in whole rupees is the same for a strict and a shop merchant', () => {
+  it('an amount in whole rupees is the same for a strict and a shop merchant', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 500_000 }), fc.constantFrom('', '.0', '.00'), (rupees, decimals) => {
         for (const value of [`${rupees}${decimals}`, `00${rupees}${decimals}`, rupees]) {
@@ -137,7 +137,7 @@ it.each([
   [10_000_000, '₹1,00,000'],
   [50_000_000, '₹5,00,000'],
   [9_999_999, '₹99,999.99'],
-])('%i paise are, for people, %s', (amount, text) => {
+])('%i paise are shown to people as %s', (amount, text) => {
   expect(toIndianText(amount)).toBe(text)
 })
 
@@ -148,7 +148,7 @@ it.each([
   [-20_000n, '-₹200.00'],
   // More than a float holds.
   [12_345_678_901_234_567_891n, '₹1,23,45,67,89,01,23,45,678.91'],
-])('%i paise are, as a sum for people, %s', (paise, text) => {
+])('a sum of %i paise is shown to people as %s', (paise, text) => {
   expect(toIndianRupees(toSumText(paise))).toBe(text)
   expect(totalText.parse(text.replace('₹', ''))).toBe(paise)
 })
@@ -158,12 +158,12 @@ it.each([
   ['1,234,567.5', 123_456_750n],
   ['-12,34,567.05', -123_456_705n],
   ['90071992547409930.01', 9_007_199_254_740_993_001n],
-])('a person may write the sum %s', (text, paise) => {
+])('an operator may write the sum %s', (text, paise) => {
   expect(totalText.parse(text)).toBe(paise)
 })
 
 it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3'])(
-  'nobody may write the sum %j, which could be misread',
+  'an operator may not write the sum %j, which could be misread',
   (text) => {
     expect(totalText.safeParse(text).success).toBe(false)
   },
@@ -197,6 +197,6 @@ it.each([
   ['paid 4000.00, settled 3000.00: UTR 523504870405', 'paid 4,000.00, settled 3,000.00: UTR 523504870405'],
   // Neither are amounts.
   ['10.1.2024.10 and 1234.567 of U1234.50', '10.1.2024.10 and 1234.567 of U1234.50'],
-])('the rupees of "%s" are, for people, "%s"', (text, grouped) => {
+])('the rupees of "%s" are shown to people as "%s"', (text, grouped) => {
   expect(groupRupees(text)).toBe(grouped)
 })
