@@ -11,10 +11,10 @@ import { payPage } from './checkout/pay-page.ts'
 import { createDrawQr, payQrPng, payQrSvg } from './checkout/qr.ts'
 import { type RefundsOf, simulation } from './checkout/simulate.ts'
 import type { Config } from './config.ts'
+import { cached } from './db/cached.ts'
 import { isOutage } from './db/outage.ts'
 import type { Pools } from './db/pool.ts'
 import { roleWarnings, unreadyReason } from './db/readiness.ts'
-import { rememberBriefly } from './db/remember-briefly.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { livez, readyz } from './http/health.ts'
 import { createHttpApp } from './http/http-app.ts'
@@ -108,7 +108,7 @@ export async function buildApp({
     onUnknownStatus: (facts: object) => log.error(facts, UNKNOWN_REFUND_STATUS),
   }
   const refunds = createRefundUpdates(pools.reports, onRefundUpdate)
-  const findKey = rememberBriefly(createAccessKeys(pools.keys).find, limits.lookUps)
+  const findKey = cached(createAccessKeys(pools.keys).find, limits.lookUps)
   const http = createOutboundClient({ allowedNetworks, limits: limits.outbound, now })
   const acquirers = createAcquirers(config.acquirers, http, {
     log,
@@ -140,7 +140,7 @@ export async function buildApp({
   const health = {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(pools.pages)),
     // Anybody may ask at any rate, and all open refunds are read.
-    warnings: rememberBriefly(
+    warnings: cached(
       async () => [
         ...config.warnings,
         ...(config.production ? await roleWarnings(pools.pages) : []),
@@ -204,7 +204,7 @@ export async function buildApp({
       patiently,
       deadlineOf,
       inTurn: createTurns(),
-      isLinked: rememberBriefly(createPartners(pools.keys).isLinked, limits.lookUps),
+      isLinked: cached(createPartners(pools.keys).isLinked, limits.lookUps),
       findKey,
       clientOf: acquirers.clientOf,
       closeLink(orderId: string, paymentLink: PaymentLink) {

@@ -78,9 +78,9 @@ export const LIMITS = {
   /** Look-ups that every request needs: its key, and whether a partner is linked to the merchant. */
   lookUps: {
     /** How long a result is reused: a revoked key or a cut link must be known everywhere within 5 s. */
-    rememberedMs: 1_000,
-    /** Results remembered at once, "not found" among them; the one that was used the longest ago is forgotten first. */
-    remembered: 10_000,
+    cachedMs: 1_000,
+    /** Results cached at once, "not found" among them; the one that was used the longest ago is forgotten first. */
+    cachedKeys: 10_000,
   },
 
   /** Every connection to the database, but those of the operator's page. */
@@ -254,7 +254,7 @@ export const LIMITS = {
     /** How often the page asks again; ten times as often while something is not counted yet. */
     refreshSeconds: 30,
     /** Whether yesterday balances is remembered for longer: a merchant's payments of it take 35 µs each. */
-    balance: { rememberedMs: 60_000, remembered: 1 },
+    balance: { cachedMs: 60_000, cachedKeys: 1 },
   },
 
   shutdown: {

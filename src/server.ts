@@ -3,8 +3,8 @@ import { refundWarnings } from './acquirer/acquirers.ts'
 import { buildApp } from './app.ts'
 import { createOverview } from './books/overview.ts'
 import { readConfig } from './config.ts'
+import { cached } from './db/cached.ts'
 import { createPool, createPools, type Queryable, readBriefly } from './db/pool.ts'
-import { rememberBriefly } from './db/remember-briefly.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
 import { connectionOptions, limitConnections } from './http/connections.ts'
 import { NO_JSON_SCHEMA } from './http/input.ts'
@@ -40,7 +40,7 @@ const countOpen = () =>
 const metrics = createMetrics(
   { ...pools, operator: operatorDb },
   // Prometheus may ask more often.
-  rememberBriefly(countOpen, { rememberedMs: 15_000, remembered: 1 }),
+  cached(countOpen, { cachedMs: 15_000, remembered: 1 }),
 )
 
 const shutdown = createShutdown(

@@ -12,9 +12,9 @@ import {
   bankReference,
   type Fields,
   isSigned,
-  keepFields,
   type Notification,
   type Notifications,
+  onlyFields,
   requiredWithSuccess,
   routeOfOwnForm,
 } from './notification.ts'
@@ -85,5 +85,5 @@ export const cashfreeNotifications = ({ notificationSecrets }: CashfreeSettings)
   orderIdOf({ data }: Event) {
     return (data?.order ?? data?.refund ?? data?.auto_refund)?.order_id
   },
-  keep: (body) => keepFields(body, KEPT),
+  keep: (body) => onlyFields(body, KEPT),
 })

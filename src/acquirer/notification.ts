@@ -159,7 +159,7 @@ export function isSigned(header: unknown, secrets: readonly string[], ...parts: 
 }
 
 /** Of a body that cannot be read, the fields of these names, at any depth: what is beside them may be the customer's. */
-export function keepFields(body: Buffer, names: string[]): Buffer {
+export function onlyFields(body: Buffer, names: string[]): Buffer {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(body.toString('utf8')), names))
   } catch {

@@ -5,9 +5,9 @@ import { bodyCheck } from '../http/input.ts'
 import {
   type Fields,
   isSigned,
-  keepFields,
   type Notification,
   type Notifications,
+  onlyFields,
   requiredWithSuccess,
   routeOfOwnForm,
 } from './notification.ts'
@@ -63,5 +63,5 @@ export const setuNotifications = ({ notificationSecrets }: SetuSettings): Notifi
     if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)
   },
   orderIdOf: ({ merchantReferenceId }) => merchantReferenceId,
-  keep: (body) => keepFields(body, KEPT),
+  keep: (body) => onlyFields(body, KEPT),
 })

@@ -11,8 +11,8 @@ export const auditCommands = [
   command('audit', 'List who changed what, and when', {
     usage: '[--since TIME] [--until TIME] [--mid M1]',
     schema: z.object({ since: momentText.optional(), until: momentText.optional(), mid: identifier.optional() }),
-    async run(asked, { db }) {
-      const entries = await createAudit(db).list(asked)
+    async run(filter, { db }) {
+      const entries = await createAudit(db).list(filter)
       const rows = entries.map((entry) => ({
         ...entry,
         arguments: spell(entry.arguments),

@@ -13,9 +13,9 @@ import {
   shareText,
   webhookText,
 } from '../books/spell.ts'
+import { cached } from '../db/cached.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
-import { rememberBriefly } from '../db/remember-briefly.ts'
 import { istDayOf, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
@@ -35,7 +35,7 @@ export const todayCommands = [
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
     async run({ byMerchant, watch }, { config, db, now, asJson, terminal }) {
       const { operatorDatabase, operatorPage } = LIMITS
-      const readBalance = rememberBriefly(
+      const readBalance = cached(
         () => balanceUntilYesterday(db, watch ? new Date() : now, operatorDatabase.statementTimeoutMs),
         operatorPage.balance,
       )

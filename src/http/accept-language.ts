@@ -8,8 +8,8 @@ const MOST_RANGES = 20
  */
 export function preferredLanguage<L extends string>(header = '', languages: readonly [L, ...L[]]): L {
   const ranges = header.toLowerCase().split(',', MOST_RANGES)
-  const wanted = ranges
+  const accepted = ranges
     .filter((range) => !/-latn|;\s*q=0(\.0*)?\s*$/.test(range))
     .map((range) => range.split(/[-;]/, 1)[0]?.trim())
-  return languages.find((language) => language === wanted.find((tag) => languages.includes(tag as L))) ?? languages[0]
+  return languages.find((language) => language === accepted.find((tag) => languages.includes(tag as L))) ?? languages[0]
 }

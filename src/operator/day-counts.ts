@@ -30,8 +30,8 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
   let counting: Promise<void> | undefined
   let failed = false
 
-  async function countAll(wanted: readonly Date[]): Promise<void> {
-    for (const since of wanted) {
+  async function countAll(days: readonly Date[]): Promise<void> {
+    for (const since of days) {
       const moment = now()
       // Counts of recent days are kept for half a refresh, so that each refresh of the page shows new ones.
       const isRecent = moment.getTime() - since.getTime() < HOURS * 60 * 60_000 + LONGEST_ORDER_MS
@@ -45,8 +45,8 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
    * Returns the orders by hour of these Indian days, which must come newest first; undefined for each day that is not
    * counted yet after a wait of `waitMs`. `failed` is true when counting failed; the next call counts again.
    */
-  return async (wanted: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
-    const old = wanted.filter((day) => !remembered.has(day.getTime()))
+  return async (days: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
+    const old = days.filter((day) => !remembered.has(day.getTime()))
     if (old.length > 0) {
       counting ??= countAll(old)
         .catch((error: Error) => {
@@ -58,6 +58,6 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
         })
       await Promise.race([counting, sleep(limits.waitMs)])
     }
-    return { counts: wanted.map((day) => remembered.get(day.getTime())), failed }
+    return { counts: days.map((day) => remembered.get(day.getTime())), failed }
   }
 }

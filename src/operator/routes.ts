@@ -5,10 +5,10 @@ import { add, createOrderCounts, NO_ORDERS } from '../books/day.ts'
 import { createOverview } from '../books/overview.ts'
 import { balanceUntilYesterday } from '../books/recent-balance.ts'
 import type { Config } from '../config.ts'
+import { cached } from '../db/cached.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
 import { type Database, type Queryable, readBriefly } from '../db/pool.ts'
-import { rememberBriefly } from '../db/remember-briefly.ts'
 import { istDayOf } from '../ist.ts'
 import type { Limits } from '../limits.ts'
 import { createCallerCheck } from './caller.ts'
@@ -72,7 +72,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: PageOptions) {
     limits: limits.operatorPage,
   })
 
-  const readBalance = rememberBriefly(
+  const readBalance = cached(
     () =>
       balanceUntilYesterday(db, now(), limits.operatorDatabase.statementTimeoutMs).catch((error: Error) => {
         log.warn({ error: error.message }, 'the operator’s page does not know whether yesterday balances')
@@ -81,7 +81,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: PageOptions) {
     limits.operatorPage.balance,
   )
 
-  const readPage = rememberBriefly(async (refresh) => {
+  const readPage = cached(async (refresh) => {
     const moment = now()
     const today = istDayOf(moment)
     const days = Array.from({ length: dayCount }, (_, ago) => new Date(today.getTime() - ago * 24 * HOUR_MS))

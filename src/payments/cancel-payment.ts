@@ -3,7 +3,7 @@ import { operation } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
 import type { InTurn } from '../http/turns.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
-import { keepTold, PAYMENT_STATUS, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
+import { PAYMENT_STATUS, saveAnswered, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
 import type { PaymentLink } from './intent.ts'
 import type { Intents } from './intents.ts'
 
@@ -30,14 +30,14 @@ export const cancelPayment = operation({
       if (payment.toClose) closeLink(payment.orderId, payment.toClose)
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
       const answer = toPaymentStatus(payment, body.order_id, now())
-      keepTold(reply, { intents, now }, mid, payment, answer)
+      saveAnswered(reply, { intents, now }, mid, payment, answer)
       return answer
     }
   },
 })
 
 type Dependencies = {
-  intents: Pick<Intents, 'cancel' | 'endReturnCall' | 'keepFailTold'>
+  intents: Pick<Intents, 'cancel' | 'endReturnCall' | 'saveFailTold'>
   now: () => Date
   /** Tells the acquirer that its link is not to be paid, without waiting for it. */
   closeLink: (orderId: string, link: PaymentLink) => void

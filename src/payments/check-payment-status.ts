@@ -94,18 +94,18 @@ export const checkPaymentStatus = operation({
       const payment = await patiently(request, () => intents.findStatus(mid, body.order_id))
       if (!payment) throw orderNotFound()
       const answer = toPaymentStatus(payment, body.order_id, now())
-      keepTold(reply, { intents, now }, mid, payment, answer)
+      saveAnswered(reply, { intents, now }, mid, payment, answer)
       return answer
     }
   },
 })
 
-type Keeping = { intents: Pick<Intents, 'endReturnCall' | 'keepFailTold'>; now: () => Date }
+type Keeping = { intents: Pick<Intents, 'endReturnCall' | 'saveFailTold'>; now: () => Date }
 
 type Dependencies = Keeping & { intents: Pick<Intents, 'findStatus'>; patiently: Patiently }
 
 /** Keeps, once `answer` was handed over, that it has told the merchant the end of the order. */
-export function keepTold(
+export function saveAnswered(
   reply: FastifyReply,
   { intents, now }: Keeping,
   mid: string,
@@ -117,7 +117,7 @@ export function keepTold(
   // 'finish' is emitted only when the whole answer was handed to an open connection: a caller that has left was told
   // nothing.
   reply.raw.once('finish', () => {
-    const kept = isFailed ? intents.keepFailTold(mid, orderId, now()) : intents.endReturnCall(mid, orderId, now())
+    const kept = isFailed ? intents.saveFailTold(mid, orderId, now()) : intents.endReturnCall(mid, orderId, now())
     // If this cannot be stored, the shop is only called once more, or a payment of the day file is not kept as late.
     kept.catch(() => undefined)
   })

@@ -85,7 +85,7 @@ export async function endReturnCall(db: Queryable, mid: string, orderId: string,
 export const FAIL_TOLD = `(i.status = 'CANCELLED' or i.fail_told_at is not null)`
 
 /** Keeps when an answer first told the merchant that the order has failed for good. */
-export async function keepFailTold(db: Queryable, mid: string, orderId: string, now: Date): Promise<void> {
+export async function saveFailTold(db: Queryable, mid: string, orderId: string, now: Date): Promise<void> {
   await db.query(
     'update payment_intents set fail_told_at = $3 where mid = $1 and order_id = $2 and fail_told_at is null',
     [mid, orderId, now],

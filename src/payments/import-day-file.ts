@@ -37,7 +37,7 @@ export async function importDayFile(
 ): Promise<DayFileResult> {
   const client = await db.connect()
   try {
-    await keepLines(client, csv, onChecked, onWarning)
+    await saveLines(client, csv, onChecked, onWarning)
     const result = noLines()
     let impossible = 0
     const reports = createReports(db, { onImpossibleTime: () => (impossible += 1) })
@@ -95,7 +95,7 @@ function count(result: DayFileResult, one: Recorded): void {
  * Checks the whole file and keeps its lines in a temporary table. There is no transaction: it would last as long as the
  * import, and meanwhile PostgreSQL could not clean up deleted rows of any table.
  */
-async function keepLines(
+async function saveLines(
   client: PoolClient,
   csv: Readable,
   onChecked: OnProgress,

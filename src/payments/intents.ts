@@ -1,7 +1,7 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { endReturnCall, FAIL_TOLD, keepFailTold, nextSequence, RETURN_CALL, writeDeliveries } from './events.ts'
+import { endReturnCall, FAIL_TOLD, nextSequence, RETURN_CALL, saveFailTold, writeDeliveries } from './events.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOpen, OPEN_STATUSES, type Status } from './outcome.ts'
@@ -149,7 +149,7 @@ export function createIntents(
       endReturnCall(requests, mid, orderId, now),
 
     /** Keeps that the merchant was told that an order has failed for good. `orderId` is ours. */
-    keepFailTold: (mid: string, orderId: string, now: Date): Promise<void> => keepFailTold(requests, mid, orderId, now),
+    saveFailTold: (mid: string, orderId: string, now: Date): Promise<void> => saveFailTold(requests, mid, orderId, now),
   }
 }
 

@@ -34,7 +34,7 @@ beforeAll(async () => {
       webhooks: { lookIntervalMs: 20, stopMs: 0 },
       outbound: { acquirerMs: 120_000 },
       acquirers: { requestMs: 120_000 },
-      lookUps: { rememberedMs: 1 },
+      lookUps: { cachedMs: 1 },
     },
   })
   clock.now = service.clock.now

@@ -20,7 +20,7 @@ describe('the limits', () => {
 
   it('the default limits stop a long list within 5 s after its key is revoked or its link is cut', () => {
     const lookUpMs = database.connectTimeoutMs + database.queryTimeoutMs
-    expect(lookUps.rememberedMs + lists.readerCheckIntervalMs + lookUpMs).toBeLessThan(5_000)
+    expect(lookUps.cachedMs + lists.readerCheckIntervalMs + lookUpMs).toBeLessThan(5_000)
   })
 
   it('the default limits leave connections beside open pay pages, and refuse pay pages before payments', () => {

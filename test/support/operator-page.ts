@@ -12,7 +12,7 @@ import { CREATE, intentFields, newMerchant, post, type TestService } from './ser
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
 /** Each reader gets a page of its own. */
-export const FORGETFUL = { ...LIMITS, lookUps: { ...LIMITS.lookUps, rememberedMs: 1 } }
+export const FORGETFUL = { ...LIMITS, lookUps: { ...LIMITS.lookUps, cachedMs: 1 } }
 
 /** What a customer or a merchant wrote. */
 export const CANARIES = {

@@ -17,7 +17,7 @@ let mid: string
 let key: Key
 beforeAll(async () => {
   // Every request looks its key up.
-  service = await startService({ asServiceRole: true, limits: { lookUps: { rememberedMs: 1 } } })
+  service = await startService({ asServiceRole: true, limits: { lookUps: { cachedMs: 1 } } })
 })
 beforeAll(async () => {
   ;({ mid, key } = await newMerchant(service.db))
