@@ -40,7 +40,7 @@ const countOpen = () =>
 const metrics = createMetrics(
   { ...pools, operator: operatorDb },
   // Prometheus may ask more often.
-  cached(countOpen, { cachedMs: 15_000, remembered: 1 }),
+  cached(countOpen, { cachedMs: 15_000, cachedKeys: 1 }),
 )
 
 const shutdown = createShutdown(
