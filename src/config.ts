@@ -123,6 +123,20 @@ const PLAIN_HTTP =
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
 
+/** The settings that the app itself needs; the others are those of the process. */
+export type AppConfig = Pick<
+  Config,
+  | 'publicUrl'
+  | 'intentExpiryMinutes'
+  | 'acquirers'
+  | 'sandbox'
+  | 'trustProxy'
+  | 'rateLimitPerSecond'
+  | 'webhooks'
+  | 'production'
+  | 'warnings'
+>
+
 /** Reads the settings of the operator's command line. Throws an Error that names every wrong variable. */
 export function readDatabaseConfig(environment: Environment) {
   return databaseConfig(parse(OperatorVariables, environment))

@@ -148,16 +148,14 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
   return {
     registry,
-    request(route: string, status: number, durationMs: number) {
+    request(route: string, status: number, durationMs: number, at: Date) {
       if (!children.has(route)) requests.zero({ route, status: '500' })
       const byStatus = children.get(route) ?? new Map()
       children.set(route, byStatus)
       const child = byStatus.get(status) ?? requests.labels(route, String(status))
       byStatus.set(status, child)
       child.observe(durationMs / 1000)
-    },
-    /** A notification of an acquirer was answered with `status`. */
-    notification(status: number, at: Date) {
+      if (!route.startsWith('/acquirer/')) return
       if (REFUSALS.has(status)) counters.payment_notifications_refused_total.inc({ status })
       else if (status === 200) gauges.payment_last_notification_timestamp_seconds.set(at.getTime() / 1000)
     },

@@ -47,6 +47,8 @@ export const refundWarnings = (names: readonly string[], settings: AcquirerSetti
     return `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`
   })
 
+export type Acquirers = ReturnType<typeof createAcquirers>
+
 /** `elapsedMs` is a monotonic clock in milliseconds. */
 type AcquirersOptions = ClientOptions & { elapsedMs: () => number }
 

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
@@ -19,13 +20,34 @@ export async function enquire(
   return report && reports.record(report, { source: 'enquiry', now })
 }
 
-/** Closes the link of an order that was cancelled. Where the acquirer refuses, the order may be paid: asks for the payment. */
-export async function closeLink(order: LinkedOrder, enquiring: Enquiring): Promise<void> {
-  try {
-    if ((await enquiring.client.closeLink(order.paymentLink)) === 'refused') await enquire(order, enquiring)
-  } catch (error) {
-    // The client has logged this error. A link that stays open expires by itself, and a question follows the expiry.
-    if (!(error instanceof AcquirerError)) throw error
+/**
+ * Returns a function that closes the link of a cancelled order, without being waited for. Where the acquirer refuses, the order may
+ * be paid: the payment is asked for.
+ */
+export function createLinkCloser({
+  clients,
+  reports,
+  now,
+  log,
+}: {
+  clients: ReadonlyMap<string, AcquirerClient>
+  reports: Reports
+  now: () => Date
+  log: Pick<Logger, 'error'>
+}) {
+  return async (order: LinkedOrder): Promise<void> => {
+    const client = clients.get(order.paymentLink.acquirer)
+    try {
+      if ((await client?.closeLink(order.paymentLink)) !== 'refused') return
+      await enquire(order, { client: client as AcquirerClient, reports, now })
+    } catch (err) {
+      // The client has logged an AcquirerError. A link that stays open expires by itself, and a question follows the expiry.
+      if (err instanceof AcquirerError) return
+      log.error(
+        { err, orderId: order.orderId },
+        'whether a cancelled order is paid could not be stored: it is asked again',
+      )
+    }
   }
 }
 

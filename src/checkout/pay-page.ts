@@ -1,8 +1,9 @@
+import type { Pools } from '../db/pool.ts'
 import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
 import { pageHeaders, pageState, payPageText, refusalPage } from './page.ts'
-import type { RefundsOf } from './simulate.ts'
+import { refundsInSandbox } from './simulate.ts'
 import { textsFor } from './texts.ts'
 import { platformOf } from './wallet-links.ts'
 
@@ -28,12 +29,12 @@ export const payPage = operation({
       done(null, payload)
     },
   },
-  handle: ({ findCheckout, refundsOf, now, sandbox }: Dependencies) => {
+  handle: ({ findCheckout, pools, now, sandbox }: Dependencies) => {
     return async ({ params, headers }, reply) => {
       const checkout = await findCheckout(params.orderId)
       const moment = now()
       const texts = textsFor(headers['accept-language'])
-      const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsOf(checkout) : []
+      const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools, checkout) : []
       // Headers for the page's own script, which asks by HEAD while it gets no events.
       reply.headers({
         ...pageHeaders(texts),
@@ -48,7 +49,7 @@ export const payPage = operation({
 
 type Dependencies = {
   findCheckout: FindCheckout
-  refundsOf: RefundsOf
+  pools: Pick<Pools, 'pages'>
   now: () => Date
   /** Whether pages carry a control that pays without money. */
   sandbox: boolean

@@ -2,16 +2,16 @@ import { randomInt } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
 import type { AcquirerClient } from '../acquirer/client.ts'
+import type { Pools } from '../db/pool.ts'
 import { badRequest, refundNotFound } from '../errors.ts'
 import { bodyCheck } from '../http/input.ts'
 import { toDecimalText } from '../money.ts'
-import type { PaymentLink } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
 import { refundId } from '../refunds/check-refund-status.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
-import type { Refund } from '../refunds/refund.ts'
+import { listRefunds } from '../refunds/store.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
 /** The outcomes that a sandbox can bring about, of a payment or, with the merchant's name of it, of a refund. */
@@ -21,7 +21,10 @@ export const Simulation = z.object({
 })
 
 /** Refunds of an order that a sandbox may end: those of `direct`. The others end in the acquirer's own sandbox. */
-export type RefundsOf = (order: Pick<Checkout, 'mid' | 'orderId'>) => Promise<Refund[]>
+export const refundsInSandbox = (
+  { pages }: Pick<Pools, 'pages'>,
+  { mid, orderId }: Pick<Checkout, 'mid' | 'orderId'>,
+) => listRefunds(pages, { mid, orderId, acquirer: 'direct' })
 
 /**
  * Age of the expiry of an order that is paid late: well beyond the minutes in which the bank may still tell of a
@@ -50,20 +53,20 @@ type Dependencies = {
   intents: Pick<Intents, 'expire'>
   reports: Reports
   now: () => Date
-  /** The acquirer that made a link; undefined if it is not set up any more. */
-  makerOf: (link: PaymentLink) => Pick<AcquirerClient, 'simulate'> | undefined
+  /** By the name of their acquirer. */
+  clients: ReadonlyMap<string, Pick<AcquirerClient, 'simulate'>>
   refunds: Pick<RefundUpdates, 'record'>
-  refundsOf: RefundsOf
+  pools: Pick<Pools, 'pages'>
 }
 
 /** Does to an order what a customer and their bank might, without money. The rules are those of real reports. */
 async function simulate(
   { mid, orderId, amount, payee, paymentLink }: Checkout,
   { status, refund_id: name }: z.output<typeof Simulation>,
-  { intents, reports, refunds, refundsOf, now, makerOf }: Dependencies,
+  { intents, reports, refunds, pools, now, clients }: Dependencies,
 ): Promise<void> {
   if (name !== undefined) return endRefund()
-  const maker = paymentLink && makerOf(paymentLink)
+  const client = paymentLink && clients.get(paymentLink.acquirer)
   switch (status) {
     case 'EXPIRE':
       return intents.expire({ mid, orderId }, now())
@@ -72,7 +75,7 @@ async function simulate(
       return report('SUCCESS')
     case 'TWICE':
       // A link of an acquirer is paid once: its bank refuses the second payment.
-      if (maker) return report('SUCCESS')
+      if (client) return report('SUCCESS')
       await report('SUCCESS')
       return report('SUCCESS')
     case 'OTHER_AMOUNT':
@@ -86,8 +89,8 @@ async function simulate(
    * it.
    */
   async function report(outcome: FinalStatus, paise = amount): Promise<void> {
-    if (maker) {
-      return maker.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
+    if (client) {
+      return client.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
     const played = { orderId, status: outcome, utr: newReference(), amount: toDecimalText(paise), paidAt: now() }
     await reports.record(played, { source: 'sandbox', now })
@@ -96,7 +99,7 @@ async function simulate(
   /** Ends a refund of this very order, by the rules of a real notification. */
   async function endRefund(): Promise<void> {
     if (status !== 'SUCCESS' && status !== 'FAIL') throw badRequest('status of a refund must be SUCCESS or FAIL')
-    const refund = (await refundsOf({ mid, orderId })).find(({ refundId }) => refundId === name)
+    const refund = (await refundsInSandbox(pools, { mid, orderId })).find(({ refundId }) => refundId === name)
     if (!refund) throw refundNotFound()
     const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'played in the sandbox' }
     await refunds.record(refund, end, 'notification', now())

@@ -39,7 +39,7 @@ export const readyz = operation({
   },
 })
 
-type Readiness = {
+export type Readiness = {
   /** Why the service should receive no requests now; undefined when it is ready. */
   unreadyReason: () => Promise<string | undefined>
   /** Faults of the configuration with which the service still works. */

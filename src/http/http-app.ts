@@ -52,7 +52,6 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   app.decorateRequest('mid', undefined)
   app.decorateRequest('orderId', undefined)
   app.decorateRequest('refusal', undefined)
-  app.decorateRequest('patientUntil', 0)
   const faultOf = registerErrorHandling(app, errorHandling)
   // Hooks with a callback, because an async hook costs every request a promise. Faults of a request are not told in a later hook,
   // which would first read the body, even for an address that does not exist.

@@ -7,17 +7,17 @@ import type { Limits } from '../limits.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Its requests wait for a database that is briefly away, because their callers take a 503 for a final answer. */
-    patient?: true
+    waitsForDatabase?: true
   }
   interface FastifyRequest {
-    /** Until when a patient request may wait, by `elapsedMs`; 0 of any other. */
-    patientUntil: number
-    /** Answers the request with 503; undefined before its handler begins, and after it has answered. */
+    /** Until when a request may wait for the database, by `elapsedMs`; 0 where its route does not wait. */
+    waitsUntil: number
+    /** Answers the request with 503; undefined before its handler begins, and after the 503. */
     answerTimer: NodeJS.Timeout | undefined
   }
 }
 
-/** Ends the deadline of a request that changes something, so that its 503 means that nothing was changed. */
+/** The time limit of one answer. A change ends with its deadline, so that a 503 means that nothing was changed. */
 export type Deadline = {
   /** Throws 503 when the deadline has answered already: nobody waits for the change any more. */
   check: () => void
@@ -26,42 +26,56 @@ export type Deadline = {
    * at most.
    */
   claim: () => void
+  /** Begins the limit anew with `ms` on top of it, for a call of an acquirer. */
+  extend: (ms: number) => void
 }
 
 export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadline
 
 /**
- * Answers every request to `app` within what `limitMs` grants it, whatever its handler waits for; a patient request may take
- * longer. The handler is not stopped: one that changes something asks the deadline that this returns for its request. Not
- * Fastify's handlerTimeout, which counts the time of the body too: a slow sender would get 503 for 408.
+ * Returns the result of `read`. A request that waits for the database reads again while the database is away. `read` must change
+ * nothing: whether an earlier one reached the database is not known.
  */
-export function registerAnswerDeadline(
+export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
+
+/**
+ * Answers every request to `app` within `answer.ms`, whatever its handler waits for; a request that waits for the database may take
+ * `patience.ms`. The handler is not stopped: a handler that changes something asks the deadline of its request. Not Fastify's
+ * handlerTimeout, which counts the time of the body too: a slow sender would get 503 for 408.
+ */
+export function registerTimeLimits(
   app: FastifyInstance,
-  limitMs: (request: FastifyRequest) => number,
-  { commitMs }: Limits['answer'],
+  { answer, patience }: Pick<Limits, 'answer' | 'patience'>,
+  isOutage: (error: unknown) => boolean,
   elapsedMs: () => number,
-): DeadlineOf {
+): { deadlineOf: DeadlineOf; patiently: Patiently } {
+  app.decorateRequest('waitsUntil', 0)
   app.decorateRequest('answerTimer', undefined)
-  // Not in an earlier hook, because the client decides how long its body takes. A hook with a callback: an async hook
-  // costs a promise.
+  // Hooks with a callback: an async hook costs a promise.
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.routeOptions.config?.waitsForDatabase) request.waitsUntil = elapsedMs() + patience.ms
+    done()
+  })
+  // Not in an earlier hook, because the client decides how long its body takes.
   app.addHook('preHandler', (request, reply, done) => {
-    answerWithin(Math.max(limitMs(request), request.patientUntil - elapsedMs()), request, reply)
-    // Not Fastify's hook onResponse: it adds and removes two listeners for each response, 3 % of a create's processor time.
+    answerWithin(Math.max(answer.ms, request.waitsUntil - elapsedMs()), request, reply)
+    // Not Fastify's hook onResponse, which adds and removes two listeners for each response.
     reply.raw.once('close', () => clearTimeout(request.answerTimer))
     done()
   })
 
-  return (request, reply) => {
+  const deadlineOf: DeadlineOf = (request, reply) => {
     const check = () => {
       if (request.answerTimer === undefined) throw unavailable()
     }
-    const claim = () => {
+    const restart = (ms: number) => {
       check()
       clearTimeout(request.answerTimer)
-      answerWithin(commitMs, request, reply)
+      answerWithin(ms, request, reply)
     }
-    return { check, claim }
+    return { check, claim: () => restart(answer.commitMs), extend: (ms) => restart(answer.ms + ms) }
   }
+  return { deadlineOf, patiently: createPatience(isOutage, patience, elapsedMs) }
 }
 
 function answerWithin(ms: number, request: FastifyRequest, reply: FastifyReply) {
@@ -74,29 +88,21 @@ function refuseLate(request: FastifyRequest, reply: FastifyReply) {
   if (!reply.raw.headersSent) reply.send(unavailable())
 }
 
-/**
- * Returns the result of `read`. A patient request reads again while the database is away. `read` must change nothing: whether
- * an earlier one reached the database is not known.
- */
-export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
-
-/** The time of a patient request begins with its first read. */
 export function createPatience(
   isOutage: (error: unknown) => boolean,
-  { ms, pauseMs, waiting: limit }: Limits['patience'],
+  { pauseMs, waiting: limit }: Pick<Limits['patience'], 'pauseMs' | 'waiting'>,
   elapsedMs: () => number,
 ): Patiently {
   let waiting = 0
 
-  return (request, read) => (request.routeOptions.config.patient ? readAgain(request, read) : read())
+  return (request, read) => (request.waitsUntil > 0 ? readAgain(request, read) : read())
 
   async function readAgain<T>(request: FastifyRequest, read: () => Promise<T>): Promise<T> {
-    request.patientUntil ||= elapsedMs() + ms
     for (;;) {
       try {
         return await read()
       } catch (error) {
-        const isOver = elapsedMs() + pauseMs > request.patientUntil || request.socket.destroyed
+        const isOver = elapsedMs() + pauseMs > request.waitsUntil || request.socket.destroyed
         if (isOver || waiting >= limit || !isOutage(error)) throw error
       }
       waiting++

@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { badRequest, Failure, forbidden, oneLongListAtATime, unavailable } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
 import { aroundRows } from '../http/envelope.ts'
-import { type Answer, jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
+import { type Answer, jsonAnswer, type OperationRequest, operation, SUCCEEDED } from '../http/operation.ts'
 import { nextDay, startOfIstDay } from '../ist.ts'
 import type { Limits } from '../limits.ts'
 import type { AccessKeys, Caller } from '../tenants/access-keys.ts'
@@ -33,27 +33,18 @@ const e_date = istDay.meta({ description: 'Last day of the list, itself included
 const inOrder = ({ s_date, e_date }: { s_date: Date; e_date: Date }) => s_date <= e_date
 const NOT_IN_ORDER = { path: ['s_date'], error: 'must not be after e_date' }
 
-/** What each kind of caller asks with. Wide enough for all that a sandbox has. */
-const DAYS = { s_date: '01-01-2026', e_date: '31-12-2029' }
-const ASKED = {
-  partner: {
-    tag: 'Partner',
-    schema: z
-      .object({
-        pid: identifier.meta({ description: 'Your partner identifier, as the operator assigned it.' }),
-        mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }),
-        s_date,
-        e_date,
-      })
-      .refine(inOrder, NOT_IN_ORDER),
-    example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...DAYS },
-  },
-  merchant: {
-    tag: 'Merchant',
-    schema: z.object({ mid, s_date, e_date }).refine(inOrder, NOT_IN_ORDER),
-    example: { mid: 'DEMO_MERCHANT', ...DAYS },
-  },
-} as const
+const range = { s_date, e_date }
+/** Wide enough for all that a sandbox has. */
+const RANGE_EXAMPLE = { s_date: '01-01-2026', e_date: '31-12-2029' }
+
+const MerchantRange = z.object({ mid, ...range }).refine(inOrder, NOT_IN_ORDER)
+const PartnerRange = z
+  .object({
+    pid: identifier.meta({ description: 'Your partner identifier, as the operator assigned it.' }),
+    mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }),
+    ...range,
+  })
+  .refine(inOrder, NOT_IN_ORDER)
 
 /** A field of a record. */
 export const isoMoment = z
@@ -93,56 +84,83 @@ export function describeList<Record extends z.ZodObject>({ name, list, record, e
   return { list, json, csv, answer: { ...answer, also: { 'text/csv': csvExample } } }
 }
 
-/** The operation by which `by`, a partner or the merchant itself, reads a list. `bodyName` is that of its schema. */
-export function listOperation(
-  { list, json, csv, answer }: ReturnType<typeof describeList>,
-  by: keyof typeof ASKED,
-  { bodyName, ...texts }: { path: string; name?: string; bodyName: string; summary: string; description: string },
-) {
-  const { tag, schema, example } = ASKED[by]
-  return operation({
-    ...texts,
-    tag,
-    description:
-      `${texts.description} There is no maximum range: a long list is streamed, and one that breaks off is no valid JSON; ask ` +
-      `again. A ${by} reads one long list at a time. With \`Accept: text/csv\` the records come as CSV, under the names of the fields.`,
-    body: { name: bodyName, schema: schema as z.ZodObject as typeof ASKED.merchant.schema, example },
-    refusals: [
-      badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
-      oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
-    ],
-    answer,
-    handle: ({ lists, longListReaders: readers, isLinked, findKey, listLimits }: Dependencies) => {
-      return async (request, reply) => {
-        const { mid, s_date: from, e_date } = request.body
-        const { pid } = request.body as { pid?: string }
-        const authorize = async (caller: Caller) =>
-          pid === undefined ? authorizeMerchant(caller, mid) : authorizePartner(caller, pid, mid, isLinked)
-        const until = nextDay(e_date)
-        await authorize(request.caller)
-        request.mid = mid
-        const form = /\btext\/csv\b/i.test(request.headers.accept ?? '') ? csv : json
-        const lines = await lists.short(list, mid, from, until, listLimits.shortRows)
-        if (lines) return reply.type(form.type).send(whole(form, lines))
+type DescribedList = ReturnType<typeof describeList>
+/** `bodyName` is the name of the body's schema in the document. */
+type ListTexts = { path: string; name?: string; bodyName: string; summary: string; description: string }
 
-        // A caller gets one long list at a time, and all callers a few, so that slow readers leave connections for
-        // short lists.
-        const reader = `${by} ${pid ?? mid}`
-        if (readers.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
-        if (readers.size >= listLimits.longAtOnce) throw unavailable()
-        const checkRight = async () => {
-          const key = await findKey(request.publicKey as string)
-          if (key === undefined) throw forbidden()
-          await authorize(key.caller)
-        }
-        readers.add(reader)
-        const over = watchReader(reply, checkRight, listLimits)
-        over.addEventListener('abort', () => readers.delete(reader))
-        const batches = lists.long(list, mid, from, until, over)
-        return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
-      }
+/** The operation by which a merchant reads a list of its own. */
+export const merchantList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
+  operation({
+    ...common(described, texts, 'merchant'),
+    tag: 'Merchant',
+    body: { name: bodyName, schema: MerchantRange, example: { mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE } },
+    handle: (dependencies: Dependencies) => (request, reply) => {
+      const { mid } = request.body
+      const authorize = async (caller: Caller) => authorizeMerchant(caller, mid)
+      return answerList(described, request, reply, { authorize, reader: `merchant ${mid}` }, dependencies)
     },
   })
+
+/** The operation by which a partner reads a list of a merchant. */
+export const partnerList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
+  operation({
+    ...common(described, texts, 'partner'),
+    tag: 'Partner',
+    body: {
+      name: bodyName,
+      schema: PartnerRange,
+      example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE },
+    },
+    handle: (dependencies: Dependencies) => (request, reply) => {
+      const { pid, mid } = request.body
+      const authorize = (caller: Caller) => authorizePartner(caller, pid, mid, dependencies.isLinked)
+      return answerList(described, request, reply, { authorize, reader: `partner ${pid}` }, dependencies)
+    },
+  })
+
+const common = <Texts extends { description: string }>({ answer }: DescribedList, texts: Texts, reader: string) => ({
+  ...texts,
+  description:
+    `${texts.description} There is no maximum range: a long list is streamed, and one that breaks off is no valid JSON; ask ` +
+    `again. A ${reader} reads one long list at a time. With \`Accept: text/csv\` the records come as CSV, under the names of the fields.`,
+  refusals: [
+    badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
+    oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
+  ],
+  answer,
+})
+
+type Reading = { authorize: (caller: Caller) => Promise<unknown>; reader: string }
+
+async function answerList(
+  { list, json, csv }: DescribedList,
+  request: OperationRequest<typeof MerchantRange>,
+  reply: FastifyReply,
+  { authorize, reader }: Reading,
+  { lists, findKey, listLimits }: Dependencies,
+): Promise<FastifyReply> {
+  const { mid, s_date: from, e_date } = request.body
+  const until = nextDay(e_date)
+  await authorize(request.caller)
+  request.mid = mid
+  const form = /\btext\/csv\b/i.test(request.headers.accept ?? '') ? csv : json
+  const lines = await lists.short(list, mid, from, until, listLimits.shortRows)
+  if (lines) return reply.type(form.type).send(whole(form, lines))
+
+  // A caller gets one long list at a time, and all callers a few, so that slow readers leave connections for short lists.
+  const { longReaders } = lists
+  if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
+  if (longReaders.size >= listLimits.longAtOnce) throw unavailable()
+  const checkRight = async () => {
+    const key = await findKey(request.publicKey as string)
+    if (key === undefined) throw forbidden()
+    await authorize(key.caller)
+  }
+  longReaders.add(reader)
+  const over = watchReader(reply, checkRight, listLimits)
+  over.addEventListener('abort', () => longReaders.delete(reader))
+  const batches = lists.long(list, mid, from, until, over)
+  return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
 }
 
 function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
@@ -167,8 +185,6 @@ async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[
 
 type Dependencies = {
   lists: Lists
-  /** Those who are reading a long list from this instance. */
-  longListReaders: Set<string>
   isLinked: Partners['isLinked']
   findKey: AccessKeys['find']
   listLimits: Limits['lists']

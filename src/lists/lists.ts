@@ -21,6 +21,9 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
           .catch(() => read(lists))
 
   return {
+    /** Callers who are reading a long list from this instance. */
+    longReaders: new Set<string>(),
+
     /**
      * Returns the lines of `mid` from `from` until before `until`, oldest first, then by UTR in byte order; undefined when there
      * are more than `most`. It takes one statement: for 30 rows the seven round trips of `long` took Node.js one and a half times

@@ -27,7 +27,7 @@ export const cancelPayment = operation({
         intents.cancel(mid, body.order_id, now(), claim),
       )
       if (!payment) throw orderNotFound()
-      if (payment.toClose) closeLink(payment.orderId, payment.toClose)
+      if (payment.toClose) void closeLink({ orderId: payment.orderId, paymentLink: payment.toClose })
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
       const answer = toPaymentStatus(payment, body.order_id, now())
       saveAnswered(reply, { intents, now }, mid, payment, answer)
@@ -39,8 +39,8 @@ export const cancelPayment = operation({
 type Dependencies = {
   intents: Pick<Intents, 'cancel' | 'endReturnCall' | 'saveFailTold'>
   now: () => Date
-  /** Tells the acquirer that its link is not to be paid, without waiting for it. */
-  closeLink: (orderId: string, link: PaymentLink) => void
+  /** Closes the acquirer's link; never rejects, and is not waited for. */
+  closeLink: (order: { orderId: string; paymentLink: PaymentLink }) => Promise<void>
   inTurn: InTurn
   deadlineOf: DeadlineOf
 }

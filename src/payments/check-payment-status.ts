@@ -86,7 +86,7 @@ export const checkPaymentStatus = operation({
   refusals: [badRequest('order_id is required'), orderNotFound()],
   answer: PAYMENT_STATUS,
   // Shop plugins take a 503 of this call for a failed payment, even where the order is paid.
-  route: { config: { patient: true } },
+  route: { config: { waitsForDatabase: true } },
   handle: ({ intents, patiently, now }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import { isRefusedRow } from '../db/outage.ts'
 import { badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import { type OperationRequest, operation, success } from '../http/operation.ts'
+import type { DeadlineOf } from '../http/time-limits.ts'
 import { toIstText } from '../ist.ts'
 import { toJsonNumber, toPlainText } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
@@ -23,6 +25,7 @@ type Dependencies = {
   clientOf: (merchant: Merchant) => LinkClient | undefined
   /** Within which a link has to be there. */
   linkMs: number
+  deadlineOf: DeadlineOf
 }
 
 /** Makes the links of an acquirer's merchants. */
@@ -121,8 +124,8 @@ export const createPaymentIntent = operation({
     },
   }),
   handle: (dependencies: Dependencies) => {
-    return async (request) => {
-      const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, dependencies)
+    return async (request, reply) => {
+      const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, reply, dependencies)
       const links = linksOf(intent)
       const inline = merchant.dynamicQr === 'image' && {
         dynamicQR: `data:image/png;base64,${(await dependencies.drawQr('png', upiQrLink(intent))).toString('base64')}`,
@@ -159,8 +162,8 @@ export const createOrderRequest = operation({
     },
   }),
   handle: (dependencies: Dependencies) => {
-    return async (request) => {
-      const { intent } = await storeNewPayment('createOrderRequest', request, dependencies)
+    return async (request, reply) => {
+      const { intent } = await storeNewPayment('createOrderRequest', request, reply, dependencies)
       return { orderId: intent.orderId, payment_url: `${dependencies.publicUrl}/pay/${intent.orderId}` }
     }
   },
@@ -172,13 +175,16 @@ export const createOrderRequest = operation({
  */
 export async function storeNewPayment(
   operation: string,
-  { body, caller, headers }: OperationRequest<typeof NewPayment>,
-  { intents, now, expiryMinutes, clientOf, linkMs }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
+  request: OperationRequest<typeof NewPayment>,
+  reply: FastifyReply,
+  { intents, now, expiryMinutes, clientOf, linkMs, deadlineOf }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
+  const { body, caller, headers } = request
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
   const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
   const client = clientOf(merchant)
+  if (client) deadlineOf(request, reply).extend(linkMs)
   const stored = client
     ? await insertWithLink(intent, merchant, client, intents, AbortSignal.timeout(linkMs))
     : await intents.insert(intent)

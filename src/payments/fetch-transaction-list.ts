@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { defineList } from '../lists/list.ts'
-import { describeList, isoMoment, listOperation } from '../lists/list-operation.ts'
+import { describeList, isoMoment, merchantList, partnerList } from '../lists/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
 /** An order's own payment: a second one is the operator's to give back. A sum in paise times 0.01 has two decimals. */
@@ -66,13 +66,13 @@ const TEXTS = {
     'later appears on the day on which it was paid.',
 }
 
-export const fetchTransactionList = listOperation(TRANSACTION_LIST, 'merchant', {
+export const fetchTransactionList = merchantList(TRANSACTION_LIST, {
   path: '/v1/payments/fetchTransactionList',
   bodyName: 'WhichOwnTransactions',
   ...TEXTS,
 })
 
-export const fetchTransactionListOfPartner = listOperation(TRANSACTION_LIST, 'partner', {
+export const fetchTransactionListOfPartner = partnerList(TRANSACTION_LIST, {
   path: '/v1/partner/fetchTransactionList',
   name: 'fetchTransactionListOfPartner',
   bodyName: 'WhichTransactions',

@@ -1,11 +1,13 @@
 import * as z from 'zod'
+import type { Pools } from '../db/pool.ts'
 import { badRequest, refundNotFound } from '../errors.ts'
 import { errorText, text } from '../fields.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import { HIGHEST_MAX_RUPEES } from '../money.ts'
 import { mid, orderId } from '../payments/new-payment.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
-import { REASON_CHARACTERS, type Refund, toRefundData } from './refund.ts'
+import { REASON_CHARACTERS, toRefundData } from './refund.ts'
+import { findRefund } from './store.ts'
 
 const REFUND_ID = /^[A-Za-z0-9_-]{1,40}$/
 const REFUND_ID_RULE = 'must be 1 to 40 characters of A-Z a-z 0-9 _ -'
@@ -83,10 +85,10 @@ export const checkRefundStatus = operation({
       data: { ...REFUND_EXAMPLE, txnStatus: 'SUCCESS', reference: '523504870777' },
     },
   }),
-  handle: ({ refunds }: Dependencies) => {
+  handle: ({ pools }: { pools: Pick<Pools, 'requests'> }) => {
     return async ({ body, caller }) => {
       const { mid } = authorizeMerchant(caller, body.mid)
-      const refund = await refunds.find(mid, { refundId: body.refund_id })
+      const refund = await findRefund(pools.requests, mid, { refundId: body.refund_id })
       if (!refund) throw refundNotFound()
       return {
         status: true as const,
@@ -97,7 +99,3 @@ export const checkRefundStatus = operation({
     }
   },
 })
-
-type Dependencies = {
-  refunds: { find: (mid: string, name: { refundId: string }) => Promise<Refund | undefined> }
-}

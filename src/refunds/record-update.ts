@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { toDecimalText } from '../money.ts'
 import { nextSequence, writeDeliveries } from '../payments/events.ts'
@@ -12,22 +13,21 @@ export type RecordedUpdate = { changed: boolean; refund: Refund; exception?: Exc
 
 type RefundId = { mid: string; ourRefundId: string }
 
-type Listeners = {
+export type RefundListeners = {
   /** Called once for each new exception. */
   onException: (kind: ExceptionKind) => void
-  /** Called with the facts for the log when an acquirer reports a state that we do not know. */
-  onUnknownStatus: (facts: object) => void
+  /** Gets a line when an acquirer reports a state that we do not know. */
+  log: Pick<Logger, 'error'>
 }
+
+const UNKNOWN_STATUS = 'the state of a refund is not known: if it lasts, ask the acquirer'
 
 const nobody = () => undefined
 
 export type RefundUpdates = ReturnType<typeof createRefundUpdates>
 
 /** Records what acquirers and the operator report of refunds. */
-export function createRefundUpdates(
-  db: Database,
-  { onException = nobody, onUnknownStatus = nobody }: Partial<Listeners> = {},
-) {
+export function createRefundUpdates(db: Database, { onException = nobody, log }: Partial<RefundListeners> = {}) {
   /**
    * Judges an update of a refund and stores what follows: the end, its event, the exceptions that the end closes or makes.
    * `source` is `answer`, `enquiry`, `notification`, or the operator's name. Undefined for an unknown refund. A success is never
@@ -52,7 +52,7 @@ export function createRefundUpdates(
     if (recorded?.exception && recorded.isNew) onException(recorded.exception)
     if (recorded && update.unknownStatus !== undefined) {
       const { acquirer, orderId } = recorded.refund
-      onUnknownStatus({ acquirer, source, ourRefundId, orderId, status: update.unknownStatus })
+      log?.error({ acquirer, source, ourRefundId, orderId, status: update.unknownStatus }, UNKNOWN_STATUS)
     }
     return recorded
   }

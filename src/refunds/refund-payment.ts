@@ -1,3 +1,4 @@
+import type { Pools } from '../db/pool.ts'
 import { badRequest, mayNotRefund, orderNotFound, refundRefused } from '../errors.ts'
 import { operation, success } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
@@ -8,7 +9,7 @@ import type { Intents } from '../payments/intents.ts'
 import { note } from '../payments/new-payment.ts'
 import { authorizeRefunds } from '../tenants/authorize.ts'
 import { REFUND_EXAMPLE, RefundData, refundId } from './check-refund-status.ts'
-import type { RefundRequest, RefundResult } from './create-refund.ts'
+import { createRefund } from './create-refund.ts'
 import { toRefundData } from './refund.ts'
 
 const NewRefund = WHICH_PAYMENT.schema.extend({
@@ -60,7 +61,7 @@ export const refundPayment = operation({
     data: RefundData,
     example: REFUND_EXAMPLE,
   }),
-  handle: ({ refunds, intents, now, inTurn, deadlineOf }: Dependencies) => {
+  handle: ({ pools, intents, now, inTurn, deadlineOf }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeRefunds(caller, body.mid)
@@ -69,7 +70,7 @@ export const refundPayment = operation({
       if (!order) throw orderNotFound()
       const refund = { mid, orderId: order.orderId, refundId: refund_id, amount, note, madeBy: 'merchant' }
       const made = await inTurn(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>
-        refunds.create(refund, now(), claim),
+        createRefund(pools.requests, refund, now(), claim),
       )
       if ('refund' in made) return toRefundData(made.refund)
       if (made.refused === 'unknown order') throw orderNotFound()
@@ -79,7 +80,7 @@ export const refundPayment = operation({
 })
 
 type Dependencies = {
-  refunds: { create: (refund: RefundRequest, now: Date, claim: () => void) => Promise<RefundResult> }
+  pools: Pick<Pools, 'requests'>
   intents: Pick<Intents, 'findStatus'>
   now: () => Date
   inTurn: InTurn

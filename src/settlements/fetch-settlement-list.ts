@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { describeList, isoMoment, listOperation } from '../lists/list-operation.ts'
+import { describeList, isoMoment, partnerList } from '../lists/list-operation.ts'
 import { SETTLEMENTS } from './settlements.ts'
 
 const SettlementRecord = z.strictObject({
@@ -33,7 +33,7 @@ const SETTLEMENT_LIST = describeList({
   },
 })
 
-export const fetchSettlementList = listOperation(SETTLEMENT_LIST, 'partner', {
+export const fetchSettlementList = partnerList(SETTLEMENT_LIST, {
   path: '/v1/partner/fetchSettlementList',
   bodyName: 'WhichSettlements',
   summary: 'List what was settled to a merchant',

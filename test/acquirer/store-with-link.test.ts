@@ -49,13 +49,19 @@ async function newRequest(limits = LIMITS.acquirers) {
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
   const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
-    storeNewPayment('createPaymentIntent', { body, headers, caller: { kind: 'merchant', merchant } } as never, {
-      intents: using,
-      now: () => new Date(),
-      expiryMinutes: 15,
-      clientOf: () => client,
-      linkMs: limits.requestMs,
-    })
+    storeNewPayment(
+      'createPaymentIntent',
+      { body, headers, caller: { kind: 'merchant', merchant } } as never,
+      {} as never,
+      {
+        intents: using,
+        now: () => new Date(),
+        expiryMinutes: 15,
+        clientOf: () => client,
+        linkMs: limits.requestMs,
+        deadlineOf: () => ({ extend: () => undefined }) as never,
+      },
+    )
   return { store, closed }
 }
 

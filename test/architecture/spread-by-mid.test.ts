@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { beforeAll, expect, it, vi } from 'vitest'
-import { OPERATIONS } from '../../src/app.ts'
 import { REFERENCE_TABLES } from '../../src/db/spread.ts'
+import { OPERATIONS } from '../../src/operations.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {

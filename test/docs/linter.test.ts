@@ -1,7 +1,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { expect, it } from 'vitest'
-import { OPERATIONS } from '../../src/app.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
+import { OPERATIONS } from '../../src/operations.ts'
 
 it.each([true, false])(
   'the OpenAPI document passes a linter’s strictest rules (notifications taken: %s)',

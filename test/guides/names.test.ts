@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { OPERATIONS } from '../../src/app.ts'
 import { COMMANDS } from '../../src/cli/run.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import { createMetrics } from '../../src/metrics.ts'
+import { OPERATIONS } from '../../src/operations.ts'
 import type { EventType } from '../../src/payments/events.ts'
 import { GUIDES, guideText, ROOT } from './guides.ts'
 

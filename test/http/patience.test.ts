@@ -5,16 +5,15 @@ import { createPatience } from '../../src/http/time-limits.ts'
 
 const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
 
-/** A patient request whose time is 8 s of a clock that each look at it moves by 100 ms. */
+/** A request that may wait, whose time is 8 s of a clock that each look at it moves by 100 ms. */
 function newPatience({ waiting = 10 } = {}) {
   let elapsed = 0
-  const patiently = createPatience(isOutage, { ms: 8_000, pauseMs: 1, waiting }, () => {
+  const patiently = createPatience(isOutage, { pauseMs: 1, waiting }, () => {
     elapsed += 100
     return elapsed
   })
   const socket = { destroyed: false }
-  const routeOptions = { config: { patient: true } }
-  const request = { patientUntil: 0, routeOptions, socket } as unknown as FastifyRequest
+  const request = { waitsUntil: 8_000, socket } as unknown as FastifyRequest
   return { patiently, request, socket }
 }
 
@@ -39,9 +38,7 @@ it('a request that may wait gives up when its time is over, with the last error'
 
 it('a request that may not wait queries the database once', async () => {
   const { patiently, request } = newPatience()
-  await expect(patiently({ ...request, routeOptions: { config: {} } } as FastifyRequest, backAfter(1))).rejects.toBe(
-    AWAY,
-  )
+  await expect(patiently({ ...request, waitsUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
 })
 
 it('a query that fails by a fault of the service is not repeated', async () => {

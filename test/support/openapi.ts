@@ -4,8 +4,8 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { FastifyInstance } from 'fastify'
 import { expect } from 'vitest'
-import { OPERATIONS } from '../../src/app.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
+import { OPERATIONS } from '../../src/operations.ts'
 import { checkAfterEach } from './at-end.ts'
 
 /**

@@ -32,7 +32,7 @@ export function startInstance(
   })
   const refunds = dueRefunds({
     due: createDueRefunds(pools.due),
-    updates: createRefundUpdates(pools.due, { onUnknownStatus: (facts) => void errors.push(facts) }),
+    updates: createRefundUpdates(pools.due, { log: log as never }),
     clients,
     now: clock.now,
     limits: LIMITS.acquirers,

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { AcquirerClient } from '../../../src/acquirer/client.ts'
-import { closeLink, dueEnquiries, enquire } from '../../../src/acquirer/enquire.ts'
+import { createLinkCloser, dueEnquiries, enquire } from '../../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../../src/limits.ts'
 import { toDecimalText } from '../../../src/money.ts'
 import { createEnquiries } from '../../../src/payments/enquiries.ts'
@@ -142,7 +142,8 @@ export async function createPlayer(bank: Bank) {
     const payment = await intents.cancel(merchant.mid, orderId, now(), () => undefined)
     if (payment?.toClose) {
       const order = { orderId, paymentLink: payment.toClose }
-      await closeLink(order, { client, reports, now })
+      const clients = new Map([[payment.toClose.acquirer, client]])
+      await createLinkCloser({ clients, reports, now, log: { error: () => undefined } })(order)
       // What the service has learned of Cashfree by now is learned of the other one too.
       if (isReached && isOver && !bank.refusesToClose) await enquire(order, { client, reports, now })
     }
