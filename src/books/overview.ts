@@ -1,6 +1,6 @@
 import { appliedMigrations } from '../db/migrate.ts'
 import type { Queryable } from '../db/pool.ts'
-import { RETURN_CALL } from '../payments/events.ts'
+import { RETURN_CALL } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { overdueBefore } from '../refunds/store.ts'
 

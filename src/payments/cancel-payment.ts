@@ -3,7 +3,7 @@ import { operation } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
 import type { InTurn } from '../http/turns.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
-import { PAYMENT_STATUS, saveAnswered, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
+import { PAYMENT_STATUS, saveOnceSent, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
 import type { PaymentLink } from './intent.ts'
 import type { Intents } from './intents.ts'
 
@@ -30,14 +30,14 @@ export const cancelPayment = operation({
       if (payment.toClose) void closeLink({ orderId: payment.orderId, paymentLink: payment.toClose })
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
       const answer = toPaymentStatus(payment, body.order_id, now())
-      saveAnswered(reply, { intents, now }, mid, payment, answer)
+      saveOnceSent(reply, { intents, now }, mid, payment, answer)
       return answer
     }
   },
 })
 
 type Dependencies = {
-  intents: Pick<Intents, 'cancel' | 'endReturnCall' | 'saveFailTold'>
+  intents: Pick<Intents, 'cancel' | 'saveAnswered'>
   now: () => Date
   /** Closes the acquirer's link; never rejects, and is not waited for. */
   closeLink: (order: { orderId: string; paymentLink: PaymentLink }) => Promise<void>

@@ -94,20 +94,20 @@ export const checkPaymentStatus = operation({
       const payment = await patiently(request, () => intents.findStatus(mid, body.order_id))
       if (!payment) throw orderNotFound()
       const answer = toPaymentStatus(payment, body.order_id, now())
-      saveAnswered(reply, { intents, now }, mid, payment, answer)
+      saveOnceSent(reply, { intents, now }, mid, payment, answer)
       return answer
     }
   },
 })
 
-type Keeping = { intents: Pick<Intents, 'endReturnCall' | 'saveFailTold'>; now: () => Date }
+type Saving = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
 
-type Dependencies = Keeping & { intents: Pick<Intents, 'findStatus'>; patiently: Patiently }
+type Dependencies = Saving & { intents: Pick<Intents, 'findStatus'>; patiently: Patiently }
 
-/** Keeps, once `answer` was handed over, that it has told the merchant the end of the order. */
-export function saveAnswered(
+/** Stores, once `answer` was handed over, that the answer has told the merchant the end of the order. */
+export function saveOnceSent(
   reply: FastifyReply,
-  { intents, now }: Keeping,
+  { intents, now }: Saving,
   mid: string,
   { orderId, returnCallWaits, failTold }: PaymentStatus,
   { txnStatus }: Pick<Outcome, 'txnStatus'>,
@@ -115,10 +115,6 @@ export function saveAnswered(
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
   if (!returnCallWaits && (!isFailed || failTold)) return
   // 'finish' is emitted only when the whole answer was handed to an open connection: a caller that has left was told
-  // nothing.
-  reply.raw.once('finish', () => {
-    const kept = isFailed ? intents.saveFailTold(mid, orderId, now()) : intents.endReturnCall(mid, orderId, now())
-    // If this cannot be stored, the shop is only called once more, or a payment of the day file is not kept as late.
-    kept.catch(() => undefined)
-  })
+  // nothing. If this cannot be stored, the shop is only called once more, or a payment of the day file does not count as late.
+  reply.raw.once('finish', () => void intents.saveAnswered({ mid, orderId, isFailed }, now()).catch(() => undefined))
 }

@@ -6,7 +6,7 @@ import { badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } fr
 import { type OperationRequest, operation, success } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
 import { toIstText } from '../ist.ts'
-import { toJsonNumber, toPlainText } from '../money.ts'
+import { toPlainText } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import { buildIntent, type Idempotency, type Intent, type PaymentLink } from './intent.ts'
@@ -236,11 +236,8 @@ export function readIdempotency(
   if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) {
     throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
   }
-  // The amount is hashed in rupees and in its own place among the fields, as by instances of an older version, which
-  // know no paise: a retry may reach one, and must have the same fingerprint there.
-  const inRupees = { ...fields, amount: toJsonNumber(fields.amount) }
   const fingerprint = createHash('sha256')
-    .update(JSON.stringify([operation, inRupees]))
+    .update(JSON.stringify([operation, fields]))
     .digest()
   return { key: header, fingerprint }
 }

@@ -178,7 +178,7 @@ async function findByReference(db: Queryable, references: string[]): Promise<Map
 /** Returns the lines without those whose payment is already recorded with the same facts. */
 async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<Line[]> {
   const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
-    `select order_id as "orderId", upper(utr) as utr, amount * 100 + paise as amount
+    `select order_id as "orderId", utr, amount * 100 + paise as amount
        from payment_intents
       where order_id = any ($1) and status = 'SUCCESS'`,
     [lines.map(({ orderId }) => orderId)],

@@ -1,9 +1,10 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { endReturnCall, FAIL_TOLD, nextSequence, RETURN_CALL, saveFailTold, writeDeliveries } from './events.ts'
+import { FAIL_TOLD, saveAnswered } from './answered.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
+import { RETURN_CALL, writeDeliveries } from './outbox.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOpen, OPEN_STATUSES, type Status } from './outcome.ts'
 
 /** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
@@ -144,12 +145,8 @@ export function createIntents(
     /** Finds the status of an intent by the merchant's order_id, or else by our orderId; undefined when unknown. */
     findStatus: (mid: string, orderId: string) => lookUpStatus(requests, mid, orderId),
 
-    /** Ends the return call of a paid order, whose merchant has been told. `orderId` is ours. */
-    endReturnCall: (mid: string, orderId: string, now: Date): Promise<void> =>
-      endReturnCall(requests, mid, orderId, now),
-
-    /** Keeps that the merchant was told that an order has failed for good. `orderId` is ours. */
-    saveFailTold: (mid: string, orderId: string, now: Date): Promise<void> => saveFailTold(requests, mid, orderId, now),
+    /** Stores that an answer has told the merchant the end of an order. `orderId` is ours. */
+    saveAnswered: (answered: Parameters<typeof saveAnswered>[1], now: Date) => saveAnswered(requests, answered, now),
   }
 }
 
@@ -165,7 +162,7 @@ async function close(
 ): Promise<{ toClose: PaymentLink | undefined } | undefined> {
   const { rows } = await client.query<{ sequence: number }>(
     `update payment_intents
-        set status = 'CANCELLED', event_sequence = ${nextSequence()}
+        set status = 'CANCELLED', event_sequence = event_sequence + 1
       where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $3
      returning event_sequence as sequence`,
     [mid, orderId, givenUpUntil(now)],
@@ -219,7 +216,7 @@ const FIND_CHECKOUT = prepared(
           i.utr is not null and i.amount * 100 + i.paise <= (
             select coalesce(sum(r.amount_paise), 0)
               from refunds r
-             where r.mid = i.mid and r.order_id = i.order_id and r.utr = upper(i.utr)
+             where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr
                and r.status = 'SUCCESS') as refunded
      from payment_intents i
      join merchants m on m.mid = i.mid

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { FAIL_TOLD, insertDeliveries, nextSequence, writtenExpiries } from './events.ts'
+import { FAIL_TOLD, writtenExpiries } from './answered.ts'
+import { insertDeliveries } from './outbox.ts'
 import {
   type Contradiction,
   type ExceptionKind,
@@ -187,7 +188,7 @@ async function lockIntent(
 }
 
 const LOCK_INTENT = prepared(
-  `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, upper(i.utr) as utr,
+  `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, i.utr,
           i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold",
           coalesce(a.acquirer, 'direct') as acquirer
      from payment_intents i
@@ -287,7 +288,7 @@ const PAY = prepared(
      select $1, $3, $2, $5, 'SUCCESS', $11, $12, $13, $6 from taken
    ), paid as (
      update payment_intents
-        set status = 'SUCCESS', utr = $2, event_sequence = ${nextSequence()}
+        set status = 'SUCCESS', utr = $2, event_sequence = event_sequence + 1
       where mid = $1 and order_id = $3 and exists (select 1 from taken)
      returning order_id, event_sequence as sequence, status as txn_status, utr, null::text as our_refund_id,
                $6::timestamptz as occurred_at
@@ -319,7 +320,7 @@ const ADD_ATTEMPT = prepared(
      returning order_id
    ), failed as (
      update payment_intents
-        set status = $3, utr = null, event_sequence = ${nextSequence()}
+        set status = $3, utr = null, event_sequence = event_sequence + 1
       where mid = $1 and order_id = $2 and not $9::boolean and exists (select 1 from added)
      returning order_id, event_sequence as sequence, 'PENDING' as txn_status, $5::text as utr, null::text as our_refund_id,
                $8::timestamptz as occurred_at

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { toDecimalText } from '../money.ts'
-import { nextSequence, writeDeliveries } from '../payments/events.ts'
+import { writeDeliveries } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { printable } from '../printable.ts'
 import { storeAcquirerRefund } from './acquirer-refund.ts'
@@ -199,7 +199,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, sour
     [mid, ourRefundId, status, reference, printable(update.reason ?? '', REASON_CHARACTERS), now, id],
   )
   const { rows } = await db.query<{ sequence: number }>(
-    `update payment_intents set event_sequence = ${nextSequence()} where mid = $1 and order_id = $2
+    `update payment_intents set event_sequence = event_sequence + 1 where mid = $1 and order_id = $2
      returning event_sequence as sequence`,
     [mid, orderId],
   )

@@ -61,14 +61,14 @@ export type RefundUpdate = {
   acquirerInitiated?: true | undefined
 }
 
-/** Longest reason that is answered. Earlier versions stored longer ones of operators. */
+/** Longest reason of a failed refund. */
 export const REASON_CHARACTERS = 200
 
 /** The columns of Refund, of `refunds r` and `payment_intents i`. */
 export const REFUND = `r.mid, r.refund_id as "refundId", r.our_refund_id as "ourRefundId", r.order_id as "orderId",
   i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.asked_paise as requested, r.note,
   r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.made_by as "madeBy",
-  r.made_at as "madeAt", r.status, r.reference, left(r.reason, ${REASON_CHARACTERS}) as reason, r.ended_at as "endedAt",
+  r.made_at as "madeAt", r.status, r.reference, r.reason, r.ended_at as "endedAt",
   r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt", r.attempts, r.due_at as "dueAt"`
 
 /** Where REFUND is read from. */

@@ -1,5 +1,5 @@
 import type { Database } from '../db/pool.ts'
-import { RETURN_CALL } from '../payments/events.ts'
+import { RETURN_CALL } from '../payments/outbox.ts'
 import type { PaymentEvent } from './message.ts'
 import { FAILING_DAYS } from './schedule.ts'
 

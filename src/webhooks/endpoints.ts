@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
-import { RETURN_CALL } from '../payments/events.ts'
+import { RETURN_CALL } from '../payments/outbox.ts'
 import { secretsAt } from './deliveries.ts'
 import type { PaymentEvent } from './message.ts'
 

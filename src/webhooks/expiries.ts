@@ -1,6 +1,7 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import type { Limits } from '../limits.ts'
-import { nextSequence, writeDeliveries, writtenExpiries } from '../payments/events.ts'
+import { writtenExpiries } from '../payments/answered.ts'
+import { writeDeliveries } from '../payments/outbox.ts'
 import {
   EXPIRY_GRACE_MINUTES,
   givenUpUntil,
@@ -104,7 +105,7 @@ function tell(db: Database, mid: string, limit: number, now: Date): Promise<numb
          delete from webhook_expiries where mid = $1 and order_id = any ($2)
        )
        update payment_intents i
-          set event_sequence = ${nextSequence()}
+          set event_sequence = event_sequence + 1
         where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${TOLD}
        returning order_id as "orderId", event_sequence as sequence, status`,
       [mid, [...finalAt.keys()]],

@@ -1,6 +1,6 @@
 import { toPlainText } from '../money.ts'
 import type { HttpRequest } from '../outbound/http-client.ts'
-import type { EventType } from '../payments/events.ts'
+import type { EventType } from '../payments/outbox.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import { signatureHeaders } from './signature.ts'
 

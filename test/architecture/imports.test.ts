@@ -27,7 +27,7 @@ const FOLDERS: Record<string, RegExp> = {
   lists:
     /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
   outbound: /^npm:(ipaddr\.js|undici)$|^(printable|url)\.ts$|^outbound\//,
-  webhooks: /^npm:lru-cache$|^(limits|money)\.ts$|^payments\/(events|outcome)\.ts$|^(db|webhooks)\//,
+  webhooks: /^npm:lru-cache$|^(limits|money)\.ts$|^payments\/(answered|outbox|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, and what app.ts is made of, may import all but cli and dev. */

@@ -6,7 +6,7 @@ import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import type { EventType } from '../../src/payments/events.ts'
+import type { EventType } from '../../src/payments/outbox.ts'
 import { GUIDES, guideText, ROOT } from './guides.ts'
 
 /** Those that lie beside one another below /docs. */

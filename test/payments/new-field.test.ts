@@ -75,7 +75,7 @@ it('an Idempotency-Key’s retry matches across versions: the fingerprint of unc
   // The fields of version 1.0.0 in their order. Shops that know no others go on as they are.
   const before = { redirect_url: 'https://shop.example.in/', note: 'Order kept', customer_name: 'Asha Rao' }
   const sent = { ...before, customer_email: 'asha@example.in', customer_mobile: '9876543210' }
-  const fields = { mid, amount: 200, order_id: 'kept', ...sent }
+  const fields = { mid, amount: 200_00, order_id: 'kept', ...sent }
   const answer = await post(service.app, CREATE, { ...fields, amount: '200' }, key, { 'idempotency-key': 'kept' })
   expect(answer.text).toContain('Payment intent created')
   const { idempotency_fingerprint } = await rowOf(answer.body.data.orderId)

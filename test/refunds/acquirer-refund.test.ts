@@ -7,6 +7,7 @@ import { createOrder } from '../support/orders.ts'
 import { CANCEL, post, type TestService, unique } from '../support/service.ts'
 import type { FakeSetu } from '../support/setu-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
 
 let service: TestService
 let bank: FakeSetu
@@ -29,7 +30,11 @@ async function paidLate() {
   const orderId = await createOrder(service, merchant, { order_id: unique('O') })
   const { payment } = await bank.pay(orderId, { faults: { lost: 1 } })
   const { qr } = bank.paid().at(-1) as ReturnType<FakeSetu['paid']>[number]
+  // Else the bank's refusal to close a paid link leads to a question, which finds the payment.
+  bank.nextFaults.expireDqr = [{ status: 500 }]
+  const closes = bank.countOf('expireDqr')
   await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
+  await until('the close has failed', () => bank.countOf('expireDqr') > closes)
   return { orderId, utr: payment.rrn, hear: () => bank.sendEvent(bank.eventOf(qr, payment)) }
 }
 

@@ -21,8 +21,6 @@ import { newWebhook } from '../support/webhooks.ts'
 const FINAL_AFTER_SECONDS = 25 * 60
 /** Failed attempts of one order that are stored. */
 const ATTEMPTS = 3
-/** The highest number that the database holds. */
-const LAST_SEQUENCE = 32_767
 
 let service: TestService
 let mid: string
@@ -43,21 +41,6 @@ async function addWebhook(mid: string): Promise<string> {
 const newOrder = (of = { mid, key }, order_id = unique('O')) => createOrder(service, of, { order_id })
 
 const cancel = (orderId: string) => post(service.app, CANCEL, form({ mid, order_id: orderId }), key)
-
-/** Makes the order one of which an earlier version has told as often as it could. */
-async function tellToTheLast(orderId: string): Promise<void> {
-  await service.db.query('update payment_intents set event_sequence = $2 where order_id = $1', [orderId, LAST_SEQUENCE])
-  await service.db.query(
-    `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, type, txn_status, occurred_at)
-     select mid, endpoint_id, $2, $3, 'payment.attempt_failed', 'PENDING', $4 from webhook_endpoints where mid = $1`,
-    [mid, orderId, LAST_SEQUENCE, service.clock.now()],
-  )
-}
-
-async function statusOf(orderId: string): Promise<string> {
-  const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
-  return rows[0].status
-}
 
 async function eventsOf(orderId: string) {
   const { rows } = await service.db.query(
@@ -282,20 +265,5 @@ describe('an order whose attempts fail again and again', () => {
     expect(await typesOf(paid)).toEqual([...FAILED, `succeeded ${ATTEMPTS + 1}`])
     expect(await typesOf(cancelled)).toEqual([...FAILED, `cancelled ${ATTEMPTS + 1}`])
     expect(await typesOf(expired)).toEqual([...FAILED, `expired ${ATTEMPTS + 1}`])
-  })
-
-  it('an order whose last sequence number is used may still be paid, cancelled or expire, and delays no other', async () => {
-    const [paid, cancelled, expired, other] = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
-    for (const orderId of [paid, cancelled, expired]) await tellToTheLast(orderId)
-    await isTold(paid)
-    expect((await cancel(cancelled)).body.msg).toBe('Payment cancelled')
-    expect([await statusOf(paid), await statusOf(cancelled)]).toEqual(['SUCCESS', 'CANCELLED'])
-    await isTold(cancelled)
-    expect(await statusOf(cancelled)).toBe('SUCCESS')
-    service.clock.advance(FINAL_AFTER_SECONDS)
-    await look()
-    expect(await typesOf(other)).toEqual(['expired 1'])
-    const { rows } = await service.db.query('select 1 from webhook_expiries where order_id = $1', [expired])
-    expect(rows).toEqual([])
   })
 })

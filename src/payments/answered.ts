@@ -1,0 +1,30 @@
+import type { Queryable } from '../db/pool.ts'
+import { RETURN_CALL } from './outbox.ts'
+
+/** What answers and webhooks have told a merchant of an order's end. */
+
+/** Whether an answer has told the merchant that the order `i` has failed for good. In SQL. */
+export const FAIL_TOLD = `(i.status = 'CANCELLED' or i.fail_told_at is not null)`
+
+/** Rows when a webhook of an order's expiry is written, which counts as told. In SQL, as its arguments. */
+export const writtenExpiries = (mid: string, orderId: string) => `
+            select true
+              from webhook_endpoints e
+              join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = ${orderId}
+             where e.mid = ${mid} and d.type = 'payment.expired'`
+
+/** Stores that an answer has told the merchant the end of an order: its failure for good, or its payment, which ends the return call. */
+export async function saveAnswered(
+  db: Queryable,
+  { mid, orderId, isFailed }: { mid: string; orderId: string; isFailed: boolean },
+  now: Date,
+): Promise<void> {
+  await db.query(
+    isFailed
+      ? 'update payment_intents set fail_told_at = $3 where mid = $1 and order_id = $2 and fail_told_at is null'
+      : `update webhook_deliveries
+            set due_at = null, delivered_at = $3, attempted_at = $3, outcome = 'told', answer = ''
+          where mid = $1 and endpoint_id = '${RETURN_CALL}' and order_id = $2 and delivered_at is null`,
+    [mid, orderId, now],
+  )
+}

@@ -1,0 +1,68 @@
+import type { Queryable } from '../db/pool.ts'
+
+/** A change of a payment, or the end of a refund, of which its merchant is notified. */
+export type EventType =
+  | 'payment.succeeded'
+  | 'payment.attempt_failed'
+  | 'payment.cancelled'
+  | 'payment.expired'
+  | 'refund.succeeded'
+  | 'refund.failed'
+
+/**
+ * A change of which its merchant is notified. `txnStatus` and `utr` are what checkPaymentStatus answers from then on; of a refund
+ * they are its own status and reference. `sequence` counts within the order.
+ */
+type Event = {
+  orderId: string
+  sequence: number
+  txnStatus: string
+  utr?: string | undefined
+  ourRefundId?: string
+  occurredAt: Date
+}
+
+/**
+ * Writes one delivery of each event for each endpoint of the merchant that takes `type`. Runs in the transaction that changes the
+ * payments, so that change and event are stored both or not at all. Of changes that share a number only the first is delivered. A
+ * merchant without an endpoint costs one look-up in a small index.
+ */
+export async function writeDeliveries(
+  db: Queryable,
+  type: EventType,
+  mid: string,
+  events: readonly Event[],
+): Promise<void> {
+  if (events.length === 0) return
+  const given = `unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
+                   as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at)`
+  await db.query(insertDeliveries(type, '$1', given), [
+    mid,
+    events.map(({ orderId }) => orderId),
+    events.map(({ sequence }) => sequence),
+    events.map(({ txnStatus }) => txnStatus),
+    events.map(({ utr }) => utr),
+    events.map(({ ourRefundId }) => ourRefundId),
+    events.map(({ occurredAt }) => occurredAt),
+  ])
+}
+
+/**
+ * The SQL of `writeDeliveries`. `events` is a relation `c` of order_id, sequence, txn_status, utr, our_refund_id and
+ * occurred_at; `mid` names its merchant.
+ */
+export const insertDeliveries = (type: EventType, mid: string, events: string) => `
+  insert into webhook_deliveries
+    (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, due_at)
+  select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.our_refund_id, c.occurred_at,
+         ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
+    from ${events}
+    join webhook_endpoints e on e.mid = ${mid}
+   where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
+      on conflict do nothing`
+
+/** The endpoint_id of a merchant's return calls, which share one endpoint. */
+export const RETURN_CALL = 'return-call'
+
+/** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */
+const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`
