@@ -12,7 +12,7 @@ export type Age = (typeof AGES)[number]
 export const countOpen = (open: Readonly<Record<Age, number>>): number => AGES.reduce((sum, age) => sum + open[age], 0)
 
 /** An exception that nobody has resolved. `mid` and `orderId` are empty where no order is known. */
-export type OpenException = {
+type OldestException = {
   id: string
   kind: ExceptionKind
   mid: string
@@ -53,7 +53,7 @@ export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<s
 /** What needs a person, and what was imported and migrated last. Nothing of a customer. */
 export type Overview = {
   /** `amount` is that of all open ones, in decimal text. */
-  exceptions: { open: Record<Age, number>; amount: string; oldest: OpenException[] }
+  exceptions: { open: Record<Age, number>; amount: string; oldest: OldestException[] }
   /** `overdue` are older than T+5 days; `amount` is that of all open ones, in paise. */
   refunds: { open: number; overdue: number; amount: number; oldest: OpenRefund[] }
   webhooks: { behind: number; longest: WebhookBehind[] }
@@ -74,7 +74,7 @@ const LISTED = 20
 /** What the operator reads beside the orders. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
-    const { rows } = await db.query<OpenException & { first: number; second: number; all: number; sum: string }>(
+    const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: string }>(
       `select exception_id as id, kind, mid, order_id as "orderId", case when kind <> 'unreadable' then amount end as amount,
               received_at as "receivedAt", sum(amount) over () as sum,
               (count(*) filter (where received_at > $1) over ())::integer as first,
