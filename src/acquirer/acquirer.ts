@@ -17,9 +17,6 @@ export type Acquirer<Settings> = {
   settled?: (settings: Settings, http: HttpClient) => ReadSettled | undefined
 }
 
-/** What an account has to know of the service; commands have none. */
-export type Service = { production: boolean; publicUrl: string }
-
 export type AcquirerMerchant = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
 
 /**

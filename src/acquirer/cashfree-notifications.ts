@@ -5,7 +5,7 @@ import { bodyCheck } from '../http/input.ts'
 import { HIGHEST_MAX_RUPEES } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
-import type { CashfreeSettings } from './cashfree-account.ts'
+import type { CashfreeSettings } from './accounts.ts'
 import { NAME, PAYMENT_ENDS, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './cashfree-http.ts'
 import { parseExact } from './exact-json.ts'
 import {

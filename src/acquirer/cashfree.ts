@@ -3,8 +3,8 @@ import * as z from 'zod'
 import { AcquirerError } from '../errors.ts'
 import { toJsonNumber } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
+import type { CashfreeSettings } from './accounts.ts'
 import type { Acquirer } from './acquirer.ts'
-import type { CashfreeSettings } from './cashfree-account.ts'
 import {
   type CashfreeRequest,
   createCashfreeRequest,

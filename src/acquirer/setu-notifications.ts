@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { unsigned } from '../errors.ts'
 import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
+import type { SetuSettings } from './accounts.ts'
 import {
   type Fields,
   isSigned,
@@ -11,7 +12,6 @@ import {
   requiredWithSuccess,
   routeOfOwnForm,
 } from './notification.ts'
-import type { SetuSettings } from './setu-account.ts'
 import { acquirerId, NAME, paise, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
 
 /** What Setu reports by itself of payments and refunds. */

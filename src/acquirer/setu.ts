@@ -3,6 +3,7 @@ import { AcquirerError } from '../errors.ts'
 import type { PaymentNames, PaymentReport } from '../payments/outcome.ts'
 import { transactionNote } from '../payments/upi-links.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
+import type { SetuSettings } from './accounts.ts'
 import type { Acquirer } from './acquirer.ts'
 import type { AcquirerClient, LinkedOrder, RefundOrder } from './client.ts'
 import {
@@ -17,7 +18,6 @@ import {
 } from './json-request.ts'
 import { requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
-import type { SetuSettings } from './setu-account.ts'
 import {
   ACQUIRER_ID,
   NAME,
