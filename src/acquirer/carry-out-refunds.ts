@@ -4,6 +4,7 @@ import type { DueRefund, DueRefunds } from '../refunds/due-refunds.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
+import { acquirerQueues, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient } from './client.ts'
 
 const HOUR_MS = 3_600_000
@@ -27,18 +28,12 @@ export function dueRefunds({
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }): JobSource[] {
-  async function carryOut(refund: DueRefund, client: Refunding): Promise<boolean> {
+  async function carryOut(refund: DueRefund, client: Refunding): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
-    try {
-      await (isToSend ? send(refund, client) : ask(refund, client))
-    } catch (error) {
-      // The client has logged this error. The next look is planned already.
-      if (!(error instanceof AcquirerError)) throw error
-    }
+    await (isToSend ? send(refund, client) : ask(refund, client)).catch(ignoreAcquirerError)
     if (now().getTime() - refund.madeAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
       await updates.needPerson(refund, 'refund without an end', now())
     }
-    return true
   }
 
   async function send(refund: DueRefund, client: Refunding): Promise<void> {
@@ -65,22 +60,14 @@ export function dueRefunds({
     if (update.payment && !refund.payment) await due.savePaymentNames(refund, update.payment)
   }
 
-  const sourceOf = (acquirer: string, client: Refunding): JobSource => ({
-    name: `refunds of ${acquirer}`,
-    atOnce: { ofQueue: dueAtOnce / 4, ofGroup: dueAtOnce },
-    async findQueues() {
-      return (await due.findDue(acquirer, dueAtOnce, now())).map((mid) => ({
-        key: `${mid} refunds of ${acquirer}`,
-        group: `refunds of ${acquirer}`,
-        async claim(most) {
-          const refunds = await due.claimDue(acquirer, mid, most, now())
-          return refunds.map((refund) => () => carryOut(refund, client))
-        },
-      }))
-    },
+  return [...clients].flatMap(([acquirer, { refund, getRefund, repeatsRefunds }]) => {
+    if (!refund || !getRefund) return []
+    return acquirerQueues({
+      name: `refunds of ${acquirer}`,
+      atOnce: dueAtOnce,
+      findMerchants: () => due.findDue(acquirer, dueAtOnce, now()),
+      claim: (mid, most) => due.claimDue(acquirer, mid, most, now()),
+      work: (claimed) => carryOut(claimed, { refund, getRefund, repeatsRefunds }),
+    })
   })
-
-  return [...clients].flatMap(([acquirer, { refund, getRefund, repeatsRefunds }]) =>
-    refund && getRefund ? [sourceOf(acquirer, { refund, getRefund, repeatsRefunds })] : [],
-  )
 }

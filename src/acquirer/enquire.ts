@@ -1,9 +1,10 @@
 import type { Logger } from 'pino'
 import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
+import type { Enquiries } from '../payments/enquiries.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
+import { acquirerQueues, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient, LinkedOrder } from './client.ts'
 
 type Enquiring = { client: AcquirerClient; reports: Reports; now: () => Date }
@@ -65,28 +66,13 @@ export function dueEnquiries({
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }): JobSource[] {
-  async function ask(enquiry: Enquiry, client: AcquirerClient): Promise<boolean> {
-    try {
-      await enquire(enquiry, { client, reports, now })
-    } catch (error) {
-      // The client has logged this error. The next question is planned already, unless this was the last one.
-      if (!(error instanceof AcquirerError)) throw error
-    }
-    return true
-  }
-
-  return [...clients].map(([acquirer, client]) => ({
-    name: `questions to ${acquirer}`,
-    atOnce: { ofQueue: dueAtOnce / 4, ofGroup: dueAtOnce },
-    async findQueues() {
-      return (await enquiries.findDue(acquirer, dueAtOnce, now())).map((mid) => ({
-        key: `${mid} questions to ${acquirer}`,
-        group: `questions to ${acquirer}`,
-        async claim(most: number) {
-          const taken = await enquiries.takeDue(acquirer, mid, most, now())
-          return taken.map((enquiry) => () => ask(enquiry, client))
-        },
-      }))
-    },
-  }))
+  return [...clients].map(([acquirer, client]) =>
+    acquirerQueues({
+      name: `questions to ${acquirer}`,
+      atOnce: dueAtOnce,
+      findMerchants: () => enquiries.findDue(acquirer, dueAtOnce, now()),
+      claim: (mid, most) => enquiries.takeDue(acquirer, mid, most, now()),
+      work: (enquiry) => enquire(enquiry, { client, reports, now }).catch(ignoreAcquirerError),
+    }),
+  )
 }

@@ -1,4 +1,5 @@
 import type { Database } from '../db/pool.ts'
+import { findDueMerchants } from './due-merchants.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 
 /**
@@ -24,21 +25,8 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
  */
 export function createEnquiries(db: Database) {
   return {
-    /** Up to `limit` merchants with a question that is due to an acquirer, in random order: a long queue comes no earlier. */
-    async findDue(acquirer: string, limit: number, now: Date): Promise<string[]> {
-      const { rows } = await db.query<{ mid: string }>(
-        `select m.mid
-           from merchants m
-          -- One look-up in the index for each merchant, however many wait: since PostgreSQL 16 this distinct stops at the first
-          -- row, as a limit would, which Citus does not take here.
-          cross join lateral (
-            select distinct mid from acquirer_intents where mid = m.mid and acquirer = $1 and enquire_at <= $2) due
-          order by random()
-          limit $3`,
-        [acquirer, now, limit],
-      )
-      return rows.map(({ mid }) => mid)
-    },
+    findDue: (acquirer: string, limit: number, now: Date) =>
+      findDueMerchants(db, 'acquirer_intents', acquirer, limit, now),
 
     /**
      * Takes up to `limit` questions of a merchant that are due to an acquirer, longest due first. An intent that is paid by

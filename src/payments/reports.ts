@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import type { QueryConfig } from 'pg'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { FAIL_TOLD, writtenExpiries } from './answered.ts'
+import { saveException } from './exceptions.ts'
 import { insertDeliveries } from './outbox.ts'
 import {
   type Contradiction,
@@ -73,32 +75,47 @@ export function createReports(
     report: PaymentReport,
     received: Received,
   ): Promise<Stored> {
-    const save = (kind: ExceptionKind) => saveException(db, kind, stored?.mid ?? '', report, received)
+    const { source, now, attempt, person, note, saves } = received
+    const save = (kind: ExceptionKind) =>
+      saveException(db, kind, { ...report, mid: stored?.mid ?? '', person, note }, now)
     const refuse = async (kind: Contradiction) => ({
       exception: kind,
-      saved: received.saves?.(kind) !== false && (await save(kind)) ? kind : undefined,
+      saved: saves?.(kind) !== false && (await save(kind)) ? kind : undefined,
     })
     if (stored === undefined) return refuse('unknown order')
-    const intent = { ...stored, ...(await findFacts(db, stored, report, received, attemptsOfOrder)) }
-    const judged = judge(intent, report, received.source, received.now)
+    const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, attemptsOfOrder)) }
+    const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
       case 'repeat':
         return { changed: false, late: false }
       case 'surplus attempt':
         return { changed: false, late: false, isSurplus: true }
       case 'failed attempt': {
-        const isNew = await addAttempt(db, intent, report, judged.over, received)
+        const { status, utr, paidAt } = report
+        const addAttempt = ADD_ATTEMPT(
+          intent.mid,
+          intent.orderId,
+          status,
+          attempt,
+          utr,
+          paidAt,
+          source,
+          now,
+          judged.over,
+        )
+        const isNew = await returnsRow(db, addAttempt)
         return { changed: isNew, late: false, paise: isNew ? intent.amount : undefined }
       }
       case 'success': {
         const { late } = judged
-        if (!(await pay(db, intent, report, late ? 'late' : 'first', received))) return refuse('UTR of another order')
+        const payment = paymentOf(intent, report, late ? 'late' : 'first', now)
+        if (!(await returnsRow(db, PAY(...payment, source, person, note)))) return refuse('UTR of another order')
         const saved = late && (await save('late payment')) ? ('late payment' as const) : undefined
         return { changed: true, late, paise: intent.amount, saved }
       }
       case 'exception': {
-        const counts = judged.kind === 'double payment' && received.saves?.(judged.kind) !== false
-        const isOurs = !counts || (await takeUtr(db, intent, report, received))
+        const counts = judged.kind === 'double payment' && saves?.(judged.kind) !== false
+        const isOurs = !counts || (await returnsRow(db, TAKE_UTR(...paymentOf(intent, report, 'second', now))))
         return refuse(isOurs ? judged.kind : 'UTR of another order')
       }
     }
@@ -203,9 +220,9 @@ async function findFacts(
   db: Queryable,
   { mid, orderId, failTold }: StoredIntent,
   report: PaymentReport,
-  { attempt }: Received,
+  attempt: string,
   attemptsOfOrder: number,
-): Promise<Pick<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull' | 'failTold'>> {
+) {
   const { status, utr } = report
   if (status === 'SUCCESS') {
     const { rows } = await db.query<{ isEnd: boolean }>(FIND_UTR_AND_END(mid, utr, orderId))
@@ -233,31 +250,7 @@ const COUNT_ATTEMPTS = prepared(
     where mid = $1 and order_id = $2`,
 )
 
-/**
- * Assigns the UTR of a second payment to this order. Returns false when another order has it; the table's key also decides when both come
- * at the same time.
- */
-async function takeUtr(
-  db: Queryable,
-  intent: StoredIntent,
-  report: PaymentReport,
-  { now }: Received,
-): Promise<boolean> {
-  const { rowCount } = await db.query(TAKE_UTR(...paymentOf(intent, report, 'second', now)))
-  return rowCount === 1
-}
-
-/** The same of the order's own payment. When it returns true, the order is paid, and its merchant is told so. */
-async function pay(
-  db: Queryable,
-  intent: StoredIntent,
-  report: PaymentReport,
-  kind: 'first' | 'late',
-  { source, person, note, now }: Received,
-): Promise<boolean> {
-  const { rowCount } = await db.query(PAY(...paymentOf(intent, report, kind, now), source, person, note))
-  return rowCount === 1
-}
+const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.query(statement)).rowCount === 1
 
 const paymentOf = (
   { mid, orderId, amount, acquirer }: StoredIntent,
@@ -280,8 +273,10 @@ const TAKEN = `
     select order_id from payments where mid = $1 and utr = $2 and order_id = $3
   )`
 
+/** Assigns the UTR of a second payment to this order. The table's key decides when two orders report the UTR at once. */
 const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
 
+/** Assigns the UTR of the order's own payment, makes the order paid, and writes the deliveries for its merchant. */
 const PAY = prepared(
   `with ${TAKEN}, changed as (
      insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
@@ -297,21 +292,9 @@ const PAY = prepared(
 )
 
 /**
- * Stores a failed attempt, which becomes the status of an intent that is not `over`, and is told to its merchant. Returns
- * whether it is new.
+ * Stores a failed attempt. Unless the order is over, the attempt becomes the intent's status and is delivered to the merchant. The
+ * intent gets no UTR, which only a paid one has: the event has the UTR of the attempt.
  */
-async function addAttempt(
-  db: Queryable,
-  { mid, orderId }: StoredIntent,
-  { status, utr, paidAt }: PaymentReport,
-  over: boolean,
-  { source, attempt, now }: Received,
-): Promise<boolean> {
-  const { rowCount } = await db.query(ADD_ATTEMPT(mid, orderId, status, attempt, utr, paidAt, source, now, over))
-  return rowCount === 1
-}
-
-/** Only a paid intent has a UTR: that of the attempt is in its event. */
 const ADD_ATTEMPT = prepared(
   `with added as (
      insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
@@ -327,23 +310,6 @@ const ADD_ATTEMPT = prepared(
    ), delivered as (${insertDeliveries('payment.attempt_failed', '$1', 'failed c')})
    select from added`,
 )
-
-/** Stores an exception for the operator. Returns whether it is new: a repeat of the same facts is the same row. */
-async function saveException(
-  db: Queryable,
-  kind: ExceptionKind,
-  mid: string,
-  { orderId, utr, amount, status, paidAt }: PaymentReport,
-  { person, note, now }: Received,
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, told_by, note, received_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-     on conflict do nothing`,
-    [mid, orderId, kind, utr ?? '', amount, status, paidAt, person, note, now],
-  )
-  return rowCount === 1
-}
 
 /**
  * Names an attempt within its order: by its UTR and its time as told, possible or not. A repeat gets the same name.

@@ -1,6 +1,7 @@
 import type { Queryable } from '../db/pool.ts'
 import { toDecimalText } from '../money.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
+import { saveException } from './exceptions.ts'
 import type { ExceptionKind } from './outcome.ts'
 
 /** `amount` is in paise. */
@@ -33,7 +34,11 @@ export function dueComparisons(db: Queryable, now: () => Date, onException: (kin
       let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - HOUR_MS)
       for (; from < until; from += MINUTE_MS) {
         const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
-        for (const payment of await findLater(db, heard)) if (await keep(db, payment, now())) onException(KIND)
+        for (const { amount, ...payment } of await findLater(db, heard)) {
+          // One statement for each: Citus stores no rows of several merchants by a select.
+          const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
+          if (await saveException(db, KIND, exception, now())) onException(KIND)
+        }
       }
       comparedUntil = until
       return []
@@ -61,15 +66,4 @@ async function findLater(db: Queryable, { from, until }: { from: Date; until: Da
     [from, until],
   )
   return rows.filter(({ utr }, index) => rows[index - 1]?.utr === utr)
-}
-
-/** Keeps the exception of one payment, since Citus stores no rows of several merchants by a select. Returns whether it is new. */
-async function keep(db: Queryable, { mid, orderId, utr, amount, paidAt }: Payment, now: Date): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
-     values ($1, $2, '${KIND}', $3, $4, 'SUCCESS', $5, $6)
-     on conflict do nothing`,
-    [mid, orderId, utr, toDecimalText(amount), paidAt, now],
-  )
-  return rowCount === 1
 }

@@ -1,7 +1,7 @@
 import { type Database, inTransaction } from '../db/pool.ts'
 import { newId } from '../payments/intent.ts'
 import { findMerchant } from '../payments/reports.ts'
-import type { RefundUpdate } from './refund.ts'
+import type { RefundName, RefundUpdate } from './refund.ts'
 
 /**
  * Stores once a refund that an acquirer has initiated, such as of a payment that came too late: the refund then counts in the sum
@@ -13,19 +13,19 @@ export async function storeAcquirerRefund(
   acquirer: string,
   { orderId = '', id = '', amount, utr, payment }: RefundUpdate,
   now: Date,
-): Promise<{ mid: string; ourRefundId: string } | undefined> {
+): Promise<RefundName | undefined> {
   const mid = await findMerchant(db, orderId)
   if (mid === undefined) return undefined
   return inTransaction(db, async (client) => {
     // Repeats wait here for the first.
     await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
-    const { rows: known } = await client.query<{ ourRefundId: string }>(
-      `select our_refund_id as "ourRefundId"
+    const { rows: known } = await client.query<RefundName>(
+      `select mid, our_refund_id as "ourRefundId"
          from refunds
         where mid = $1 and order_id = $2 and acquirer = $3 and lower(acquirer_refund_id) = lower($4)`,
       [mid, orderId, acquirer, id],
     )
-    if (known[0]) return { mid, ...known[0] }
+    if (known[0]) return known[0]
     const { rows: payments } = await client.query<{ utr: string }>(
       // A payment whose name at the acquirer nobody has reported is the order's own. Names come first in this order.
       `select utr

@@ -1,6 +1,8 @@
 import type { Database } from '../db/pool.ts'
+import { findDueMerchants } from '../payments/due-merchants.ts'
 import type { PaymentLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
+import type { Refund, RefundName } from './refund.ts'
 
 /**
  * Seconds from the sending of a refund to each question about it, while it has no end: 1 minute, 10 minutes, 1 hour, then
@@ -17,44 +19,21 @@ const QUESTIONS_AFTER_SECONDS = [
 const LONGEST_PAUSE_SECONDS = 3_600
 
 /** A refund that has to be sent, or asked about, now. The link is that of the refund's order. */
-export type DueRefund = {
-  mid: string
-  orderId: string
-  ourRefundId: string
-  amount: number
-  note: string
-  utr: string
-  /** Whether its order was paid by another payment before. */
+export type DueRefund = Pick<
+  Refund,
+  'mid' | 'orderId' | 'ourRefundId' | 'amount' | 'note' | 'utr' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'
+> & {
+  /** Whether the order was paid by another payment before. */
   isSecond: boolean
-  acquirer: string
-  acquirerRefundId: string | null
-  madeAt: Date
-  sentAt: Date | null
   /** The payment's names at the acquirer; null until they are known. */
   payment: PaymentNames | null
   paymentLink: PaymentLink
 }
 
-type RefundId = { mid: string; ourRefundId: string }
-
 /** The queue of refunds. Any number of instances share the work. */
 export function createDueRefunds(db: Database) {
   return {
-    /** Up to `limit` merchants with a refund that is due at an acquirer, in random order: a long queue comes no earlier. */
-    async findDue(acquirer: string, limit: number, now: Date): Promise<string[]> {
-      const { rows } = await db.query<{ mid: string }>(
-        `select m.mid
-           from merchants m
-          -- One look-up in the index for each merchant, however many wait: since PostgreSQL 16 this distinct stops at the first
-          -- row, as a limit would, which Citus does not take here.
-          cross join lateral (
-            select distinct mid from refunds where mid = m.mid and acquirer = $1 and due_at <= $2) due
-          order by random()
-          limit $3`,
-        [acquirer, now, limit],
-      )
-      return rows.map(({ mid }) => mid)
-    },
+    findDue: (acquirer: string, limit: number, now: Date) => findDueMerchants(db, 'refunds', acquirer, limit, now),
 
     /**
      * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. Each is due again as if
@@ -100,7 +79,7 @@ export function createDueRefunds(db: Database) {
      * Marks a refund as sent, before a byte leaves. Whoever gets false must not send it: it has ended, or somebody has sent
      * it. With `mayRepeat` a refund that was sent may be sent again.
      */
-    async markSent({ mid, ourRefundId }: RefundId, now: Date, mayRepeat: boolean): Promise<boolean> {
+    async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {
       const { rowCount } = await db.query(
         `update refunds
             set sent_at = coalesce(sent_at, $3)
@@ -111,7 +90,7 @@ export function createDueRefunds(db: Database) {
     },
 
     /** Takes back the mark of `sentAt`, by whoever made it and knows that nothing was done. */
-    async unmarkSent({ mid, ourRefundId }: RefundId, sentAt: Date): Promise<void> {
+    async unmarkSent({ mid, ourRefundId }: RefundName, sentAt: Date): Promise<void> {
       await db.query(
         `update refunds
             set sent_at = null
@@ -121,7 +100,7 @@ export function createDueRefunds(db: Database) {
     },
 
     /** Stores the payment's names at the acquirer; the first ones count. */
-    async savePaymentNames({ mid, utr }: { mid: string; utr: string }, { id, txnId }: PaymentNames): Promise<void> {
+    async savePaymentNames({ mid, utr }: Pick<Refund, 'mid' | 'utr'>, { id, txnId }: PaymentNames): Promise<void> {
       await db.query(
         `update payments
             set acquirer_payment_id = $3, acquirer_txn_id = $4
@@ -138,7 +117,7 @@ export type DueRefunds = ReturnType<typeof createDueRefunds>
  * Lets an unsure refund be sent again, once a person has seen that the bank has not made it. Returns false for any other
  * refund. Its exception stays open until the refund ends.
  */
-export async function retryRefund(db: Database, { mid, ourRefundId }: RefundId, now: Date): Promise<boolean> {
+export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
   const { rowCount } = await db.query(
     `update refunds r
         set sent_at = null, attempts = 0, reason = null, due_at = $3

@@ -1,17 +1,16 @@
 import type { Logger } from 'pino'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { toDecimalText } from '../money.ts'
+import { saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { printable } from '../printable.ts'
 import { storeAcquirerRefund } from './acquirer-refund.ts'
-import { REASON_CHARACTERS, type Refund, type RefundUpdate } from './refund.ts'
+import { REASON_CHARACTERS, type Refund, type RefundName, type RefundUpdate } from './refund.ts'
 import { findRefund } from './store.ts'
 
 /** `changed` is whether the refund has another status now. `isNew` is false for an exception that was stored before. */
 export type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionKind; isNew?: boolean }
-
-type RefundId = { mid: string; ourRefundId: string }
 
 export type RefundListeners = {
   /** Called once for each new exception. */
@@ -34,7 +33,7 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
    * undone; any number of equal updates at once change the refund once, because the row of its order is locked first.
    */
   async function record(
-    { mid, ourRefundId }: RefundId,
+    { mid, ourRefundId }: RefundName,
     update: RefundUpdate,
     source: string,
     now: Date,
@@ -94,8 +93,8 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
 }
 
 /** Our refund by the name that the acquirer repeats, in upper or lower case. */
-async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundId | undefined> {
-  const { rows } = await db.query<RefundId>(
+async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundName | undefined> {
+  const { rows } = await db.query<RefundName>(
     `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = lower($1) and acquirer = $2`,
     [ourRefundId, acquirer],
   )
@@ -150,20 +149,15 @@ function differs(update: RefundUpdate, refund: Refund): boolean {
 type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId'>
 
 /** Stores an exception of a refund for the operator. Returns whether the exception is new. */
-export async function saveRefundException(
+export const saveRefundException = (
   db: Queryable,
   kind: ExceptionKind,
   { mid, orderId, utr, amount, ourRefundId }: ExceptionSubject,
   { source, reason }: { source: string; reason?: string | undefined },
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, told_by, note, received_at)
-     values ($1, $2, $3, $4, $5, '', $6, $7, $8, $9)
-     on conflict do nothing`,
-    [mid, orderId, kind, utr, toDecimalText(amount), ourRefundId, source, reason, now],
-  )
-  return rowCount === 1
+): Promise<boolean> => {
+  const subject = { mid, orderId, utr, amount: toDecimalText(amount), ourRefundId }
+  return saveException(db, kind, { ...subject, status: '', person: source, note: reason }, now)
 }
 
 /** Stores that the acquirer has the refund, which from then on is only asked about, even if the refund was unsure. */

@@ -36,6 +36,9 @@ export type Refund = {
   dueAt: Date | null
 }
 
+/** Our name of a refund, and the merchant whose refund it is. */
+export type RefundName = Pick<Refund, 'mid' | 'ourRefundId'>
+
 /**
  * The state of a refund as its acquirer, or the operator for the acquirer, reports it. PENDING says that the acquirer has the
  * refund. A field that is undefined is not compared with the refund.
@@ -64,33 +67,14 @@ export type RefundUpdate = {
 /** Longest reason of a failed refund. */
 export const REASON_CHARACTERS = 200
 
-/** The columns of Refund, of `refunds r` and `payment_intents i`. */
-export const REFUND = `r.mid, r.refund_id as "refundId", r.our_refund_id as "ourRefundId", r.order_id as "orderId",
-  i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.asked_paise as requested, r.note,
-  r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.made_by as "madeBy",
-  r.made_at as "madeAt", r.status, r.reference, r.reason, r.ended_at as "endedAt",
-  r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt", r.attempts, r.due_at as "dueAt"`
-
-/** Where REFUND is read from. */
-export const FROM_REFUNDS = `refunds r join payment_intents i on i.mid = r.mid and i.order_id = r.order_id`
-
 /** As every operation and command answers it. */
-export const toRefundData = ({
-  ourRefundId,
-  refundId,
-  orderId,
-  merchantOrderId,
-  amount,
-  status,
-  reference,
-  reason,
-}: Refund) => ({
-  refundId: ourRefundId,
-  refund_id: refundId,
-  orderId,
-  order_id: merchantOrderId,
-  amount: toJsonNumber(amount),
-  txnStatus: status,
-  reference,
-  reason: (status === 'FAIL' && reason) || '',
+export const toRefundData = (refund: Refund) => ({
+  refundId: refund.ourRefundId,
+  refund_id: refund.refundId,
+  orderId: refund.orderId,
+  order_id: refund.merchantOrderId,
+  amount: toJsonNumber(refund.amount),
+  txnStatus: refund.status,
+  reference: refund.reference,
+  reason: (refund.status === 'FAIL' && refund.reason) || '',
 })

@@ -1,11 +1,20 @@
 import type { Queryable } from '../db/pool.ts'
 import { istDayOf } from '../ist.ts'
-import { FROM_REFUNDS, REFUND, type Refund } from './refund.ts'
+import type { Refund } from './refund.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 
 /** A refund that was made before this moment is older than T+5 days: five calendar days of India after its own. */
 export const overdueBefore = (now: Date) => new Date(istDayOf(now).getTime() - 5 * DAY_MS)
+
+const SELECT_REFUNDS = `
+  select r.mid, r.refund_id as "refundId", r.our_refund_id as "ourRefundId", r.order_id as "orderId",
+         i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.asked_paise as requested, r.note,
+         r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.made_by as "madeBy",
+         r.made_at as "madeAt", r.status, r.reference, r.reason, r.ended_at as "endedAt",
+         r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt", r.attempts, r.due_at as "dueAt"
+    from refunds r
+    join payment_intents i on i.mid = r.mid and i.order_id = r.order_id`
 
 /** A refund by the merchant's name or by ours. */
 export async function findRefund(
@@ -14,19 +23,15 @@ export async function findRefund(
   name: { refundId: string } | { ourRefundId: string },
 ): Promise<Refund | undefined> {
   const [column, value] = 'ourRefundId' in name ? ['our_refund_id', name.ourRefundId] : ['refund_id', name.refundId]
-  const { rows } = await db.query<Refund>(
-    `select ${REFUND} from ${FROM_REFUNDS} where r.mid = $1 and r.${column} = $2`,
-    [mid, value],
-  )
+  const { rows } = await db.query<Refund>(`${SELECT_REFUNDS} where r.mid = $1 and r.${column} = $2`, [mid, value])
   return rows[0]
 }
 
-/** Limits of a list, each of which may be left out. */
 type RefundFilter = {
   open?: boolean
   mid?: string | undefined
-  orderId?: string | undefined
-  ourRefundId?: string | undefined
+  orderId?: string
+  ourRefundId?: string
   acquirer?: string
 }
 
@@ -36,8 +41,7 @@ export async function listRefunds(
   { open = false, mid, orderId, ourRefundId, acquirer }: RefundFilter,
 ): Promise<Refund[]> {
   const { rows } = await db.query<Refund>(
-    `select ${REFUND}
-       from ${FROM_REFUNDS}
+    `${SELECT_REFUNDS}
       where (not $1::boolean or r.status = 'PENDING')
         and ($2::text is null or r.mid = $2)
         and ($3::text is null or r.order_id = $3)

@@ -1,0 +1,34 @@
+import type { Queryable } from '../db/pool.ts'
+import type { ExceptionKind, FinalStatus } from './outcome.ts'
+
+type Subject = {
+  /** Empty when the order is unknown. */
+  mid: string
+  orderId: string
+  utr?: string | undefined
+  /** Rupees as decimal text. */
+  amount: string
+  /** Empty for a refund. */
+  status: FinalStatus | ''
+  paidAt?: Date | null | undefined
+  ourRefundId?: string
+  person?: string | undefined
+  note?: string | undefined
+}
+
+/** Stores an exception for the operator. Returns whether the exception is new: a repeat of the same facts is the same row. */
+export async function saveException(
+  db: Queryable,
+  kind: ExceptionKind,
+  { mid, orderId, utr = '', amount, status, paidAt, ourRefundId = '', person, note }: Subject,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `insert into payment_exceptions
+       (mid, order_id, kind, utr, amount, status, paid_at, digest, told_by, note, received_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+     on conflict do nothing`,
+    [mid, orderId, kind, utr, amount, status, paidAt, ourRefundId, person, note, now],
+  )
+  return rowCount === 1
+}
