@@ -1,38 +1,36 @@
 import { AcquirerError } from '../errors.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 
-/** The due jobs of one acquirer: each merchant has its own queue, so that one merchant's backlog delays no other. */
-export const acquirerQueues = <Due>({
-  name,
-  atOnce,
-  findMerchants,
-  claim,
-  work,
-}: {
-  name: string
-  atOnce: number
-  findMerchants: () => Promise<string[]>
-  claim: (mid: string, most: number) => Promise<Due[]>
-  work: (due: Due) => Promise<unknown>
-}): JobSource => ({
-  name,
-  atOnce: { ofQueue: atOnce / 4, ofGroup: atOnce },
-  async findQueues() {
-    return (await findMerchants()).map((mid) => ({
-      key: `${mid} ${name}`,
-      group: name,
-      async claim(most) {
-        const claimed = await claim(mid, most)
-        return claimed.map((due) => async () => {
-          await work(due)
-          return true
-        })
-      },
-    }))
-  },
-})
+/** What is due at an acquirer. `findDue` returns merchants. `claimDue` also plans the next attempt of what it returns. */
+type DueAtAcquirer<Due> = {
+  findDue: (acquirer: string, limit: number, now: Date) => Promise<string[]>
+  claimDue: (acquirer: string, mid: string, limit: number, now: Date) => Promise<Due[]>
+}
 
-/** Returns undefined for an AcquirerError. The client has logged the error, and the claim has planned the next attempt. */
+/** The due jobs of one acquirer. Each merchant has a queue of its own, so that one merchant's backlog delays no other's. */
+export function acquirerQueues<Due>(
+  name: string,
+  acquirer: string,
+  { findDue, claimDue }: DueAtAcquirer<Due>,
+  { dueAtOnce, now }: { dueAtOnce: number; now: () => Date },
+  work: (due: Due) => Promise<unknown>,
+): JobSource {
+  const toQueue = (mid: string) => ({
+    key: `${mid} ${name}`,
+    group: name,
+    async claim(most: number) {
+      const claimed = await claimDue(acquirer, mid, most, now())
+      return claimed.map((due) => () => work(due).then(() => true))
+    },
+  })
+  return {
+    name,
+    atOnce: { ofQueue: dueAtOnce / 4, ofGroup: dueAtOnce },
+    findQueues: async () => (await findDue(acquirer, dueAtOnce, now())).map(toQueue),
+  }
+}
+
+/** Keeps an AcquirerError from the scheduler's log: the client has logged it. */
 export function ignoreAcquirerError(error: unknown): undefined {
   if (!(error instanceof AcquirerError)) throw error
 }

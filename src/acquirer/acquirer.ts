@@ -8,7 +8,7 @@ export type Acquirer<Settings> = {
   /** Names of the variables that set it up, to tell the operator. */
   variables: string
   /** Why it cannot serve a merchant, for the operator; undefined when it can. */
-  faultOf: (merchant: AcquirerMerchant) => string | undefined
+  faultOf?: (merchant: AcquirerMerchant) => string | undefined
   /** Its notifications; undefined unless it is set up. */
   notifications: (settings: Settings) => Notifications | undefined
   /** The client of an acquirer that makes its own links; undefined unless it is set up. `elapsedMs` is a monotonic clock. */

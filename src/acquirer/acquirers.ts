@@ -33,19 +33,23 @@ export function acquirerFault(
   const acquirer = ACQUIRERS.get(name)
   if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
   // Only an acquirer that makes its own links has to be set up first: links that we make work without notifications.
-  if (acquirer.client && !acquirer.notifications(settings)) {
+  if (!isSetUp(name, settings)) {
     return `the acquirer ${name} is not set up: set ${acquirer.variables}`
   }
-  return acquirer.faultOf(merchant)
+  return acquirer.faultOf?.(merchant)
 }
 
 /** One warning for each acquirer that is not set up and so cannot carry out refunds. `names` are those of open refunds. */
 export const refundWarnings = (names: readonly string[], settings: AcquirerSettings): string[] =>
-  names.flatMap((name) => {
-    const acquirer = ACQUIRERS.get(name)
-    if (acquirer && (!acquirer.client || acquirer.notifications(settings))) return []
-    return `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`
-  })
+  names
+    .filter((name) => !isSetUp(name, settings))
+    .map((name) => `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`)
+
+/** False also for an acquirer that only a newer version of the service knows. */
+function isSetUp(name: string, settings: AcquirerSettings): boolean {
+  const acquirer = ACQUIRERS.get(name)
+  return acquirer !== undefined && (!acquirer.client || acquirer.notifications(settings) !== undefined)
+}
 
 export type Acquirers = ReturnType<typeof createAcquirers>
 
@@ -69,20 +73,14 @@ export function createAcquirers(settings: AcquirerSettings, http: HttpClient, op
 
     /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
     clientOf({ mid, acquirer }: Merchant): AcquirerClient | undefined {
-      if (!isMissing(acquirer)) return clients.get(acquirer)
+      if (isSetUp(acquirer, settings)) return clients.get(acquirer)
       options.onCall(acquirer, 'createLink', 'refused')
       options.log.error({ mid, acquirer }, notSetUp(acquirer))
       throw unavailable()
     },
 
     /** One warning for each acquirer that is not set up. `names` are the acquirers that merchants have. */
-    warningsOf: (names: readonly string[]) => names.filter(isMissing).map(notSetUp),
-  }
-
-  /** True for an acquirer that is not set up, or that only a newer version of the service knows. */
-  function isMissing(name: string): boolean {
-    const acquirer = ACQUIRERS.get(name)
-    return !acquirer || (acquirer.client !== undefined && !clients.has(name))
+    warningsOf: (names: readonly string[]) => names.filter((name) => !isSetUp(name, settings)).map(notSetUp),
   }
 }
 

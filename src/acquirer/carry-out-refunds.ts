@@ -62,12 +62,7 @@ export function dueRefunds({
 
   return [...clients].flatMap(([acquirer, { refund, getRefund, repeatsRefunds }]) => {
     if (!refund || !getRefund) return []
-    return acquirerQueues({
-      name: `refunds of ${acquirer}`,
-      atOnce: dueAtOnce,
-      findMerchants: () => due.findDue(acquirer, dueAtOnce, now()),
-      claim: (mid, most) => due.claimDue(acquirer, mid, most, now()),
-      work: (claimed) => carryOut(claimed, { refund, getRefund, repeatsRefunds }),
-    })
+    const carryOutBy = (claimed: DueRefund) => carryOut(claimed, { refund, getRefund, repeatsRefunds })
+    return acquirerQueues(`refunds of ${acquirer}`, acquirer, due, { dueAtOnce, now }, carryOutBy)
   })
 }

@@ -19,7 +19,7 @@ import {
 import { cashfreeNotifications } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
-import { type JsonAnswer, notBelieved, shortText } from './json-request.ts'
+import { type JsonAnswer, notBelieved, readBody, shortText } from './json-request.ts'
 import { requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
@@ -28,7 +28,7 @@ import { readPaymentLink } from './payment-link.ts'
  * guides (webhooks). Built against these documents alone. An order is named by our orderId there too.
  */
 
-const Order = z.object({
+const OrderAnswer = z.object({
   order_id: z.string(),
   order_amount: rupees,
   order_currency: z.literal('INR'),
@@ -38,11 +38,11 @@ const Order = z.object({
 
 const Session = z.object({ data: z.object({ payload: z.object({ default: z.string().max(2_048) }) }) })
 
-const Payment = z
+const PaymentAnswer = z
   .object(paymentFields)
   .superRefine(requiredWithSuccess('payment_status', 'SUCCESS', ['bank_reference']))
 
-const Refund = z.object({ refund_id: z.string(), ...refundFields })
+const RefundAnswer = z.object({ refund_id: z.string(), ...refundFields })
 
 export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequest): AcquirerClient {
   const { isSandbox = false, publicUrl = '' } = settings
@@ -62,22 +62,22 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     const made = await request({ method: 'POST', path: 'orders', body }, signal, [200, 409])
     const answer =
       made.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
-    const { data: order } = Order.safeParse(answer.body)
+    const { data: order } = OrderAnswer.safeParse(answer.body)
     if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
     throw notBelieved(answer, 'Cashfree made an order that is not this one', { orderId })
   }
 
   async function paymentsOf(orderId: string, signal: AbortSignal | undefined) {
     const answer = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
-    const { data: payments } = z.array(Payment).safeParse(answer.body)
-    if (payments) return payments.sort((a, b) => (a.payment_time?.getTime() ?? 0) - (b.payment_time?.getTime() ?? 0))
-    throw notBelieved(answer, 'Cashfree told of payments in a form that is not known', { orderId })
+    const message = 'Cashfree told of payments in a form that is not known'
+    const payments = readBody(z.array(PaymentAnswer), answer, message, { orderId })
+    return payments.sort((a, b) => (a.payment_time?.getTime() ?? 0) - (b.payment_time?.getTime() ?? 0))
   }
 
   function updateOf(answer: JsonAnswer, { ourRefundId }: RefundOrder) {
-    const { data: refund } = Refund.safeParse(answer.body)
-    if (refund) return { ...toRefundUpdate(refund), ourRefundId: refund.refund_id }
-    throw notBelieved(answer, 'Cashfree told of a refund in a form that is not known', { ourRefundId })
+    const message = 'Cashfree told of a refund in a form that is not known'
+    const refund = readBody(RefundAnswer, answer, message, { ourRefundId })
+    return { ...toRefundUpdate(refund), ourRefundId: refund.refund_id }
   }
 
   async function getRefund(order: RefundOrder, signal: AbortSignal | undefined) {
@@ -113,7 +113,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
 
     async getPayment({ orderId }, signal) {
       const payments = await paymentsOf(orderId, signal)
-      const isPaid = ({ payment_status: status }: z.output<typeof Payment>) => status === 'SUCCESS'
+      const isPaid = ({ payment_status: status }: z.output<typeof PaymentAnswer>) => status === 'SUCCESS'
       // A payment that is under way may still succeed, whatever became of the others.
       const hasEnded = payments.every(({ payment_status: status }) => PAYMENT_ENDS.has(status))
       const last = payments.find(isPaid) ?? (hasEnded ? payments.at(-1) : undefined)
@@ -180,8 +180,6 @@ const codeOf = ({ body }: JsonAnswer) => shortText((body as { code?: unknown } |
 
 export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
-  // Its own identifier of a merchant is only a name: every merchant of the account is paid to one bank account.
-  faultOf: () => undefined,
   notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
   client: ({ cashfree: account }, http) => account && cashfreeClient(account, createCashfreeRequest(account, http)),
   settled: ({ cashfree: account }, http) => account && cashfreeSettled(createCashfreeRequest(account, http)),

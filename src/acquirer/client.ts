@@ -12,14 +12,25 @@ import { undone } from './json-request.ts'
  * counts), and rejects with an AcquirerError.
  */
 export type AcquirerClient = {
-  /** Makes a link for an intent. `readPaymentLink` has read the link. */
-  createLink: (intent: Intent, merchant: LinkMerchant, signal?: AbortSignal) => Promise<CreatedLink>
+  /**
+   * Makes a link for an intent, checked by `readPaymentLink`. The merchant's `id` is its identifier at the acquirer; the link pays
+   * one of `payees`, which is its `payeeVpa`.
+   */
+  createLink: (
+    intent: Intent,
+    merchant: { id: string; payees: readonly string[] },
+    signal?: AbortSignal,
+  ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
   /** Lets nobody pay by a link any more. Resolves to `refused` where the order may have been paid already. */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'refused'>
   /** The last payment of an order; undefined when there is none, or while the payment is under way. */
   getPayment: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport | undefined>
-  /** Plays a customer who tries to pay by a link. Only an acquirer's sandbox takes this call. */
-  simulate: (link: PaymentLink, attempt: SimulatedAttempt, signal?: AbortSignal) => Promise<void>
+  /** Plays a customer who pays `amount`, in paise, by a link, or fails to. Only an acquirer's sandbox takes this call. */
+  simulate: (
+    link: PaymentLink,
+    attempt: { payeeVpa: string; amount: number; succeeds: boolean },
+    signal?: AbortSignal,
+  ) => Promise<void>
   /** Sends a refund. Undefined where only a person can send money back. */
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
   /** The state of a refund; undefined when the acquirer does not have the refund. */
@@ -34,18 +45,9 @@ export type LinkedOrder = { orderId: string; paymentLink: PaymentLink }
 /** A refund to send or to ask for. `amount` is in paise, `utr` the payment's. */
 export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'>
 
-/** A merchant for whom an acquirer makes links: its identifier there, and the payees that a link may have. */
-export type LinkMerchant = { id: string; payees: readonly string[] }
-
-/** `payeeVpa` is the link's `pa`. */
-export type CreatedLink = { paymentLink: PaymentLink; payeeVpa: string }
-
-/** A played customer pays `amount`, in paise, to `payeeVpa`, or fails to. */
-export type SimulatedAttempt = { payeeVpa: string; amount: number; succeeds: boolean }
-
 type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds'>
 
-export type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
+type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
 export type ClientOptions = {
   log: Pick<Logger, 'warn' | 'error'>

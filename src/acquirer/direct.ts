@@ -71,13 +71,12 @@ export const paymentNotification = operation({
  */
 export const direct: Acquirer<{ direct: readonly string[] }> = {
   variables: 'ACQUIRER_SECRETS',
-  faultOf: () => undefined,
   notifications({ direct: secrets }) {
     if (secrets.length === 0) return undefined
     return {
       register: paymentNotification.register,
       requireSignature(request, body, now) {
-        if (!isSigned(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
+        if (!isSignedInTime(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
       },
       orderIdOf: ({ orderId }) => orderId,
       keep: (body) => body,
@@ -94,7 +93,7 @@ const TOLERANCE_SECONDS = 300
  * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs these very bytes with one of `secrets`,
  * at a time within 5 minutes of `now`. Every secret and every v1 is tried, so that the time taken tells nothing.
  */
-function isSigned(header: unknown, body: Buffer, secrets: readonly string[], now: Date): boolean {
+function isSignedInTime(header: unknown, body: Buffer, secrets: readonly string[], now: Date): boolean {
   if (typeof header !== 'string' || header.length > 1_024) return false
   const parts = header.split(',').map((part) => part.trim().split('='))
   const times = parts.filter(([name]) => name === 't').map(([, value]) => value ?? '')

@@ -60,19 +60,15 @@ export function dueEnquiries({
   now,
   limits: { dueAtOnce },
 }: {
-  enquiries: Pick<Enquiries, 'findDue' | 'takeDue'>
+  enquiries: Pick<Enquiries, 'findDue' | 'claimDue'>
   clients: ReadonlyMap<string, AcquirerClient>
   reports: Reports
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }): JobSource[] {
   return [...clients].map(([acquirer, client]) =>
-    acquirerQueues({
-      name: `questions to ${acquirer}`,
-      atOnce: dueAtOnce,
-      findMerchants: () => enquiries.findDue(acquirer, dueAtOnce, now()),
-      claim: (mid, most) => enquiries.takeDue(acquirer, mid, most, now()),
-      work: (enquiry) => enquire(enquiry, { client, reports, now }).catch(ignoreAcquirerError),
-    }),
+    acquirerQueues(`questions to ${acquirer}`, acquirer, enquiries, { dueAtOnce, now }, (enquiry) =>
+      enquire(enquiry, { client, reports, now }).catch(ignoreAcquirerError),
+    ),
   )
 }

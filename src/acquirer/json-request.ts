@@ -59,6 +59,18 @@ export function failed(acquirer: string, { status, requestId, body }: JsonAnswer
 export const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: object = {}) =>
   new AcquirerError('bad answer', message, { ...facts, requestId })
 
+/** Returns the body of an answer as `schema` reads it. Throws an AcquirerError with `message` for any other body. */
+export function readBody<S extends z.ZodType>(
+  schema: S,
+  answer: JsonAnswer,
+  message: string,
+  facts?: object,
+): z.output<S> {
+  const { data } = schema.safeParse(answer.body)
+  if (data !== undefined) return data
+  throw notBelieved(answer, message, facts)
+}
+
 /**
  * A field that may be absent, which null and empty text mean too: a payment that failed early may have neither
  * reference nor time.

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { errorText } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import type { FinalStatus, PaymentNames, PaymentReport } from '../payments/outcome.ts'
-import type { RefundStatus, RefundUpdate } from '../refunds/refund.ts'
+import type { RefundUpdate } from '../refunds/refund.ts'
 import { orAbsent, shortText } from './json-request.ts'
 import { bankReference, isoTime } from './notification.ts'
 
@@ -57,15 +57,10 @@ function namesOf({ id, txnId }: Payment): PaymentNames | undefined {
 /** A refund. Setu names neither field as required. */
 export const refundFields = { id: acquirerId, crn: z.unknown().optional(), reason: z.unknown().optional() }
 
-type Refund = z.output<z.ZodObject<typeof refundFields>> & {
-  status: RefundStatus
-  unknownStatus?: string | undefined
-  amount?: number | undefined
-  referenceId?: string | undefined
-  merchantId?: string | undefined
-}
+type SetuRefund = z.output<z.ZodObject<typeof refundFields>> &
+  Pick<RefundUpdate, 'status' | 'unknownStatus' | 'amount' | 'merchantId'> & { referenceId?: string | undefined }
 
-export const toRefundUpdate = ({ crn, reason, referenceId, ...update }: Refund): RefundUpdate => ({
+export const toRefundUpdate = ({ crn, reason, referenceId, ...update }: SetuRefund): RefundUpdate => ({
   ...update,
   ourRefundId: referenceId,
   reference: shortText(crn) ?? '',

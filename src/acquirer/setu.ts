@@ -13,6 +13,7 @@ import {
   type JsonRequest,
   notBelieved,
   orAbsent,
+  readBody,
   shortText,
   undone,
 } from './json-request.ts'
@@ -53,19 +54,19 @@ const DynamicQr = z.object({
   referenceId: z.string().optional(),
 })
 
-const LastPayment = z
+const PaymentAnswer = z
   .object({ status: z.enum(['initiated', 'pending', 'success', 'failed']), ...paymentFields })
   .superRefine(requiredWithSuccess('status', 'success', ['rrn']))
 
 /** Setu names neither `amount` nor `referenceId` of a refund as required. */
-const Refund = z.object({
+const RefundAnswer = z.object({
   ...refundFields,
   status: z.string().max(40),
   amount: orAbsent(paise),
   referenceId: orAbsent(z.string()),
 })
 
-const Refunds = z.object({ refunds: z.array(z.unknown()) })
+const RefundsAnswer = z.object({ refunds: z.array(z.unknown()) })
 
 const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
 
@@ -88,9 +89,7 @@ export function setuClient(
     if (answer.status < 200 || answer.status > 299) {
       throw failed('Setu', answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
     }
-    const loggedIn = LoggedIn.safeParse(answer.body)
-    if (loggedIn.success) return loggedIn.data.access_token
-    throw notBelieved(answer, 'Setu answered a log-in without a token')
+    return readBody(LoggedIn, answer, 'Setu answered a log-in without a token').access_token
   }
 
   /** Sends a request and returns its answer. Throws unless its status is one of `expected`. */
@@ -126,8 +125,7 @@ export function setuClient(
     const answer = await request({ method: 'GET', path }, paymentLink.merchantId, signal, [200, 404])
     // Nobody has tried to pay.
     if (answer.status === 404) return undefined
-    const { data: last } = LastPayment.safeParse(answer.body)
-    if (!last) throw notBelieved(answer, 'Setu told of a payment in a form that is not known')
+    const last = readBody(PaymentAnswer, answer, 'Setu told of a payment in a form that is not known')
     if (last.status !== 'success' && last.status !== 'failed') return undefined
     return toPaymentReport(orderId, last.status === 'success' ? 'SUCCESS' : 'FAIL', last)
   }
@@ -190,9 +188,8 @@ export function setuClient(
       const expected = [201, ...REFUSED]
       const answer = await request({ method: 'POST', path: 'refunds', body }, paymentLink.merchantId, signal, expected)
       if (answer.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(answer), payment }
-      const { data: made } = Refund.safeParse(answer.body)
-      if (!made) throw notBelieved(answer, 'Setu answered a refund in a form that is not known', { ourRefundId })
-      return { ...updateOf(made), payment }
+      const message = 'Setu answered a refund in a form that is not known'
+      return { ...updateOf(readBody(RefundAnswer, answer, message, { ourRefundId })), payment }
     },
 
     async getRefund(order, signal) {
@@ -201,10 +198,9 @@ export function setuClient(
       const path = `refunds/${payment.txnId}/payment`
       const answer = await request({ method: 'GET', path }, paymentLink.merchantId, signal, [200, 404])
       if (answer.status === 404 && refusalOf(answer)) return undefined
-      const { data: listed } = Refunds.safeParse(answer.body)
-      if (!listed) throw notBelieved(answer, 'Setu listed refunds in a form that is not known', { ourRefundId })
-      const ours = listed.refunds
-        .flatMap((refund) => Refund.safeParse(refund).data ?? [])
+      const message = 'Setu listed refunds in a form that is not known'
+      const ours = readBody(RefundsAnswer, answer, message, { ourRefundId })
+        .refunds.flatMap((refund) => RefundAnswer.safeParse(refund).data ?? [])
         .filter(({ referenceId }) => referenceId === ourRefundId)
         .map(updateOf)
       // A refund that a person had sent again may be there twice.
@@ -215,7 +211,7 @@ export function setuClient(
   }
 }
 
-function updateOf({ status, ...refund }: z.output<typeof Refund>): RefundUpdate {
+function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundUpdate {
   const state = Object.hasOwn(REFUND_STATES, status) ? REFUND_STATES[status as keyof typeof REFUND_STATES] : undefined
   const unknownStatus = state === undefined ? (shortText(status) ?? '?') : undefined
   return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
@@ -223,9 +219,8 @@ function updateOf({ status, ...refund }: z.output<typeof Refund>): RefundUpdate 
 
 /** Why Setu has refused. Throws for an answer that is not Setu's own, such as a proxy's: the refund may have arrived. */
 function refusalOf(answer: JsonAnswer): string {
-  const { data } = RefusalAnswer.safeParse(answer.body)
-  if (data) return `refused: ${shortText(data.code) ?? answer.status}`
-  throw notBelieved(answer, `Setu answered ${answer.status} in a form that is not its own`)
+  const { code } = readBody(RefusalAnswer, answer, `Setu answered ${answer.status} in a form that is not its own`)
+  return `refused: ${shortText(code) ?? answer.status}`
 }
 
 export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {

@@ -1,10 +1,10 @@
+import type { LinkedOrder } from '../acquirer/client.ts'
 import { badRequest, orderNotFound, paymentSuccessful } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
 import type { InTurn } from '../http/turns.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import { PAYMENT_STATUS, saveOnceSent, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
-import type { PaymentLink } from './intent.ts'
 import type { Intents } from './intents.ts'
 
 export const cancelPayment = operation({
@@ -40,7 +40,7 @@ type Dependencies = {
   intents: Pick<Intents, 'cancel' | 'saveAnswered'>
   now: () => Date
   /** Closes the acquirer's link; never rejects, and is not waited for. */
-  closeLink: (order: { orderId: string; paymentLink: PaymentLink }) => Promise<void>
+  closeLink: (order: LinkedOrder) => Promise<void>
   inTurn: InTurn
   deadlineOf: DeadlineOf
 }

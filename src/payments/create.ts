@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
+import type { AcquirerClient } from '../acquirer/client.ts'
 import { isRefusedRow } from '../db/outage.ts'
 import { badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import { type OperationRequest, operation, success } from '../http/operation.ts'
@@ -9,7 +10,7 @@ import { toIstText } from '../ist.ts'
 import { toPlainText } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import { buildIntent, type Idempotency, type Intent, type PaymentLink } from './intent.ts'
+import { buildIntent, type Idempotency, type Intent } from './intent.ts'
 import type { InsertOutcome, Intents } from './intents.ts'
 import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
 import { linksOf, upiQrLink } from './upi-links.ts'
@@ -22,20 +23,10 @@ type Dependencies = {
   /** Draws the QR of a text. */
   drawQr: (form: 'png', text: string) => Promise<Buffer>
   /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
-  clientOf: (merchant: Merchant) => LinkClient | undefined
+  clientOf: (merchant: Merchant) => AcquirerClient | undefined
   /** Within which a link has to be there. */
   linkMs: number
   deadlineOf: DeadlineOf
-}
-
-/** Makes the links of an acquirer's merchants. */
-type LinkClient = {
-  createLink: (
-    intent: Intent,
-    merchant: { id: string; payees: readonly string[] },
-    signal: AbortSignal,
-  ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
-  closeLink: (link: PaymentLink) => Promise<unknown>
 }
 
 /** 1 to 64 printable ASCII characters. */
@@ -200,7 +191,7 @@ export async function storeNewPayment(
 async function insertWithLink(
   intent: Intent,
   { acquirerMerchantId, vpa, payees }: Merchant,
-  client: LinkClient,
+  client: Pick<AcquirerClient, 'createLink' | 'closeLink'>,
   intents: Pick<Intents, 'insert' | 'findEarlier'>,
   signal: AbortSignal,
 ): Promise<InsertOutcome> {

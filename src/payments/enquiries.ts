@@ -32,7 +32,7 @@ export function createEnquiries(db: Database) {
      * Takes up to `limit` questions of a merchant that are due to an acquirer, longest due first. An intent that is paid by
      * now is not asked about any more.
      */
-    async takeDue(acquirer: string, mid: string, limit: number, now: Date): Promise<Enquiry[]> {
+    async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
         // What is stored is reckoned by the select: Citus takes no interval in the `case` of an update.
         `with due as materialized (

@@ -8,18 +8,8 @@ import { orderIdsBegin } from './intent.ts'
  */
 const STEP_INTENTS = 1_000
 
-/**
- * What becomes of each column of `payment_intents`: a forgotten one, of text or bytes, becomes empty; null stays null. What
- * merchants write is kept, because they are told to put nothing personal into it.
- */
-export const COLUMNS = {
-  forgotten: ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint'],
-  kept: [
-    ...['mid', 'order_id', 'merchant_order_id', 'idempotency_key', 'redirect_url', 'note', 'created_at', 'expires_at'],
-    ...['amount', 'paise', 'payee_vpa', 'payee_name', 'payee_mcc'],
-    ...['status', 'utr', 'event_sequence', 'fail_told_at'],
-  ],
-}
+/** The columns of `payment_intents` that are emptied, each of text or bytes; null stays null. */
+export const FORGOTTEN_COLUMNS = ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint']
 
 /** Whose intents: those created before a moment, or those of any age with this e-mail address or mobile number. */
 export type Forgotten = { before: Date } | { email: string } | { mobile: string }
@@ -69,7 +59,7 @@ const THEIRS = `
   ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)`
 
 /** SQL condition: the intent still holds customer data. Any column may be left, because an older version does not know it. */
-const REMEMBERED = `(${COLUMNS.forgotten.map((column) => `${column} <> ''`).join(' or ')})`
+const REMEMBERED = `(${FORGOTTEN_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
 
 const FORGET_STEP = `
   with step as (
@@ -95,7 +85,7 @@ const FORGET_STEP = `
     update refunds set note = '' where mid = $1 and order_id in (select order_id from due)
   ), forgotten as (
     update payment_intents
-       set ${COLUMNS.forgotten.map((column) => `${column} = substring(${column} from 1 for 0)`)}
+       set ${FORGOTTEN_COLUMNS.map((column) => `${column} = substring(${column} from 1 for 0)`)}
      where mid = $1 and order_id in (select order_id from due)
     returning 1
   )

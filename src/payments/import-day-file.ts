@@ -33,23 +33,46 @@ export type DayFileResult = {
 export async function importDayFile(
   db: Database,
   csv: Readable,
-  { now, onChecked, onRecorded, onWarning }: Importing,
+  {
+    now,
+    onChecked,
+    onRecorded,
+    onWarning,
+  }: { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgress; onWarning?: OnWarning },
 ): Promise<DayFileResult> {
   const client = await db.connect()
   try {
     await saveLines(client, csv, onChecked, onWarning)
-    const result = noLines()
+    const result: DayFileResult = {
+      recorded: 0,
+      unchanged: 0,
+      exceptions: {
+        'unknown order': 0,
+        'amount differs': 0,
+        'UTR of another order': 0,
+        'double payment': 0,
+        'failure after success': 0,
+        'late payment': 0,
+      },
+    }
     let impossible = 0
     const reports = createReports(db, { onImpossibleTime: () => (impossible += 1) })
     let lines = await readLines(client, 0)
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
       const news = await withoutRecorded(client, lines)
       result.unchanged += lines.length - news.length
-      for (const one of await recordLines(reports, news, now)) count(result, one)
+      for (const one of await recordLines(reports, news, now)) {
+        if ('exception' in one) result.exceptions[one.exception] += 1
+        else result[one.changed ? 'recorded' : 'unchanged'] += 1
+        if ('late' in one && one.late) result.exceptions['late payment'] += 1
+      }
       onRecorded?.(last)
       lines = await readLines(client, last)
     }
-    if (impossible > 0) onWarning?.(impossibleTimesText(impossible))
+    if (impossible > 0) {
+      const which = impossible === 1 ? '1 line has' : `${impossible} lines have`
+      onWarning?.(`${which} a paid_at that is before the order or still to come: the payment counts from today`)
+    }
     return result
   } finally {
     // The temporary table and the settings end with the connection.
@@ -57,39 +80,8 @@ export async function importDayFile(
   }
 }
 
-type Importing = { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgress; onWarning?: OnWarning }
-
-/** Is told how far in the file we are, in lines. */
+/** Called with the number of lines so far. */
 type OnProgress = ((lines: number) => void) | undefined
-
-function impossibleTimesText(lines: number): string {
-  const which = lines === 1 ? '1 line has' : `${lines} lines have`
-  return `${which} a paid_at that is before the order or still to come: the payment counts from today`
-}
-
-function noLines(): DayFileResult {
-  return {
-    recorded: 0,
-    unchanged: 0,
-    exceptions: {
-      'unknown order': 0,
-      'amount differs': 0,
-      'UTR of another order': 0,
-      'double payment': 0,
-      'failure after success': 0,
-      'late payment': 0,
-    },
-  }
-}
-
-function count(result: DayFileResult, one: Recorded): void {
-  if ('exception' in one) {
-    result.exceptions[one.exception] += 1
-    return
-  }
-  result[one.changed ? 'recorded' : 'unchanged'] += 1
-  if (one.late) result.exceptions['late payment'] += 1
-}
 
 /**
  * Checks the whole file and keeps its lines in a temporary table. There is no transaction: it would last as long as the

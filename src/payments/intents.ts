@@ -5,7 +5,7 @@ import { FAIL_TOLD, saveAnswered } from './answered.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { RETURN_CALL, writeDeliveries } from './outbox.ts'
-import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOpen, OPEN_STATUSES, type Status } from './outcome.ts'
+import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
 
 /** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
 export type InsertOutcome =
@@ -126,7 +126,7 @@ export function createIntents(
     ): Promise<(PaymentStatus & { toClose?: PaymentLink | undefined }) | undefined> {
       // The first look takes no lock, so that repeats, which change nothing, do not wait for each other.
       const found = await lookUpStatus(requests, mid, merchantOrderId)
-      if (!found || !isOpen(found, now)) return found
+      if (!found || isOver(found, now)) return found
       return inTransaction(
         requests,
         async (client) => {

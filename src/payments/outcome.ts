@@ -138,13 +138,8 @@ export function givenUpUntil(now: Date): Date {
   return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }
 
-/** Whether an intent may still be paid or cancelled. */
-export function isOpen(intent: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
-  return !isOver(intent, now)
-}
-
 /** True when a merchant who asks at `now` is told that the order has ended. No public client asks again after that. */
-function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
+export function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
   return status === 'SUCCESS' || status === 'CANCELLED' || isGivenUp(expiresAt, now)
 }
 

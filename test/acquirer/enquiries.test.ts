@@ -43,7 +43,7 @@ async function newOrderWithLink(number = 0): Promise<string> {
 const afterExpiry = (seconds: number) => new Date(EXPIRES_AT.getTime() + seconds * 1000)
 const findDue = (now: Date) => enquiries.findDue(SETU, 10, now)
 const take = async (now: Date, limit = 10) =>
-  (await enquiries.takeDue(SETU, mid, limit, now)).map(({ orderId, enquiries }) => [orderId, enquiries])
+  (await enquiries.claimDue(SETU, mid, limit, now)).map(({ orderId, enquiries }) => [orderId, enquiries])
 
 describe('enquiries to an acquirer about an unpaid order', () => {
   it('enquiries about an unpaid order are made 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
@@ -79,7 +79,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
   it('no enquiry is made through an acquirer that is not set up', async () => {
     await newOrderWithLink()
     expect(await enquiries.findDue('other', 10, afterExpiry(90))).toEqual([])
-    expect(await enquiries.takeDue('other', mid, 10, afterExpiry(90))).toEqual([])
+    expect(await enquiries.claimDue('other', mid, 10, afterExpiry(90))).toEqual([])
   })
 
   it('an unpaid order has three enquiries in all, including the operator’s, who may enquire at any time', async () => {
