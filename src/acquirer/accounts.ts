@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { allOrNone, checked, listOf, secureUrl } from '../variables.ts'
 
-/** Settings of the acquirers that are set up. `direct` holds the secrets of that acquirer's notifications. */
+/** Settings of the acquirers that are set up. Those of `direct` are the secrets of its notifications. */
 export type AcquirerSettings = {
   direct: readonly string[]
   setu?: SetuSettings | undefined

@@ -14,17 +14,17 @@ const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ d
 
 export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
 
-/** Those that make their own links. */
+/** Names of the acquirers that make their own links. */
 export const LINKING_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.client)
 
-/** Those that say what they have settled. */
+/** Names of the acquirers that report their settlements. */
 export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.settled)
 
-/** Reads what the acquirer of this name has settled; undefined if it is not set up. */
+/** Undefined if the acquirer of this name is not set up. */
 export const settledReader = (name: string, settings: AcquirerSettings, http: HttpClient): ReadSettled | undefined =>
   ACQUIRERS.get(name)?.settled?.(settings, http)
 
-/** Why a merchant cannot have this acquirer, for the operator; undefined when it can. */
+/** The reason why a merchant cannot have this acquirer, for the operator; undefined when it can. */
 export function acquirerFault(
   name: string,
   merchant: AcquirerMerchant,
@@ -32,7 +32,6 @@ export function acquirerFault(
 ): string | undefined {
   const acquirer = ACQUIRERS.get(name)
   if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
-  // Only an acquirer that makes its own links has to be set up first: links that we make work without notifications.
   if (!isSetUp(name, settings)) {
     return `the acquirer ${name} is not set up: set ${acquirer.variables}`
   }
@@ -45,7 +44,10 @@ export const refundWarnings = (names: readonly string[], settings: AcquirerSetti
     .filter((name) => !isSetUp(name, settings))
     .map((name) => `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`)
 
-/** False also for an acquirer that only a newer version of the service knows. */
+/**
+ * Whether an acquirer is set up. `direct` always is: links that we make work without notifications. A database may name an acquirer
+ * that only a newer version of the service knows.
+ */
 function isSetUp(name: string, settings: AcquirerSettings): boolean {
   const acquirer = ACQUIRERS.get(name)
   return acquirer !== undefined && (!acquirer.client || acquirer.notifications(settings) !== undefined)
@@ -53,10 +55,9 @@ function isSetUp(name: string, settings: AcquirerSettings): boolean {
 
 export type Acquirers = ReturnType<typeof createAcquirers>
 
-/** `elapsedMs` is a monotonic clock in milliseconds. */
+/** `elapsedMs` is a monotonic clock. */
 type AcquirersOptions = ClientOptions & { elapsedMs: () => number }
 
-/** The acquirers of one instance, which are called by `http`. */
 export function createAcquirers(settings: AcquirerSettings, http: HttpClient, options: AcquirersOptions) {
   const clients = new Map<string, AcquirerClient>()
   const notifications: Notifications[] = []
@@ -67,11 +68,11 @@ export function createAcquirers(settings: AcquirerSettings, http: HttpClient, op
     if (taken) notifications.push(taken)
   }
   return {
-    /** Acquirers that make their own links, by name. */
+    /** Clients of the acquirers that make their own links, by acquirer. */
     clients,
     notifications,
 
-    /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
+    /** The client that makes a merchant's links; undefined where we make them. Throws 503 if the acquirer is not set up. */
     clientOf({ mid, acquirer }: Merchant): AcquirerClient | undefined {
       if (isSetUp(acquirer, settings)) return clients.get(acquirer)
       options.onCall(acquirer, 'createLink', 'refused')
@@ -86,7 +87,7 @@ export function createAcquirers(settings: AcquirerSettings, http: HttpClient, op
 
 const notSetUp = (name: string) => `Merchants of the acquirer ${name} cannot take payments: ${adviceOn(name)}`
 
-/** What the operator has to do about an acquirer that is not set up. */
+/** Advice to the operator about an acquirer that is not set up. */
 export function adviceOn(name: string): string {
   const advice = ACQUIRERS.get(name)?.variables
   return advice ? `set ${advice}` : 'this version does not have it'

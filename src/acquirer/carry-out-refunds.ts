@@ -8,13 +8,13 @@ import { acquirerQueues, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient } from './client.ts'
 
 const HOUR_MS = 3_600_000
-/** A refund that the acquirer does not know by then is left to a person: no timer guesses. */
+/** A refund that the acquirer does not know a day after it was sent is left to a person: no timer guesses. */
 const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 
 type Refunding = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
 
-/** Refunds to send, and questions about those that have no end yet: of each acquirer by itself. */
+/** Sends refunds, and queries refunds that have no end yet: a job source for each acquirer. */
 export function dueRefunds({
   due,
   updates,

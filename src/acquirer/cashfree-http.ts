@@ -9,12 +9,12 @@ import { parseExact } from './exact-json.ts'
 import { createJsonRequest, failed, type JsonAnswer, orAbsent, shortText } from './json-request.ts'
 import { bankReference, isoTime } from './notification.ts'
 
-/** How Cashfree is called, and how it writes its fields: every number is its text. */
+/** Requests to Cashfree, and its fields. Every number is read as its text, see exact-json.ts. */
 
 export const NAME = 'cashfree'
 const API_VERSION = '2025-01-01'
 
-/** Sends a request to a Cashfree account; one that `isOpen` takes no credentials. Throws unless its status is one of `expected`. */
+/** Throws unless the status of the answer is one of `expected`. A request that `isOpen` carries no credentials. */
 export type CashfreeRequest = (
   request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<
     HttpRequest,
@@ -38,23 +38,23 @@ export function createCashfreeRequest(
   }
 }
 
-/** An identifier, which older samples spell as a number. */
-export const cashfreeId = z
+/** An identifier. Older samples of Cashfree write it as a number. */
+const cashfreeId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
 
 /** Rupees with at most two decimals; becomes paise. */
 export const rupees = bankAmount.transform(toPaise)
 
-/** The words of payments that have ended; a payment with any other word is under way. */
+/** Statuses of payments that have ended; a payment of any other status is under way. */
 export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
   ['SUCCESS', 'SUCCESS'],
   ...['FAILED', 'USER_DROPPED', 'CANCELLED', 'VOID'].map((word) => [word, 'FAIL'] as const),
 ])
 
 /**
- * What Cashfree says of a payment, in an answer or in a notification. Name and time are absent where their form is not known: the
- * payment counts all the same.
+ * Fields of a payment in answers and notifications. An identifier or a time in an unknown form is left out: the payment counts all
+ * the same.
  */
 export const paymentFields = {
   order_id: text(64),
@@ -66,7 +66,7 @@ export const paymentFields = {
   cf_payment_id: cashfreeId.optional().catch(undefined),
 }
 
-/** Undefined while the payment is under way. `orderId` is the order that the payment should be of. */
+/** Undefined while the payment is under way. `orderId` is the order that the caller expects. */
 export function toPaymentReport(
   orderId: string,
   payment: z.output<z.ZodObject<typeof paymentFields>>,
@@ -91,7 +91,7 @@ const REFUND_STATES = new Map<string, RefundStatus>([
   ...['CANCELLED', 'FAILED'].map((word) => [word, 'FAIL'] as const),
 ])
 
-/** What Cashfree says of a refund, in an answer or in a notification. */
+/** Fields of a refund in answers and notifications. */
 export const refundFields = {
   order_id: text(64),
   cf_refund_id: cashfreeId,

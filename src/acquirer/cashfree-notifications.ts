@@ -19,9 +19,7 @@ import {
   routeOfOwnForm,
 } from './notification.ts'
 
-/** What Cashfree reports by itself of payments and refunds. */
-
-/** What an event must say of a payment. Customer data beside it is not read. */
+/** Fields that an event of a payment must have. Customer data beside them is not read. */
 const PaymentEvent = z
   .object(paymentFields)
   .superRefine(requiredWithSuccess('payment_status', 'SUCCESS', ['bank_reference', 'payment_time']))
@@ -37,7 +35,6 @@ const RefundEvent = z.object({
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
 
-/** The parts of an event. */
 type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund', Fields>> }
 
 /** Undefined for an event that changes nothing; the fields of such an event are not checked. */
@@ -54,7 +51,7 @@ function readRefund(fields: Fields, isAutomatic: boolean): RefundUpdate {
   const event = checkRefund({ ...fields })
   const { bank_reference: utr, cf_payment_id: paymentId, refund_type: type = 'MERCHANT_INITIATED' } = event
   const update = toRefundUpdate(event)
-  // A refund that a person has made in Cashfree's dashboard has a name that is not in the form of ours.
+  // The name of a refund that a person has made in Cashfree's dashboard does not have the form of our names.
   const ourRefundId = (event.refund_id ?? '').toLowerCase()
   if (!isAutomatic && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)) return { ...update, ourRefundId }
   if (update.amount < 1 || update.amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)
@@ -67,7 +64,7 @@ const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUP
 const SIGNATURE =
   'Send x-webhook-signature: base64 of the HMAC-SHA256 of x-webhook-timestamp and the body, nothing between them'
 
-/** The fields that say which payment or refund it is about; Cashfree sends the customer beside them. */
+/** Fields that name the payment or refund. Cashfree sends customer data beside them, which must not be stored. */
 const KEPT = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
   ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
@@ -75,8 +72,7 @@ const KEPT = [
 
 export const cashfreeNotifications = ({ notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,
-  // Cashfree does not say whether a repeat has a new time, so no notification is refused by its age. Repeats change nothing, in any
-  // order.
+  // A notification of any age is taken: Cashfree does not document whether a repeat has a new time, and repeats change nothing.
   register: routeOfOwnForm(NAME, readEvent),
   requireSignature({ headers }, body) {
     const { 'x-webhook-signature': signature, 'x-webhook-timestamp': at } = headers

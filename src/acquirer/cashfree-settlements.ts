@@ -5,20 +5,18 @@ import type { ReadSettled, SettledEvent } from './acquirer.ts'
 import type { CashfreeRequest } from './cashfree-http.ts'
 import { type JsonAnswer, notBelieved, shortText } from './json-request.ts'
 
-/** What Cashfree has settled, by its reconciliation. */
-
 const PAGE_EVENTS = 1_000
 /**
- * Cashfree takes 200 orders and 100 refunds a minute, so that a day has at most 432,000 events. As many as this take 17 minutes
- * and 200 MB.
+ * 500,000 events: Cashfree takes 200 orders and 100 refunds a minute, so a day has at most 432,000. That many pages take 17 minutes
+ * by PAUSE_MS.
  */
 const MOST_PAGES = 500
-/** Of a page. An event has 2 to 3 kB. */
+/** Limits of a page: an event has 2 to 3 kB. */
 const LIMIT = { ms: 30_000, bytes: 16 * 1024 * 1024 }
-/** Cashfree takes 30 of these calls a minute. */
+/** Cashfree takes 30 calls a minute of its reconciliation. */
 const PAUSE_MS = 2_000
 
-/** Cashfree's own samples write null as a text too. */
+/** Values that mean an absent field: Cashfree's own samples write null as a text too. */
 const NOTHING: readonly unknown[] = [null, '', 'null', 'null,']
 const orNothing = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (NOTHING.includes(value) ? undefined : value), schema.optional())
@@ -98,7 +96,7 @@ function readPage(answer: JsonAnswer): z.output<typeof Page> {
   throw notBelieved(answer, `Cashfree told of settlements in a form that is not known${fault}`)
 }
 
-/** Kinds that take a payment back, each as a negative line. */
+/** Types of events that take a payment back, each as a negative line. */
 const TAKEN_BACK = ['REFUND', 'DISPUTE', 'CHARGEBACK']
 
 function toSettled({ event_details: event, ...details }: z.output<typeof Event>): SettledEvent {
@@ -106,10 +104,10 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const takesBack = TAKEN_BACK.includes(type) && event.sale_type !== 'CREDIT'
   const isDebit = takesBack || event.sale_type === 'DEBIT'
   const told = event.event_settlement_amount ?? event.event_amount ?? 0
-  // A debit is written with a sign or without.
+  // Cashfree writes the amount of a debit with a sign or without.
   const amount = isDebit ? -Math.abs(told) : told
   const kind = status === 'SUCCESS' ? type : `${type} ${status}`
-  // What is pending may be deducted already.
+  // A pending refund or chargeback may be deducted already, so it is a line too.
   const isLine = takesBack
     ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
     : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
@@ -128,15 +126,15 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   return { kind, amount, line }
 }
 
-/** The bank's name for a refund. A refund may have one later only, and what else is taken back has none. */
+/** The bank's reference of a refund, once there is one; of any other deduction, Cashfree's identifier of the event. */
 function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
   const own = id && `E${id}`
   return type === 'REFUND' && UTR.test(arn) ? { utr: arn, earlierUtr: own } : { utr: own }
 }
 
 /**
- * Fee and tax as they were kept of this payout, which the amounts tell: negative where they came back with what was taken back,
- * none where they are billed elsewhere. So the amount with both is what was paid, or what went back.
+ * Fee and tax that were deducted from this payout, found by comparing the two amounts: negative where they were returned with a
+ * refund, 0 where they are billed elsewhere. The settled amount plus both is then what was paid, or what went back.
  */
 function chargesOf({ event_amount: whole, ...event }: EventDetails, takesBack: boolean) {
   const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event

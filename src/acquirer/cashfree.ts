@@ -25,7 +25,7 @@ import { readPaymentLink } from './payment-link.ts'
 
 /*
  * Cashfree Payments, API of 2025-01-01. Source: its published OpenAPI document (orders, payments, refunds, simulation) and its
- * guides (webhooks). Built against these documents alone. An order is named by our orderId there too.
+ * guides (webhooks). Built against these documents alone. Our orderId is also Cashfree's name of the order.
  */
 
 const OrderAnswer = z.object({
@@ -47,7 +47,7 @@ const RefundAnswer = z.object({ refund_id: z.string(), ...refundFields })
 export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequest): AcquirerClient {
   const { isSandbox = false, publicUrl = '' } = settings
 
-  /** The order that was made, or the same one where Cashfree has it from the same request, which a proxy may repeat. */
+  /** Creates the order. A 409 means that Cashfree has the order already, since a proxy may repeat the request. */
   async function makeOrder(intent: Intent, signal: AbortSignal | undefined): Promise<string> {
     const { orderId, amount, expiresAt } = intent
     const body = {
@@ -93,7 +93,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     async createLink(intent, { id: merchantId, payees }, signal) {
       const { orderId } = intent
       const body = { payment_session_id: await makeOrder(intent, signal), payment_method: { upi: { channel: 'link' } } }
-      // The session itself is the authority.
+      // This request carries no credentials: the session authorises it.
       const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
       const link = Session.safeParse(answer.body).data?.data.payload.default ?? ''
       const names = { acquirer: NAME, merchantId, id: orderId, link }
@@ -114,7 +114,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     async getPayment({ orderId }, signal) {
       const payments = await paymentsOf(orderId, signal)
       const isPaid = ({ payment_status: status }: z.output<typeof PaymentAnswer>) => status === 'SUCCESS'
-      // A payment that is under way may still succeed, whatever became of the others.
+      // A payment that is under way may still succeed, so a failed one ends the order only when none is.
       const hasEnded = payments.every(({ payment_status: status }) => PAYMENT_ENDS.has(status))
       const last = payments.find(isPaid) ?? (hasEnded ? payments.at(-1) : undefined)
       return last && toPaymentReport(orderId, last)
@@ -122,7 +122,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
 
     async refund(order, signal) {
       const { orderId, ourRefundId, amount, note, isSecond } = order
-      // The call names the order, not the payment: it would send back the one that the order was paid by.
+      // A refund names the order, not the payment: Cashfree would send back the payment that the order was paid by.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
@@ -131,11 +131,11 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
         ...REFUSED,
       ])
       if (answer.status === 200) return updateOf(answer, order)
-      // A repeat may be refused because the first one has arrived.
+      // Cashfree may refuse a repeat because the first request has arrived.
       const known = await getRefund(order, signal)
       if (known) return known
       const code = codeOf(answer)
-      // A 409 says that it is there, whatever the question after it has found.
+      // A 409 says that the refund exists, even if the query above did not find it.
       const isRefused = code !== undefined && answer.status !== 409
       if (isRefused) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
       throw notBelieved(answer, `an answer ${answer.status} of Cashfree is no end of a refund`, { ourRefundId })
@@ -153,19 +153,19 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
   }
 }
 
-/** Cashfree takes an https address of at most 250 characters; without one, what its dashboard says. */
+/** Cashfree takes an https address of at most 250 characters. Without one it notifies the address of its dashboard. */
 function notifyUrlBelow(publicUrl: string): string | undefined {
   const url = `${publicUrl}/acquirer/${NAME}/notification`
   return url.startsWith('https:') && url.length <= 250 ? url : undefined
 }
 
-/** A hash, since Cashfree asks for a customer by an id of ours: nobody's name leaves. */
+/** Cashfree requires an identifier of the customer. A hash is sent, so that no name leaves. */
 function customerOf({ mid, customer: { mobile } }: Intent) {
   const id = createHash('sha256').update(`${mid} ${mobile}`).digest('hex').slice(0, 40)
   return { customer_id: id, customer_phone: /^[6-9]/.test(mobile) ? mobile : '9999999999' }
 }
 
-/** Cashfree takes notes of 3 characters and more. */
+/** Cashfree refuses notes of fewer than 3 characters. */
 function noteOf(note: string, most: number): string | undefined {
   const characters = [...note].slice(0, most)
   return characters.length < 3 ? undefined : characters.join('')
@@ -174,7 +174,7 @@ function noteOf(note: string, most: number): string | undefined {
 const ONLY_ITS_OWN =
   'Cashfree takes refunds of the payment that an order was paid by: send a second one back in its dashboard'
 
-/** Answers that refuse a refund for good, if they are in Cashfree's own form. */
+/** Statuses that refuse a refund for good, if the answer has Cashfree's own form. */
 const REFUSED = [400, 404, 409, 422]
 const codeOf = ({ body }: JsonAnswer) => shortText((body as { code?: unknown } | undefined)?.code)
 

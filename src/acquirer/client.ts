@@ -8,8 +8,8 @@ import type { RefundUpdate } from '../refunds/refund.ts'
 import { undone } from './json-request.ts'
 
 /**
- * An acquirer that makes its own links. Every call ends at `signal` at the latest (without a signal the limit of `withLimits`
- * counts), and rejects with an AcquirerError.
+ * The client of an acquirer that makes its own links. Every call ends at `signal`, or without a signal at the limit of `withLimits`,
+ * and rejects with an AcquirerError.
  */
 export type AcquirerClient = {
   /**
@@ -21,7 +21,7 @@ export type AcquirerClient = {
     merchant: { id: string; payees: readonly string[] },
     signal?: AbortSignal,
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
-  /** Lets nobody pay by a link any more. Resolves to `refused` where the order may have been paid already. */
+  /** Closes a link, so that nobody can pay by it. Resolves to `refused` where the order may have been paid already. */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'refused'>
   /** The last payment of an order; undefined when there is none, or while the payment is under way. */
   getPayment: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport | undefined>
@@ -35,14 +35,13 @@ export type AcquirerClient = {
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
   /** The state of a refund; undefined when the acquirer does not have the refund. */
   getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
-  /** Whether the acquirer recognises a repeated refund by our name for the refund. Otherwise each is sent at most once. */
+  /** Whether the acquirer recognises a repeated refund by our name of the refund. Otherwise a refund is sent at most once. */
   repeatsRefunds?: boolean | undefined
 }
 
-/** An order whose link an acquirer has made. */
 export type LinkedOrder = { orderId: string; paymentLink: PaymentLink }
 
-/** A refund to send or to ask for. `amount` is in paise, `utr` the payment's. */
+/** A refund to send or to query. `amount` is in paise, `utr` is the payment's. */
 export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'>
 
 type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds'>
@@ -55,7 +54,7 @@ export type ClientOptions = {
   limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs'>
 }
 
-/** The same client with its calls limited in time and number, logged when they fail, and counted. */
+/** Returns `client` with its calls limited in time and number. Calls are counted, and failed ones logged. */
 export function withLimits(
   name: string,
   client: AcquirerClient,
@@ -68,8 +67,7 @@ export function withLimits(
     send: (signal: AbortSignal) => Promise<T>,
     signal = AbortSignal.timeout(limits.requestMs),
   ): Promise<T> {
-    // Few payments are asked for at once, and each question is counted before it is sent: a refusal here would use up one of an
-    // order's three.
+    // A payment's query is never refused here: it is counted before it is sent, and an order has only three.
     if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
       onCall(name, callName, 'crowded')
       throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))

@@ -14,7 +14,6 @@ import {
   requiredWithSuccess,
 } from './notification.ts'
 
-/** The acquirer's notification. UTR and paidAt are needed with SUCCESS only. */
 export const PaymentNotification = z
   .object({
     orderId: text(64).meta({ description: 'Our `orderId`: the parameter `tr` of the UPI link.' }),
@@ -33,7 +32,7 @@ export const PaymentNotification = z
       .optional(),
   })
   .superRefine(requiredWithSuccess('status', 'SUCCESS', ['UTR', 'paidAt']))
-  // The rule above as JSON Schema: FAIL or REJECT, or else UTR and paidAt are required.
+  // The rule of requiredWithSuccess as JSON Schema: FAIL or REJECT, or else UTR and paidAt are required.
   .meta({ anyOf: [{ properties: { status: { enum: ['FAIL', 'REJECT'] } } }, { required: ['UTR', 'paidAt'] }] })
 
 export const paymentNotification = operation({
@@ -65,10 +64,7 @@ export const paymentNotification = operation({
   },
 })
 
-/**
- * The acquirer `direct`: this service makes the links, and the bank that holds the payee's account sends notifications
- * in our own form.
- */
+/** With `direct` this service makes the links, and the bank of the payee's account sends notifications in our own form. */
 export const direct: Acquirer<{ direct: readonly string[] }> = {
   variables: 'ACQUIRER_SECRETS',
   notifications({ direct: secrets }) {
@@ -84,9 +80,7 @@ export const direct: Acquirer<{ direct: readonly string[] }> = {
   },
 }
 
-/**
- * Longest time between a signature and now. An older signature could be a replay; a later one comes from a wrong clock.
- */
+/** Longest time between a signature and now. An older signature could be a replay; a later one comes from a wrong clock. */
 const TOLERANCE_SECONDS = 300
 
 /**

@@ -10,8 +10,8 @@ import type { AcquirerClient, LinkedOrder } from './client.ts'
 type Enquiring = { client: AcquirerClient; reports: Reports; now: () => Date }
 
 /**
- * Asks the acquirer about an order, and records the payment that it reports. Undefined when the acquirer knows of no payment that
- * has ended. Rejects with an AcquirerError.
+ * Queries the payment of an order at its acquirer, and records the report. Undefined when the acquirer knows no payment that has
+ * ended. Rejects with an AcquirerError.
  */
 export async function enquire(
   { orderId, paymentLink }: LinkedOrder,
@@ -22,8 +22,8 @@ export async function enquire(
 }
 
 /**
- * Returns a function that closes the link of a cancelled order, without being waited for. Where the acquirer refuses, the order may
- * be paid: the payment is asked for.
+ * Returns a function that closes the link of a cancelled order; nobody waits for it. When the acquirer refuses, the order may be
+ * paid, so the payment is queried.
  */
 export function createLinkCloser({
   clients,
@@ -42,7 +42,7 @@ export function createLinkCloser({
       if ((await client?.closeLink(order.paymentLink)) !== 'refused') return
       await enquire(order, { client: client as AcquirerClient, reports, now })
     } catch (err) {
-      // The client has logged an AcquirerError. A link that stays open expires by itself, and a question follows the expiry.
+      // The client has logged an AcquirerError. A link that stays open expires by itself, and an enquiry follows the expiry.
       if (err instanceof AcquirerError) return
       log.error(
         { err, orderId: order.orderId },
@@ -52,7 +52,7 @@ export function createLinkCloser({
   }
 }
 
-/** Questions about orders whose end has not been reported: to each acquirer by itself. */
+/** Queries orders whose end has not been reported: a job source for each acquirer. */
 export function dueEnquiries({
   enquiries,
   clients,

@@ -1,12 +1,12 @@
 /**
- * A string (a name if a colon follows), a number, or a brace. Digits that are no number of JSON, or stand for a name, are not
- * matched: JSON.parse refuses them.
+ * A string (a name if a colon follows), a number, or a brace. Digits that are no JSON number, or stand in place of a name, are not
+ * matched, so that JSON.parse refuses them.
  */
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-]|\s*:)|[{}]/g
 
 /**
- * Reads JSON with each number as its text: a decimal amount must not become a float, nor an identifier of 19 digits. Throws a
- * SyntaxError for what is not JSON, and for an object that has a name twice, of which JSON.parse would keep the last.
+ * Parses JSON with each number as its text: a decimal amount or an identifier of 19 digits must not become a float. Throws a
+ * SyntaxError for invalid JSON, and for an object with a name twice, where JSON.parse would take the last value.
  */
 export function parseExact(json: string): unknown {
   const objects: Set<string>[] = []

@@ -2,15 +2,14 @@ import * as z from 'zod'
 import { AcquirerError } from '../errors.ts'
 import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
 
-/** Sends a request whose `body` is JSON to an acquirer. Rejects with an AcquirerError when no whole answer comes. */
+/** Sends `body` to an acquirer as JSON. Rejects with an AcquirerError when no whole answer comes. */
 export type JsonRequest = (
   request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonAnswer>
 
-/** `body` is undefined if it is not JSON. `requestId` is the acquirer's name for the request, which its support asks for. */
+/** `body` is undefined if it is not JSON. `requestId` is the acquirer's; its support asks for it. */
 export type JsonAnswer = { status: number; body: unknown; requestId: string | undefined }
 
-/** `parse` reads the JSON of an answer. */
 export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
   return async ({ body, ...request }) => {
     const json = body !== undefined && {
@@ -35,18 +34,18 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
   }
 }
 
-/** Marks a fault as one of something that was not done. Other errors pass unchanged. */
+/** Marks an AcquirerError as proof that the call changed nothing at the acquirer. Other errors pass unchanged. */
 export function undone<E>(error: E): E {
   if (error instanceof AcquirerError) error.isUndone = true
   return error
 }
 
-/** `text` for the log; undefined unless it is short and plain, because a stranger sent it. */
+/** Returns `text` only if it is short and plain: a stranger sent it, and it goes into the log. */
 export function shortText(text: unknown): string | undefined {
   return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined
 }
 
-/** What an unexpected status means; `advice` is for the operator, where it is theirs to mend. */
+/** The error of an unexpected status; `advice` tells the operator what to check when the acquirer refuses a call. */
 export function failed(acquirer: string, { status, requestId, body }: JsonAnswer, advice: string): AcquirerError {
   const facts = { status, requestId, code: shortText((body as { code?: unknown } | undefined)?.code) }
   const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
@@ -71,9 +70,6 @@ export function readBody<S extends z.ZodType>(
   throw notBelieved(answer, message, facts)
 }
 
-/**
- * A field that may be absent, which null and empty text mean too: a payment that failed early may have neither
- * reference nor time.
- */
+/** Null and empty text count as absent: a payment that failed early may have neither reference nor time. */
 export const orAbsent = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === null || value === '' ? undefined : value), schema.optional())

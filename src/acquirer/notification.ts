@@ -11,42 +11,38 @@ import type { Reports } from '../payments/reports.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 
-/** What the notifications of every acquirer need. */
 export type NotificationDependencies = {
   reports: Reports
   refunds: Pick<RefundUpdates, 'recordNotification'>
   now: () => Date
 }
 
-/** The contents of a notification. */
 export type Notification = { payment: PaymentReport } | { refund: RefundUpdate }
 
-/** The fields of a notification, as they were sent. */
+/** The unchecked fields of a notification. */
 export type Fields = Record<string | symbol, unknown>
 
-/** How an acquirer's notifications are taken. */
 export type Notifications = {
-  /** Reads the JSON of a body; JSON.parse where it is left out. */
+  /** JSON.parse where it is left out. */
   parse?: (json: string) => unknown
-  /** Adds its route: that of an operation, or of `routeOfOwnForm`. */
+  /** Adds the acquirer's route: that of an operation, or of `routeOfOwnForm`. */
   register: (app: FastifyInstance, dependencies: NotificationDependencies) => void
-  /** Throws the 401 unless `body` is signed. */
+  /** Throws 401 unless `body` is signed. */
   requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
-  /** The orderId, for the log line of a refusal too: nothing of the notification is checked yet. */
+  /** The orderId for the log line, read before the fields are checked, so that refused notifications have it too. */
   orderIdOf: (fields: Fields) => unknown
-  /** Returns the part of an unreadable signed body that may be kept: nothing of the customer. */
+  /** Returns the part of an unreadable signed body that may be stored: no customer data. */
   keep: (body: Buffer) => Buffer
 }
 
-/** When the money moved, or an attempt failed, as acquirers write it. */
 export const isoTime = z.iso
   .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
   .transform((time) => new Date(time))
 
-/** A payment's UTR. Absent where it is in no form that is known: only a success needs it. */
+/** A payment's UTR. An unknown form counts as absent, since only a success needs a UTR. */
 export const bankReference = utr.optional().catch(undefined)
 
-/** The rule of a zod object that a success, `status` being `success`, has the fields of these names. */
+/** A refinement: an object whose field `status` is `success` has all fields in `needed`. */
 export const requiredWithSuccess =
   <Name extends string>(status: Name, success: string, needed: readonly Name[]) =>
   (payment: { [Field in Name]?: unknown }, context: z.core.$RefinementCtx) => {
@@ -70,7 +66,7 @@ export const NOTIFICATION_REFUSALS = [
   notificationRefused('UTR of another order'),
 ]
 
-/** Records what an acquirer reports of a payment. Throws 404 for an unknown order, 409 where it contradicts what we know. */
+/** Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a report that contradicts ours. */
 export async function recordNotification(
   { reports, now }: Pick<NotificationDependencies, 'reports' | 'now'>,
   report: PaymentReport,
@@ -88,7 +84,7 @@ export async function recordNotification(
   }
 }
 
-/** Records what an acquirer reports of a refund. Throws 404 for an unknown one, 409 where it differs from what we sent. */
+/** Records an acquirer's refund update. Throws 404 for an unknown refund, 409 for an update that differs from the refund. */
 async function recordRefund(
   acquirer: string,
   { refunds, now }: Pick<NotificationDependencies, 'refunds' | 'now'>,
@@ -101,8 +97,8 @@ async function recordRefund(
 }
 
 /**
- * The route of an acquirer's notifications in its own form, which our documents do not describe. `read` returns undefined for a
- * notification that changes nothing, and throws the 400 for a notification that it cannot read.
+ * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined for a
+ * notification that changes nothing, and throws 400 for one that it cannot read.
  */
 export function routeOfOwnForm(
   acquirer: string,
@@ -121,7 +117,7 @@ export function routeOfOwnForm(
   }
 }
 
-/** Lets `app`, a scope of its own, take the signed notifications of one acquirer. */
+/** Takes the signed notifications of one acquirer. `app` must be a scope of its own, because of the error handler. */
 export function takeNotifications(
   app: FastifyInstance,
   { parse, register, requireSignature, orderIdOf, keep }: Notifications,
@@ -134,7 +130,7 @@ export function takeNotifications(
     if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
     done()
   })
-  // A signed body that is refused with 400 is stored: the body may be about money, and the acquirer may not send it again.
+  // A signed body that is refused with 400 is stored, because it may be about money and the acquirer may never repeat it.
   app.setErrorHandler(async (error, { signedBody }) => {
     if (signedBody && error instanceof Failure && error.code === 'badRequest') {
       await reports.saveUnreadable(keep(signedBody), now())
@@ -144,7 +140,7 @@ export function takeNotifications(
   register(app, dependencies)
 }
 
-/** Whether `header` is the base64 of the HMAC-SHA256 of `parts` with one of `secrets`, found out in constant time. */
+/** Whether `header` is the base64 of the HMAC-SHA256 of `parts` with one of `secrets`, compared in constant time. */
 export function isSigned(header: unknown, secrets: readonly string[], ...parts: readonly (string | Buffer)[]): boolean {
   if (typeof header !== 'string' || header.length > 64) return false
   const signature = Buffer.from(header, 'base64')
@@ -158,7 +154,7 @@ export function isSigned(header: unknown, secrets: readonly string[], ...parts: 
   return signed
 }
 
-/** Of a body that cannot be read, the fields of these names, at any depth: what is beside them may be the customer's. */
+/** Returns the fields of these names, at any depth, of a body. The other fields may be customer data. */
 export function onlyFields(body: Buffer, names: string[]): Buffer {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(body.toString('utf8')), names))

@@ -4,14 +4,14 @@ import { bankAmount, toDecimalText } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { UPI_PREFIX } from '../payments/upi-links.ts'
 
-/** What may follow the prefix: printable ASCII without `"` and `#`, which would end a link in a page or as an address. */
+/** Printable ASCII without `"` and `#`, which would end the link in a page or as an address. */
 const QUERY = /^[!\x24-\x7e]+$/
 const LINK_LIMIT_CHARACTERS = 2_048
 
 /**
- * Reads a link that an acquirer has made for an intent: its `tr` and its payee. The link itself is never changed, since it may
- * be signed, and may have any further parameters. `payees` are those that the merchant accepts, see isAccepted. Throws an
- * AcquirerError for a link that must not be shown; `facts` stand in its log line too.
+ * Reads `tr` and payee of a link that an acquirer has made for an intent. The link is never changed, since it may be signed, and
+ * may have further parameters. `payees` are the payees that the merchant accepts, see isAccepted. Throws an AcquirerError with
+ * `facts` for a link that must not be shown.
  */
 export function readPaymentLink(
   link: string,
@@ -22,7 +22,7 @@ export function readPaymentLink(
   const query = link.slice(UPI_PREFIX.length)
   const isLink = link.startsWith(UPI_PREFIX) && link.length <= LINK_LIMIT_CHARACTERS && QUERY.test(query)
   const parameters = isLink ? [...new URLSearchParams(query)] : []
-  // Upper and lower case are the same here: an app may take PA for pa.
+  // Names are compared without regard to case: an app may take PA for pa.
   const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
   const only = (name: string) => {
     const [value = '', ...others] = valuesOf(name)
@@ -49,10 +49,7 @@ export function readPaymentLink(
   return { reference, payeeVpa }
 }
 
-/**
- * Whether a UPI address is the accepted one. A `*` before the `@` of that stands for any text, none too. Upper and lower
- * case are the same.
- */
+/** Compares UPI addresses without regard to case. A `*` before the `@` of `accepted` stands for any text, also none. */
 function isAccepted(vpa: string, accepted: string): boolean {
   const [given, [prefix = '', handle]] = [vpa.toLowerCase(), accepted.toLowerCase().split('*')]
   if (handle === undefined) return given === prefix

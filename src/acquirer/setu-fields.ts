@@ -6,7 +6,7 @@ import type { RefundUpdate } from '../refunds/refund.ts'
 import { orAbsent, shortText } from './json-request.ts'
 import { bankReference, isoTime } from './notification.ts'
 
-/** How Setu writes its fields, in answers and notifications alike. */
+/** Setu's fields, in answers and notifications alike. */
 
 export const NAME = 'setu'
 
@@ -24,10 +24,9 @@ const moment = z.preprocess(
   isoTime,
 )
 
-/** An identifier of a payment. A form that is not known hides the identifier, since the payment counts all the same. */
+/** A payment's identifier. An unknown form counts as absent: the payment counts all the same. */
 const paymentId = z.string().regex(ACQUIRER_ID).optional().catch(undefined)
 
-/** A payment that has ended. */
 export const paymentFields = {
   productInstanceId: acquirerId,
   amount: paise,
@@ -49,12 +48,12 @@ export const toPaymentReport = (orderId: string, status: FinalStatus, payment: P
   names: namesOf(payment),
 })
 
-/** Setu refunds a payment only by both names. */
+/** Undefined unless both names are known: a refund needs both. */
 function namesOf({ id, txnId }: Payment): PaymentNames | undefined {
   return id !== undefined && txnId !== undefined ? { id, txnId } : undefined
 }
 
-/** A refund. Setu names neither field as required. */
+/** Setu's document requires neither `crn` nor `reason` of a refund. */
 export const refundFields = { id: acquirerId, crn: z.unknown().optional(), reason: z.unknown().optional() }
 
 type SetuRefund = z.output<z.ZodObject<typeof refundFields>> &
@@ -67,7 +66,7 @@ export const toRefundUpdate = ({ crn, reason, referenceId, ...update }: SetuRefu
   reason: reasonOf(reason),
 })
 
-/** The codes by which Setu and NPCI say why a refund has failed. */
+/** Setu's and NPCI's codes for the failure of a refund. */
 function reasonOf(reason: unknown): string | undefined {
   const { errCode, npciErrCode } = (reason ?? {}) as Record<string, unknown>
   const codes = [errCode, npciErrCode].map(shortText).filter((code) => code !== undefined)

@@ -14,12 +14,10 @@ import {
 } from './notification.ts'
 import { acquirerId, NAME, paise, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
 
-/** What Setu reports by itself of payments and refunds. */
-
 const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const
 
-/** What the two events that end a payment must say. Customer data beside it is not read. */
+/** Fields that the two events of a payment's end must have. Customer data beside them is not read. */
 const PaymentEvent = z
   .object({
     eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
@@ -53,11 +51,11 @@ function readEvent(fields: Fields): Notification | undefined {
 
 const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
 
-/** The fields that say which payment it is about; Setu sends the customer's address and account beside them. */
+/** Fields that name the payment. Setu sends the customer's address and account beside them, which must not be stored. */
 const KEPT = [...Object.keys(PaymentEvent.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
 
 export const setuNotifications = ({ notificationSecrets }: SetuSettings): Notifications => ({
-  // Setu's signature holds no time, so a copy of a notification is valid for ever. Repeats change nothing, in any order.
+  // Setu's signature covers no time, so a copied notification stays valid for ever. Repeats change nothing, in any order.
   register: routeOfOwnForm(NAME, readEvent),
   requireSignature({ headers }, body) {
     if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)

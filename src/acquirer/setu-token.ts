@@ -1,15 +1,12 @@
 import { AcquirerError } from '../errors.ts'
 
-/**
- * A token is valid for 300 s, and Setu advises a new one in the 4th minute. It is used until 290 s: the last call needs
- * time on its way.
- */
+/** A token is valid for 300 s, and Setu advises to renew it in the 4th minute. The last 10 s are left to requests on their way. */
 const TOKEN_FRESH_MS = 240_000
 const TOKEN_VALID_MS = 290_000
 
 /**
- * The log-in token, which all calls share: one log-in serves every call that waits for it. From 240 s to 290 s of age
- * the token is still used while a new one is fetched. `elapsedMs` is a monotonic clock.
+ * The log-in token of all calls: one log-in serves every call that waits for it. A token between 240 s and 290 s old is still used
+ * while a new one is fetched. `elapsedMs` is a monotonic clock.
  */
 export function createToken(logIn: () => Promise<string>, elapsedMs: () => number) {
   let current: { value: string; since: number } | undefined
@@ -29,7 +26,7 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
   }
 
   return {
-    /** Returns the token. After the token was refused, call `renew`: the next `get` then fetches another one. */
+    /** After the token was refused, call `renew`: the next `get` then fetches another one. */
     async get(signal: AbortSignal | undefined): Promise<{ value: string; renew: () => void }> {
       const age = current ? elapsedMs() - current.since : Number.POSITIVE_INFINITY
       // A failed log-in is ignored while the old token is valid: the next call tries again.
@@ -43,9 +40,7 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
   }
 }
 
-/**
- * Resolves as `promise` does, and rejects when `signal` aborts first. `promise` itself goes on for its other callers.
- */
+/** Settles as `promise` does, or rejects when `signal` aborts first. `promise` goes on, since other calls share it. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new AcquirerError('unavailable', 'the acquirer did not answer in time'))

@@ -36,13 +36,13 @@ import { createToken } from './setu-token.ts'
  * against these documents alone; the guide for operators says how to try it with an account of Setu's sandbox.
  */
 
-/** Setu takes no other UPI address as that of a payee. */
+/** The form of a payee's UPI address at Setu, which takes no other. */
 const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
 
-/** UPI address of the sandbox's played customer. It belongs to nobody. */
-const PLAYED_CUSTOMER = 'customer@thisisnobank'
+/** UPI address of the sandbox's simulated customer. It belongs to nobody. */
+const SIMULATED_CUSTOMER = 'customer@thisisnobank'
 
-/** NPCI's code for insufficient funds, with which a played payment fails. */
+/** NPCI's code for insufficient funds, with which a simulated payment fails. */
 const NO_FUNDS = 'Z9'
 
 const LoggedIn = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/) })
@@ -58,7 +58,7 @@ const PaymentAnswer = z
   .object({ status: z.enum(['initiated', 'pending', 'success', 'failed']), ...paymentFields })
   .superRefine(requiredWithSuccess('status', 'success', ['rrn']))
 
-/** Setu names neither `amount` nor `referenceId` of a refund as required. */
+/** Setu's document requires neither `amount` nor `referenceId` of a refund. */
 const RefundAnswer = z.object({
   ...refundFields,
   status: z.string().max(40),
@@ -70,11 +70,10 @@ const RefundsAnswer = z.object({ refunds: z.array(z.unknown()) })
 
 const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
 
-/** Answers that refuse a refund for good, if they are in Setu's own form. */
+/** Statuses that refuse a refund for good, if the answer has Setu's own form. */
 const REFUSED = [400, 404, 422]
 const RefusalAnswer = z.object({ code: z.string().min(1), detail: z.unknown() })
 
-/** The client of one Setu account. */
 export function setuClient(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
   requestJson: JsonRequest,
@@ -92,7 +91,7 @@ export function setuClient(
     return readBody(LoggedIn, answer, 'Setu answered a log-in without a token').access_token
   }
 
-  /** Sends a request and returns its answer. Throws unless its status is one of `expected`. */
+  /** Throws unless the status of the answer is one of `expected`. */
   async function request(
     { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: object },
     merchantId: string,
@@ -123,14 +122,14 @@ export function setuClient(
   ): Promise<PaymentReport | undefined> {
     const path = `payments/product-instances/${paymentLink.id}/last`
     const answer = await request({ method: 'GET', path }, paymentLink.merchantId, signal, [200, 404])
-    // Nobody has tried to pay.
+    // Setu answers 404 while nobody has tried to pay.
     if (answer.status === 404) return undefined
     const last = readBody(PaymentAnswer, answer, 'Setu told of a payment in a form that is not known')
     if (last.status !== 'success' && last.status !== 'failed') return undefined
     return toPaymentReport(orderId, last.status === 'success' ? 'SUCCESS' : 'FAIL', last)
   }
 
-  /** A payment whose names nobody has reported is the last one of its link. */
+  /** Finds the names of a payment that no report has named: it must be the last payment of its link. */
   async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
     const last = await getPayment(order, signal)
     if (last?.status === 'SUCCESS' && last.utr === order.utr && last.names) return last.names
@@ -151,8 +150,7 @@ export function setuClient(
       }
       const answer = await request({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
       const { data: made } = DynamicQr.safeParse(answer.body)
-      // A link of another order is refused, even for the same payee and amount: paying it would make that other order
-      // paid.
+      // A link of another order is refused even for the same payee and amount: paying by it would pay that other order.
       if (!made || (made.referenceId ?? orderId) !== orderId) {
         throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
       }
@@ -161,7 +159,7 @@ export function setuClient(
     },
 
     async closeLink({ id, merchantId }, signal) {
-      // Setu refuses with 400 or 404 to close a QR that was paid or has expired.
+      // Setu answers 400 or 404 for a QR that was paid or has expired.
       const answer = await request({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
       return answer.status === 200 ? 'closed' : 'refused'
     },
@@ -169,15 +167,15 @@ export function setuClient(
     getPayment,
 
     async simulate({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
-      const played = { refId: reference, payeeVpa, payerVpa: PLAYED_CUSTOMER, amount }
+      const played = { refId: reference, payeeVpa, payerVpa: SIMULATED_CUSTOMER, amount }
       const body = succeeds ? played : { ...played, payerRespCode: NO_FUNDS }
       await request({ method: 'POST', path: 'pay', body }, merchantId, signal, [200])
     },
 
-    // Setu has no guard against repeats, and finds a refund only by the payment that the refund belongs to.
+    // Setu has no guard against repeated refunds, and finds a refund only by its payment.
     async refund(order, signal) {
       const { ourRefundId, amount, note, paymentLink } = order
-      // Nothing was sent before the names are known.
+      // Without the payment's names no refund was sent, so the error is marked as undone.
       const payment =
         order.payment ??
         (await namesOfPayment(order, signal).catch((error) => {
@@ -203,7 +201,7 @@ export function setuClient(
         .refunds.flatMap((refund) => RefundAnswer.safeParse(refund).data ?? [])
         .filter(({ referenceId }) => referenceId === ourRefundId)
         .map(updateOf)
-      // A refund that a person had sent again may be there twice.
+      // A refund that a person had sent again may be listed twice.
       const byStatus = ['SUCCESS', 'PENDING', 'FAIL'].map((status) => ours.find((update) => update.status === status))
       const update = byStatus.find((found) => found !== undefined)
       return update && { ...update, payment }
@@ -217,7 +215,7 @@ function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundU
   return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
 }
 
-/** Why Setu has refused. Throws for an answer that is not Setu's own, such as a proxy's: the refund may have arrived. */
+/** Setu's reason for a refusal. Throws for an answer that is not Setu's own, such as a proxy's: the refund may have arrived. */
 function refusalOf(answer: JsonAnswer): string {
   const { code } = readBody(RefusalAnswer, answer, `Setu answered ${answer.status} in a form that is not its own`)
   return `refused: ${shortText(code) ?? answer.status}`
