@@ -18,7 +18,7 @@ import { createDeliveries } from './webhooks/deliveries.ts'
 import { dueExpiries } from './webhooks/expiries.ts'
 
 type Jobs = {
-  /** The pool of jobs. */
+  /** Pool for jobs. */
   db: Database
   config: Pick<Config, 'webhooks'>
   clients: ReadonlyMap<string, AcquirerClient>
@@ -31,7 +31,6 @@ type Jobs = {
   limits: Limits
 }
 
-/** Starts all that is done by the clock: webhooks, questions to acquirers, refunds, expiries, comparisons of UTRs. */
 export function startJobs({ db, config, clients, http, reports, refundListeners, metrics, log, now, limits }: Jobs) {
   const { sealingKey } = config.webhooks
   const deliveries = createDeliveries(db)

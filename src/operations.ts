@@ -10,7 +10,7 @@ import { checkRefundStatus } from './refunds/check-refund-status.ts'
 import { refundPayment } from './refunds/refund-payment.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 
-/** Every operation, grouped by who may call it, in the order of the documents. */
+/** The order is that of the documents. */
 export const OPERATIONS = {
   v1: [
     createPaymentIntent,
@@ -28,6 +28,6 @@ export const OPERATIONS = {
   health: [livez, readyz],
 }
 
-/** The operations that the documents show. `takesNotifications` is whether a bank may send notifications in our own form. */
+/** The documents leave out notifications in our own form where no bank may send them. */
 export const documentedOperations = (takesNotifications: boolean) =>
   Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat()

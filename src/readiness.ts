@@ -8,7 +8,6 @@ import type { Limits } from './limits.ts'
 import { acquirersOfOpenRefunds } from './refunds/store.ts'
 import { createMerchants } from './tenants/merchants.ts'
 
-/** What `/readyz` answers of this instance. */
 export function createReadiness(
   db: Queryable,
   config: Pick<Config, 'acquirers' | 'production' | 'warnings'>,
@@ -18,7 +17,7 @@ export function createReadiness(
 ): Readiness {
   return {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-    // Cached: anybody may ask at any rate, and all open refunds are read.
+    // Cached, because anybody may request /readyz at any rate, and all open refunds are read.
     warnings: cached(
       async () => [
         ...config.warnings,

@@ -40,8 +40,8 @@ export const readyz = operation({
 })
 
 export type Readiness = {
-  /** Why the service should receive no requests now; undefined when it is ready. */
+  /** Undefined when the service is ready for requests. */
   unreadyReason: () => Promise<string | undefined>
-  /** Faults of the configuration with which the service still works. */
+  /** Faults of the configuration that do not keep the service from working. */
   warnings: () => Promise<string[]>
 }

@@ -4,12 +4,12 @@ import type { Failure } from '../errors.ts'
 import { ok } from './envelope.ts'
 import { bodyCheck } from './input.ts'
 
-/** What an operation says when it succeeds. `Result` is what its handler returns. */
+/** The answer of a successful operation. `Result` is the type that its handler returns. */
 export type Answer<Result> = {
   description: string
-  /** Its content type. */
+  /** Content type. */
   type: string
-  /** Other content types of the same, with an example of each. */
+  /** Examples of the answer in other content types. */
   also?: Record<string, string>
   /** The schema of a JSON answer. It is strict: the tests fail when an answer has a field that the schema lacks. */
   schema?: z.ZodType
@@ -18,21 +18,21 @@ export type Answer<Result> = {
   named?: Record<string, z.ZodType>
   /** Response headers of this operation, in addition to those of every answer. */
   headers?: readonly string[]
-  /** The answer has an ETag: a caller with a current copy gets 304. */
+  /** Whether the answer has an ETag: a caller with a current copy gets 304. */
   mayBeHeld?: true
   toBody: (result: Result) => unknown
 }
 
-/** The schema of a body, its name in the document, and an example as a form; `jsonExample` if JSON differs. */
+/** `name` is the schema's name in the document, `example` an example as a form; `jsonExample` if JSON differs. */
 type Body<Schema extends z.ZodObject> = {
   name: string
   schema: Schema
   /**
-   * The schema for a request, if callers have settings of their own; its output is that of `schema`. The document contains only
+   * The schema for a request, if it depends on the caller's settings; the output is that of `schema`. The document contains only
    * `schema`, and describes the others in words.
    */
   schemaFor?: (request: FastifyRequest) => z.ZodObject
-  /** The name of an optional field that is refused when it is sent empty: elsewhere that counts as absent. */
+  /** An optional field that is refused when it is empty; other empty fields count as absent. */
   notEmpty?: keyof z.output<Schema> & string
   example: Record<string, string>
   jsonExample?: Record<string, unknown>
@@ -43,7 +43,6 @@ export type OperationRequest<Schema extends z.ZodObject = z.ZodObject> = Fastify
   Params: Record<string, string>
 }>
 
-/** What the documents say of an operation. */
 export type Described = {
   name: string
   /** POST where there is a body, else GET. */
@@ -53,13 +52,13 @@ export type Described = {
   tag: 'Merchant' | 'Partner' | 'Acquirer' | 'Customer' | 'Operator'
   summary: string
   description: string
-  /** Who may call it: the owner of a key, whoever can sign a body, or anyone. */
+  /** Who may call the operation: the owner of a key, whoever can sign a body, or anyone. */
   access: 'key' | 'signature' | 'anyone'
-  /** Headers that it reads beside those that every operation reads. */
+  /** Request headers, without the headers that every operation reads. */
   headers: readonly { name: string; description: string; pattern: RegExp }[]
   body: Body<z.ZodObject> | undefined
   answer: Omit<Answer<never>, 'toBody'>
-  /** The operation's own refusals. The refusals that every operation with this `access` has are added to them. */
+  /** The operation's own refusals. Those of its `access` are added to them. */
   refusals: readonly Failure[]
 }
 
@@ -77,8 +76,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
     /** Options of the route for Fastify. */
     route?: RouteShorthandOptions
     /**
-     * Called once at start. Returns the function that handles a request: it returns the result, or the reply if it has sent
-     * that itself, and throws a Failure to refuse.
+     * Called once at start. Returns the request's handler, which returns the result, or the reply if the handler has sent it, and
+     * throws a Failure to refuse.
      */
     handle: (
       dependencies: Dependencies,
@@ -86,8 +85,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   }
 
 /**
- * One operation of the service: its route and what the documents say of it. Its name is the last part of its path unless
- * `name` says otherwise; credentials are asked for unless `access` says otherwise.
+ * One operation of the service: its route and its part of the document. By default its name is the last part of its path, and a
+ * caller needs a key.
  */
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,
@@ -124,7 +123,7 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
 
 export const SUCCEEDED = z.literal(200).meta({ type: 'integer' })
 
-/** The envelope around `data`, which is what the handler returns. */
+/** An answer in the envelope. The handler returns its `data`. */
 export function success<Data extends z.ZodType>(
   msg: string,
   { description, name, dataName, data, example }: SuccessText<Data>,

@@ -6,42 +6,42 @@ import type { Limits } from '../limits.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Its requests wait for a database that is briefly away, because their callers take a 503 for a final answer. */
+    /** Requests of the route wait for a database that is briefly away, because callers take a 503 for a final answer. */
     waitsForDatabase?: true
   }
   interface FastifyRequest {
-    /** Until when a request may wait for the database, by `elapsedMs`; 0 where its route does not wait. */
+    /** Moment of `elapsedMs` until which a request may wait for the database; 0 where its route does not wait. */
     waitsUntil: number
-    /** Answers the request with 503; undefined before its handler begins, and after the 503. */
+    /** The timer of the 503; undefined before the handler begins, and after the 503. */
     answerTimer: NodeJS.Timeout | undefined
   }
 }
 
-/** The time limit of one answer. A change ends with its deadline, so that a 503 means that nothing was changed. */
+/** The time limit of one answer. A change ends at its deadline, so that a 503 means that nothing was changed. */
 export type Deadline = {
-  /** Throws 503 when the deadline has answered already: nobody waits for the change any more. */
+  /** Throws 503 when the deadline has answered the request, so that nobody waits for the change any more. */
   check: () => void
   /**
-   * The same; else the answer is left to the commit that is sent in this very tick, and to the look-up behind it, for `commitMs`
-   * at most.
+   * Checks, then leaves `commitMs` to the commit and the look-up behind it to decide the answer. The commit must be sent in the same
+   * tick.
    */
   claim: () => void
-  /** Begins the limit anew with `ms` on top of it, for a call of an acquirer. */
+  /** Restarts the limit with `ms` on top of it, for a call of an acquirer. */
   extend: (ms: number) => void
 }
 
 export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadline
 
 /**
- * Returns the result of `read`. A request that waits for the database reads again while the database is away. `read` must change
- * nothing: whether an earlier one reached the database is not known.
+ * Returns the result of `read`, which is repeated while the database is away if the route waits for it. `read` must change nothing,
+ * because a failed call may have reached the database.
  */
 export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
 
 /**
  * Answers every request to `app` within `answer.ms`, whatever its handler waits for; a request that waits for the database may take
- * `patience.ms`. The handler is not stopped: a handler that changes something asks the deadline of its request. Not Fastify's
- * handlerTimeout, which counts the time of the body too: a slow sender would get 503 for 408.
+ * `patience.ms`. The handler is not stopped: a handler that changes something checks its deadline. Fastify's handlerTimeout counts the
+ * time of the body too, so that a slow sender would get 503 instead of 408.
  */
 export function registerTimeLimits(
   app: FastifyInstance,
@@ -51,15 +51,15 @@ export function registerTimeLimits(
 ): { deadlineOf: DeadlineOf; patiently: Patiently } {
   app.decorateRequest('waitsUntil', 0)
   app.decorateRequest('answerTimer', undefined)
-  // Hooks with a callback: an async hook costs a promise.
+  // Hooks have callbacks, because an async hook costs a promise.
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.routeOptions.config?.waitsForDatabase) request.waitsUntil = elapsedMs() + patience.ms
     done()
   })
-  // Not in an earlier hook, because the client decides how long its body takes.
+  // The limit starts in preHandler, because the client decides how long its body takes.
   app.addHook('preHandler', (request, reply, done) => {
     answerWithin(Math.max(answer.ms, request.waitsUntil - elapsedMs()), request, reply)
-    // Not Fastify's hook onResponse, which adds and removes two listeners for each response.
+    // Fastify's hook onResponse would add and remove two listeners for each response.
     reply.raw.once('close', () => clearTimeout(request.answerTimer))
     done()
   })
@@ -113,19 +113,19 @@ export function createPatience(
 }
 
 const SAMPLE_INTERVAL_MS = 1_000
-/** How often the delay is measured. The measurement itself is this late, which is subtracted. */
+/** Interval of the measurement. Each measured delay includes it, so it is subtracted. */
 const RESOLUTION_MS = 10
 
 /**
- * Returns how late timers were on average in the last second, in ms, until `app` closes. Not @fastify/under-pressure, which
- * also reads the process's memory from a file each second, in a timer: without a free file descriptor that ended the process.
+ * Returns a function for the mean delay of timers in the last second, in ms, until `app` closes. @fastify/under-pressure also reads
+ * the process's memory from a file each second, in a timer: without a free file descriptor that ended the process.
  */
 export function measureLateness(app: FastifyInstance): () => number {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   delay.enable()
   let meanMs = 0
   const timer = setInterval(() => {
-    // No measurement in a whole second: the event loop was blocked all the time.
+    // No measurement means that the event loop was blocked for the whole second.
     meanMs = delay.count === 0 ? Number.POSITIVE_INFINITY : delay.mean / 1e6 - RESOLUTION_MS
     delay.reset()
   }, SAMPLE_INTERVAL_MS).unref()
@@ -136,7 +136,7 @@ export function measureLateness(app: FastifyInstance): () => number {
   return () => meanMs
 }
 
-/** Refuses requests to `app` with 503 while timers are later than `limitMs`. */
+/** Refuses requests to `app` with 503 while timers are more than `limitMs` late. */
 export function refuseWhileLate(app: FastifyInstance, latenessMs: () => number, limitMs: number) {
   app.addHook('onRequest', (_request, _reply, done) => done(latenessMs() > limitMs ? unavailable() : undefined))
 }

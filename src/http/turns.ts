@@ -1,9 +1,9 @@
 import type { Deadline } from './time-limits.ts'
 
 /**
- * Returns a function that runs changes with the same key one after the other, and of different keys at once. Of many requests for
- * one order only the first then waits for the lock of its row, and holds a connection of the pool; requests for other orders go
- * on. A change whose deadline is over when its turn comes is not begun. `work` hands `claim` to its transaction.
+ * Returns a function that runs changes of one key one after the other, and changes of different keys at once. Of many requests for one
+ * order only the first then waits for the row's lock and holds a connection of the pool. A change whose deadline is over when its turn
+ * comes is not begun. `work` hands `claim` to its transaction.
  */
 export function createTurns() {
   const last = new Map<string, Promise<unknown>>()

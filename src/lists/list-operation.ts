@@ -15,7 +15,7 @@ import type { Lists } from './lists.ts'
 
 const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
 
-/** A day of India, `dd-mm-yyyy`, read as the day's first moment. */
+/** A day of India, `dd-mm-yyyy`; becomes the day's first moment. */
 const istDay = z
   .string(errorText(DATE_RULE))
   // The pattern is only the form of a date; startOfIstDay checks whether that day exists.
@@ -34,7 +34,7 @@ const inOrder = ({ s_date, e_date }: { s_date: Date; e_date: Date }) => s_date <
 const NOT_IN_ORDER = { path: ['s_date'], error: 'must not be after e_date' }
 
 const range = { s_date, e_date }
-/** Wide enough for all that a sandbox has. */
+/** A range of all orders that a sandbox may have. */
 const RANGE_EXAMPLE = { s_date: '01-01-2026', e_date: '31-12-2029' }
 
 const MerchantRange = z.object({ mid, ...range }).refine(inOrder, NOT_IN_ORDER)
@@ -46,7 +46,6 @@ const PartnerRange = z
   })
   .refine(inOrder, NOT_IN_ORDER)
 
-/** A field of a record. */
 export const isoMoment = z
   .string()
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
@@ -56,14 +55,13 @@ export const isoMoment = z
 const LONG_LIST_RETRY_SECONDS = 5
 
 type Description<Record extends z.ZodObject> = {
-  /** Of a record: `Settlement`. Messages and schemas are named after it. */
+  /** Name of a record, such as `Settlement`, for messages and schemas. */
   name: string
   list: List
   record: Record
   example: z.output<Record>
 }
 
-/** Describes a list and its answer, for each operation that answers it. */
 export function describeList<Record extends z.ZodObject>({ name, list, record, example }: Description<Record>) {
   const [found, noneFound] = [`${name}s found`, `No ${name.toLowerCase()}s found`]
   const schema = z.strictObject({
@@ -88,7 +86,6 @@ type DescribedList = ReturnType<typeof describeList>
 /** `bodyName` is the name of the body's schema in the document. */
 type ListTexts = { path: string; name?: string; bodyName: string; summary: string; description: string }
 
-/** The operation by which a merchant reads a list of its own. */
 export const merchantList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
   operation({
     ...common(described, texts, 'merchant'),
@@ -101,7 +98,6 @@ export const merchantList = (described: DescribedList, { bodyName, ...texts }: L
     },
   })
 
-/** The operation by which a partner reads a list of a merchant. */
 export const partnerList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
   operation({
     ...common(described, texts, 'partner'),
@@ -169,8 +165,8 @@ function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
 }
 
 /**
- * Yields the same text in pieces, for a list that is too long for the memory. An error of `batches` leaves the answer unfinished,
- * so that nobody takes part of a list for all of it.
+ * Yields the text in pieces, for a list that is too long for the memory. An error of `batches` leaves the answer unfinished, so that
+ * nobody takes a part for the whole list.
  */
 async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
   const { begin, between, end } = frame(true)
@@ -191,8 +187,8 @@ type Dependencies = {
 }
 
 /**
- * Breaks an answer off, which leaves invalid JSON, when its reader is too slow, may no longer read it, or reads for too long. The
- * signal aborts when the answer has been taken or broken off, or its client has left.
+ * Breaks an answer off, which leaves invalid JSON, when its reader is too slow, has lost the right to read, or reads for too long. The
+ * returned signal aborts when the answer was sent or broken off, or the client has left.
  */
 function watchReader(
   { raw }: FastifyReply,
@@ -200,16 +196,16 @@ function watchReader(
   { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs, longestMs }: Limits['lists'],
 ): AbortSignal {
   const over = new AbortController()
-  // Bytes at the ends of the window's intervals, oldest first.
+  // Total bytes that the reader has taken at the end of each interval of the window, oldest first.
   const taken: number[] = []
   const timer = setInterval(async () => {
-    // Bytes that still wait in this process were not taken.
+    // Bytes that are still buffered in this process do not count as taken.
     if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
     if (taken.length > readerWindowMs / readerCheckIntervalMs) {
       const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
       if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
     }
-    // A failed look-up ends no list: if the database is away, the list breaks off by itself.
+    // An error of the look-up ends no list: if the database is away, the list breaks off by itself.
     await checkRight().catch((error) => error instanceof Failure && raw.destroy())
   }, readerCheckIntervalMs)
   const end = setTimeout(() => raw.destroy(), longestMs)

@@ -1,19 +1,17 @@
 import type { Queryable } from '../db/pool.ts'
 import { RETURN_CALL } from './outbox.ts'
 
-/** What answers and webhooks have told a merchant of an order's end. */
-
-/** Whether an answer has told the merchant that the order `i` has failed for good. In SQL. */
+/** SQL condition: an answer has reported to the merchant that the order `i` has failed for good. */
 export const FAIL_TOLD = `(i.status = 'CANCELLED' or i.fail_told_at is not null)`
 
-/** Rows when a webhook of an order's expiry is written, which counts as told. In SQL, as its arguments. */
+/** SQL query for a written webhook of an order's expiry, which counts as reported. The arguments are SQL too. */
 export const writtenExpiries = (mid: string, orderId: string) => `
             select true
               from webhook_endpoints e
               join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = ${orderId}
              where e.mid = ${mid} and d.type = 'payment.expired'`
 
-/** Stores that an answer has told the merchant the end of an order: its failure for good, or its payment, which ends the return call. */
+/** Stores that an answer has reported an order's end: its failure for good, or its payment, which makes the return call needless. */
 export async function saveAnswered(
   db: Queryable,
   { mid, orderId, isFailed }: { mid: string; orderId: string; isFailed: boolean },

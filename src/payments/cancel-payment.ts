@@ -39,7 +39,7 @@ export const cancelPayment = operation({
 type Dependencies = {
   intents: Pick<Intents, 'cancel' | 'saveAnswered'>
   now: () => Date
-  /** Closes the acquirer's link; never rejects, and is not waited for. */
+  /** Closes the acquirer's link. Never rejects; nobody waits for it. */
   closeLink: (order: LinkedOrder) => Promise<void>
   inTurn: InTurn
   deadlineOf: DeadlineOf

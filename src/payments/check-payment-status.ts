@@ -35,7 +35,7 @@ const PaymentPending = z.strictObject({
 
 const PaymentStatusAnswer = z.union([PaymentFinal, PaymentPending])
 
-/** The body that names one payment; its example is the order of the demo of `npm start`. */
+/** The body that names one payment. Its example is the demo's order of `npm start`. */
 export const WHICH_PAYMENT = {
   name: 'WhichPayment',
   schema: z.object({
@@ -45,7 +45,7 @@ export const WHICH_PAYMENT = {
   example: { mid: 'DEMO_MERCHANT', order_id: 'DEMO-1' },
 }
 
-/** What is known of a payment. Its `status` says whether `txnStatus` is final, as public clients of the interface read it. */
+/** `status` says whether `txnStatus` is final: public clients of the interface read it so. */
 export const PAYMENT_STATUS = jsonAnswer({
   description: 'What is known now.',
   schema: PaymentStatusAnswer,
@@ -59,7 +59,7 @@ export const PAYMENT_STATUS = jsonAnswer({
   },
 })
 
-/** The body of PAYMENT_STATUS; `orderId` is the merchant's name for the order, as it was asked for. */
+/** `orderId` is the identifier from the request, which the answer repeats. */
 export function toPaymentStatus(
   payment: PaymentStatus,
   orderId: string,
@@ -85,7 +85,7 @@ export const checkPaymentStatus = operation({
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound()],
   answer: PAYMENT_STATUS,
-  // Shop plugins take a 503 of this call for a failed payment, even where the order is paid.
+  // Shop plugins take a 503 of this call for a failed payment, even when the order is paid.
   route: { config: { waitsForDatabase: true } },
   handle: ({ intents, patiently, now }: Dependencies) => {
     return async (request, reply) => {
@@ -104,7 +104,7 @@ type Saving = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
 
 type Dependencies = Saving & { intents: Pick<Intents, 'findStatus'>; patiently: Patiently }
 
-/** Stores, once `answer` was handed over, that the answer has told the merchant the end of the order. */
+/** Stores that an answer has reported the order's end, once the answer was sent. */
 export function saveOnceSent(
   reply: FastifyReply,
   { intents, now }: Saving,
@@ -114,7 +114,7 @@ export function saveOnceSent(
 ): void {
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
   if (!returnCallWaits && (!isFailed || failTold)) return
-  // 'finish' is emitted only when the whole answer was handed to an open connection: a caller that has left was told
-  // nothing. If this cannot be stored, the shop is only called once more, or a payment of the day file does not count as late.
+  // 'finish' is emitted only when the whole answer was handed to an open connection: a caller that has left has got no answer. If
+  // this cannot be stored, the shop is only called once more, or a payment of the day file does not count as late.
   reply.raw.once('finish', () => void intents.saveAnswered({ mid, orderId, isFailed }, now()).catch(() => undefined))
 }

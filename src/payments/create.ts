@@ -20,19 +20,16 @@ type Dependencies = {
   now: () => Date
   expiryMinutes: number
   publicUrl: string
-  /** Draws the QR of a text. */
   drawQr: (form: 'png', text: string) => Promise<Buffer>
-  /** The acquirer that makes the links of a merchant; undefined where we make them. Throws 503 if it is not set up. */
+  /** The client that makes a merchant's links; undefined where we make them. Throws 503 if the acquirer is not set up. */
   clientOf: (merchant: Merchant) => AcquirerClient | undefined
-  /** Within which a link has to be there. */
+  /** Longest time for an acquirer to make a link. */
   linkMs: number
   deadlineOf: DeadlineOf
 }
 
-/** 1 to 64 printable ASCII characters. */
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
 
-/** What both operations take and refuse. */
 const NEW_ORDER = {
   tag: 'Merchant' as const,
   headers: [
@@ -161,8 +158,8 @@ export const createOrderRequest = operation({
 })
 
 /**
- * Stores the intent that `request` asks `operation` for, or finds the one that it repeats. Throws 403 for another merchant,
- * 409 where the order_id is taken, 422 where the Idempotency-Key stands for another request.
+ * Stores the intent of a request, or returns the stored one when the request is a repeat. Throws 403 for another merchant, 409 for a
+ * used order_id, 422 for an Idempotency-Key of another request.
  */
 export async function storeNewPayment(
   operation: string,
@@ -184,9 +181,9 @@ export async function storeNewPayment(
 }
 
 /**
- * Asks the acquirer for a link, then stores the intent with it and with the payee that it names. A repeat costs no call of
- * the acquirer. The link is closed when another request with the same order_id was faster, or when PostgreSQL refuses the
- * intent: nobody has seen the link then. Throws 503 and stores nothing when there is no link.
+ * Requests a link from the acquirer, then stores the intent with the link and its payee. A repeat costs no request. The link, which
+ * nobody has seen, is closed when another request with the same order_id was faster, or when PostgreSQL refuses the intent. Throws
+ * 503 and stores nothing when there is no link.
  */
 async function insertWithLink(
   intent: Intent,
@@ -199,12 +196,11 @@ async function insertWithLink(
   if (earlier) return earlier
   const merchant = { id: acquirerMerchantId ?? '', payees: payees.length > 0 ? payees : [vpa] }
   const { paymentLink, payeeVpa } = await client.createLink(intent, merchant, signal)
-  // Closed once, without waiting: a link that stays open expires by itself.
+  // Nobody waits for the close, and it is not repeated: a link that stays open expires by itself.
   const close = () => void client.closeLink(paymentLink).catch(() => undefined)
   const payee = { ...intent.payee, vpa: payeeVpa }
   const stored = await intents.insert({ ...intent, payee, paymentLink }).catch((error) => {
-    // Only a refused row is certainly not stored. After any other failure a repeat may find the intent, so its link
-    // stays open.
+    // Only a refused row is certainly not stored. After any other error a repeat may find the intent, so its link stays open.
     if (isRefusedRow(error)) close()
     throw error
   })
@@ -214,9 +210,8 @@ async function insertWithLink(
 }
 
 /**
- * Returns the Idempotency-Key of a request with the fingerprint of `operation` and the checked `fields`, which a retry must
- * repeat; undefined without the header. How the fields were spelled does not count. The fingerprint is personal data,
- * because the customer can be guessed from it: see forget-customers.ts.
+ * Returns the Idempotency-Key with a fingerprint of the operation and its checked fields, which a retry must repeat; undefined
+ * without the header. The fingerprint is personal data, because the customer can be guessed from it: see forget-customers.ts.
  */
 export function readIdempotency(
   header: string | string[] | undefined,

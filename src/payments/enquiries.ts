@@ -3,38 +3,34 @@ import { findDueMerchants } from './due-merchants.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 
 /**
- * Seconds from an intent's expiry to each question to its acquirer, asked while we have heard no end of it: 90 s, 8
- * minutes and 2 hours. NPCI allows three questions about a payment, the first one not before 90 s.
+ * Seconds from an intent's expiry to each query of its payment, while no end was reported: 90 s, 8 minutes and 2 hours. NPCI allows
+ * three queries of a payment, the first one not before 90 s.
  */
 const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 
-/** Shortest pause before the next question about an intent, when the one before was asked late. */
+/** Shortest pause between two enquiries about an intent, when the first one was late. */
 const PAUSE_SECONDS = 60
 
-/** An intent to ask about. `enquiries` is the number of this question, 1 to 3. */
+/** `enquiries` is the number of this enquiry, 1 to 3. */
 export type Enquiry = { orderId: string; paymentLink: PaymentLink; enquiries: number }
 
-/** When the acquirer is asked about a new intent. */
 export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
   return new Date(expiresAt.getTime() + AFTER_EXPIRY_SECONDS[0] * 1000)
 }
 
-/**
- * Stores which questions are still to be asked. Each question is counted before it is asked, so that neither a crash
- * nor another instance leads to a fourth one.
- */
+/** The queue of enquiries. Each one is counted before it is sent, so that neither a crash nor another instance sends a fourth. */
 export function createEnquiries(db: Database) {
   return {
     findDue: (acquirer: string, limit: number, now: Date) =>
       findDueMerchants(db, 'acquirer_intents', acquirer, limit, now),
 
     /**
-     * Takes up to `limit` questions of a merchant that are due to an acquirer, longest due first. An intent that is paid by
-     * now is not asked about any more.
+     * Claims up to `limit` enquiries of a merchant that are due at an acquirer, longest due first. Intents that are paid by now are
+     * left out for good.
      */
     async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
-        // What is stored is reckoned by the select: Citus takes no interval in the `case` of an update.
+        // The select computes the new values, because Citus takes no interval in the `case` of an update.
         `with due as materialized (
            select a.order_id, i.status = 'SUCCESS' as paid,
                   case when i.status <> 'SUCCESS' and a.enquiries < 2 then
@@ -57,7 +53,7 @@ export function createEnquiries(db: Database) {
       return rows.filter(({ paid }) => !paid).map(toEnquiry)
     },
 
-    /** Takes a question about one order, due or not; undefined when all three are asked. */
+    /** Claims an enquiry about one order, due or not; undefined when all three were sent. */
     async take(orderId: string): Promise<Enquiry | undefined> {
       const { rows } = await db.query<EnquiryRow>(
         `update acquirer_intents a

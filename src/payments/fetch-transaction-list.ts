@@ -3,7 +3,7 @@ import { defineList } from '../lists/list.ts'
 import { describeList, isoMoment, merchantList, partnerList } from '../lists/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
-/** An order's own payment: a second one is the operator's to give back. A sum in paise times 0.01 has two decimals. */
+/** Second payments are left out: the operator gives them back. An integer times 0.01 has two decimals in PostgreSQL. */
 const TRANSACTIONS = defineList({
   fields: [
     ['amount', 'p.amount_paise * 0.01'],

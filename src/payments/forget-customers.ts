@@ -2,30 +2,27 @@ import type { Queryable } from '../db/pool.ts'
 import { orderIdsBegin } from './intent.ts'
 
 /**
- * Intents that one statement looks at. Each statement is a transaction of its own, so an interrupted run keeps what it
- * has done, and a payment whose row is locked waits for at most 0.2 s (measured over 1,000,000 intents; with 5,000 a
- * statement: 0.5 s).
+ * Intents that one statement reads. Each statement is a transaction of its own, so an interrupted run loses nothing, and a payment
+ * waits for a locked row for at most 0.2 s.
  */
 const STEP_INTENTS = 1_000
 
 /** The columns of `payment_intents` that are emptied, each of text or bytes; null stays null. */
 export const FORGOTTEN_COLUMNS = ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint']
 
-/** Whose intents: those created before a moment, or those of any age with this e-mail address or mobile number. */
+/** Which intents: created before a moment, or of any age with this e-mail address or mobile number. */
 export type Forgotten = { before: Date } | { email: string } | { mobile: string }
 
 /**
- * Empties the forgotten columns of intents and the notes of their refunds, and returns how many intents held any of it. No
- * request can send empty text, so empty means forgotten. E-mail addresses are compared without regard to case. `onProgress`
- * receives the number so far.
+ * Empties the customer's columns of intents and the notes of their refunds, and returns the number of intents that held such data. No
+ * request can send empty text, so empty means forgotten. E-mail addresses are compared without regard to case. `onProgress` receives
+ * the number so far.
  *
- * The fingerprint of an Idempotency-Key is emptied too: it is a hash over the customer's data, and an attacker who has the
- * row can try every mobile number against it. An empty fingerprint equals that of no request, so a repeat of the key is 422.
- * The order guard and the history stay, and the key stays taken.
+ * The fingerprint of an Idempotency-Key is emptied too: it is a hash over the customer's data, and an attacker who has the row can try
+ * every mobile number against it. An empty fingerprint equals that of no request, so a repeat of the key is 422.
  *
- * Reads one merchant after the other in the order of the primary key, and stops at a moment, because orderIds begin with
- * their time. There is no index of rows still to be emptied, since every createPaymentIntent would pay for it. Without one,
- * 1,000,000 intents take 28 s to empty, and 4 s to read again once they are empty.
+ * Reads one merchant after the other in the order of the primary key, up to `before`, because orderIds begin with their time. There
+ * is no index of rows still to be emptied, since every createPaymentIntent would pay for it.
  */
 export async function forgetCustomers(
   db: Queryable,
@@ -48,17 +45,17 @@ export async function forgetCustomers(
   return forgotten
 }
 
-/** Sorts after every orderId, because orderIds begin with a hex digit. */
+/** A text that sorts after every orderId, since orderIds begin with a hex digit. */
 const AFTER_ALL = 'g'
 
-/** `last` is the orderId that the step ended at, null when there was none left. */
+/** `last` is the last orderId of the step; null when no intent was left. */
 type Step = { last: string | null; forgotten: number }
 
-/** SQL condition: the customer is to be forgotten. */
+/** SQL condition: the intent is of the customer to forget. */
 const THEIRS = `
   ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)`
 
-/** SQL condition: the intent still holds customer data. Any column may be left, because an older version does not know it. */
+/** SQL condition: the intent still holds customer data. An older version may have left any column. */
 const REMEMBERED = `(${FORGOTTEN_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
 
 const FORGET_STEP = `
@@ -69,7 +66,7 @@ const FORGET_STEP = `
      order by order_id
      limit ${STEP_INTENTS}
   ), noted as (
-    -- A refund may be made when its customer is forgotten already.
+    -- A refund may be created after its customer was forgotten, with a new note.
     select order_id
       from refunds
      where mid = $1 and note <> '' and order_id > $2 and order_id <= (select max(order_id) from step)

@@ -11,13 +11,13 @@ import { bankAmount, toDecimalText } from '../money.ts'
 import { type ExceptionKind, FINAL_STATUSES, type PaymentReport } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
 
-/** Lines that are read at once, and recorded before the next ones are. */
+/** Lines that are read at once. */
 const BATCH_LINES = 2_000
 
 /** Lines that are recorded at once, each in a transaction of its own. */
 const LINES_AT_ONCE = 8
 
-/** Numbers of lines. One of a late payment counts twice: as recorded, and as an exception. */
+/** Numbers of lines. A line of a late payment counts twice: as recorded, and as an exception. */
 export type DayFileResult = {
   recorded: number
   unchanged: number
@@ -25,10 +25,10 @@ export type DayFileResult = {
 }
 
 /**
- * Records each line of the acquirer's day file as if it had been notified, in the order of the file. The file is
- * streamed, so its size does not matter. The whole file is checked first: when a line is wrong, a CsvFileError is
- * thrown and nothing is stored. After that each batch stays stored even if the next one fails, because a repeat changes
- * nothing. `db` must not limit the time of a query, and needs a second connection.
+ * Records each line of the acquirer's day file like a notification, in the order of the file. The file is streamed, so its size does
+ * not matter. The whole file is checked first: a wrong line throws a CsvFileError, and nothing is stored. After that each batch stays
+ * stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a query, and needs a
+ * second connection.
  */
 export async function importDayFile(
   db: Database,
@@ -84,8 +84,8 @@ export async function importDayFile(
 type OnProgress = ((lines: number) => void) | undefined
 
 /**
- * Checks the whole file and keeps its lines in a temporary table. There is no transaction: it would last as long as the
- * import, and meanwhile PostgreSQL could not clean up deleted rows of any table.
+ * Checks the whole file and saves its lines in a temporary table. There is no transaction: it would last as long as the import, and
+ * meanwhile PostgreSQL could not clean up deleted rows of any table.
  */
 async function saveLines(
   client: PoolClient,
@@ -125,8 +125,8 @@ async function saveLines(
 type Line = PaymentReport & { line: number }
 
 /**
- * Returns the next lines after line `after`. A line without order_id is about the intent with its acquirer_reference.
- * When no intent or several have that reference, it is taken for the orderId, which is then unknown.
+ * Returns the next lines after line `after`. A line without order_id is about the intent with its acquirer_reference. A reference of
+ * no intent or of several counts as an orderId, which is then unknown.
  */
 async function readLines(client: PoolClient, after: number): Promise<Line[]> {
   const { rows } = await client.query<{ [Column in keyof Line]: Line[Column] | null } & { reference: string | null }>(
@@ -153,7 +153,7 @@ async function readLines(client: PoolClient, after: number): Promise<Line[]> {
   )
 }
 
-/** Maps each reference of an acquirer's link to its orderId. References that several intents share are left out. */
+/** Maps references of acquirers' links to orderIds. A reference that several intents share is left out. */
 async function findByReference(db: Queryable, references: string[]): Promise<Map<string, string>> {
   if (references.length === 0) return new Map()
   const { rows } = await db.query<{ reference: string; orderId: string }>(
@@ -184,8 +184,8 @@ async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<L
 }
 
 /**
- * Records lines, with the same results as one after the other. Lines that share neither order nor UTR with another line
- * come first, several at once, because their order makes no difference.
+ * Records lines with the same results as one after the other. Lines that share neither order nor UTR with another line are recorded
+ * first, several at once, because their order makes no difference.
  */
 async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
   const orders = countOf(lines.map(({ orderId }) => orderId))
@@ -217,8 +217,7 @@ const CsvLine = z
     status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
     utr: utr.optional(),
     amount: bankAmount,
-    // The time is cut to whole milliseconds, as in a notification, because a repeated failed attempt is recognised by
-    // its time.
+    // The time is cut to milliseconds, as in a notification, because a repeated failed attempt is recognised by its time.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
   })
   .superRefine((line, context) => {
@@ -231,10 +230,6 @@ const CsvLine = z
     require('paid_at', 'is required with SUCCESS')
   })
 
-/**
- * The format of the acquirer's list of a day's payments. Each row is copied to PostgreSQL as line, order_id,
- * acquirer_reference, status, utr, amount, paid_at.
- */
 const DAY_FILE: CsvFormat = {
   columns: COLUMNS,
   // A file needs order_id or acquirer_reference, because one of the two names the order of a line.

@@ -12,29 +12,27 @@ export type InsertOutcome =
   | { intent: Intent }
   | { refused: 'order id exists' | 'idempotency key was used for another request' }
 
-/** What pay page and QR need to know of an intent. */
 export type Checkout = StoredIntent & {
   status: Status
   utr: string | null
-  /** Whether all that was paid went back. */
+  /** Whether the whole payment was refunded. */
   refunded: boolean
   merchantDisabled: boolean
 }
 
-/** What an open pay page is told of its payment. `utr` is null until the order is paid. */
+/** A payment's state for its open pay page. `utr` is null until the order is paid. */
 export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 
 export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & {
   status: Status
   utr: string | null
   orderId: string
-  /** True when a paid order has a return call that has not ended: checkPaymentStatus has not yet told its merchant. */
+  /** Whether a paid order still has a return call: checkPaymentStatus has not yet reported the payment to the merchant. */
   returnCallWaits: boolean
-  /** Whether an answer has told its merchant before that the order has failed for good. */
+  /** Whether an earlier answer has reported to the merchant that the order has failed for good. */
   failTold: boolean
 }
 
-/** The table of intents. A constraint guards order_ids: of any number of simultaneous repeats exactly one is stored. */
 export function createIntents(
   { creates, requests, pages }: Pick<Pools, 'creates' | 'requests' | 'pages'>,
   onBatch: (rows: number, stored: number) => void,
@@ -70,10 +68,9 @@ export function createIntents(
     findEarlier,
 
     /**
-     * Stores an intent, unless its merchantOrderId or its Idempotency-Key is already used by the same merchant. A
-     * merchantOrderId equal to one of our orderIds counts as used, because findStatus could not tell the two orders
-     * apart. This check needs no constraint: nobody can send an orderId before it is stored, since it has 80 random
-     * bits.
+     * Stores an intent, unless the merchant has used its merchantOrderId or Idempotency-Key before. A merchantOrderId equal to one
+     * of our orderIds counts as used, because findStatus could not tell the two orders apart. This check needs no constraint:
+     * nobody can guess an orderId, with its 80 random bits, before it is stored.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
       const { orderId, merchantOrderId } = intent
@@ -82,27 +79,24 @@ export function createIntents(
       if (earlier) return earlier
       if (await store(intent)) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
-      // A second query finds out why: `on conflict` does not say which constraint refused the row, and its statement
-      // may not see the row that is in the way.
+      // A second query finds the reason: `on conflict` does not say which constraint refused the row, and its statement may not
+      // see the conflicting row.
       return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
-    /**
-     * Finds the intent with this orderId, of any merchant: whoever knows an orderId got it from us. Undefined when
-     * there is none.
-     */
+    /** The intent may be of any merchant: whoever knows an orderId got it from us. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
       const { rows } = await pages.query<Checkout>(FIND_CHECKOUT(orderId))
       return rows[0]
     },
 
-    /** The states of many intents, by orderId; unknown ones are left out. */
+    /** States by orderId; unknown orderIds are left out. */
     async findStates(orderIds: readonly string[]): Promise<Map<string, PaymentState>> {
       const { rows } = await pages.query<PaymentState & { orderId: string }>(FIND_STATES(orderIds))
       return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
-    /** Sets the end of the time to pay to `moment`, unless it already ends earlier. For sandboxes only. */
+    /** Moves the intent's expiry to `moment`, unless it is earlier. For sandboxes only. */
     async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
       await pages.query(
         `with ended as (
@@ -114,9 +108,8 @@ export function createIntents(
     },
 
     /**
-     * Cancels an intent, named as for findStatus, unless it is paid or given up. Returns its status after that;
-     * undefined when the intent is unknown. `toClose` is the acquirer's link that this call has made useless. `claim` is that
-     * of `Ending`.
+     * Cancels an intent, named as for findStatus, unless it is paid or given up. Returns its new status; undefined for an unknown
+     * intent. `toClose` is the acquirer's link, when this call has cancelled the order. `claim` is that of `Ending`.
      */
     async cancel(
       mid: string,
@@ -124,7 +117,7 @@ export function createIntents(
       now: Date,
       claim: () => void,
     ): Promise<(PaymentStatus & { toClose?: PaymentLink | undefined }) | undefined> {
-      // The first look takes no lock, so that repeats, which change nothing, do not wait for each other.
+      // The first query takes no lock, so that repeats, which change nothing, do not wait for each other.
       const found = await lookUpStatus(requests, mid, merchantOrderId)
       if (!found || isOver(found, now)) return found
       return inTransaction(
@@ -132,7 +125,7 @@ export function createIntents(
         async (client) => {
           const closed = await close(client, mid, found.orderId, now)
           if (closed) return { ...found, status: 'CANCELLED' as const, failTold: true, ...closed }
-          // A payment was stored before the update, which then has changed nothing.
+          // The update changed nothing, because a payment was stored before it.
           return lookUpStatus(client, mid, merchantOrderId)
         },
         {
@@ -142,18 +135,14 @@ export function createIntents(
       )
     },
 
-    /** Finds the status of an intent by the merchant's order_id, or else by our orderId; undefined when unknown. */
+    /** `orderId` is the merchant's order_id, or else our orderId. */
     findStatus: (mid: string, orderId: string) => lookUpStatus(requests, mid, orderId),
 
-    /** Stores that an answer has told the merchant the end of an order. `orderId` is ours. */
     saveAnswered: (answered: Parameters<typeof saveAnswered>[1], now: Date) => saveAnswered(requests, answered, now),
   }
 }
 
-/**
- * Cancels an order that may still be paid; undefined when it may not. `toClose` is the acquirer's link, by which nobody may
- * pay any more, if there is one.
- */
+/** Undefined when the order may not be cancelled any more. `toClose` is the acquirer's link, if there is one. */
 async function close(
   client: Queryable,
   mid: string,
@@ -185,7 +174,6 @@ async function close(
 
 export type Intents = ReturnType<typeof createIntents>
 
-/** The fields of an intent that the service reads back. */
 type StoredIntent = Omit<Intent, 'customer' | 'idempotency'>
 
 const PAYMENT_LINK = `
@@ -208,7 +196,7 @@ const statusBy = (column: string) => `
     from payment_intents i
    where mid = $1 and ${column} = $2`
 
-/** Not one query with `or`, for which PostgreSQL combines two bitmaps: the second is carried out only if the first finds nothing. */
+/** Not one query with `or`, which PostgreSQL does by two bitmaps: here the second part runs only if the first finds nothing. */
 const FIND_STATUS = prepared(`${statusBy('merchant_order_id')} union all ${statusBy('order_id')} limit 1`)
 
 const FIND_CHECKOUT = prepared(

@@ -9,16 +9,12 @@ import { readUrl } from '../url.ts'
 const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
 
-/**
- * The longest host with its port. The DNS allows 253 characters, and a name in its own script is never longer than in
- * the DNS.
- */
+/** The DNS allows 253 characters, and a name in its own script is never longer than in the DNS. */
 const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
 
 /**
- * An address to which the browser is sent later: only plain web addresses are accepted, no `javascript:`, no
- * `https://bank@evil`. The first check that fails ends the checks, because `new URL` takes 56 ms for a host of 5,300
- * different CJK characters, and 0.1 ms for one within the limit.
+ * The browser is sent to this address later, so only plain web addresses are accepted: no `javascript:`, no `https://bank@evil`. The
+ * first check that fails ends the checks, because `new URL` takes too long for a host beyond HOST_LIMIT_CHARACTERS.
  */
 const redirectUrl = z
   .string(errorText(REDIRECT_RULE))
@@ -39,9 +35,8 @@ export function note(max: number, min = 1) {
     z
       .string(errorText(rule))
       .trim()
-      // The length is checked before line breaks are replaced, because replacing 16 KiB of them takes 2.7 ms. Twice the
-      // limit is right: characters and line breaks (\r\n) have at most two UTF-16 units, so a remark longer than that
-      // stays too long.
+      // The length is checked before line breaks are replaced, because replacing 16 KiB of them blocks the event loop. The limit is
+      // doubled, since characters and line breaks (\r\n) have up to two UTF-16 units.
       .max(2 * max, rule)
       // The document gets the rules of `text` as far as they hold before line breaks are replaced.
       .meta({
@@ -54,10 +49,9 @@ export function note(max: number, min = 1) {
   )
 }
 
-/** The merchant who takes the payment. */
 export const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
 
-/** What a merchant sends to be paid, in the order in which faults are named. */
+/** The fields stand in the order in which faults are named. */
 export const NewPayment = z.object({
   mid,
   amount: orderAmount(USUAL_MAX_RUPEES).meta({
@@ -85,10 +79,9 @@ export const NewPayment = z.object({
 
 export type NewPayment = z.output<typeof NewPayment>
 
-/** The schemas of merchants by their largest amount. There are as many as operators have set different ones. */
+/** Schemas by the merchant's largest amount. There are as many as operators have set different amounts. */
 const schemas = new Map<number, Record<Merchant['input'], z.ZodObject>>()
 
-/** What the merchant who asks may send. */
 function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
   if (caller.kind !== 'merchant') return NewPayment
   const { input, maxAmount } = caller.merchant
@@ -127,7 +120,6 @@ export const BAD_NEW_PAYMENT = badRequest(
   `amount must be a whole number from 1 to ${USUAL_MAX_RUPEES}; customer_mobile must be 10 digits`,
 )
 
-/** Our identifier, as the operations that make an intent return it. */
 export const orderId = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,35}$/)

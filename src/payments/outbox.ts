@@ -1,6 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
 
-/** A change of a payment, or the end of a refund, of which its merchant is notified. */
 export type EventType =
   | 'payment.succeeded'
   | 'payment.attempt_failed'
@@ -10,8 +9,8 @@ export type EventType =
   | 'refund.failed'
 
 /**
- * A change of which its merchant is notified. `txnStatus` and `utr` are what checkPaymentStatus answers from then on; of a refund
- * they are its own status and reference. `sequence` counts within the order.
+ * A payment's `txnStatus` and `utr` are those that checkPaymentStatus answers from then on; a refund's are its own status and
+ * reference. `sequence` counts within the order.
  */
 type Event = {
   orderId: string
@@ -23,9 +22,9 @@ type Event = {
 }
 
 /**
- * Writes one delivery of each event for each endpoint of the merchant that takes `type`. Runs in the transaction that changes the
- * payments, so that change and event are stored both or not at all. Of changes that share a number only the first is delivered. A
- * merchant without an endpoint costs one look-up in a small index.
+ * Writes one delivery of each event for each endpoint of the merchant that takes `type`. Must run in the transaction of the change,
+ * so that both are stored or neither. Of events with the same sequence number only the first is delivered. A merchant without an
+ * endpoint costs one look-up in a small index.
  */
 export async function writeDeliveries(
   db: Queryable,
@@ -61,7 +60,7 @@ export const insertDeliveries = (type: EventType, mid: string, events: string) =
    where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
       on conflict do nothing`
 
-/** The endpoint_id of a merchant's return calls, which share one endpoint. */
+/** The endpoint_id of a merchant's return calls. */
 export const RETURN_CALL = 'return-call'
 
 /** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */

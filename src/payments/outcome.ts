@@ -1,7 +1,7 @@
 import { toDecimalText } from '../money.ts'
 import type { Intent } from './intent.ts'
 
-/** What the bank says of one payment. */
+/** The bank's status of one payment. */
 export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
 /**
  * The stored status of an intent. With FAIL and REJECT the last attempt failed, and the intent may still be paid. CANCELLED
@@ -9,10 +9,10 @@ export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
  */
 export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 
-/** The statuses of an intent that may still be paid, until it is given up. In SQL. */
+/** SQL: the statuses of an intent that may be paid until it is given up. */
 export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
 
-/** A payment of an order, as the bank reports it, or the operator for the bank. `amount` is decimal text with two decimals. */
+/** A report of the bank, or of the operator for the bank. `amount` is decimal text with two decimals. */
 export type PaymentReport = {
   orderId: string
   status: FinalStatus
@@ -20,15 +20,14 @@ export type PaymentReport = {
   utr: string | undefined
   amount: string
   paidAt: Date | undefined
-  /** The acquirer that reports, if only the order's own acquirer may; `id` is its own identifier of the order, if it has one. */
+  /** Set when only the order's own acquirer may report; `id` is that acquirer's identifier of the order, if it has one. */
   acquirer?: { name: string; id?: string | undefined } | undefined
   names?: PaymentNames | undefined
 }
 
-/** Who reports a payment. */
 export type ReportSource = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
 
-/** The names of a payment at its acquirer, by which the acquirer takes and reports refunds. */
+/** Identifiers of a payment at its acquirer, which refunds refer to. */
 export type PaymentNames = { id: string; txnId?: string | undefined }
 
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
@@ -36,21 +35,19 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
   utr: string | null
   /** Whether the reported UTR paid another order of the same merchant. */
   utrOfAnother: boolean
-  /** Whether an answer or a webhook has told the merchant that this order has failed for good. */
+  /** Whether an answer or a webhook has reported to the merchant that the order has failed for good. */
   failTold: boolean
-  /** Whether this very attempt was reported as failed before. */
+  /** Whether this attempt was reported as failed before. */
   attemptKnown: boolean
-  /** True when as many failed attempts of this order are stored as any order may have. */
+  /** Whether the order has the most failed attempts that are stored. */
   attemptsFull: boolean
 }
 
-/** How a report may contradict what we know. */
 export type Contradiction = Extract<
   ExceptionKind,
   'unknown order' | 'amount differs' | 'UTR of another order' | 'double payment' | 'failure after success'
 >
 
-/** What the operator has to look into. */
 export const EXCEPTION_KINDS = [
   'unknown order',
   'amount differs',
@@ -68,20 +65,19 @@ export const EXCEPTION_KINDS = [
 ] as const
 export type ExceptionKind = (typeof EXCEPTION_KINDS)[number]
 
-/** What follows from a report. */
 export type Verdict =
-  /** The order is paid; `late` when the merchant had already been told that it is not. */
+  /** `late` when the order's end was already reported to the merchant. */
   | { verdict: 'success'; late: boolean }
-  /** One more attempt failed. If the merchant was already told the end (`over`), it goes into the history only. */
+  /** `over` when the order's end was already reported to the merchant: the attempt then goes into the history only. */
   | { verdict: 'failed attempt'; over: boolean }
-  /** One more failed attempt of an order that has the most that are stored: it is only counted. */
+  /** A failed attempt of an order that has the most that are stored: it is only counted. */
   | { verdict: 'surplus attempt' }
   | { verdict: 'repeat' }
   | { verdict: 'exception'; kind: Contradiction }
 
 /**
- * The rules by which a report is judged. A success is never undone, and counts however late it comes. A failed attempt does
- * not end an order, because customers try again. A UTR pays one order.
+ * A success is never undone, and counts however late it comes. A failed attempt does not end an order, because customers try again. A
+ * UTR pays one order.
  */
 export function judge(intent: ReportedIntent, report: PaymentReport, source: ReportSource, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
@@ -89,33 +85,31 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
   const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
     if (intent.utrOfAnother) return { verdict: 'exception', kind: 'UTR of another order' }
-    // A day file comes after the end of every order, so its success is late only for a merchant who was told of the failure.
+    // A day file comes after every order's end, so its success is late only if the failure was reported to the merchant.
     if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failTold) }
     return report.utr === intent.utr ? { verdict: 'repeat' } : { verdict: 'exception', kind: 'double payment' }
   }
   if (intent.attemptKnown) return { verdict: 'repeat' }
-  // A failure after a success is left to a person: the bank may have taken the money back, or the reports may have come
-  // in the wrong order.
+  // A failure after a success is left to a person: either the bank has taken the money back, or the reports are out of order.
   if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
   return intent.attemptsFull ? { verdict: 'surplus attempt' } : { verdict: 'failed attempt', over }
 }
 
 /**
- * Covers the time from judging a report to storing it, and the difference between the clocks of two instances. The last
- * 15 s before the end already count as late: otherwise a success could be judged in time, and stored just after the
- * merchant was told the end.
+ * Longest time from judging a report to storing it, and the difference between two instances' clocks. A success in the last 15 s
+ * before an order's end counts as late: otherwise it could be stored just after the end was reported to the merchant.
  */
 export const STORING_LIMIT_MS = 15_000
 
 /** How far the acquirer's clock may be behind ours. */
 const CLOCK_TOLERANCE_MS = 5 * 60_000
 
-/** No order is older. */
+/** A day before the first order. */
 const FIRST_DAY = new Date('2000-01-01T00:00:00Z')
 
 /**
- * `paidAt` if an order created at `createdAt` can have been paid then, else undefined: such a payment counts from the
- * moment at which we heard of it, in the books and in the lists alike. For an unknown order `createdAt` is left out.
+ * Returns `paidAt` if an order created at `createdAt` can have been paid then. Otherwise the payment counts from its report, in the
+ * books and in the lists alike. `createdAt` is left out for an unknown order.
  */
 export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Date = FIRST_DAY): Date | undefined {
   if (paidAt === undefined || paidAt > now) return undefined
@@ -125,20 +119,19 @@ export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Dat
 /** The longest time to pay that an operator can set. */
 export const LONGEST_EXPIRY_MINUTES = 24 * 60
 
-/** How long after expiry the bank may still tell of a payment before we call it failed. */
+/** Time after expiry in which the bank may still report a payment before the order counts as failed. */
 export const EXPIRY_GRACE_MINUTES = 10
 
-/** Whether the time in which the bank usually reports is over. */
 export function isGivenUp(expiresAt: Date, now: Date): boolean {
   return expiresAt <= givenUpUntil(now)
 }
 
-/** Unpaid intents that expired at this moment or earlier are given up at `now`. */
+/** Unpaid intents with an expiry up to the returned moment are given up at `now`. */
 export function givenUpUntil(now: Date): Date {
   return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }
 
-/** True when a merchant who asks at `now` is told that the order has ended. No public client asks again after that. */
+/** Whether checkPaymentStatus answers at `now` that the order has ended. No public client asks again after that. */
 export function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
   return status === 'SUCCESS' || status === 'CANCELLED' || isGivenUp(expiresAt, now)
 }
@@ -153,12 +146,11 @@ export const FINAL_MESSAGES = [
   'Payment cancelled',
 ] as const
 
-/** What the merchant is told: PENDING while the intent may still be paid. */
+/** The answer to the merchant: PENDING while the intent may still be paid. */
 export type Outcome =
   | { txnStatus: 'PENDING'; msg: (typeof OPEN_MESSAGES)[number] }
   | { txnStatus: FinalStatus; msg: (typeof FINAL_MESSAGES)[number] }
 
-/** What the merchant is told of an intent at `now`. */
 export function outcome(intent: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): Outcome {
   const over = isOver(intent, now)
   switch (intent.status) {

@@ -18,8 +18,8 @@ import {
 } from './outcome.ts'
 
 /**
- * Who reports, and the clock. Reports of an operator also have `person` (the operator's name) and `note`. `saves` selects the
- * exceptions that are stored; by default all are.
+ * The source of a report, and the clock. Reports of an operator also have `person` (the operator's name) and `note`. `saves` selects
+ * the exceptions that are stored; by default all are.
  */
 export type Reporting = {
   source: ReportSource
@@ -29,18 +29,15 @@ export type Reporting = {
   saves?: (kind: Contradiction) => boolean
 }
 
-/**
- * What a report has changed. `changed` is false for a repeat; with `late` the success is also kept as an exception. `exception`
- * says why nothing was changed.
- */
+/** `changed` is false for a repeat; a `late` success is also saved as an exception. `exception` is why nothing was changed. */
 export type Recorded = { changed: boolean; late: boolean } | { exception: Contradiction }
 
 export type Reports = ReturnType<typeof createReports>
 
 /**
- * Callbacks for metrics, called after the report is stored. `onException` and `onPayment` are called once for each
- * exception or payment, not for its repeats. `onSurplusAttempt` is called for repeats too, since nothing is stored by
- * which a repeat could be recognised. `onImpossibleTime` is called when the time of a payment counts as not told.
+ * Callbacks for metrics, called after the report is stored. Repeats do not call `onException` and `onPayment`. They do call
+ * `onSurplusAttempt`, since no surplus attempt is stored to recognise a repeat by. `onImpossibleTime` is called when a payment's time
+ * is ignored.
  */
 type Listeners = {
   onException: (kind: ExceptionKind) => void
@@ -49,15 +46,12 @@ type Listeners = {
   onImpossibleTime: () => void
 }
 
-/** The part of a notification that is stored when it could not be read: a whole one has less. */
+/** Bytes that are stored of an unreadable notification: readable ones have less. */
 const UNREADABLE_BYTES = 2_048
 
 const nobody = () => undefined
 
-/**
- * Stores the reports of the bank and the operator: a report changes its intent, or is kept as an exception when it
- * contradicts the intent.
- */
+/** A report changes its intent, or is saved as an exception when it contradicts the intent. */
 export function createReports(
   db: Database,
   {
@@ -68,7 +62,7 @@ export function createReports(
   }: Partial<Listeners> = {},
   { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
 ) {
-  /** Stores what follows from a report of an intent that is locked; undefined is an unknown order. */
+  /** Judges a report of a locked intent, and stores what follows. `stored` is undefined for an unknown order. */
   async function store(
     db: Queryable,
     stored: StoredIntent | undefined,
@@ -123,23 +117,21 @@ export function createReports(
 
   return {
     /**
-     * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. Any number of the same
-     * reports at once make one change and get the same answer. The row of its order is locked first, so that each report is
-     * judged by what the one before has stored.
+     * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. The order's row is locked first,
+     * so that any number of equal reports at once make one change and get the same answer.
      */
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
       const { saved, paise, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(db, async (client) => {
         const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
-        // The clock is read after the lock is held, because a report that waited for the lock must be judged by the
-        // time after the wait.
+        // The clock is read under the lock, because a report that waited for it must be judged by the time after the wait.
         const now = reporting.now()
         const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
         const received = { ...reporting, now, attempt: nameAttempt(report) }
         const result = await store(client, stored, { ...report, paidAt }, received)
         return { ...result, isImpossibleTime: paidAt !== report.paidAt }
       })
-      // The callbacks come after the transaction, because a report that was rolled back changed nothing.
+      // The callbacks are called after the transaction, because a report that was rolled back changed nothing.
       if (isSurplus) onSurplusAttempt()
       if (isImpossibleTime) onImpossibleTime()
       if (paise !== undefined) onPayment(report.status, reporting.source, paise)
@@ -148,8 +140,8 @@ export function createReports(
     },
 
     /**
-     * Stores the beginning of a signed body that could not be read, while there is room. When several come at once, a few more
-     * than the limit may be stored.
+     * Saves the beginning of an unreadable signed body, unless `unreadableKept` bodies are saved. Several at once may exceed that
+     * limit by a few.
      */
     async saveUnreadable(body: Buffer, now: Date): Promise<void> {
       const { rows } = await db.query<{ room: boolean; saved: number }>(
@@ -171,22 +163,18 @@ export function createReports(
   }
 }
 
-/** Who reports, and when. `attempt` names a failed attempt. */
+/** `now` is the moment under the lock. `attempt` names a failed attempt. */
 type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
 
-/**
- * What was stored, and what the callbacks need: `saved` is a new exception, `paise` the amount of a new payment or
- * attempt.
- */
+/** Facts for the callbacks: `saved` is a new exception, `paise` the amount of a new payment or attempt. */
 type Stored = Recorded & { saved?: ExceptionKind | undefined; paise?: number | undefined; isSurplus?: true }
 
-/** An intent as it is stored, and who made its link. */
 type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & {
   acquirer: string
   createdAt: Date
 }
 
-/** The merchant of an order, which never changes; undefined for an unknown one. */
+/** An order's merchant never changes. Undefined for an unknown order. */
 export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
   const { rows } = await db.query<{ mid: string }>(FIND_MERCHANT(orderId))
   return rows[0]?.mid
@@ -194,7 +182,7 @@ export async function findMerchant(db: Queryable, orderId: string): Promise<stri
 
 const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
-/** Locks an intent and returns it; undefined when the report comes from another acquirer than the order's. */
+/** Undefined when the report comes from another acquirer than the order's. */
 async function lockIntent(
   db: Queryable,
   mid: string,
@@ -215,7 +203,6 @@ const LOCK_INTENT = prepared(
       for no key update of i`,
 )
 
-/** Finds the other facts by which a report is judged. */
 async function findFacts(
   db: Queryable,
   { mid, orderId, failTold }: StoredIntent,
@@ -259,7 +246,7 @@ const paymentOf = (
   now: Date,
 ) => [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId]
 
-/** One row unless another order has the UTR. `union` because on Citus its second part sees the row of the first. */
+/** Yields one row unless another order has the UTR. `union`, because on Citus its second part sees the row of the first. */
 const TAKEN = `
   inserted as (
     insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
@@ -311,14 +298,12 @@ const ADD_ATTEMPT = prepared(
    select from added`,
 )
 
-/**
- * Names an attempt within its order: by its UTR and its time as told, possible or not. A repeat gets the same name.
- */
+/** Names an attempt within its order by its reported UTR and time, even an impossible time. A repeat gets the same name. */
 function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {
   return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }
 
-/** The beginning of `body` as text that PostgreSQL takes: it has no NUL, and at most `limitBytes` of UTF-8. */
+/** Returns the beginning of `body` as text without NUL, which PostgreSQL refuses, and of at most `limitBytes` in UTF-8. */
 function toPlainText(body: Buffer, limitBytes: number): string {
   // In stream mode the decoder leaves out a character that is cut at the end.
   const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, limitBytes), { stream: true })

@@ -6,23 +6,21 @@ import type { Intent } from './intent.ts'
 const NOTE_LIMIT = 50
 
 /**
- * What a UPI link is made from. Source: NPCI, UPI Linking Specification 1.6, "Parameters".
- * Every value is percent-encoded, so nothing that a merchant sends can add or change a parameter.
+ * The fields of a UPI link. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is percent-encoded, so a merchant's
+ * text cannot add or change a parameter.
  */
 export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink'>
 
-/**
- * The start of a link that any UPI app opens. In an acquirer's link only parameters follow it; they are never changed.
- */
+/** The start of a link that any UPI app opens. The parameters behind it in an acquirer's link are never changed. */
 export const UPI_PREFIX = 'upi://pay?'
 
-/** Returns the parameters in every link for `payment`: all that follows the `?`. */
+/** Returns the part of a link behind the `?`. */
 export function upiLinkQuery(payment: Payment): string {
   if (payment.paymentLink) return payment.paymentLink.link.slice(UPI_PREFIX.length)
   return upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
 }
 
-/** The link that any UPI app opens, and those that open one wallet each. They differ in their prefix only. */
+/** The links differ only in their prefix: `intent` opens any UPI app, the others open one wallet each. */
 export function upiLinks(query: string) {
   return {
     intent: `${UPI_PREFIX}${query}`,
@@ -32,14 +30,10 @@ export function upiLinks(query: string) {
   }
 }
 
-/**
- * The web address by which an acquirer's sandbox plays a customer, in the place of a UPI link; undefined for every link that
- * pays.
- */
+/** The web address by which an acquirer's sandbox simulates a customer; undefined for every link that pays. */
 export const sandboxAddress = ({ paymentLink }: Pick<Payment, 'paymentLink'>) =>
   paymentLink && !paymentLink.link.startsWith(UPI_PREFIX) ? paymentLink.link : undefined
 
-/** The links of a payment, as `upiLinks` names them. */
 export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
   const address = sandboxAddress(payment)
   if (address === undefined) return upiLinks(upiLinkQuery(payment))
@@ -47,9 +41,9 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
 }
 
 /**
- * The link inside the QR: an acquirer's own, or ours, which carries its expiry, so that the payer's app refuses it in time.
- * A note that is not ASCII is left out of ours: percent-encoded, 50 characters of Devanagari make 93 modules a side instead
- * of 61, which are too small for many cameras to read from a screen.
+ * The link inside the QR: an acquirer's own, or ours, which carries its expiry, so that the payer's app refuses it in time. Our link
+ * has only an ASCII note: percent-encoded, 50 characters of Devanagari make 93 modules a side instead of 61, which are too small for
+ * many cameras to read from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt' | 'expiresAt'>): string {
   if (payment.paymentLink) return payment.paymentLink.link
@@ -62,8 +56,7 @@ function upiQuery(
   { orderId, amount, payee }: Payment,
   { mode, qrMedium, note }: { mode: string; qrMedium: string; note: string | undefined },
 ) {
-  // The @ of the payee's address stays as it is, because some apps do not decode %40. The check of the address lets no
-  // other reserved character in.
+  // The @ of the payee's address is not encoded, because some apps do not decode %40. VPA allows no other reserved character.
   const pa = encode(payee.vpa).replace('%40', '@')
   const tn = note === undefined ? '' : `&tn=${encode(note)}`
   return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}${tn}&am=${toDecimalText(amount)}&cu=INR&qrMedium=${qrMedium}`
@@ -72,8 +65,8 @@ function upiQuery(
 const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
 /**
- * Percent-encodes a value, also the characters !'()*: RFC 3986 reserves them, encodeURIComponent leaves them, and
- * readers of links treat them differently.
+ * Percent-encodes also !'()*, which encodeURIComponent leaves: RFC 3986 reserves them, and readers of links treat them
+ * differently.
  */
 function encode(value: string): string {
   return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
@@ -97,7 +90,7 @@ let graphemes: Intl.Segmenter | undefined
 function cut(text: string, limit: number): string {
   // A text has at least as many UTF-16 units as code points.
   if (text.length <= limit) return text
-  // The segmenter is made at its first use, because Intl would make every start 6 ms longer.
+  // The segmenter is made at its first use, because loading Intl would delay every start.
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   let kept = ''
   let size = 0

@@ -9,17 +9,16 @@ type Payment = { mid: string; orderId: string; utr: string; amount: number; paid
 
 const KIND = 'UTR of another merchant' satisfies ExceptionKind
 
-/** Time between two looks, and of payments that one statement compares: at 100 a second it takes about 50 ms. */
+/** Time between two searches. One statement compares the payments of as much time. */
 const MINUTE_MS = 60_000
-/** Time that is looked at again: for payments that were stored late, and for clocks that differ. */
+/** Time that is searched again: payments may be stored late, and clocks differ. */
 const AGAIN_MS = 5 * MINUTE_MS
-/** What an instance that starts looks at: another one may have been killed before its look. */
+/** Time that a starting instance searches: another instance may have been killed before its search. */
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
- * Looks once a minute for payments whose UTR has paid an order of another merchant, and keeps an exception for each. It is no
- * part of recording a payment, since of two that are recorded at once neither would see the other. `onException` is called
- * once for each new exception.
+ * Searches once a minute for payments whose UTR has paid an order of another merchant, and saves an exception for each. Recording a
+ * payment cannot do so: of two payments at once neither would see the other. `onException` is called once for each new exception.
  */
 export function dueComparisons(db: Queryable, now: () => Date, onException: (kind: ExceptionKind) => void): JobSource {
   let comparedUntil = 0
@@ -47,8 +46,8 @@ export function dueComparisons(db: Queryable, now: () => Date, onException: (kin
 }
 
 /**
- * Payments that were not the first with their UTR, where one with it was heard of from `from` until before `until`. Of payments
- * heard of at one moment that of the greater mid is the later one.
+ * Returns payments that were not the first with their UTR, if one payment with the UTR was stored from `from` until before `until`. Of
+ * payments of one moment that of the greater mid is the later one.
  */
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(

@@ -4,9 +4,9 @@ import { findMerchant } from '../payments/reports.ts'
 import type { RefundName, RefundUpdate } from './refund.ts'
 
 /**
- * Stores once a refund that an acquirer has initiated, such as of a payment that came too late: the refund then counts in the sum
- * of its payment and ends the exception of the payment. Returns the refund's names. Undefined for a payment that was not reported:
- * the acquirer repeats the notification, and the payment may come before.
+ * Stores a refund that an acquirer has initiated, such as of a late payment, so that the refund counts in the sum of its payment and
+ * ends the payment's exception. Undefined for a payment that was not reported: the acquirer repeats the notification, and the payment
+ * may be reported before.
  */
 export async function storeAcquirerRefund(
   db: Database,
@@ -17,7 +17,7 @@ export async function storeAcquirerRefund(
   const mid = await findMerchant(db, orderId)
   if (mid === undefined) return undefined
   return inTransaction(db, async (client) => {
-    // Repeats wait here for the first.
+    // Repeats wait for this lock, and then find the refund.
     await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
     const { rows: known } = await client.query<RefundName>(
       `select mid, our_refund_id as "ourRefundId"
@@ -27,7 +27,7 @@ export async function storeAcquirerRefund(
     )
     if (known[0]) return known[0]
     const { rows: payments } = await client.query<{ utr: string }>(
-      // A payment whose name at the acquirer nobody has reported is the order's own. Names come first in this order.
+      // A refund of a payment without a reported identifier is of the order's own payment. Nulls sort last.
       `select utr
          from payments
         where mid = $1 and order_id = $2

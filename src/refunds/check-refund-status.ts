@@ -12,13 +12,11 @@ import { findRefund } from './store.ts'
 const REFUND_ID = /^[A-Za-z0-9_-]{1,40}$/
 const REFUND_ID_RULE = 'must be 1 to 40 characters of A-Z a-z 0-9 _ -'
 
-/** The merchant's own name of a refund. */
 export const refundId = z
   .string(errorText(REFUND_ID_RULE))
   .regex(REFUND_ID, REFUND_ID_RULE)
   .meta({ description: 'Your own identifier of the refund, unique among yours.' })
 
-/** What has become of a refund, as every operation answers it. */
 export const RefundData = z.strictObject({
   refundId: z
     .string()

@@ -5,43 +5,43 @@ import type { PaymentNames } from '../payments/outcome.ts'
 import type { Refund, RefundName } from './refund.ts'
 
 /**
- * Seconds from the sending of a refund to each question about it, while it has no end: 1 minute, 10 minutes, 1 hour, then
- * every 6 hours for 5 days, then once a day for 30 more. The one after 24 hours decides about a refund that the acquirer
- * does not know.
+ * Seconds from the sending of a refund to each query of its state, while it has no end: 1 minute, 10 minutes, 1 hour, then every 6
+ * hours for 5 days, then once a day for 30 more. The query after 24 hours decides about a refund that the acquirer does not know.
  */
-const QUESTIONS_AFTER_SECONDS = [
-  ...[60, 600, 3_600, 86_400],
+const QUERIES_AFTER_SECONDS = [
+  60,
+  600,
+  3_600,
   ...Array.from({ length: 20 }, (_, number) => (number + 1) * 21_600),
   ...Array.from({ length: 30 }, (_, number) => (number + 6) * 86_400),
 ]
 
-/** Pause after an attempt to send that did nothing: 1 minute, 2, 4, … up to an hour. */
+/** Pauses between attempts to send grow from 1 minute to this one, doubled each time. */
 const LONGEST_PAUSE_SECONDS = 3_600
 
-/** A refund that has to be sent, or asked about, now. The link is that of the refund's order. */
+/** A refund to send or to query. The link is that of its order. */
 export type DueRefund = Pick<
   Refund,
   'mid' | 'orderId' | 'ourRefundId' | 'amount' | 'note' | 'utr' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'
 > & {
   /** Whether the order was paid by another payment before. */
   isSecond: boolean
-  /** The payment's names at the acquirer; null until they are known. */
+  /** Null until the payment's identifiers at the acquirer are known. */
   payment: PaymentNames | null
   paymentLink: PaymentLink
 }
 
-/** The queue of refunds. Any number of instances share the work. */
 export function createDueRefunds(db: Database) {
   return {
     findDue: (acquirer: string, limit: number, now: Date) => findDueMerchants(db, 'refunds', acquirer, limit, now),
 
     /**
-     * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. Each is due again as if
-     * nothing came of it, so a killed instance leaves nothing behind.
+     * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. A claimed refund becomes due again
+     * later, in case this instance is killed.
      */
     async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<DueRefund[]> {
       const { rows } = await db.query<DueRefund>(
-        // What is stored is reckoned by the select: Citus takes no interval in the `case` of an update.
+        // The select computes the next time, because Citus takes no interval in the `case` of an update.
         `with due as materialized (
            select r.refund_id,
                   case when r.sent_at is null
@@ -70,14 +70,14 @@ export function createDueRefunds(db: Database) {
            from claimed r
            join acquirer_intents a on a.mid = $1 and a.order_id = r.order_id
            left join payments p on p.mid = $1 and p.utr = r.utr`,
-        [mid, now, acquirer, limit, QUESTIONS_AFTER_SECONDS, LONGEST_PAUSE_SECONDS],
+        [mid, now, acquirer, limit, QUERIES_AFTER_SECONDS, LONGEST_PAUSE_SECONDS],
       )
       return rows
     },
 
     /**
-     * Marks a refund as sent, before a byte leaves. Whoever gets false must not send it: it has ended, or somebody has sent
-     * it. With `mayRepeat` a refund that was sent may be sent again.
+     * Marks a refund as sent, before a byte leaves. False means that the refund must not be sent: it has ended, or was sent before.
+     * With `mayRepeat` a refund may be sent again.
      */
     async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {
       const { rowCount } = await db.query(
@@ -89,7 +89,7 @@ export function createDueRefunds(db: Database) {
       return rowCount === 1
     },
 
-    /** Takes back the mark of `sentAt`, by whoever made it and knows that nothing was done. */
+    /** Removes the caller's own mark `sentAt`, after a call that is proven to have changed nothing. */
     async unmarkSent({ mid, ourRefundId }: RefundName, sentAt: Date): Promise<void> {
       await db.query(
         `update refunds
@@ -99,7 +99,7 @@ export function createDueRefunds(db: Database) {
       )
     },
 
-    /** Stores the payment's names at the acquirer; the first ones count. */
+    /** Stores the payment's identifiers at the acquirer, unless others are stored. */
     async savePaymentNames({ mid, utr }: Pick<Refund, 'mid' | 'utr'>, { id, txnId }: PaymentNames): Promise<void> {
       await db.query(
         `update payments
@@ -114,8 +114,8 @@ export function createDueRefunds(db: Database) {
 export type DueRefunds = ReturnType<typeof createDueRefunds>
 
 /**
- * Lets an unsure refund be sent again, once a person has seen that the bank has not made it. Returns false for any other
- * refund. Its exception stays open until the refund ends.
+ * Makes an unsure refund due for sending, once a person has found that the bank has not carried it out. Returns false for any other
+ * refund. The exception stays open until the refund ends.
  */
 export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
   const { rowCount } = await db.query(

@@ -9,13 +9,13 @@ import { storeAcquirerRefund } from './acquirer-refund.ts'
 import { REASON_CHARACTERS, type Refund, type RefundName, type RefundUpdate } from './refund.ts'
 import { findRefund } from './store.ts'
 
-/** `changed` is whether the refund has another status now. `isNew` is false for an exception that was stored before. */
-export type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionKind; isNew?: boolean }
+/** `changed` is whether the refund has a new status. `isNew` is false for an exception that was stored before. */
+type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionKind; isNew?: boolean }
 
 export type RefundListeners = {
   /** Called once for each new exception. */
   onException: (kind: ExceptionKind) => void
-  /** Gets a line when an acquirer reports a state that we do not know. */
+  /** Gets a line for an unknown status. */
   log: Pick<Logger, 'error'>
 }
 
@@ -25,12 +25,11 @@ const nobody = () => undefined
 
 export type RefundUpdates = ReturnType<typeof createRefundUpdates>
 
-/** Records what acquirers and the operator report of refunds. */
 export function createRefundUpdates(db: Database, { onException = nobody, log }: Partial<RefundListeners> = {}) {
   /**
-   * Judges an update of a refund and stores what follows: the end, its event, the exceptions that the end closes or makes.
-   * `source` is `answer`, `enquiry`, `notification`, or the operator's name. Undefined for an unknown refund. A success is never
-   * undone; any number of equal updates at once change the refund once, because the row of its order is locked first.
+   * Judges an update and stores what follows: the end of the refund, its event, and exceptions that the end closes or opens. `source`
+   * is `answer`, `enquiry`, `notification`, or the operator's name. Undefined for an unknown refund. A success is never undone. The
+   * order's row is locked first, so that any number of equal updates at once change the refund once.
    */
   async function record(
     { mid, ourRefundId }: RefundName,
@@ -59,7 +58,7 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
   return {
     record,
 
-    /** The same for a notification, which names a refund of its acquirer: ours, or one that the acquirer has initiated. */
+    /** A notification names a refund of ours, or one that the acquirer has initiated and that may be new here. */
     async recordNotification(acquirer: string, update: RefundUpdate, now: Date): Promise<RecordedUpdate | undefined> {
       const which = update.acquirerInitiated
         ? await storeAcquirerRefund(db, acquirer, update, now)
@@ -68,8 +67,8 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
     },
 
     /**
-     * Stores that a person has to look after an open refund. An unsure refund waits for that person; a refund that the acquirer
-     * turns out to have is not unsure.
+     * Saves an exception, so that a person looks after an open refund. An unsure refund is not sent or queried until then; a refund
+     * that the acquirer turns out to have is not unsure.
      */
     async needPerson(
       refund: ExceptionSubject,
@@ -92,7 +91,7 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
   }
 }
 
-/** Our refund by the name that the acquirer repeats, in upper or lower case. */
+/** `ourRefundId` may come back in upper or lower case. */
 async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundName | undefined> {
   const { rows } = await db.query<RefundName>(
     `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = lower($1) and acquirer = $2`,
@@ -131,8 +130,8 @@ async function judge(
 }
 
 /**
- * Whether an update, from an answer or a notification alike, is about another refund. Names are compared without regard to case:
- * no acquirer promises to keep the case of ours, and Setu's own names are ULIDs, in which case has no meaning.
+ * Whether an update is about another refund. Identifiers are compared without regard to case: no acquirer promises to preserve it in
+ * ours, and Setu's own identifiers are ULIDs, in which case has no meaning.
  */
 function differs(update: RefundUpdate, refund: Refund): boolean {
   const isOther = (reported: string | undefined, known: string | null) =>
@@ -148,7 +147,7 @@ function differs(update: RefundUpdate, refund: Refund): boolean {
 
 type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId'>
 
-/** Stores an exception of a refund for the operator. Returns whether the exception is new. */
+/** Returns whether the exception is new. */
 export const saveRefundException = (
   db: Queryable,
   kind: ExceptionKind,
@@ -160,7 +159,7 @@ export const saveRefundException = (
   return saveException(db, kind, { ...subject, status: '', person: source, note: reason }, now)
 }
 
-/** Stores that the acquirer has the refund, which from then on is only asked about, even if the refund was unsure. */
+/** Stores that the acquirer has the refund, which is then only queried, even if it was unsure before. */
 async function saveArrival(
   db: Queryable,
   refund: Refund,
@@ -184,7 +183,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, sour
   const isSuccess = status === 'SUCCESS'
   const reference = update.reference || refund.reference
   await db.query(
-    // The reason of a failure stays when a success follows: the webhook of the failure may still have to be sent.
+    // A failure's reason stays when a success follows, because the webhook of the failure may not have been sent yet.
     `update refunds
         set status = $3, reference = $4, ended_at = $6,
             reason = case when $3 = 'FAIL' then $5 when status = 'FAIL' then reason end,
@@ -205,7 +204,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, sour
   await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
 }
 
-/** Ends the refund's own exceptions of these kinds, and `ended`, for which the refund was made. The first end counts. */
+/** Closes the refund's own exceptions of these kinds, and the exception `ended`. Closed ones stay as they are. */
 async function endExceptions(
   db: Queryable,
   { mid, orderId, ourRefundId }: Refund,
@@ -221,7 +220,7 @@ async function endExceptions(
   )
 }
 
-/** Whether more of the refund's payment has gone back than was paid. */
+/** Whether the successful refunds of a payment exceed it. */
 async function isAboveWhatWasPaid(db: Queryable, { mid, orderId, utr }: Refund): Promise<boolean> {
   const { rowCount } = await db.query(
     `select from refunds r

@@ -14,7 +14,7 @@ import { toRefundData } from './refund.ts'
 
 const NewRefund = WHICH_PAYMENT.schema.extend({
   refund_id: refundId,
-  // What was paid is its limit, whatever the merchant's own maximum is now.
+  // The limit is what was paid, whatever the merchant's own maximum is now.
   amount: orderAmount(HIGHEST_MAX_RUPEES)
     .meta({
       description:
@@ -44,7 +44,7 @@ export const refundPayment = operation({
     schema: NewRefund,
     schemaFor: ({ caller }) =>
       caller.kind === 'merchant' && caller.merchant.input === 'shop' ? ShopRefund : NewRefund,
-    // A shop that lost its amount would send everything back.
+    // An empty amount is refused, since it may be a bug of the shop, and the whole payment would go back.
     notEmpty: 'amount',
     example: EXAMPLE,
   },

@@ -1,22 +1,22 @@
 import { toJsonNumber } from '../money.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 
-/** What has become of a refund. A success is never undone. */
+/** A success is never undone. */
 export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
 
-/** Money that goes back to a customer. Amounts are in paise. */
+/** Amounts are in paise. */
 export type Refund = {
   mid: string
-  /** The merchant's own name; ours where the operator made it. */
+  /** The merchant's own name of the refund; ours for a refund of the operator. */
   refundId: string
-  /** Our name, which the acquirer knows: 32 letters and digits. */
+  /** Our name of the refund, which is sent to the acquirer: 32 letters and digits. */
   ourRefundId: string
   orderId: string
   merchantOrderId: string
-  /** UTR of the payment that goes back. */
+  /** UTR of the refunded payment. */
   utr: string
   amount: number
-  /** Null where all that was left was requested. */
+  /** Null for a request of all that was left. */
   requested: number | null
   note: string
   exceptionId: string | null
@@ -25,9 +25,9 @@ export type Refund = {
   madeBy: string
   madeAt: Date
   status: RefundStatus
-  /** The bank's; empty until it is known. */
+  /** The bank's reference; empty until it is known. */
   reference: string
-  /** Why it has failed, which stays if it succeeds after all; or what is unsure. */
+  /** The reason of a failure, which stays if the refund succeeds after all; or what is unsure. */
   reason: string | null
   endedAt: Date | null
   acquirerRefundId: string | null
@@ -40,34 +40,33 @@ export type Refund = {
 export type RefundName = Pick<Refund, 'mid' | 'ourRefundId'>
 
 /**
- * The state of a refund as its acquirer, or the operator for the acquirer, reports it. PENDING says that the acquirer has the
- * refund. A field that is undefined is not compared with the refund.
+ * A report about a refund, by its acquirer or by the operator. PENDING means that the acquirer has the refund. An undefined field is
+ * not compared with the refund.
  */
 export type RefundUpdate = {
   status: RefundStatus
-  /** The acquirer's word for a state that we do not know; `status` is PENDING then. */
+  /** The acquirer's word for an unknown status; `status` is PENDING then. */
   unknownStatus?: string | undefined
   /** In paise. */
   amount?: number | undefined
   ourRefundId?: string | undefined
   orderId?: string | undefined
-  /** The acquirer's own names for the merchant and for the refund. */
+  /** The acquirer's own identifiers of the merchant and of the refund. */
   merchantId?: string | undefined
   id?: string | undefined
-  /** The bank's; may be empty. */
+  /** The bank's reference; may be empty. */
   reference: string
   reason?: string | undefined
-  /** The payment's UTR, and its names at the acquirer, where they are reported. */
+  /** The payment's UTR and its identifiers at the acquirer, if they are reported. */
   utr?: string | undefined
   payment?: PaymentNames | undefined
-  /** A refund that nobody here has made: `orderId`, `id` and `amount` are given then. */
+  /** Set for a refund that the acquirer has made by itself; `orderId`, `id` and `amount` are then given. */
   acquirerInitiated?: true | undefined
 }
 
-/** Longest reason of a failed refund. */
 export const REASON_CHARACTERS = 200
 
-/** As every operation and command answers it. */
+/** The form of a refund in every answer and command. */
 export const toRefundData = (refund: Refund) => ({
   refundId: refund.ourRefundId,
   refund_id: refund.refundId,

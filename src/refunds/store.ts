@@ -4,7 +4,7 @@ import type { Refund } from './refund.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 
-/** A refund that was made before this moment is older than T+5 days: five calendar days of India after its own. */
+/** Refunds from before this moment are older than T+5 days: five calendar days of India after their own. */
 export const overdueBefore = (now: Date) => new Date(istDayOf(now).getTime() - 5 * DAY_MS)
 
 const SELECT_REFUNDS = `
@@ -16,7 +16,6 @@ const SELECT_REFUNDS = `
     from refunds r
     join payment_intents i on i.mid = r.mid and i.order_id = r.order_id`
 
-/** A refund by the merchant's name or by ours. */
 export async function findRefund(
   db: Queryable,
   mid: string,
@@ -54,8 +53,8 @@ export async function listRefunds(
 }
 
 /**
- * Whether a person has to find out what became of an open refund: nobody asks for it, as with `direct`, or its acquirer does
- * not say.
+ * Whether a person has to find the end of an open refund: nothing queries it, as with `direct`, or its acquirer does not report the
+ * end.
  */
 export async function isLeftToPerson(
   db: Queryable,
@@ -71,7 +70,7 @@ export async function isLeftToPerson(
   return rowCount !== 0
 }
 
-/** Who holds the money of open refunds: one look-up in an index for each, however many are open. */
+/** One look-up in an index for each acquirer, however many refunds are open. */
 export async function acquirersOfOpenRefunds(db: Queryable): Promise<string[]> {
   const names: string[] = []
   for (;;) {
