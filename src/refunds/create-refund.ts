@@ -3,10 +3,10 @@ import { newId } from '../payments/intent.ts'
 import type { Refund } from './refund.ts'
 import { findRefund } from './store.ts'
 
-/** Refunds of one payment, failed ones included. */
+/** Limit of refunds of one payment, failed ones included. */
 const MOST_OF_PAYMENT = 100
 
-/** A refund to make. Without `refundId` ours stands in; without `utr` the order's own payment goes back. */
+/** `refundId` is our name if left out. Without `utr` the order's own payment is refunded. */
 export type RefundRequest = {
   mid: string
   orderId: string
@@ -25,9 +25,8 @@ export type RefundResult =
   | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
- * Stores a refund, which the scheduler then carries out unless only a person can: with the acquirer `direct`. The sum is
- * decided under the lock of the intent's row: however many come at once, no more goes back than was paid. `claim` is that of
- * `Ending`, where a caller waits.
+ * Stores a refund, which the scheduler then carries out; with the acquirer `direct` only a person can. The amount is checked under the
+ * lock of the intent's row, so that simultaneous refunds never exceed what was paid. `claim` is that of `Ending`, if a caller waits.
  */
 export async function createRefund(
   db: Database,
@@ -44,16 +43,16 @@ export async function createRefund(
   async function store(client: Queryable): Promise<RefundResult> {
     const order = await lockOrder(client, request)
     if (order === undefined) return { refused: 'unknown order' }
-    // One that came at the same time may have been stored while this one waited for the lock.
+    // The same request may have been stored while this one waited for the lock.
     const repeat = await findRepeat(client, request)
     if (repeat) return repeat
     const payment = await findPayment(client, request)
     if (payment === undefined) return { refused: 'not successful' }
     if (payment.count >= MOST_OF_PAYMENT) return { refused: 'too many' }
-    const amount = request.amount ?? payment.left
-    if (amount < 1 || amount > payment.left) return { refused: 'exceeds' }
     const ourRefundId = newId(now)
-    const { acquirer, acquirerMerchantId } = order
+    const { mid, refundId = ourRefundId, orderId, amount: requested, note, exceptionId, madeBy } = request
+    const amount = requested ?? payment.left
+    if (amount < 1 || amount > payment.left) return { refused: 'exceeds' }
     const { rowCount } = await client.query(
       `insert into refunds
          (mid, refund_id, our_refund_id, order_id, utr, amount_paise, asked_paise, note, exception_id, acquirer,
@@ -61,26 +60,29 @@ export async function createRefund(
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'PENDING', $14)
        on conflict do nothing`,
       [
-        ...[
-          request.mid,
-          request.refundId ?? ourRefundId,
-          ourRefundId,
-          request.orderId,
-          payment.utr,
-          amount,
-          request.amount,
-        ],
-        ...[request.note, request.exceptionId, acquirer, acquirerMerchantId, request.madeBy, now],
-        acquirer === 'direct' ? null : now,
+        mid,
+        refundId,
+        ourRefundId,
+        orderId,
+        payment.utr,
+        amount,
+        requested,
+        note,
+        exceptionId,
+        order.acquirer,
+        order.acquirerMerchantId,
+        madeBy,
+        now,
+        order.acquirer === 'direct' ? null : now,
       ],
     )
     // Another order's refund has taken this refund_id while this order was locked.
     if (rowCount === 0) return { refused: 'refund_id exists' }
-    return { refund: (await findRefund(client, request.mid, { ourRefundId })) as Refund, made: true }
+    return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, made: true }
   }
 }
 
-/** A repeat is compared as it was sent: the order, the amount or its absence, and the note unless that is forgotten. */
+/** A repeat has the same order, the same amount or none, and the same note unless the note is forgotten. */
 async function findRepeat(db: Queryable, request: RefundRequest): Promise<RefundResult | undefined> {
   if (request.refundId === undefined) return undefined
   const refund = await findRefund(db, request.mid, { refundId: request.refundId })
@@ -103,8 +105,8 @@ async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
 }
 
 /**
- * The payment that goes back, and what is left of it. Failed refunds count only by number. Acquirers have no limit: the sum of
- * their own refunds may be more than an integer.
+ * Returns the payment to refund, and what is left of it. Failed refunds count only by number. The sum may exceed an integer, since
+ * refunds that an acquirer initiates have no limit.
  */
 async function findPayment(db: Queryable, { mid, orderId, utr }: RefundRequest) {
   const { rows } = await db.query<{ utr: string; left: number; count: number }>(
