@@ -117,8 +117,19 @@ export function createDeliveries(db: Database) {
           where mid = $1 and endpoint_id = $2 and not ($12 and failing_since is null)
          returning ${REASON} as "switchedOff"`,
         [
-          ...[mid, endpointId, orderId, sequence, attempts + 1, next, deliveredAt, at, outcome, answer, dueAgainAt],
-          ...[delivered, new Date(at.getTime() - FAILING_DAYS * 86_400_000)],
+          mid,
+          endpointId,
+          orderId,
+          sequence,
+          attempts + 1,
+          next,
+          deliveredAt,
+          at,
+          outcome,
+          answer,
+          dueAgainAt,
+          delivered,
+          new Date(at.getTime() - FAILING_DAYS * 86_400_000),
         ],
       )
       return rows[0]?.switchedOff ?? null
