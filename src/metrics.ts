@@ -17,8 +17,6 @@ const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
  */
 const SOURCES = ['notification', 'enquiry'] as const satisfies readonly ReportSource[]
 
-type Delivery = { kind: 'webhook' | 'return call'; outcome: 'delivered' | 'failed' | 'refused address' }
-
 type Labels = Readonly<Record<string, readonly (string | number)[]>>
 
 /**
@@ -171,8 +169,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
       counters.acquirer_calls_total.inc({ acquirer, call, outcome }),
     acquirersConfigured: (count: number) => gauges.payment_acquirers_configured.set(count),
     webhooks: {
-      delivery: (kind: Delivery['kind'], outcome: Delivery['outcome']) =>
-        counters.webhook_deliveries_total.inc({ kind, outcome }),
+      delivery: (kind: string, outcome: string) => counters.webhook_deliveries_total.inc({ kind, outcome }),
       oldestDue: (seconds: number) => gauges.webhook_oldest_due_seconds.set(seconds),
       endpointSwitchedOff: (reason: string) => counters.webhook_endpoints_switched_off_total.inc({ reason }),
     },

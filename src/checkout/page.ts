@@ -11,7 +11,7 @@ import { isGivenUp } from '../payments/outcome.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Refund } from '../refunds/refund.ts'
 import type { Simulation } from './simulate.ts'
-import { TEXTS, type Texts, textsFor } from './texts.ts'
+import { type PageTexts, TEXTS, textsFor } from './texts.ts'
 import { type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
 /**
@@ -77,13 +77,13 @@ const PAGE_HEADERS = {
   vary: 'accept-language, user-agent',
 } as const
 
-export const pageHeaders = ({ language }: Texts) => ({ ...PAGE_HEADERS, 'content-language': language })
+export const pageHeaders = ({ language }: PageTexts) => ({ ...PAGE_HEADERS, 'content-language': language })
 
 /** Without JavaScript: seconds until a page that is not final is loaded again. */
 const RELOAD_SECONDS: { [state in PageState]?: number } = { open: 5, attemptFailed: 5, timeUp: 15 }
 
 /** What a page is drawn for. `refunds` are those that a sandbox may end. */
-type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; platform: Platform; texts: Texts }
+type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; platform: Platform; texts: PageTexts }
 
 /** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
 export function payPageText(checkout: Checkout, drawing: Drawing): string {
@@ -95,7 +95,7 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
   const ours = html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}`
   const reload = RELOAD_SECONDS[state]
   const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${reload}"></noscript>` : undefined
-  const outcome = (of: Outcome, more?: Html) => {
+  const outcome = (of: EndState, more?: Html) => {
     const { sign, moneyMayBeMissing } = OUTCOMES[of]
     // What `paid` has to say is that the page is about to leave: its script shows it then.
     const text = `${texts[`${of}Text`]}${moneyMayBeMissing ? ` ${texts.missingMoney}` : ''}`
@@ -142,13 +142,13 @@ ${refunds.filter(({ endedAt }) => endedAt === null).map((refund) => refundForm(r
 `.toString()
 }
 
-type Outcome = Exclude<PageState, 'open' | 'attemptFailed'>
+type EndState = Exclude<PageState, 'open' | 'attemptFailed'>
 
 /**
  * Look of each state in which nothing can be paid; `sign` is an SVG path in a square of 24, drawn as a line.
  * `moneyMayBeMissing`: money may have left the customer's account all the same.
  */
-const OUTCOMES: Record<Outcome, { sign: string; moneyMayBeMissing: boolean }> = {
+const OUTCOMES: Record<EndState, { sign: string; moneyMayBeMissing: boolean }> = {
   paid: { sign: 'M6 12.5l4 4 8-9', moneyMayBeMissing: false },
   refunded: { sign: 'M9 7L4 12l5 5M4 12h16', moneyMayBeMissing: false },
   failed: { sign: 'M12 6.5v7M12 17.5v0', moneyMayBeMissing: true },
@@ -186,7 +186,7 @@ const OTHER_OUTCOMES = ['FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOU
 
 type SimulatedStatus = z.output<typeof Simulation>['status']
 
-function sandboxForm(orderId: string, texts: Texts): Html {
+function sandboxForm(orderId: string, texts: PageTexts): Html {
   const button = (status: SimulatedStatus) =>
     html`<button class="button" name="status" value="${status}">${texts[`simulate${status}`]}</button>\n`
   return html`<form class="sandbox" aria-label="${texts.sandbox}" method="post" action="${orderId}/simulate">
@@ -198,7 +198,7 @@ ${OTHER_OUTCOMES.map(button)}</div>
 </form>`
 }
 
-function refundForm({ orderId, refundId, amount }: Refund, texts: Texts): Html {
+function refundForm({ orderId, refundId, amount }: Refund, texts: PageTexts): Html {
   const refund = fill(texts.refundOf, { refund: refundId, amount: toIndianText(amount) })
   const button = (status: 'SUCCESS' | 'FAIL') =>
     html`<button class="button" name="status" value="${status}">${texts[`refund${status}`]}</button>\n`
@@ -220,7 +220,7 @@ export function refusalPage({ code, message }: Failure, acceptLanguage: string |
   return { headers: pageHeaders(texts), body: messagePage(texts, text) }
 }
 
-function messagePage(texts: Texts, text: string): string {
+function messagePage(texts: PageTexts, text: string): string {
   return html`${head(texts, texts.payment)}
 <body>
 <main>
@@ -245,7 +245,7 @@ function istTime(moment: Date, now: Date): string {
   return `${toIstText(now).startsWith(day) ? '' : `${day} `}${time.slice(0, 5)}`
 }
 
-function head(texts: Texts, title: string, extra?: Html): Html {
+function head(texts: PageTexts, title: string, extra?: Html): Html {
   return html`<!doctype html>
 <html lang="${texts.language}">
 <head>

@@ -15,10 +15,10 @@ export const payQrSvg = qr('payQrSvg', 'svg', 'image/svg+xml')
 /** How long a browser or proxy may keep a QR, so that one is not shown for much longer than it may be paid. */
 const MAX_AGE_SECONDS = 30
 
-type Form = 'png' | 'svg'
+type QrFormat = 'png' | 'svg'
 
 /** Returns the QR of a text. */
-export type DrawQr = (form: Form, text: string) => Promise<Buffer>
+export type DrawQr = (format: QrFormat, text: string) => Promise<Buffer>
 
 /**
  * Remembers the images that were asked for most recently, because browsers, proxies and attackers ask for the same one
@@ -26,30 +26,30 @@ export type DrawQr = (form: Form, text: string) => Promise<Buffer>
  * Whether an image may still be shown is for the caller to ask.
  */
 export function createDrawQr({ qrImagesBytes }: Pick<Limits['pages'], 'qrImagesBytes'>): DrawQr {
-  const images = new LRUCache<string, Buffer, { form: Form; text: string }>({
+  const images = new LRUCache<string, Buffer, { format: QrFormat; text: string }>({
     maxSize: qrImagesBytes,
     sizeCalculation: (image) => image.length,
     ignoreFetchAbort: true,
-    async fetchMethod(_name, _stale, { context: { form, text } }) {
+    async fetchMethod(_name, _stale, { context: { format, text } }) {
       const turn = lastTurn.then(() => turnOfTheLoop())
       lastTurn = turn
       await turn
-      return form === 'png' ? qrPng(text) : Buffer.from(qrSvg(text))
+      return format === 'png' ? qrPng(text) : Buffer.from(qrSvg(text))
     },
   })
   let lastTurn = Promise.resolve()
 
-  return (form, text) => images.forceFetch(`${form} ${text}`, { context: { form, text } })
+  return (format, text) => images.forceFetch(`${format} ${text}`, { context: { format, text } })
 }
 
 type Dependencies = { findCheckout: FindCheckout; drawQr: DrawQr; now: () => Date }
 
-function qr(name: string, form: Form, type: string) {
+function qr(name: string, format: QrFormat, type: string) {
   return operation({
     name,
-    path: `${ORDER_PATH}/qr.${form}`,
+    path: `${ORDER_PATH}/qr.${format}`,
     tag: 'Customer',
-    summary: `The QR as ${form.toUpperCase()}`,
+    summary: `The QR as ${format.toUpperCase()}`,
     description: 'Answers until the intent is paid, cancelled or expired; then 410.',
     access: 'anyone',
     refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
@@ -72,7 +72,7 @@ function qr(name: string, form: Form, type: string) {
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
         if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()
         reply.type(type)
-        return drawQr(form, upiQrLink(checkout))
+        return drawQr(format, upiQrLink(checkout))
       }
     },
   })

@@ -102,16 +102,16 @@ export const TEXTS = {
 } satisfies Record<string, Record<Language, string>>
 
 /** The column of one language. */
-export type Texts = { language: Language } & Record<keyof typeof TEXTS, string>
+export type PageTexts = { language: Language } & Record<keyof typeof TEXTS, string>
 
 const COLUMNS = new Map(
   LANGUAGES.map((language) => {
     const texts = Object.entries(TEXTS).map(([key, row]) => [key, row[language]])
-    return [language, { language, ...Object.fromEntries(texts) } as Texts]
+    return [language, { language, ...Object.fromEntries(texts) } as PageTexts]
   }),
 )
 
 /** The texts for a browser with this Accept-Language. */
-export function textsFor(acceptLanguage: string | undefined): Texts {
-  return COLUMNS.get(preferredLanguage(acceptLanguage, LANGUAGES)) as Texts
+export function textsFor(acceptLanguage: string | undefined): PageTexts {
+  return COLUMNS.get(preferredLanguage(acceptLanguage, LANGUAGES)) as PageTexts
 }

@@ -6,7 +6,7 @@ import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { createOutboundClient, faultOfUrl } from '../outbound/http-client.ts'
 import { isOrderId } from '../payments/intent.ts'
-import { createEndpoints, type DeliveryName, type DeliveryRecord, type Endpoint } from '../webhooks/endpoints.ts'
+import { createEndpoints, type DeliveryName, type DeliveryRecord, type EndpointRecord } from '../webhooks/endpoints.ts'
 import { watchOpenOrders } from '../webhooks/expiries.ts'
 import { isTaken, toRequest } from '../webhooks/message.ts'
 import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
@@ -175,7 +175,7 @@ function requireKey(key: KeyObject | undefined): KeyObject {
   )
 }
 
-async function known(endpointId: string, db: Queryable): Promise<Endpoint> {
+async function known(endpointId: string, db: Queryable): Promise<EndpointRecord> {
   const [found] = await createEndpoints(db).list({ endpointId })
   if (!found) throw new CommandError(`there is no webhook ${endpointId}: see ops webhooks list`)
   return found
@@ -188,7 +188,7 @@ const shownOnce = (endpoint: ShownOnce): Output => ({
   text: `${record(endpoint)}\nGive the secret to the merchant now: it is shown this once.`,
 })
 
-function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: Endpoint, now: Date) {
+function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: EndpointRecord, now: Date) {
   const { mid, url, label, createdAt, disabledAt, waiting } = endpoint
   const state = disabledReason ? `off: ${disabledReason}` : failingSince ? 'failing' : 'on'
   const behindMs = dueSince ? now.getTime() - dueSince.getTime() : 0

@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 /** The fields of a body, by name. It has the key REPEATED when some field was sent more than once. */
-type Fields = Record<string | symbol, unknown>
+type BodyFields = Record<string | symbol, unknown>
 
 /**
  * Makes `app` read forms and JSON. The parsers pass on what was sent as it is, and a hook reads it: after an error of a parser
@@ -73,8 +73,8 @@ export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, ac
 const asIs = (text: string) => text as unknown as Record<string, unknown>
 
 /** Reads `application/x-www-form-urlencoded` strictly: what is not UTF-8 or not percent-encoding is refused. */
-function parseForm(body: string, fieldLimit: number): Fields {
-  const fields: Fields = Object.create(null)
+function parseForm(body: string, fieldLimit: number): BodyFields {
+  const fields: BodyFields = Object.create(null)
   if (body === '') return fields
   const pairs = body.split('&')
   if (pairs.length > fieldLimit) throw tooManyFields(fieldLimit)
@@ -110,7 +110,7 @@ const malformedForm = () =>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-function parseJson(body: Buffer, fieldLimit: number, parse: (json: string) => unknown = JSON.parse): Fields {
+function parseJson(body: Buffer, fieldLimit: number, parse: (json: string) => unknown = JSON.parse): BodyFields {
   let text: string
   let value: unknown
   try {
@@ -120,8 +120,8 @@ function parseJson(body: Buffer, fieldLimit: number, parse: (json: string) => un
     throw malformedJson()
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformedJson()
-  markFaultyFields(value as Fields, text, fieldLimit)
-  return value as Fields
+  markFaultyFields(value as BodyFields, text, fieldLimit)
+  return value as BodyFields
 }
 
 const malformedJson = () => badRequest('The body must be one JSON object in UTF-8')
@@ -135,7 +135,7 @@ const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]
  * rounds, such as 199.99999999999999999 to 200: it becomes NaN, which every field refuses. Only members of the
  * outermost object are fields. `text` must be valid JSON. Throws a Failure when there are too many fields.
  */
-function markFaultyFields(fields: Fields, text: string, fieldLimit: number) {
+function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) {
   const seen = new Set<string>()
   let depth = 0
   let name = ''
@@ -182,8 +182,8 @@ function refuseJsonSchema(): never {
  */
 export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?: string) {
   const names = Object.keys(schema.shape)
-  return (body: Fields | null | undefined): z.output<Schema> => {
-    const fields: Fields = {}
+  return (body: BodyFields | null | undefined): z.output<Schema> => {
+    const fields: BodyFields = {}
     for (const name of names) {
       const sent = body?.[name]
       const value = typeof sent === 'string' ? trimBlanks(sent) : sent

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /** `allowed`: in a network that the operator lists. `public`: anybody may reach it. All others are `refused`. */
-export type Verdict = 'allowed' | 'public' | 'refused'
+export type AddressVerdict = 'allowed' | 'public' | 'refused'
 
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
 /** An IPv6-only host reaches IPv4 by these addresses, whose last 32 bits are the IPv4 address (RFC 6052). */
@@ -11,7 +11,7 @@ const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
 const AZURE_PLATFORM = '168.63.129.16'
 
 /** Judges IP addresses by IANA's registries of special-purpose addresses and by the operator's list of networks (CIDR). */
-export function createAddressJudge(allowedNetworks: readonly string[]): (address: string) => Verdict {
+export function createAddressJudge(allowedNetworks: readonly string[]): (address: string) => AddressVerdict {
   const networks = allowedNetworks.map((network) => ipaddr.parseCIDR(network))
   const isListed = (address: ipaddr.IPv4 | ipaddr.IPv6) =>
     networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))

@@ -3,7 +3,7 @@ import { isIP, type LookupFunction } from 'node:net'
 import { Readable } from 'node:stream'
 import type { Agent, Client, Dispatcher } from 'undici'
 import type { Limits } from '../limits.ts'
-import { printable } from '../printable.ts'
+import { printableLine } from '../printable.ts'
 import { readUrl } from '../url.ts'
 import { createAddressJudge } from './addresses.ts'
 import { type Resolve, resolve as resolveByDns } from './resolve.ts'
@@ -224,7 +224,7 @@ export function createOutboundClient({
     return {
       status: answer.statusCode,
       retryAfterSeconds: secondsUntil(`${answer.headers['retry-after'] ?? ''}`, now(), limits.retryAfterSeconds),
-      text: printable(String(read), limits.shownCharacters),
+      text: printableLine(String(read), limits.shownCharacters),
       ...(kind === 'acquirer' && { headers: answer.headers, body: read }),
     }
   }

@@ -4,7 +4,7 @@ import { toDecimalText } from '../money.ts'
 import { saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
-import { printable } from '../printable.ts'
+import { printableLine } from '../printable.ts'
 import { storeAcquirerRefund } from './acquirer-refund.ts'
 import { REASON_CHARACTERS, type Refund, type RefundName, type RefundUpdate } from './refund.ts'
 import { findRefund } from './store.ts'
@@ -189,7 +189,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, sour
             reason = case when $3 = 'FAIL' then $5 when status = 'FAIL' then reason end,
             acquirer_refund_id = coalesce(acquirer_refund_id, $7), due_at = null
       where mid = $1 and our_refund_id = $2`,
-    [mid, ourRefundId, status, reference, printable(update.reason ?? '', REASON_CHARACTERS), now, id],
+    [mid, ourRefundId, status, reference, printableLine(update.reason ?? '', REASON_CHARACTERS), now, id],
   )
   const { rows } = await db.query<{ sequence: number }>(
     `update payment_intents set event_sequence = event_sequence + 1 where mid = $1 and order_id = $2

@@ -6,7 +6,7 @@ import type { PaymentEvent } from './message.ts'
 type Named = { mid: string; endpointId: string }
 
 /** Where a merchant is told, as the operator sees it: without its secrets. */
-export type Endpoint = Named & {
+export type EndpointRecord = Named & {
   url: string
   label: string | null
   createdAt: Date
@@ -60,8 +60,8 @@ export function createEndpoints(db: Queryable) {
     },
 
     /** All webhooks, or those of one merchant, oldest first. */
-    async list({ mid, endpointId }: { mid?: string | undefined; endpointId?: string } = {}): Promise<Endpoint[]> {
-      const { rows } = await db.query<Endpoint>(
+    async list({ mid, endpointId }: { mid?: string | undefined; endpointId?: string } = {}): Promise<EndpointRecord[]> {
+      const { rows } = await db.query<EndpointRecord>(
         `select e.mid, e.endpoint_id as "endpointId", e.url, e.label, e.created_at as "createdAt", e.disabled_at as "disabledAt",
                 e.disabled_reason as "disabledReason", e.failing_since as "failingSince", d.waiting, d.due_since as "dueSince"
            from webhook_endpoints e
