@@ -1,16 +1,8 @@
 import type { Failure } from '../errors.ts'
 
 /** Every answer of the API is one of these two; only a success has `data`. */
-export type Success<T> = { status: true; statusCode: 200; msg: string; data: T }
-export type Refusal = { status: false; statusCode: number; msg: string }
-
-export function ok<T>(msg: string, data: T): Success<T> {
-  return { status: true, statusCode: 200, msg, data }
-}
-
-export function fail({ statusCode, message }: Failure): Refusal {
-  return { status: false, statusCode, msg: message }
-}
+export const ok = (msg: string, data: unknown) => ({ status: true, statusCode: 200, msg, data })
+export const fail = ({ statusCode, message }: Failure) => ({ status: false, statusCode, msg: message })
 
 /** The JSON text of `ok(msg, [])`, in two: what stands before the first row, and what stands behind the last one. */
 export function aroundRows(msg: string): [begin: string, end: string] {

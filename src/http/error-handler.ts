@@ -16,6 +16,7 @@ import {
   unavailable,
   unsupportedMediaType,
 } from '../errors.ts'
+import type { Limits } from '../limits.ts'
 import { fail } from './envelope.ts'
 import type { RequestLog } from './request-log.ts'
 
@@ -32,8 +33,7 @@ export type ErrorHandling = {
   log: Logger
   requestLog: RequestLog
   isOutage: (error: unknown) => boolean
-  headerLimit: number
-  bodyLimitBytes: number
+  limits: Pick<Limits, 'connections' | 'body'>
 }
 
 /**
@@ -42,12 +42,11 @@ export type ErrorHandling = {
  * request whose body has not been read.
  */
 export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
-  const addresses = new Map<string, { pattern: RegExp; methods: string[] }>()
+  const routes: { pattern: RegExp; methods: string[] }[] = []
   app.addHook('onRoute', ({ method, url }) => {
     // A parameter such as `:orderId` matches one part of a path, without a slash.
     const pattern = new RegExp(`^${url.replace(/[.*]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`)
-    const { methods } = addresses.get(url) ?? { methods: [] }
-    addresses.set(url, { pattern, methods: [...methods, ...[method].flat()] })
+    routes.push({ pattern, methods: [method].flat() })
   })
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply, handling))
   app.setNotFoundHandler((request) => {
@@ -55,7 +54,8 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
   })
   return ({ raw, is404, url }: FastifyRequest): Failure | undefined => {
     // rawHeaders holds every name and value in turn; `headers` silently lacks those beyond the limit.
-    if (raw.rawHeaders.length > 2 * handling.headerLimit) return tooManyHeaders(handling.headerLimit)
+    const { headers } = handling.limits.connections
+    if (raw.rawHeaders.length > 2 * headers) return tooManyHeaders(headers)
     if (!hasProperHost(raw)) return improperHost()
     if (raw.headers.expect !== undefined && !/100-continue/i.test(raw.headers.expect)) return expectationFailed()
     return is404 ? nothingHere(url) : undefined
@@ -65,8 +65,8 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     // decodeURI cannot throw here, because the router has already decoded this address. Scheme and host are cut off: a
     // client that takes us for a proxy sends them with the path.
     const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
-    const known = [...addresses.values()].find(({ pattern }) => pattern.test(path))
-    return known ? methodNotAllowed([...new Set(known.methods)].sort()) : notFound()
+    const methods = routes.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
+    return methods.length > 0 ? methodNotAllowed([...new Set(methods)].sort()) : notFound()
   }
 }
 
@@ -97,14 +97,14 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
   else reply.send(fail(told))
 }
 
-function toFailure(error: unknown, { isOutage, bodyLimitBytes }: ErrorHandling): Failure {
+function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure {
   if (error instanceof Failure) return error
   if (error instanceof AcquirerError) return unavailable()
   switch ((error as { code?: unknown } | null)?.code) {
     case 'FST_BASIC_AUTH_MISSING_OR_BAD_AUTHORIZATION_HEADER':
       return unauthorized()
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return payloadTooLarge(bodyLimitBytes)
+      return payloadTooLarge(limits.body.bytes)
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return unsupportedMediaType()
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':

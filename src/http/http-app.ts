@@ -25,13 +25,7 @@ type Dependencies = {
 export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
-  const errorHandling = {
-    log,
-    requestLog,
-    isOutage,
-    headerLimit: limits.connections.headers,
-    bodyLimitBytes: limits.body.bytes,
-  }
+  const errorHandling = { log, requestLog, isOutage, limits }
   const app = fastify({
     ...connectionOptions(limits.connections),
     bodyLimit: limits.body.bytes,

@@ -23,7 +23,7 @@ type BodyFields = Record<string | symbol, unknown>
  */
 export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
-  await app.register(formBody, { bodyLimit: limits.bytes, parser: asIs })
+  await app.register(formBody, { bodyLimit: limits.bytes, parser: (text) => text as unknown as BodyFields })
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('preValidation', (request, _reply, done) => {
     if (typeof request.body === 'string') request.body = parseForm(request.body, limits.fields)
@@ -69,8 +69,6 @@ export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, ac
     done()
   })
 }
-
-const asIs = (text: string) => text as unknown as Record<string, unknown>
 
 /** Reads `application/x-www-form-urlencoded` strictly: what is not UTF-8 or not percent-encoding is refused. */
 function parseForm(body: string, fieldLimit: number): BodyFields {

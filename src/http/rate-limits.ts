@@ -9,17 +9,7 @@ const SECOND_MS = 1_000
 /** Keys whose requests are paced at once: a limit for the memory. */
 const PACED_KEYS = 10_000
 
-export type RateLimits = {
-  /**
-   * Keeps the rate of an accepted key: waits until its request may go on; undefined if that is at once. When a second's
-   * requests wait already, it rejects with 429, 1 to 2 s later.
-   */
-  paceRequest: (publicKey: string) => Promise<void> | undefined
-  /** Counts a wrong secret of a key; throws 429 when there were too many. Right credentials are never held up. */
-  countFailure: (request: FastifyRequest) => Promise<void>
-  /** Counts a public key that nobody has; throws 429 when there were too many. Known keys are never held up. */
-  countUnknownKey: (request: FastifyRequest) => Promise<void>
-}
+export type RateLimits = Awaited<ReturnType<typeof registerRateLimits>>
 
 /**
  * Limits by `request.publicKey`, counted in this process. Failures count by key and address together: without
@@ -31,35 +21,35 @@ export async function registerRateLimits(
   requestsPerSecond: number,
   { wrongSecrets, unknownKeys }: Limits['rates'],
   elapsedMs: () => number,
-): Promise<RateLimits> {
+) {
   await app.register(rateLimit, { global: false, timeWindow: 60 * SECOND_MS })
-  const failures = app.createRateLimit({
-    max: wrongSecrets,
-    keyGenerator: ({ publicKey, ip }) => `${publicKey} ${ip}`,
-  })
-  const unknown = app.createRateLimit({ max: unknownKeys, keyGenerator: ({ ip }) => ip })
-  const counted = (limit: typeof unknown) => async (request: FastifyRequest) => {
-    const state = await limit(request)
-    if ('isExceeded' in state && state.isExceeded) throw tooManyRequests(state.max, 'a minute', state.ttlInSeconds)
+  const countBy = (keyGenerator: (request: FastifyRequest) => string, max: number) => {
+    const count = app.createRateLimit({ max, keyGenerator })
+    return async (request: FastifyRequest) => {
+      const state = await count(request)
+      if ('isExceeded' in state && state.isExceeded) throw tooManyRequests(state.max, 'a minute', state.ttlInSeconds)
+    }
   }
   return {
     paceRequest: paceByKey(requestsPerSecond, elapsedMs),
-    countFailure: counted(failures),
-    countUnknownKey: counted(unknown),
+    /** Counts a wrong secret of a key; throws 429 when there were too many. Right credentials are never held up. */
+    countFailure: countBy(({ publicKey, ip }) => `${publicKey} ${ip}`, wrongSecrets),
+    /** Counts a public key that nobody has; throws 429 when there were too many. Known keys are never held up. */
+    countUnknownKey: countBy(({ ip }) => ip, unknownKeys),
   }
 }
 
 /**
- * Lets the requests of a key through `1 / limit` s apart. A tenth of a second's requests may come at once; further ones
- * wait. Without this, a second's requests of one key made those of other keys wait for a third of a second. The rate
+ * Lets the requests of a key through `1 / limit` s apart: returns a promise for a request that has to wait, else undefined. A
+ * tenth of a second's requests may come at once; further ones wait. When a second's requests wait already, it rejects with 429. Without this, a second's requests of one key made those of other keys wait for a third of a second. The rate
  * limit plugin is not used: when simultaneous requests exceed its limit by one, it lets none of them through.
  */
-function paceByKey(limit: number, elapsedMs: () => number): RateLimits['paceRequest'] {
+function paceByKey(limit: number, elapsedMs: () => number) {
   const distanceMs = SECOND_MS / limit
   const freeMs = SECOND_MS / 10
   /** When the next request of a key may go on. A key that was forgotten begins anew. */
   const times = new LRUCache<string, number>({ max: PACED_KEYS })
-  return (publicKey) => {
+  return (publicKey: string) => {
     const present = elapsedMs()
     const time = Math.max(times.get(publicKey) ?? 0, present - freeMs)
     // Waiting requests and the tenth that need not wait are together at most a second's requests.

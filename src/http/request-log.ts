@@ -26,14 +26,7 @@ const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 /** The status that nginx logs when a client leaves before its answer. It is never sent. */
 const CLIENT_GONE = 499
 
-export type RequestLog = {
-  /** Writes the line of `request` once its answer is sent, or its client has left. */
-  track: (request: FastifyRequest, reply: FastifyReply) => void
-  /** Writes the line of an answer to bytes that are not an HTTP request. */
-  noRequest: (id: string, status: number) => void
-  /** The answer to the latest request of each connection. */
-  latestAnswers: WeakMap<Duplex, ServerResponse>
-}
+export type RequestLog = ReturnType<typeof createRequestLog>
 
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
@@ -48,13 +41,12 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
  * contains nothing that a merchant or customer wrote, and no customer's IP address. The line of a health check that
  * succeeds is at level debug.
  */
-export function createRequestLog(
-  log: Logger,
-  onRequest: (route: string, status: number, durationMs: number) => void,
-): RequestLog {
-  const latestAnswers: RequestLog['latestAnswers'] = new WeakMap()
+export function createRequestLog(log: Logger, onRequest: (route: string, status: number, durationMs: number) => void) {
+  /** The answer to the latest request of each connection. */
+  const latestAnswers = new WeakMap<Duplex, ServerResponse>()
   return { track, noRequest, latestAnswers }
 
+  /** Writes the line of `request` once its answer is sent, or its client has left. */
   function track(request: FastifyRequest, reply: FastifyReply) {
     const startMs = performance.now()
     const { raw } = reply
@@ -91,6 +83,7 @@ export function createRequestLog(
     })
   }
 
+  /** Writes the line of an answer to bytes that are not an HTTP request. */
   function noRequest(id: string, status: number) {
     onRequest('none', status, 0)
     log.info({ id, route: 'none', status }, 'no request')
