@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import pg from 'pg'
+import { connectAlone } from './migrate.ts'
 import { hasState, INSUFFICIENT_PRIVILEGE } from './outage.ts'
 import { splitStatements } from './statements.ts'
 
@@ -9,17 +9,12 @@ const FILE = ['./grants.sql', '../grants.sql']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url)) as URL
 
-const CONNECT_TIMEOUT_MS = 10_000
-
 /**
  * Gives the role of the service its rights in a migrated database, all at once: a running service never lacks one in
  * between. Does nothing where there is no such role, as in the database of a checkout.
  */
 export async function applyGrants(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
-  // The event needs no handling: a lost connection also fails the statement that waits on it.
-  client.on('error', () => undefined)
-  await client.connect()
+  const client = await connectAlone(databaseUrl)
   try {
     const { rows } = await client.query<{ role: string | null }>(`select to_regrole('upi_service') as role`)
     if (rows[0]?.role == null) return
@@ -34,6 +29,4 @@ export async function applyGrants(databaseUrl: string): Promise<void> {
 }
 
 /** Whether PostgreSQL refused a statement because its role lacks the right to it. */
-export function isForbiddenToRole(error: unknown): boolean {
-  return hasState(error, INSUFFICIENT_PRIVILEGE)
-}
+export const isForbiddenToRole = (error: unknown) => hasState(error, INSUFFICIENT_PRIVILEGE)

@@ -29,16 +29,7 @@ const LOCK_PAUSE_MS = 5_000
 /** The oldest PostgreSQL that the tests run on, beside the newest. */
 const OLDEST_SERVER = 15
 
-const silent = () => undefined
-
 let namesInFolder: Promise<string[]> | undefined
-
-export type MigrateOptions = {
-  /** Another folder of migrations, for tests. */
-  folder?: string
-  /** Receives a sentence for the operator: that a lock is awaited, when the next try is, and how to see who holds it. */
-  onWait?: (message: string) => void
-}
 
 /**
  * Brings the schema up to date and returns the names of the migrations that it applied, in order: none when it was current.
@@ -49,18 +40,13 @@ export type MigrateOptions = {
  * its migration is rolled back, and is tried again after a pause, without end: pg_dump may hold its locks for hours, and a
  * migration that gives up would leave an upgrade half done. The operator is told of it, and can press Ctrl-C.
  */
-export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
-  const { folder = FOLDER, onWait = silent } = options
+export async function migrate(
+  databaseUrl: string,
+  { folder = FOLDER, onWait }: { folder?: string; onWait?: (message: string) => void } = {},
+): Promise<string[]> {
   // Loaded here, because the service itself only asks what is pending and does not need the runner.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate')
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    keepAlive: true,
-  })
-  // Emitted when the connection is lost between two statements. The next statement then fails too, and reports it.
-  client.on('error', silent)
-  await client.connect()
+  const client = await connectAlone(databaseUrl)
   try {
     await refuseOldServer(client)
     // Limits that the operator set for sessions must not end the building of an index, or the wait for another migration.
@@ -89,7 +75,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
         if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
         await client.query('rollback')
         const who = `select pg_blocking_pids(${processID}) during a try names who holds it`
-        onWait(`waiting for a lock; next try in ${LOCK_PAUSE_MS / 1_000} s (${who})`)
+        onWait?.(`waiting for a lock; next try in ${LOCK_PAUSE_MS / 1_000} s (${who})`)
         await sleep(LOCK_PAUSE_MS)
       }
     }
@@ -97,6 +83,21 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     await client.end()
   }
 }
+
+/** A connection of its own for changes of the schema. */
+export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+  })
+  // The event needs no handling: a lost connection also fails the next statement.
+  client.on('error', silent)
+  await client.connect()
+  return client
+}
+
+const silent = () => undefined
 
 /** Each file as its statements. The runner's own loader sends a whole file in one message. */
 function loadFiles(files: string[]) {

@@ -1,8 +1,5 @@
 /** PostgreSQL's error codes that this code knows, under PostgreSQL's own names: its documentation, appendix A. */
-export const READ_ONLY_SQL_TRANSACTION = '25006'
-export const IDLE_IN_TRANSACTION_SESSION_TIMEOUT = '25P03'
 export const INVALID_PASSWORD = '28P01'
-export const INVALID_CATALOG_NAME = '3D000'
 export const DEADLOCK_DETECTED = '40P01'
 export const FOREIGN_KEY_VIOLATION = '23503'
 export const INSUFFICIENT_PRIVILEGE = '42501'
@@ -25,12 +22,11 @@ export function isRefusedRow(error: unknown): boolean {
 const OUTAGE_STATES = [
   QUERY_CANCELED, // its time was up
   LOCK_NOT_AVAILABLE, // the same, while somebody else held a row
-  IDLE_IN_TRANSACTION_SESSION_TIMEOUT, // this process was stopped for a while
-  READ_ONLY_SQL_TRANSACTION, // the primary has moved
-  // Not migrated yet.
-  UNDEFINED_TABLE,
-  UNDEFINED_COLUMN,
-  INVALID_CATALOG_NAME, // the database is being set up
+  '25P03', // idle_in_transaction_session_timeout: this process was stopped for a while
+  '25006', // read_only_sql_transaction: the primary has moved
+  UNDEFINED_TABLE, // not migrated yet
+  UNDEFINED_COLUMN, // the same
+  '3D000', // invalid_catalog_name: the database is being set up
 ]
 
 /** Classes of temporary failures, by how their codes begin. */
