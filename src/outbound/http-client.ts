@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isIP, type LookupFunction } from 'node:net'
 import { Readable } from 'node:stream'
-import type { Agent, Client, Dispatcher } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import type { Limits } from '../limits.ts'
 import { printableLine } from '../printable.ts'
 import { readUrl } from '../url.ts'
@@ -74,13 +74,6 @@ const ACQUIRER_BYTES = 64 * 1024
 /** Answers with status 1xx before the one that counts. A usual server sends one at most. */
 const INTERIM_ANSWERS = 10
 
-type HttpClientOptions = {
-  allowedNetworks: AllowedNetworks
-  limits: Limits['outbound']
-  now: () => Date
-  resolve?: Resolve
-}
-
 /**
  * Makes every call to the outside. Merchants choose addresses, and must not reach through us what only this machine can
  * reach. So each call to a merchant's address resolves the name, judges every address, and connects to exactly the
@@ -91,7 +84,12 @@ export function createOutboundClient({
   limits,
   now,
   resolve = resolveByDns,
-}: HttpClientOptions): HttpClient {
+}: {
+  allowedNetworks: AllowedNetworks
+  limits: Limits['outbound']
+  now: () => Date
+  resolve?: Resolve
+}): HttpClient {
   const judges = {
     webhook: createAddressJudge(allowedNetworks.webhook),
     'return call': createAddressJudge(allowedNetworks['return call']),
@@ -105,53 +103,57 @@ export function createOutboundClient({
     // One deadline for the whole call: the time-outs of undici start anew with each byte.
     const end = new AbortController()
     const endLate = () => end.abort(new RequestError('timed out', `No whole answer came within ${ms / 1000} s`))
-    const endLong = () => end.abort(new RequestError('broken answer', 'An answer without an end'))
     const timer = setTimeout(endLate, ms)
     request.signal?.addEventListener('abort', endLate)
     if (request.signal?.aborted) endLate()
-    let ownConnection: Client | undefined
     let isSent = request.kind !== 'acquirer' || request.body === undefined
+    const onSend = () => {
+      isSent = true
+    }
     try {
       const url = parseUrl(request.url)
-      // undici is loaded at the first call, because it would make every start 30 ms longer. In the bundle it has only a
-      // default export.
-      const { Agent, buildConnector, Client } = (await import('undici')).default
-      if (request.kind === 'acquirer') {
-        acquirers ??= new Agent(connectionOptions(limits.acquirerMs))
-        const { body = '' } = request
-        const headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) }
-        const onSend = () => {
-          isSent = true
-        }
-        return await exchange(
-          acquirers,
-          isSent ? request : { ...request, headers, body: sentBy(body, onSend) },
-          url,
-          end,
-        )
-      }
-      const addresses = await addressesOf(url, end.signal)
-      refuseUnlessAllowed(addresses, url, request.kind)
-      const judged = addresses.map((address) => ({ address, family: isIP(address) }))
-      // undici calls `lookup` for host names only, and gets the addresses that were judged above. An IP address in the URL
-      // was judged there too.
-      const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
-      const options = connectionOptions(ms, lookup)
-      const open = buildConnector(options.connect)
-      const connect: typeof open = (target, done) =>
-        open(target, (...opened) => {
-          const [, socket] = opened
-          socket?.on('readable', () => socket.bytesRead > CONNECTION_BYTES && endLong())
-          done(...opened)
-        })
-      ownConnection = new Client(url.origin, { ...options, connect, pipelining: 0 })
-      return await exchange(ownConnection, request, url, end)
+      return request.kind === 'acquirer'
+        ? await callAcquirer(request, url, end, onSend)
+        : await callMerchant(request, request.kind, url, end, ms)
     } catch (error) {
       return { ...failureOf(end.signal.aborted ? end.signal.reason : error), ...(!isSent && { isUnsent: true }) }
     } finally {
       clearTimeout(timer)
       request.signal?.removeEventListener('abort', endLate)
-      void ownConnection?.destroy()
+    }
+  }
+
+  async function callAcquirer(request: HttpRequest, url: URL, end: AbortController, onSend: () => void) {
+    const { Agent } = await loadUndici()
+    acquirers ??= new Agent(connectionOptions(limits.acquirerMs))
+    const { body } = request
+    if (body === undefined) return exchange(acquirers, request, url, end)
+    const headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) }
+    return exchange(acquirers, { ...request, headers, body: sentBy(body, onSend) }, url, end)
+  }
+
+  async function callMerchant(request: HttpRequest, kind: CallKind, url: URL, end: AbortController, ms: number) {
+    const { buildConnector, Client } = await loadUndici()
+    const addresses = await addressesOf(url, end.signal)
+    refuseUnlessAllowed(addresses, url, kind)
+    const judged = addresses.map((address) => ({ address, family: isIP(address) }))
+    // undici calls `lookup` for host names only, and gets the addresses that were judged above. An IP address in the URL
+    // was judged there too.
+    const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
+    const options = connectionOptions(ms, lookup)
+    const open = buildConnector(options.connect)
+    const endLong = () => end.abort(new RequestError('broken answer', 'An answer without an end'))
+    const connect: typeof open = (target, done) =>
+      open(target, (...opened) => {
+        const [, socket] = opened
+        socket?.on('readable', () => socket.bytesRead > CONNECTION_BYTES && endLong())
+        done(...opened)
+      })
+    const ownConnection = new Client(url.origin, { ...options, connect, pipelining: 0 })
+    try {
+      return await exchange(ownConnection, request, url, end)
+    } finally {
+      void ownConnection.destroy()
     }
   }
 
@@ -196,13 +198,7 @@ export function createOutboundClient({
 
   async function exchange(
     through: Dispatcher,
-    {
-      kind,
-      method = kind === 'webhook' ? 'POST' : 'GET',
-      headers,
-      body,
-      limit,
-    }: Omit<HttpRequest, 'body'> & { body?: string | Readable },
+    { kind, method, headers, body, limit }: Omit<HttpRequest, 'body'> & { body?: string | Readable },
     { origin, pathname, search }: URL,
     end: AbortController,
   ): Promise<HttpAnswer> {
@@ -210,7 +206,7 @@ export function createOutboundClient({
     const answer = await through.request({
       origin,
       path: `${pathname}${search}`,
-      method,
+      method: method ?? (kind === 'webhook' ? 'POST' : 'GET'),
       headers: { 'user-agent': 'upi-payments', ...headers },
       body: body ?? null,
       signal: end.signal,
@@ -229,6 +225,12 @@ export function createOutboundClient({
     }
   }
 }
+
+/**
+ * undici is loaded at the first call, because it would make every start 30 ms longer. In the bundle it has only a
+ * default export.
+ */
+const loadUndici = async () => (await import('undici')).default
 
 /** A body that calls `onSend` when it is read, which is once a connection is there, and before the first byte leaves. */
 function sentBy(body: string, onSend: () => void): Readable {
