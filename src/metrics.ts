@@ -169,7 +169,8 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
       counters.acquirer_calls_total.inc({ acquirer, call, outcome }),
     acquirersConfigured: (count: number) => gauges.payment_acquirers_configured.set(count),
     webhooks: {
-      delivery: (kind: string, outcome: string) => counters.webhook_deliveries_total.inc({ kind, outcome }),
+      delivery: (kind: 'webhook' | 'return call', outcome: 'delivered' | 'failed' | 'refused address') =>
+        counters.webhook_deliveries_total.inc({ kind, outcome }),
       oldestDue: (seconds: number) => gauges.webhook_oldest_due_seconds.set(seconds),
       endpointSwitchedOff: (reason: string) => counters.webhook_endpoints_switched_off_total.inc({ reason }),
     },

@@ -36,10 +36,7 @@ export type Job = (signal: AbortSignal) => Promise<boolean>
  */
 export function startScheduler(
   sources: readonly JobSource[],
-  {
-    log,
-    limits: { lookIntervalMs, stopMs },
-  }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
+  { log, limits }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
 ) {
   const giveUp = new AbortController()
   // Every call under way adds a listener to this signal; Node.js warns of more than a few unless the limit is removed
@@ -54,7 +51,7 @@ export function startScheduler(
     const look = async () => {
       for (const queue of await source.findQueues()) serve(source, queue)
     }
-    return startRepeating(look, lookIntervalMs, (error) => {
+    return startRepeating(look, limits.lookIntervalMs, (error) => {
       log.warn({ work: source.name, error: error.message }, 'what is due was not looked up')
     })
   })
@@ -69,23 +66,13 @@ export function startScheduler(
   }
 
   async function begin(source: JobSource, queue: Queue, free: number): Promise<void> {
-    let claimed: Job[] = []
-    try {
-      claimed = await queue.claim(free)
-    } catch (error) {
-      warn(source, queue, error as Error)
-    }
+    const claimed = await orElse(source, queue, () => queue.claim(free), [])
     count(queue, claimed.length - free)
     for (const job of claimed) track(finish(source, queue, job))
   }
 
   async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
-    let goesOn = false
-    try {
-      goesOn = await job(giveUp.signal)
-    } catch (error) {
-      warn(source, queue, error as Error)
-    }
+    const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
     // A group that was full may have other queues waiting: its free slot is left to the next look, which finds all of
     // them.
@@ -107,8 +94,15 @@ export function startScheduler(
     void job.finally(() => underWay.delete(job))
   }
 
-  function warn({ name }: JobSource, { key }: Queue, error: Error) {
-    log.warn({ work: name, of: key, error: error.message }, 'what is due was not done, or not stored as done')
+  /** The result of `work`, or `otherwise` when it fails, which is logged. */
+  async function orElse<T>({ name }: JobSource, { key }: Queue, work: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      const { message } = error as Error
+      log.warn({ work: name, of: key, error: message }, 'what is due was not done, or not stored as done')
+      return otherwise
+    }
   }
 
   async function untilNothingIsUnderWay() {
@@ -123,7 +117,7 @@ export function startScheduler(
     async stop() {
       isStopped = true
       await Promise.all(loops.map((loop) => loop.stop()))
-      await Promise.race([untilNothingIsUnderWay(), sleep(stopMs, undefined, { ref: false })])
+      await Promise.race([untilNothingIsUnderWay(), sleep(limits.stopMs, undefined, { ref: false })])
       giveUp.abort()
       await untilNothingIsUnderWay()
     },

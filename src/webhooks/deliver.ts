@@ -2,9 +2,10 @@ import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Limits } from '../limits.ts'
+import type { Metrics } from '../metrics.ts'
 import type { HttpClient } from '../outbound/http-client.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import type { Attempt, Deliveries, Delivery, DueEndpoint, Endpoint, SwitchedOff } from './deliveries.ts'
+import type { Attempt, Deliveries, Delivery, DueEndpoint, Endpoint } from './deliveries.ts'
 import { isTaken, toMessage, toRequest } from './message.ts'
 import { nextAttempt } from './schedule.ts'
 import { ownerOf, unsealAll } from './sealing.ts'
@@ -15,11 +16,7 @@ type Dependencies = {
   /** What the secrets of webhooks are sealed by; without it none can be signed. */
   sealingKey: KeyObject | undefined
   log: Pick<Logger, 'warn' | 'error'>
-  metrics: {
-    delivery: (kind: Endpoint['kind'], outcome: 'delivered' | 'failed' | 'refused address') => void
-    oldestDue: (seconds: number) => void
-    endpointSwitchedOff: (reason: SwitchedOff) => void
-  }
+  metrics: Metrics['webhooks']
   now: () => Date
   limits: Limits['webhooks']
 }

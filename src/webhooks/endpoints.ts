@@ -189,5 +189,3 @@ export function createEndpoints(db: Queryable) {
     },
   }
 }
-
-export type Endpoints = ReturnType<typeof createEndpoints>

@@ -22,6 +22,8 @@ const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST
  */
 const STATEMENT_MINUTES = { atLeast: 1, atMost: 15 }
 
+type Dependencies = { db: Database; now: () => Date; limits: Pick<Limits['webhooks'], 'lookedAt'> }
+
 /**
  * Writes payment.expired for an unpaid order of a merchant with a webhook, when the answer of checkPaymentStatus
  * becomes final. Orders are found by their orderIds, which begin with their time: the table of intents needs no index
@@ -31,15 +33,8 @@ const STATEMENT_MINUTES = { atLeast: 1, atMost: 15 }
  * Each instance remembers the time until which it has done this. An instance that starts looks at all orders that may
  * still be open, so that no order is missed after a kill, or after a time in which no instance ran.
  */
-export function dueExpiries({
-  db,
-  now,
-  limits: { lookedAt },
-}: {
-  db: Database
-  now: () => Date
-  limits: Pick<Limits['webhooks'], 'lookedAt'>
-}): JobSource {
+export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
+  const { lookedAt } = limits
   let writtenUntil: Date | undefined
 
   async function writeDownNewOnes() {

@@ -35,15 +35,14 @@ type Message = { id: string; body: string }
  * floats.
  */
 export function toMessage(event: PaymentEvent): Message {
-  const { type, occurredAt, mid, orderId, merchantOrderId, ourRefundId, refundId, reason, txnStatus, utr } = event
-  const order = { mid, orderId, order_id: merchantOrderId }
+  const { type, occurredAt, mid, orderId, ourRefundId, refundId, reason, txnStatus, utr, sequence } = event
+  const order = { mid, orderId, order_id: event.merchantOrderId }
+  const outcome = { txnStatus, amount: toPlainText(event.amount) }
   const refund = { refundId: ourRefundId, refund_id: refundId }
-  const { sequence } = event
-  const told = { txnStatus, amount: toPlainText(event.amount) }
   const data =
     ourRefundId === null
-      ? { ...order, ...told, UTR: utr, sequence }
-      : { ...order, ...refund, ...told, reference: utr ?? '', reason: reason ?? '', sequence }
+      ? { ...order, ...outcome, UTR: utr, sequence }
+      : { ...order, ...refund, ...outcome, reference: utr ?? '', reason: reason ?? '', sequence }
   return {
     id: `msg_${orderId}_${sequence}`,
     body: JSON.stringify({ type, timestamp: occurredAt.toISOString(), data }),
