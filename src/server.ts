@@ -47,14 +47,7 @@ const shutdown = createShutdown(
   { drainSeconds: config.shutdownDrainSeconds, log, close, exit: (code) => process.exit(code) },
   LIMITS.shutdown,
 )
-const app = await buildApp({
-  config,
-  pools,
-  log,
-  metrics,
-  now,
-  isDraining: shutdown.isDraining,
-})
+const app = await buildApp({ config, pools, log, metrics, now, isDraining: shutdown.isDraining })
 const opsApp = fastify({ ...connectionOptions(LIMITS.connections), schemaController: NO_JSON_SCHEMA })
 limitConnections(opsApp.server, LIMITS.connections)
 operatorsOnly(opsApp, config.opsReaders)

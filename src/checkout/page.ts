@@ -103,7 +103,7 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
   }
   const title = isPayable(state) ? texts.pay : texts[`${state}Title`]
   // The element with role=status is always there: screen readers announce what appears inside it later.
-  return html`${head(texts, pageTitle(title, payee.name), refresh)}
+  return html`${head(texts, `${title} · ${payee.name}`, refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main class="pay">
 <div class="order">
@@ -217,21 +217,16 @@ export function refusalPage({ code, message }: Failure, acceptLanguage: string |
   const isOurs = code in TEXTS
   const texts = textsFor(isOurs ? acceptLanguage : undefined)
   const text = isOurs ? texts[code as keyof typeof TEXTS] : message
-  return { headers: pageHeaders(texts), body: messagePage(texts, text) }
-}
-
-function messagePage(texts: PageTexts, text: string): string {
-  return html`${head(texts, texts.payment)}
+  const body = html`${head(texts, texts.payment)}
 <body>
 <main>
 <h1 class="message">${text}</h1>
 </main>
 </body>
 </html>
-`.toString()
+`
+  return { headers: pageHeaders(texts), body: body.toString() }
 }
-
-const pageTitle = (title: string, payeeName: string) => `${title} · ${payeeName}`
 
 /** Puts `values` at the places `{name}` of a text. */
 function fill(text: string, values: Record<string, Html | string>): Html {

@@ -37,15 +37,13 @@ const ONE_RUPEE_IN_PAISE = 100
 /** The control of a sandbox's pay page, which scripts may use too. */
 export function simulation(app: FastifyInstance, dependencies: Dependencies) {
   const check = bodyCheck(Simulation)
-  app.post<{ Params: { orderId: string }; Body: Record<string, unknown> }>(
-    `${ORDER_PATH}/simulate`,
-    async ({ params, body }, reply) => {
-      const fields = check(body)
-      const checkout = await dependencies.findCheckout(params.orderId)
-      await simulate(checkout, fields, dependencies)
-      return reply.redirect(`../${checkout.orderId}`, 303)
-    },
-  )
+  type Request = { Params: { orderId: string }; Body: Record<string, unknown> }
+  app.post<Request>(`${ORDER_PATH}/simulate`, async ({ params, body }, reply) => {
+    const fields = check(body)
+    const checkout = await dependencies.findCheckout(params.orderId)
+    await simulate(checkout, fields, dependencies)
+    return reply.redirect(`../${checkout.orderId}`, 303)
+  })
 }
 
 type Dependencies = {
