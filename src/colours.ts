@@ -1,7 +1,4 @@
-/**
- * The colours of every page, in the light and in the dark: pay page, guides, the operator's page. Text on each ground that it
- * stands on has a contrast of at least 4.5 to 1.
- */
+/** The colours of pay page, guides and operator's page. Text on its ground has a contrast of at least 4.5 to 1. */
 export const COLOURS = `:root {
   color-scheme: light dark;
   --ground: #fff;

@@ -17,7 +17,7 @@ const postgresUrl = checked('must be a PostgreSQL URL, such as postgres://user:p
 const SEALING_KEY_BYTES = 32
 const SECRET_MIN_CHARACTERS = 16
 
-/** The sealing key, as a KeyObject: logs and errors do not print its bytes. */
+/** A KeyObject, because logs and errors do not print its bytes. */
 const sealingKey = checked(
   `must be ${SEALING_KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${SEALING_KEY_BYTES}\` makes them`,
   (text) => {
@@ -27,12 +27,12 @@ const sealingKey = checked(
   },
 ).transform((text) => createSecretKey(text, 'base64'))
 
-/** Networks. One with bits set beyond its prefix is refused: 10.1.2.3/8 may be meant as the single address 10.1.2.3. */
+/** A network with bits set beyond its prefix is refused: 10.1.2.3/8 may be meant as the single address 10.1.2.3. */
 const networks = listOf('must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address', isNetwork)
 
 const proxies = listOf('must be addresses or networks of proxies', (text) => isAddress(text) || isCidr(text))
 
-/** True for an address in full spelling. ipaddr.js and Fastify also take short ones: `10.1` as 10.0.0.1, `010` as 8. */
+/** Short spellings are refused: ipaddr.js and Fastify take `10.1` as 10.0.0.1 and `010` as 8. */
 function isAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (ipaddr.IPv6.isValid(text) && !text.includes('%'))
 }
@@ -49,24 +49,19 @@ function isNetwork(text: string): boolean {
   return family.networkAddressFromCIDR(text).toString() === address.toString()
 }
 
-/**
- * Password of the operator's port. It is as long as an acquirer's secret, because the number of guesses is not limited.
- */
+/** The operator's password is as long as an acquirer's secret, because the number of guesses is not limited. */
 const password = checked(
   `must be at least ${SECRET_MIN_CHARACTERS} letters, digits and signs of ASCII, without blanks`,
   (text) => text.length >= SECRET_MIN_CHARACTERS && /^[!-~]+$/.test(text),
 )
 
-/** Hosts as a Host header spells them, without the port. A network stands for every host that is an address in it. */
+/** Hosts as in a Host header, without the port. A network allows every address in it. */
 const hosts = listOf(
   'must be names, addresses (those of IPv6 in brackets) or networks such as 10.1.0.0/16',
   (host) => isNetwork(host) || /^(?:[\w-]+(?:\.[\w-]+)*|\[[\da-f:.]+\])$/i.test(host),
 ).transform((list) => list.map((host) => host.toLowerCase()))
 
-/**
- * Variables that the operator's commands read. The service's own variables are not among them, so that a fault in one
- * of those stops no command.
- */
+/** Variables of the operator's commands, without the service's own: a fault in one of those must stop no command. */
 const OperatorVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
@@ -95,7 +90,7 @@ const Variables = OperatorVariables.extend({
     .optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
-  // Shorter secrets could be guessed; these are shared by two parties and stay for long.
+  // Two parties share these secrets for long; shorter ones could be guessed.
   ACQUIRER_SECRETS: listOf(
     `must be one or several secrets of at least ${SECRET_MIN_CHARACTERS} characters each`,
     (secret) => secret.length >= SECRET_MIN_CHARACTERS,
@@ -110,10 +105,7 @@ const Variables = OperatorVariables.extend({
   SANDBOX: z.literal('on', 'must be on, or not be set').optional(),
 })
 
-/**
- * Warning for a service that has no acquirer: it takes orders and never learns that one is paid. A trial may intend
- * that, production does not.
- */
+/** A warning, not an error: a trial may intend to run without an acquirer. */
 const LEARNS_OF_NO_PAYMENT =
   'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
 
@@ -147,7 +139,7 @@ export function readConfig(environment: Environment) {
   const variables = parse(Variables, environment)
   const production = variables.NODE_ENV === 'production'
   if (production && variables.PUBLIC_URL === undefined) {
-    // The caller chooses the Host header, so the links that customers pay by must not be made from it.
+    // The caller chooses the Host header, so customers' payment links must not be made from it.
     throw new Error('PUBLIC_URL is required in production: the address under which customers reach this service')
   }
   if (production && variables.SANDBOX !== undefined) {

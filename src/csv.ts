@@ -1,18 +1,18 @@
 import { type Readable, pipeline as startPipeline } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 
-/** Reads the CSV files that banks send: line by line in constant memory, each checked, ready for PostgreSQL's COPY. */
+/** Reads CSV files of banks: checks each line, and returns lines for PostgreSQL's COPY, in constant memory. */
 
-/** Lines of one batch. The next batch is read while PostgreSQL stores the one before, so memory holds two. */
+/** Lines of a batch. The next batch is read while PostgreSQL stores the previous one, so memory holds two. */
 const BATCH_LINES = 10_000
-/** Longest record. Without this limit a quote that is never closed would read the rest of the file into memory. */
+/** Without this limit, a quote that is never closed would read the rest of the file into memory. */
 const MAX_RECORD_BYTES = 4_096
 const FAULTS_SHOWN = 20
 
-/** What is wrong with one line of the file, counted from 1. */
+/** A fault of one line; the first line of the file is 1. */
 export type LineFault = { line: number; text: string }
 
-/** A refused file: `faults` are its first 20 bad lines in order, `count` is the number of all of them. */
+/** Error for a refused file: `faults` are its first 20 bad lines in order, `count` is the number of all bad lines. */
 export class CsvFileError extends Error {
   readonly faults: readonly LineFault[]
   readonly count: number
@@ -28,31 +28,27 @@ export class CsvFileError extends Error {
 export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
 
 /**
- * Format of one kind of file. The first line names the columns, in any order. Each list in `required` holds
- * alternatives, of which the file has at least one.
+ * Format of one kind of file. The first line names the columns, in any order. A file has at least one column of each list
+ * in `required`.
  */
 export type CsvFormat = {
   columns: readonly string[]
   required: readonly (readonly string[])[]
   /**
-   * Checks one record, whose `fields` are in the order of `columns` and empty where the file lacks the column. Returns it in the text
-   * format of COPY, without the line's number, which comes first.
+   * Checks the `fields` of a record: in the order of `columns`, empty where the file lacks the column. Returns them in
+   * the text format of COPY, without the line's number.
    */
   check: (fields: readonly string[]) => Checked<string>
 }
 
-/**
- * Lines that are stored together: `rows` holds `rowCount` good lines in the text format of COPY, `faults` the bad ones.
- * The last batch may be empty.
- */
+/** Lines stored together: `rows` are `rowCount` good lines in COPY's text format. The last batch may be empty. */
 export type Batch = { rows: string; rowCount: number; lineCount: number; faults: LineFault[]; isLast: boolean }
 
 const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [], isLast: false })
 
 /**
- * Hands the file to `store` batch by batch; `store` returns the faults that only it can see, of any line so far.
- * `onWarning` is told what is doubtful. Throws a CsvFileError at the end when a line is wrong: what was stored until then
- * must not stay.
+ * Passes the file to `store` batch by batch; `store` returns faults of its own, of any line so far. Throws a CsvFileError
+ * at the end when a line is wrong: the caller must roll back what was stored.
  */
 export async function storeBatches(
   csv: Readable,
@@ -74,8 +70,7 @@ export async function storeBatches(
     for await (const batch of readBatches(csv, format, onWarning)) {
       await storing
       storing = storeNext(batch)
-      // `storing` is awaited one batch later. Without this handler, a failure until then would be an unhandled
-      // rejection.
+      // `storing` is awaited one batch later; an error until then would be an unhandled rejection.
       storing.catch(() => undefined)
     }
   } finally {
@@ -84,10 +79,10 @@ export async function storeBatches(
   if (faultCount > 0) throw new CsvFileError(faults, faultCount)
 }
 
-/** Is told in one sentence what an operator should check. */
+/** Receives a sentence about something doubtful that the operator should check. */
 export type OnWarning = ((text: string) => void) | undefined
 
-/** The checked rows of a CSV file, ready for COPY. Throws a CsvFileError when the file has no usable header. */
+/** Throws a CsvFileError when the file has no usable header. */
 async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarning): AsyncGenerator<Batch> {
   let check: ((record: readonly string[]) => Checked<string>) | undefined
   let batch = emptyBatch()
@@ -100,7 +95,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
     for await (const record of records) {
       let lineCount = 1
       if (check === undefined) {
-        // By `sep=,` Excel is told what separates fields. No column has this name, so the columns follow.
+        // `sep=,` names the separator to Excel. The columns follow in the next line.
         if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
           const { value, faults } = readHeader(record, format)
           if (faults) throw new CsvFileError([{ line, text: faults.join(', ') }], 1)
@@ -137,10 +132,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
   yield { ...batch, isLast: true }
 }
 
-/**
- * Finds the columns by their names in the first record. Returns the function that checks later records, or every fault
- * of the header.
- */
+/** Returns the function that checks the records below this header, or every fault of the header. */
 function readHeader(
   header: readonly string[],
   { columns, required, check }: CsvFormat,
@@ -180,7 +172,7 @@ const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_
 /** The last byte of a chunk, or its last character. */
 const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
 
-/** `onChunk` is told how each chunk of the file ends. */
+/** `onChunk` receives the last byte or character of each chunk. */
 function readRecords(csv: Readable, onChunk: (last: unknown) => void): AsyncIterable<string[]> {
   const parser = parse({
     bom: true,
@@ -189,7 +181,7 @@ function readRecords(csv: Readable, onChunk: (last: unknown) => void): AsyncIter
     relax_quotes: true,
     max_record_size: MAX_RECORD_BYTES,
   })
-  // pipeline, not csv.pipe: it ends the reader's loop when the file cannot be read, and closes the file when the loop ends.
+  // pipeline, not csv.pipe: pipeline ends the loop when reading fails, and closes the file when the loop ends.
   startPipeline(csv, watched, parser, () => undefined)
   return parser
 

@@ -1,6 +1,6 @@
 /**
- * The closed set of failures that a caller can be told of. Whatever else goes wrong is `internalError()`.
- * Each `message` is written for the caller: it says what to do next and nothing about our insides.
+ * The closed set of failures that are answered to callers. Any other error is answered by `internalError()`.
+ * Each `message` is for the caller: what to do next, and nothing about our insides.
  */
 
 const STATUS_CODE = {
@@ -24,7 +24,7 @@ const STATUS_CODE = {
 
 export type FailureCode = keyof typeof STATUS_CODE
 
-/** An expected failure. `headers` go onto the response as they are. */
+/** An expected failure; `headers` are sent with the answer. */
 export class Failure extends Error {
   readonly code: FailureCode
   /** The HTTP status, named as Fastify and its plugins look for it. */
@@ -41,13 +41,13 @@ export class Failure extends Error {
 }
 
 /**
- * Why a call of an acquirer failed: `refused` is a fault of its set-up, which the operator has to mend; `bad answer` is an answer
- * that must not be believed; `unavailable` passes by itself. `facts` go to the log. A caller who waits gets 503.
+ * Error of a call to an acquirer: `refused` is a fault of the set-up, which the operator has to mend; a `bad answer` must not
+ * be believed; `unavailable` passes by itself. `facts` go to the log. A waiting caller gets 503.
  */
 export class AcquirerError extends Error {
   readonly outcome: 'refused' | 'bad answer' | 'unavailable'
   readonly facts: Record<string, unknown>
-  /** True when it is proven that the call changed nothing at the acquirer, and will not. */
+  /** True when the call provably has changed nothing at the acquirer and will change nothing. */
   isUndone = false
 
   constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {
@@ -61,7 +61,7 @@ export class AcquirerError extends Error {
 /** 400: `message` names every fault of the request at once. */
 export const badRequest = (message: string) => new Failure('badRequest', message)
 
-/** 400: without one clear Host, a proxy in front and this service may not mean the same request. */
+/** 400: without one clear Host, a proxy and this service may read the same request differently. */
 export const improperHost = () =>
   badRequest('Send one Host header: a name or address, and a port if there is one, such as pay.example.in:8080')
 
@@ -75,13 +75,13 @@ export const unauthorized = () =>
 /** 403: one text whether or not the other merchant or partner exists. */
 export const forbidden = () => new Failure('forbidden', 'This key may not act for the mid or pid that was sent')
 
-/** 403 for a key of the merchant itself that lacks the right: its owner has to learn what is missing. */
+/** 403 for the merchant's own key without the right to refund: its owner has to learn which right is missing. */
 export const mayNotRefund = () =>
   new Failure('forbidden', 'This key may not refund: ask the operator for a key with that right')
 
 export const notFound = (message = 'There is nothing at this address') => new Failure('notFound', message)
 
-/** 405: `allow` lists the methods that the address does answer. */
+/** 405: `allow` lists the methods of the address. */
 export const methodNotAllowed = (allow: readonly string[]) =>
   new Failure('methodNotAllowed', `This address answers ${allow.join(', ')} only`, { allow: allow.join(', ') })
 
@@ -95,10 +95,10 @@ export const orderIdExists = () => new Failure('conflict', 'Order ID already exi
 export const idempotencyKeyReused = () =>
   new Failure('unprocessable', 'This Idempotency-Key was used for another request; send a new key with new fields')
 
-/** 404: the merchant has no order with this id. To an acquirer it says that no merchant has. */
+/** 404: the merchant has no order with this id; to an acquirer: no merchant has one. */
 export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
-/** 409: what is paid cannot be cancelled, only refunded. */
+/** 409: a paid order cannot be cancelled, only refunded. */
 export const paymentSuccessful = () => new Failure('conflict', 'Payment already successful')
 
 /** 404: the merchant has no refund with this refund_id. */
@@ -111,17 +111,17 @@ const REFUND_REFUSALS = {
   'refund_id exists': 'Refund ID already exists',
 }
 
-/** 409: why nothing was stored; a refused request takes no refund_id. */
+/** 409: nothing was stored, so the refund_id can be used again. */
 export const refundRefused = (why: keyof typeof REFUND_REFUSALS) => new Failure('conflict', REFUND_REFUSALS[why])
 
-/** 401 for a notification without a valid signature: one text, whatever is wrong with it. */
+/** 401 for a notification in our own form without a valid signature: one text for every fault. */
 export const notificationUnsigned = () =>
   new Failure('unauthorized', 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
 
-/** The same for an acquirer's own form: `how` says which header it has to send. */
+/** 401 for a notification in an acquirer's own form: `how` names the header that it has to send. */
 export const unsigned = (how: string) => new Failure('unauthorized', how)
 
-/** 409: the notification contradicts what we know; `kind` says how, in words. */
+/** 409: the notification contradicts the stored order. */
 export const notificationRefused = (kind: keyof typeof REFUSED_NOTIFICATIONS) =>
   new Failure('conflict', REFUSED_NOTIFICATIONS[kind])
 
@@ -143,7 +143,7 @@ export const unsupportedMediaType = () =>
     'Send the body as Content-Type: application/x-www-form-urlencoded or application/json',
   )
 
-/** 415 for a compressed body, such as gzip. RFC 9110, section 15.5.16, asks for the header Accept-Encoding. */
+/** 415 for a compressed body, such as gzip. RFC 9110, section 15.5.16, requires the header Accept-Encoding. */
 export const bodyEncoded = () =>
   new Failure('unsupportedMediaType', 'Send the body uncompressed, without Content-Encoding', {
     'accept-encoding': 'identity',
@@ -161,7 +161,7 @@ export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', re
     'ratelimit-reset': String(resetSeconds),
   })
 
-/** 429: a caller reads one long list at a time from an instance; `retrySeconds` is about how long one takes. */
+/** 429: a caller reads one long list at a time from an instance; a list takes about `retrySeconds`. */
 export const oneLongListAtATime = (retrySeconds: number) =>
   new Failure(
     'tooManyRequests',
@@ -184,7 +184,7 @@ const UNAVAILABLE = 'The service is briefly unavailable; repeat the request unch
 /** 503: the database is away or we are overloaded. */
 export const unavailable = () => new Failure('unavailable', UNAVAILABLE, { 'retry-after': '1' })
 
-/** The same of a create: its order may be stored although the answer was lost, and only an Idempotency-Key finds its links again. */
+/** 503 of a create: the order may be stored without an answer, and only an Idempotency-Key finds its links again. */
 export const createUnavailable = () =>
   new Failure(
     'unavailable',
@@ -192,5 +192,5 @@ export const createUnavailable = () =>
     { 'retry-after': '1' },
   )
 
-/** 503 of the readiness check; its reader is the operator. */
+/** 503 of the readiness check, for the operator. */
 export const notReady = (reason: string) => new Failure('unavailable', reason, { 'retry-after': '1' })

@@ -1,19 +1,19 @@
 import * as z from 'zod'
 
 /**
- * The kinds of fields that several requests share, each with the rule that its sender reads.
- * A message is the end of a sentence that begins with the field's name: `mid is required`.
+ * Kinds of fields that several requests share, each with the rule in its error text.
+ * The error text ends a sentence that begins with the field's name: `mid is required`.
  */
 
-/** Stands for the value of a field that was sent more than once: nobody can know which of them was meant. */
+/** Value of a field that was sent more than once: nobody can know which value was meant. */
 export const REPEATED = Symbol('sent more than once')
 
-/** Makes the message for a missing, repeated or wrongly typed value: it tells the sender what to do. */
+/** The error text for a missing, repeated or wrongly typed value. */
 export function errorText(rule: string) {
   return {
     error: ({ input, expected }: { input?: unknown; expected?: string }) => {
       if (input === undefined) return 'is required'
-      // A number may have the very digits that the rule asks for.
+      // A number may even have the digits of the rule.
       if (typeof input === 'number' && expected === 'string') return `${rule}, as text in quotes`
       return input === REPEATED ? 'must be sent once' : rule
     },
@@ -21,8 +21,8 @@ export function errorText(rule: string) {
 }
 
 /**
- * Control characters and halves of surrogate pairs, for the brackets of a regular expression. Spelled as ranges, because
- * the OpenAPI document hands its patterns to other languages, and Python does not know \p{Cc}.
+ * Control characters and halves of surrogate pairs, for a character class of a regular expression. Ranges, because the
+ * OpenAPI document has the patterns too, and Python does not know \p{Cc}.
  */
 export const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff'
 
@@ -35,20 +35,19 @@ export function text(max: number, min = 1) {
   return z.string(errorText(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 
-/** The form of a UPI address. */
 export const VPA = /^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/
 
-/** The form of the UTR of a payment that the bank reports, and of a payout. */
+/** The UTR of a payment in a bank's report, and of a payout. */
 export const UTR = /^[A-Za-z0-9]{1,35}$/
 export const UTR_RULE = 'must be 1 to 35 letters and digits'
 
-/** Unique transaction reference of a payment. Banks spell the same one in upper or lower case; here it is in upper case. */
+/** Unique transaction reference of a payment, in upper case: banks write the same UTR in upper or lower case. */
 export const utr = z
   .string(errorText(UTR_RULE))
   .regex(UTR, UTR_RULE)
   .transform((text) => text.toUpperCase())
 
-/** A UTR as people copy it from their bank's page. Blanks of any kind, dashes and invisible marks are removed. */
+/** A UTR copied from a bank's page: blanks, dashes and invisible marks are removed. */
 export const utrAsWritten = z
   .string(errorText(UTR_RULE))
   .transform((text) => text.replace(/[\s\p{Cf}\p{Pd}]/gu, ''))
@@ -57,15 +56,14 @@ export const utrAsWritten = z
 export const IDENTIFIER = /^[A-Za-z0-9_-]{1,64}$/
 export const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
 
-/** A merchant's or partner's identifier, as the operator assigned it. */
+/** The identifier of a merchant or partner, which the operator assigns. */
 export const identifier = z.string(errorText(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)
 
 const MOBILE_AS_WRITTEN_RULE =
   'must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'
-/** An Indian mobile number, alone or after +91, 91 or 0. Blanks and punctuation are removed before. */
 const MOBILE_AS_WRITTEN = /^(?:\+?91|0)?([0-9]{10})$/
 
-/** Telephone numbers as customers type them at a checkout; becomes the 10 digits. */
+/** A mobile number as customers type it at a checkout; becomes its 10 digits. */
 export const mobileAsWritten = z
   .string(errorText(MOBILE_AS_WRITTEN_RULE))
   .transform((text) => text.replace(/[\p{Zs}\p{Pd}.()[\]]/gu, ''))

@@ -1,4 +1,4 @@
-/** Markup. Only `html` and `trustedHtml` make it, so nothing else gets into a page unescaped. */
+/** Markup, made only by `html` and `trustedHtml`: any other text is escaped in a page. */
 class Html {
   private readonly markup: string
 
@@ -16,12 +16,12 @@ export type { Html }
 /** A value in a template. `undefined` adds nothing; the items of an array follow one another. */
 type Value = Html | string | number | undefined | readonly Value[]
 
-/** A template of HTML: every value in it is escaped for text and for quoted attributes, unless it is Html itself. */
+/** A template of HTML. Values that are not Html are escaped for text and for quoted attributes. */
 export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
   return new Html(String.raw({ raw: parts }, ...values.map(toMarkup)))
 }
 
-/** Only for what this project wrote or rendered itself: never for what somebody has sent. */
+/** Only for markup of this project: never for text that somebody has sent. */
 export function trustedHtml(markup: string): Html {
   return new Html(markup)
 }

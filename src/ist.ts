@@ -1,10 +1,7 @@
 import * as z from 'zod'
 import { errorText } from './fields.ts'
 
-/**
- * Indian Standard Time, UTC+05:30 all year. Plain arithmetic: India has no daylight saving, and Intl costs 100 times as
- * much.
- */
+/** Indian Standard Time, UTC+05:30 all year. Plain arithmetic, because Intl is much slower. */
 const OFFSET = '+05:30'
 const OFFSET_MS = 330 * 60_000
 const DAY_MS = 24 * 60 * 60_000
@@ -14,7 +11,7 @@ export function toIstText(moment: Date): string {
   return inIst(moment).replace('T', ' ')
 }
 
-/** The day of India in which `moment` lies: `YYYY-MM-DD`. */
+/** The day in India at `moment`: `YYYY-MM-DD`. */
 export function toIstDay(moment: Date): string {
   return toIstText(moment).slice(0, 10)
 }
@@ -24,7 +21,7 @@ export function toIstTime(moment: Date): string {
   return `${toIstText(moment)} IST`
 }
 
-/** ISO 8601 with its offset: `YYYY-MM-DDTHH:MM:SS+05:30`. */
+/** ISO 8601: `YYYY-MM-DDTHH:MM:SS+05:30`. */
 export function toIstIso(moment: Date): string {
   return `${inIst(moment)}${OFFSET}`
 }
@@ -42,14 +39,14 @@ export function startOfIstDay(text: string): Date | undefined {
   return new Date(`${date}T00:00:00${OFFSET}`)
 }
 
-/** The first moment of the IST day in which `moment` lies. */
+/** The first moment of the IST day that contains `moment`. */
 export function istDayOf(moment: Date): Date {
   return new Date(Math.floor((moment.getTime() + OFFSET_MS) / DAY_MS) * DAY_MS - OFFSET_MS)
 }
 
 const DAY_RULE = 'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'
 
-/** A day by DAY_RULE, which becomes `YYYY-MM-DD`. */
+/** A day in either form becomes `YYYY-MM-DD`. */
 export const dayText = z
   .string(errorText(DAY_RULE))
   .transform((text) => text.replace(/^(\d\d)-(\d\d)-(\d{4})$/, '$3-$2-$1'))
@@ -74,8 +71,8 @@ const ISO_MOMENT = new RegExp(
 const IST_MOMENT = new RegExp(`^20\\d\\d-\\d\\d-\\d\\d ${CLOCK}:[0-5]\\d$`)
 
 /**
- * A moment by MOMENT_RULE as ISO 8601 text with a zone; undefined when `text` is not one. It stays text: PostgreSQL keeps
- * its microseconds, and a file of a million lines does not need a million Dates.
+ * The moment as ISO 8601 text with a zone; undefined when `text` breaks MOMENT_RULE. Text, because a Date would lose the
+ * microseconds, and a file of a million lines would need a million Dates.
  */
 export function readMoment(text: string): string | undefined {
   const day = text.slice(0, 10)
@@ -84,10 +81,9 @@ export function readMoment(text: string): string | undefined {
   return undefined
 }
 
-/** A moment by MOMENT_RULE, which becomes a Date. */
 export const momentText = z
   .string()
   .transform(readMoment)
-  // `abort` ends the checks: otherwise the sender of a wrong time would also be told that it is missing.
+  // Without `abort` the error text of a wrong time would also say that the time is missing.
   .refine((moment) => moment !== undefined, { error: MOMENT_RULE, abort: true })
   .transform((moment) => new Date(moment as string))

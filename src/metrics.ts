@@ -4,24 +4,21 @@ import { LINKING_NAMES } from './acquirer/acquirers.ts'
 import type { OpenCounts } from './books/overview.ts'
 import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus, type ReportSource } from './payments/outcome.ts'
 
-/** Seconds; the p99 of a payment on a busy instance lies in the middle. */
+/** Seconds. The p99 of a payment on a busy instance is in the middle. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
-/** Statuses that refuse a notification of an acquirer. An outage (503) or a client that left refuses nothing. */
+/** Statuses that refuse a notification of an acquirer. An outage (503) or a client that left is no refusal. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
 
-/**
- * Sources of payments that a running service counts. Commands of the operator record payments too, outside the service
- * and uncounted.
- */
+/** Sources of payments that the service counts. Payments recorded by the operator's commands are not counted. */
 const SOURCES = ['notification', 'enquiry'] as const satisfies readonly ReportSource[]
 
 type Labels = Readonly<Record<string, readonly (string | number)[]>>
 
 /**
- * Help text of each counter, and its labels with all their values. A counter begins at 0 for every combination, because
- * Prometheus sees no increase in one that first appears as 1.
+ * Help text and labels of each counter. All values of the labels are listed, so that every combination begins at 0:
+ * Prometheus sees no increase in a counter that first appears as 1.
  */
 const COUNTERS = {
   payment_intents_created_total: ['Intents stored', {}],
@@ -76,13 +73,12 @@ type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * What the operator watches, in the format of Prometheus. `countOpen` is asked at every scrape; while it fails, its
- * metrics have no value. Labels hold names of ours only, never what a caller sent.
+ * The operator's metrics for Prometheus. `countOpen` is called at every scrape; while it fails, its metrics have no value.
+ * Labels contain only our own names, never text that a caller sent.
  */
 export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () => Promise<OpenCounts>) {
   const registry = new Registry()
   const registers = [registry]
-  // Event-loop lag, memory and garbage collection among them.
   collectDefaultMetrics({ register: registry })
   const requests = new Histogram({
     name: 'http_request_duration_seconds',
@@ -103,7 +99,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     return counter
   })
   const gauges = mapEach(GAUGES, (name, help) => new Gauge({ name, help, registers }))
-  /** A sum of fractions would drift. */
+  /** Paise, because a sum of fractions would drift. */
   let paidPaise = 0
   new Counter({
     name: 'payments_rupees_total',
@@ -142,7 +138,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
   })
 
-  // Looking a child up by its labels builds strings; a route and status have few combinations.
+  // A cache, because prom-client builds strings to find a child by its labels. Route and status have few combinations.
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
   return {
     registry,
@@ -188,14 +184,14 @@ const mapEach = <Name extends string, T, R>(each: Record<Name, T>, map: (name: N
     R
   >
 
-/** Each way of choosing one value of every label. */
+/** Every combination of one value for each label. */
 const combinationsOf = (labels: Labels): Record<string, string | number>[] =>
   Object.entries(labels).reduce<Record<string, string | number>[]>(
     (chosen, [label, values]) => chosen.flatMap((one) => values.map((value) => ({ ...one, [label]: value }))),
     [{}],
   )
 
-/** `/metrics`, on a listener of its own that only the operator reaches. */
+/** `/metrics`, on the operator's port. */
 export function metricsRoutes(app: FastifyInstance, { registry }: Pick<Metrics, 'registry'>) {
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
 }

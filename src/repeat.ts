@@ -1,6 +1,6 @@
 /**
- * Calls `look` again and again until `stop`, each time `pauseMs` after the last call ended. An error of `look` goes to
- * `onError` and does not end the repetition. `stop` waits for a call that is under way.
+ * Calls `look` until `stop`, each time `pauseMs` after the last call ended. An error goes to `onError` and does not end the
+ * repetition. `stop` waits for a call under way.
  */
 export function startRepeating(look: () => Promise<void>, pauseMs: number, onError: (error: Error) => void) {
   let timer: NodeJS.Timeout | undefined

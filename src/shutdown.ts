@@ -8,12 +8,11 @@ const REPEATED_SIGNAL_MS = 1_000
 type Process = {
   drainSeconds: number
   log: Logger
-  /** Resolves when what is under way is finished and the databases are closed. */
+  /** Resolves when requests under way are finished and the databases are closed. */
   close: () => Promise<void>
   exit: (code: 0 | 1) => void
 }
 
-/** How the process ends. */
 export function createShutdown({ drainSeconds, log, close, exit }: Process, { closeMs }: Limits['shutdown']) {
   let stoppingSince: number | undefined
 
@@ -21,9 +20,9 @@ export function createShutdown({ drainSeconds, log, close, exit }: Process, { cl
     isDraining: () => stoppingSince !== undefined,
 
     /**
-     * During the drain /readyz fails and every answer has `Connection: close`, so that callers go elsewhere, but requests are
-     * still served. Then no more are taken, those under way are finished, and the databases are closed. Exits with 0, or with
-     * 1 when something took too long and was cut off. A second signal ends the process at once.
+     * During the drain requests are still served, but /readyz fails and every answer has `Connection: close`, so that callers
+     * go elsewhere. Then requests under way are finished, and the databases are closed. Exits with 0, or with 1 when
+     * something took too long and was cut off. A second signal ends the process at once.
      */
     async stop(signal: string) {
       if (stoppingSince !== undefined) {

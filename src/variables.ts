@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { readUrl } from './url.ts'
 
-/** A text that passes `test`; the error says `rule` behind the name of the variable, and never the value. */
+/** Text that passes `test`. The error text is the variable's name and `rule`, never the value. */
 export const checked = (rule: string, test: (text: string) => boolean) => z.string().refine(test, rule)
 
 export const wholeNumber = (min: number, max: number) =>
@@ -10,7 +10,6 @@ export const wholeNumber = (min: number, max: number) =>
     (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
   ).transform(Number)
 
-/** One or several texts, joined by commas. */
 export const listOf = (rule: string, test: (text: string) => boolean) => {
   const split = (list: string) => list.split(',').map((text) => text.trim())
   return checked(`${rule}, joined by commas`, (list) => split(list).every(test)).transform(split)
@@ -18,7 +17,7 @@ export const listOf = (rule: string, test: (text: string) => boolean) => {
 
 export const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '')
 
-/** URL that receives credentials, and paths behind it: https, or http to this machine only. */
+/** The beginning of URLs that receive credentials: https, or http to this machine only. */
 export const secureUrl = checked(
   'must be an https URL without query',
   (text) =>
@@ -26,8 +25,8 @@ export const secureUrl = checked(
 ).transform(withoutTrailingSlash)
 
 /**
- * The credentials of an acquirer; undefined when none is set. Throws when only some are: payments could not be taken, or not
- * be heard of.
+ * The credentials of an acquirer; undefined when none is set. Throws when only some are set: payments could then not be made,
+ * or their notifications not be checked.
  */
 export function allOrNone<T extends Record<string, unknown>>(
   acquirer: string,

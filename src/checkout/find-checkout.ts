@@ -2,14 +2,12 @@ import { notFound, paymentClosed } from '../errors.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 
-/** Path of an order's page; its events, QR codes and other addresses stand below it. */
+/** Path of an order's page; the paths of its events and QR codes begin with it. */
 export const ORDER_PATH = '/pay/:orderId'
 
 export const noPaymentHere = () => notFound('There is no payment at this address')
 
-/**
- * The intent of an orderId. Rejects with 404 where there is none, 410 for a disabled merchant.
- */
+/** Rejects with 404 for an unknown orderId, with 410 for a disabled merchant. */
 export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
 export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>): FindCheckout {

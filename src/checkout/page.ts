@@ -15,8 +15,8 @@ import { type PageTexts, TEXTS, textsFor } from './texts.ts'
 import { type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
 /**
- * What a customer is shown. In `open` and `attemptFailed` the intent can be paid. In `timeUp` it has expired, and the bank may
- * still report a payment for some minutes. The others are final.
+ * The state that a page shows. In `open` and `attemptFailed` the intent can be paid. In `timeUp` the intent has expired, but
+ * the bank may still report a payment for some minutes. The other states are final.
  */
 export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'refunded' | 'failed' | 'expired' | 'cancelled'
 
@@ -26,7 +26,7 @@ export function isFinal(state: PageState): boolean {
   return FINAL.includes(state)
 }
 
-/** The stored status of an unpaid intent is that of its last attempt; until expiry the customer may try again. */
+/** The status of an unpaid intent is that of its last attempt; until expiry the customer may try again. */
 export function pageState(
   { status, expiresAt, refunded }: Pick<Checkout, 'status' | 'expiresAt'> & { refunded?: boolean },
   now: Date,
@@ -38,7 +38,6 @@ export function pageState(
   return status === 'PENDING' ? 'expired' : 'failed'
 }
 
-/** Whether the customer can pay now. */
 export function isPayable(state: PageState): state is 'open' | 'attemptFailed' {
   return state === 'open' || state === 'attemptFailed'
 }
@@ -49,14 +48,14 @@ const CSS = (withoutComments(COLOURS) + readPart('page.css'))
   .replace(/([{;][\w-]+): /g, '$1:')
 const JS = readPart('page.js')
 
-/** Removes comments and indentation: both are a seventh of a page, which is to arrive by a slow network too. */
+/** Removes comments and indentation, because a page has to arrive over slow networks too. */
 function withoutComments(text: string): string {
   return text.replace(/^\s*(?:\/\/.*|\/\*.*\*\/)?\n?/gm, '')
 }
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Headers of every page. They allow only our own style and script, and no frames, no Referer, no search engines. */
+/** Headers of every page: only our own style and script, no frames, no Referer, no search engines. */
 const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
@@ -73,36 +72,36 @@ const PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-robots-tag': 'noindex, nofollow',
   'referrer-policy': 'no-referrer',
-  // Texts and links of wallets.
+  // The texts depend on the language, the links of wallets on the system.
   vary: 'accept-language, user-agent',
 } as const
 
 export const pageHeaders = ({ language }: PageTexts) => ({ ...PAGE_HEADERS, 'content-language': language })
 
-/** Without JavaScript: seconds until a page that is not final is loaded again. */
+/** Without JavaScript: seconds until a page that is not final loads again. */
 const RELOAD_SECONDS: { [state in PageState]?: number } = { open: 5, attemptFailed: 5, timeUp: 15 }
 
-/** What a page is drawn for. `refunds` are those that a sandbox may end. */
+/** `refunds` are the refunds that a sandbox may end. */
 type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; platform: Platform; texts: PageTexts }
 
-/** The pay page of one intent. It holds nothing of the customer, and every address in it is relative to /pay/. */
+/** The page contains no data of the customer, and every address in it is relative to /pay/. */
 export function payPageText(checkout: Checkout, drawing: Drawing): string {
   const { now, sandbox, refunds, texts } = drawing
   const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`
-  // Where even a line of its own is too narrow, our number breaks in its middle.
+  // In a line that is too narrow, our number breaks in its middle.
   const ours = html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}`
   const reload = RELOAD_SECONDS[state]
   const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${reload}"></noscript>` : undefined
   const outcome = (of: EndState, more?: Html) => {
     const { sign, moneyMayBeMissing } = OUTCOMES[of]
-    // What `paid` has to say is that the page is about to leave: its script shows it then.
+    // The text of `paid` announces that the page is about to leave, so the script shows it only then.
     const text = `${texts[`${of}Text`]}${moneyMayBeMissing ? ` ${texts.missingMoney}` : ''}`
     return html`<section class="${of}" data-state="${of}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${texts[`${of}Title`]}</h2>${more}<p class="quiet"${hiddenIf(of === 'paid')}>${text}</p></section>`
   }
   const title = isPayable(state) ? texts.pay : texts[`${state}Title`]
-  // The element with role=status is always there: screen readers announce what appears inside it later.
+  // Screen readers announce only text that appears in an existing element with role=status.
   return html`${head(texts, `${title} · ${payee.name}`, refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main class="pay">
@@ -118,8 +117,7 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 <div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>${texts.attemptFailed}</p>
 <p class="lost" hidden>${texts.lost}</p></div>
 ${
-  // This section is left out once nothing can be paid: no state leads back to it. The script shows and hides the
-  // others.
+  // No state leads back to this section, so it is left out once nothing can be paid. The script shows and hides the others.
   isPayable(state) ? openSection(checkout, drawing) : undefined
 }
 ${outcome(
@@ -145,8 +143,8 @@ ${refunds.filter(({ endedAt }) => endedAt === null).map((refund) => refundForm(r
 type EndState = Exclude<PageState, 'open' | 'attemptFailed'>
 
 /**
- * Look of each state in which nothing can be paid; `sign` is an SVG path in a square of 24, drawn as a line.
- * `moneyMayBeMissing`: money may have left the customer's account all the same.
+ * States in which nothing can be paid. `sign` is an SVG path in a square of 24, drawn as a line. With `moneyMayBeMissing`,
+ * money may have left the customer's account all the same.
  */
 const OUTCOMES: Record<EndState, { sign: string; moneyMayBeMissing: boolean }> = {
   paid: { sign: 'M6 12.5l4 4 8-9', moneyMayBeMissing: false },
@@ -157,12 +155,12 @@ const OUTCOMES: Record<EndState, { sign: string; moneyMayBeMissing: boolean }> =
   timeUp: { sign: 'M12 6v6l4 2.5', moneyMayBeMissing: false },
 }
 
-/** A QR for another device to scan, and links that open a wallet on this one; page.css shows what fits the device. */
+/** A QR for another device to scan, and links that open a wallet on this device; page.css shows one or both. */
 function openSection(checkout: Checkout, { now, platform, texts }: Drawing): Html {
   const { orderId, amount, expiresAt } = checkout
   const address = sandboxAddress(checkout)
   const links = address ? [{ app: 'any' as const, href: address }] : walletLinks(upiLinkQuery(checkout), platform)
-  // With loading=lazy a browser does not load the QR where the style hides it.
+  // With loading=lazy a browser does not load a QR that the style hides.
   const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="${fill(texts.qrCode, { amount: toIndianText(amount) })}" width="320" height="320" loading="lazy">`
   const link = ({ app, href }: WalletLink, index: number) => {
     const isFirst = app === 'any' && index === 0
@@ -209,10 +207,7 @@ function refundForm({ orderId, refundId, amount }: Refund, texts: PageTexts): Ht
 </form>`
 }
 
-/**
- * The page for a refusal. A refusal that customers can cause has a translated text; any other shows its own English
- * message.
- */
+/** The page for a refusal: in the customer's language if customers can cause the refusal, else its English message. */
 export function refusalPage({ code, message }: Failure, acceptLanguage: string | undefined) {
   const isOurs = code in TEXTS
   const texts = textsFor(isOurs ? acceptLanguage : undefined)
@@ -228,13 +223,13 @@ export function refusalPage({ code, message }: Failure, acceptLanguage: string |
   return { headers: pageHeaders(texts), body: body.toString() }
 }
 
-/** Puts `values` at the places `{name}` of a text. */
+/** Replaces each `{name}` of a text by its value. */
 function fill(text: string, values: Record<string, Html | string>): Html {
-  // The pattern has a group, so that every second part is the name of a place.
+  // split also returns the group of the pattern, so every second part is a name.
   return html`${text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : values[part]))}`
 }
 
-/** HH:MM in India, after the date where that is not today's. */
+/** HH:MM in India, after the date unless it is today. */
 function istTime(moment: Date, now: Date): string {
   const [day = '', time = ''] = toIstText(moment).split(' ')
   return `${toIstText(now).startsWith(day) ? '' : `${day} `}${time.slice(0, 5)}`

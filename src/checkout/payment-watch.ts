@@ -5,11 +5,11 @@ import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { startRepeating } from '../repeat.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
 
-/** Then no proxy closes a connection on which nothing happens, and a page, which is told the time, notices one that has died. */
+/** Heartbeats keep proxies from closing a quiet connection, and a page notices a dead connection by a missing heartbeat. */
 const HEARTBEAT_LOOK_UPS = 20
 /**
- * How soon a browser whose connection was lost asks again, spread over this range: when an instance stops, 10,000 pages would
- * otherwise come to another one at the same moment.
+ * Range of the time after which a browser reconnects. Without the spread, 10,000 pages of a stopped instance would come to
+ * another instance at the same moment.
  */
 const COME_BACK_FROM_MS = 1_000
 const COME_BACK_TO_MS = 4_000
@@ -17,8 +17,8 @@ const COME_BACK_TO_MS = 4_000
 type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable }
 
 /**
- * Tells open pay pages by server-sent events what becomes of their payments. However many are open, an instance asks the
- * database once a second; with none open it does not ask at all.
+ * Sends the states of payments to open pay pages by server-sent events. However many pages are open, an instance sends one
+ * query a second; without open pages it sends none.
  */
 export function createPaymentWatch({
   intents,
@@ -81,7 +81,7 @@ export function createPaymentWatch({
   const allPages = () => [...pagesOf.values()].flatMap((pages) => [...pages])
 
   return {
-    /** Returns the events of a page, which tell its state at once and end when it is final; undefined when too many are open. */
+    /** Returns a page's events: its state at once, an end when it is final; undefined when too many pages are open. */
     open(checkout: Checkout): Readable | undefined {
       const ofOrder = pagesOf.get(checkout.orderId) ?? new Set()
       if (openPages >= limits.open || ofOrder.size >= limits.openOfOrder) return undefined
@@ -92,13 +92,13 @@ export function createPaymentWatch({
       events.once('close', () => remove(page))
       events.push(`retry: ${randomInt(COME_BACK_FROM_MS, COME_BACK_TO_MS)}\n\n`)
       events.push(heartbeat)
-      // A request may still be on its way here while the instance closes.
+      // A request may still arrive while the instance closes.
       if (closed) end(page)
       else tell(page, checkout, now())
       return events
     },
 
-    /** Ends every page's connection; the browsers come back by themselves, to another instance. */
+    /** Ends every page's connection; the browsers reconnect to another instance. */
     close() {
       closed = true
       void stop()

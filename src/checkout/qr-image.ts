@@ -1,12 +1,12 @@
 import { crc32, deflateSync } from 'node:zlib'
 import encodeQr from 'qr'
 
-/** Blank modules around the symbol; ISO/IEC 18004 asks for 4. */
+/** Blank modules around the symbol; ISO/IEC 18004 requires 4. */
 const QUIET_ZONE = 4
-/** Pixels of a module: a symbol of a usual link is about 550 pixels wide. */
+/** Pixels of a module: the QR of a usual link is about 550 pixels wide. */
 const SCALE = 8
 
-/** A QR of `text` as SVG: black on white whatever the page behind it, sharp at any size. */
+/** SVG, sharp at any size: black on white, whatever the page behind it. */
 export function qrSvg(text: string): string {
   const modules = drawModules(text)
   const size = modules.length
@@ -23,12 +23,12 @@ export function qrSvg(text: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size} ${size}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${path}"/></svg>`
 }
 
-/** A QR of `text` as PNG with one bit a pixel: about 1.8 kB. Source of the format: PNG, third edition, W3C. */
+/** PNG with one bit a pixel: about 1.8 kB. Source of the format: PNG, third edition, W3C. */
 export function qrPng(text: string): Buffer {
   const modules = drawModules(text)
   const width = modules.length * SCALE
   const rowBytes = 1 + Math.ceil(width / 8)
-  // The first byte of a row names its filter. Filter 2 stores the difference to the row above, so a repeated row is all zeros.
+  // The first byte of a row names its filter. Filter 2 stores the difference to the row above: a repeated row is all zeros.
   const rows = Buffer.alloc(rowBytes * width)
   modules.forEach((row, y) => {
     const at = y * SCALE * rowBytes
@@ -45,7 +45,7 @@ export function qrPng(text: string): Buffer {
   return Buffer.concat([
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
     pngChunk('IHDR', header),
-    // Half the time of the default level for 500 bytes more.
+    // Faster than the default level, for 500 bytes more.
     pngChunk('IDAT', deflateSync(rows, { level: 1 })),
     pngChunk('IEND', Buffer.alloc(0)),
   ])
@@ -60,7 +60,7 @@ function pngChunk(type: string, data: Buffer): Buffer {
   return chunk
 }
 
-/** true is black. Medium error correction: 15 % of a printed or photographed symbol may be spoiled. */
+/** true is black. With medium error correction 15 % of a symbol may be spoiled. */
 function drawModules(text: string): boolean[][] {
   return encodeQr(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })
 }

@@ -12,18 +12,16 @@ import { qrPng, qrSvg } from './qr-image.ts'
 export const payQrPng = qr('payQrPng', 'png', 'image/png')
 export const payQrSvg = qr('payQrSvg', 'svg', 'image/svg+xml')
 
-/** How long a browser or proxy may keep a QR, so that one is not shown for much longer than it may be paid. */
+/** Longest time for which a browser or proxy caches a QR: it must not be shown for long after its payment is closed. */
 const MAX_AGE_SECONDS = 30
 
 type QrFormat = 'png' | 'svg'
 
-/** Returns the QR of a text. */
 export type DrawQr = (format: QrFormat, text: string) => Promise<Buffer>
 
 /**
- * Remembers the images that were asked for most recently, because browsers, proxies and attackers ask for the same one
- * again. Drawing one takes 1 to 4 ms in which nothing else is served, so only one is drawn in a turn of the event loop.
- * Whether an image may still be shown is for the caller to ask.
+ * Returns the function that draws the QR of a text, with a cache, because browsers, proxies and attackers request the same QR
+ * again. Drawing blocks the event loop, so only one QR is drawn in a turn of it.
  */
 export function createDrawQr({ qrImagesBytes }: Pick<Limits['pages'], 'qrImagesBytes'>): DrawQr {
   const images = new LRUCache<string, Buffer, { format: QrFormat; text: string }>({
@@ -67,7 +65,7 @@ function qr(name: string, format: QrFormat, type: string) {
         if (!isPayable(pageState(checkout, asked))) throw paymentClosed()
         const openForMs = checkout.expiresAt.getTime() - asked.getTime()
         const maxAge = Math.min(MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
-        // An intent's link never changes, so its name is all that the tag needs.
+        // An intent's link never changes, so its orderId is enough for the tag.
         const etag = `"${checkout.orderId}"`
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
         if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()

@@ -14,27 +14,24 @@ import type { RefundUpdates } from '../refunds/record-update.ts'
 import { listRefunds } from '../refunds/store.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
-/** The outcomes that a sandbox can bring about, of a payment or, with the merchant's name of it, of a refund. */
+/** The simulated outcome of a payment or, with `refund_id`, of a refund. */
 export const Simulation = z.object({
   status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
   refund_id: refundId.optional(),
 })
 
-/** Refunds of an order that a sandbox may end: those of `direct`. The others end in the acquirer's own sandbox. */
+/** Refunds of an order at the acquirer `direct`. The others end in their acquirer's own sandbox. */
 export const refundsInSandbox = (
   { pages }: Pick<Pools, 'pages'>,
   { mid, orderId }: Pick<Checkout, 'mid' | 'orderId'>,
 ) => listRefunds(pages, { mid, orderId, acquirer: 'direct' })
 
-/**
- * Age of the expiry of an order that is paid late: well beyond the minutes in which the bank may still tell of a
- * payment.
- */
+/** Longer than the bank may take to report a payment. */
 const LATE_BY_MINUTES = 60
 
 const ONE_RUPEE_IN_PAISE = 100
 
-/** The control of a sandbox's pay page, which scripts may use too. */
+/** The form of a sandbox's pay page, which scripts may send too. */
 export function simulation(app: FastifyInstance, dependencies: Dependencies) {
   const check = bodyCheck(Simulation)
   type Request = { Params: { orderId: string }; Body: Record<string, unknown> }
@@ -57,7 +54,7 @@ type Dependencies = {
   pools: Pick<Pools, 'pages'>
 }
 
-/** Does to an order what a customer and their bank might, without money. The rules are those of real reports. */
+/** Simulates a customer and their bank. A simulated report obeys the rules of real ones. */
 async function simulate(
   { mid, orderId, amount, payee, paymentLink }: Checkout,
   { status, refund_id: name }: z.output<typeof Simulation>,
@@ -72,7 +69,7 @@ async function simulate(
       await intents.expire({ mid, orderId }, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
       return report('SUCCESS')
     case 'TWICE':
-      // A link of an acquirer is paid once: its bank refuses the second payment.
+      // The bank of an acquirer's link refuses a second payment.
       if (client) return report('SUCCESS')
       await report('SUCCESS')
       return report('SUCCESS')
@@ -82,10 +79,7 @@ async function simulate(
       return report(status)
   }
 
-  /**
-   * Reports a simulated payment or attempt, each with a new UTR. Where an acquirer made the link, its sandbox reports
-   * it.
-   */
+  /** The sandbox of the acquirer reports the payment if the acquirer made the link. */
   async function report(outcome: FinalStatus, paise = amount): Promise<void> {
     if (client) {
       return client.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
@@ -94,7 +88,6 @@ async function simulate(
     await reports.record(played, { source: 'sandbox', now })
   }
 
-  /** Ends a refund of this very order, by the rules of a real notification. */
   async function endRefund(): Promise<void> {
     if (status !== 'SUCCESS' && status !== 'FAIL') throw badRequest('status of a refund must be SUCCESS or FAIL')
     const refund = (await refundsInSandbox(pools, { mid, orderId })).find(({ refundId }) => refundId === name)

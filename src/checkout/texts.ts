@@ -1,13 +1,13 @@
 import { preferredLanguage } from '../http/accept-language.ts'
 
-/** Languages of the pay page. The first one is the default. */
+/** Languages of the pay page, the default first. */
 const LANGUAGES = ['en', 'hi'] as const
 
 export type Language = (typeof LANGUAGES)[number]
 
 /**
- * Every text of the pay page; `{name}` is the place of a value. A further language is one more name in LANGUAGES, and a column
- * here, which the compiler then asks for. What a merchant wrote is never translated.
+ * Every text of the pay page; `{name}` is replaced by a value. A new language is one more name in LANGUAGES, and a column here,
+ * which the compiler then requires. Texts of merchants are never translated.
  */
 export const TEXTS = {
   pay: { en: 'Pay', hi: 'भुगतान करें' },
@@ -65,7 +65,7 @@ export const TEXTS = {
     en: 'Please do not pay any more. If you have just paid, stay here: this page goes on looking for your payment.',
     hi: 'कृपया अब भुगतान न करें। अगर आपने अभी-अभी भुगतान किया है, तो यहीं रुकें: यह पेज आपके भुगतान की जाँच करता रहेगा।',
   },
-  // We cannot see the customer's account; the bank and the merchant can.
+  // We cannot see the customer's account, but the bank and the merchant can.
   missingMoney: {
     en: 'If money has left your account, keep the reference number (UTR) that your UPI app shows, and ask the merchant or your bank about it.',
     hi: 'अगर आपके खाते से पैसे कट गए हैं, तो आपके UPI ऐप में दिख रहा रेफ़रेंस नंबर (UTR) संभालकर रखें और विक्रेता या अपने बैंक से पूछें।',
@@ -101,7 +101,7 @@ export const TEXTS = {
   refundFAIL: { en: 'Fails', hi: 'नाकाम हो' },
 } satisfies Record<string, Record<Language, string>>
 
-/** The column of one language. */
+/** All texts in one language. */
 export type PageTexts = { language: Language } & Record<keyof typeof TEXTS, string>
 
 const COLUMNS = new Map(
@@ -111,7 +111,6 @@ const COLUMNS = new Map(
   }),
 )
 
-/** The texts for a browser with this Accept-Language. */
 export function textsFor(acceptLanguage: string | undefined): PageTexts {
   return COLUMNS.get(preferredLanguage(acceptLanguage, LANGUAGES)) as PageTexts
 }

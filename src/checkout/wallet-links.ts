@@ -1,14 +1,14 @@
 import { upiLinks } from '../payments/upi-links.ts'
 
-/** What a link is opened on. `unknown` is every device that does not say that it is one of the others. */
+/** The system on which a link is opened. `unknown` is every device that names neither of the others. */
 export type Platform = 'android' | 'ios' | 'unknown'
 
-/** A link and the app that it opens; `any` opens the one that the customer, or else the system, chooses. */
+/** A link and the app that it opens. For `any` the customer, or else the system, chooses the app. */
 export type WalletLink = { app: 'any' | 'Google Pay' | 'PhonePe' | 'Paytm' | 'BHIM' | 'CRED'; href: string }
 
 /**
- * The wallets by their number of payments, as each system finds them. Sources, read in November 2026: Google, "Integrate Google
- * Pay for in-app payments" for iOS and Android; Juspay, "UPI Package Names"; Razorpay, "List of Supported UPI Apps".
+ * The wallets in the order of their number of payments. Sources, read in November 2026: Google, "Integrate Google Pay for
+ * in-app payments" for iOS and Android; Juspay, "UPI Package Names"; Razorpay, "List of Supported UPI Apps".
  */
 const WALLETS = [
   { app: 'Google Pay', iosScheme: 'gpay', androidPackage: 'com.google.android.apps.nbu.paisa.user' },
@@ -19,14 +19,14 @@ const WALLETS = [
 ] as const
 
 /**
- * The links of a page that is opened on `platform`, in the order in which it shows them. `query` is what follows the
- * `?` of a UPI link, ours or an acquirer's; every link carries it unchanged.
+ * The links of a page on `platform`, in the order of the page. `query` is the query of a UPI link, ours or an acquirer's;
+ * every link carries it unchanged.
  */
 export function walletLinks(query: string, platform: Platform): WalletLink[] {
   const { intent, gpay, phonepe, paytm } = upiLinks(query)
   switch (platform) {
     case 'android':
-      // Android lets the customer choose among all UPI apps. An intent with a package opens that app, or its page in the store.
+      // On Android the customer chooses among all UPI apps. An intent with a package opens the app, or its page in the store.
       return [
         { app: 'any', href: intent },
         ...WALLETS.map(({ app, androidPackage }) => ({
@@ -35,8 +35,7 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
         })),
       ]
     case 'ios':
-      // iOS opens one of the apps that take the scheme upi, without asking: that link comes last, for customers of
-      // other apps.
+      // iOS itself chooses an app for the scheme upi: the link comes last, for customers of other apps.
       return [
         ...WALLETS.map(({ app, iosScheme }) => ({ app, href: `${iosScheme}://upi/pay?${query}` })),
         { app: 'any', href: intent },
@@ -52,9 +51,8 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
 }
 
 /**
- * The system that a User-Agent names. The service reads it, so that the links are right without JavaScript too. An iPad
- * says that it is a Mac, and is `unknown`: its customer scans the QR, which a tablet shows beside the links. A UPI app
- * is bound to the SIM of a phone by an SMS, which an iPad cannot send.
+ * The system in a User-Agent. The service reads it, so that the links are right without JavaScript too. An iPad claims to be a
+ * Mac and is `unknown`: a UPI app needs the SIM of a phone, so an iPad's customer scans the QR.
  */
 export function platformOf(userAgent = ''): Platform {
   if (/\bAndroid\b/.test(userAgent)) return 'android'

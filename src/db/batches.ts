@@ -1,11 +1,9 @@
 import type { PoolClient } from 'pg'
 
-/** Rows of a long answer that are in memory at once. */
+/** Rows in memory at once. */
 const FETCHED_ROWS = 1_000
 
-/**
- * Yields the rows of a query in batches of at most FETCHED_ROWS; none is empty. A client runs one such query at a time.
- */
+/** Yields the rows of a query in batches; no batch is empty. A client runs one such query at a time. */
 export async function* batchesOf<Row extends object>(
   client: PoolClient,
   query: string,

@@ -4,14 +4,14 @@ import { connectAlone } from './migrate.ts'
 import { hasState, INSUFFICIENT_PRIVILEGE } from './outage.ts'
 import { splitStatements } from './statements.ts'
 
-// grants.sql lies beside this file, and one folder up from dist/cli, into which this file is bundled.
+// grants.sql lies beside this file. In the bundle, dist/cli, it lies one folder up.
 const FILE = ['./grants.sql', '../grants.sql']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url)) as URL
 
 /**
- * Gives the role of the service its rights in a migrated database, all at once: a running service never lacks one in
- * between. Does nothing where there is no such role, as in the database of a checkout.
+ * Gives the service's role its rights in a migrated database, in one transaction: a running service never lacks a right in
+ * between. Does nothing where the role is missing, as in the database of a checkout.
  */
 export async function applyGrants(databaseUrl: string): Promise<void> {
   const client = await connectAlone(databaseUrl)
@@ -19,7 +19,7 @@ export async function applyGrants(databaseUrl: string): Promise<void> {
     const { rows } = await client.query<{ role: string | null }>(`select to_regrole('upi_service') as role`)
     if (rows[0]?.role == null) return
     await client.query('begin')
-    // Two at once would fail: PostgreSQL refuses to change the rights of one table from two transactions.
+    // PostgreSQL refuses to change the rights of one table from two transactions at once.
     await client.query(`select pg_advisory_xact_lock(hashtext('upi_service grants'))`)
     for (const statement of splitStatements(await readFile(FILE, 'utf8'))) await client.query(statement)
     await client.query('commit')

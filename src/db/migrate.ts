@@ -9,7 +9,7 @@ import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
 import type { Queryable } from './pool.ts'
 import { splitStatements } from './statements.ts'
 
-// The migrations lie two folders up from here, and one up from dist, into which this file is bundled.
+// The migrations lie two folders up from this file. In the bundle, dist, they lie one folder up.
 const FOLDER = ['../../migrations', '../migrations']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync) as string
@@ -17,13 +17,11 @@ const TABLE = 'schema_migrations'
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * Longest wait of one statement for a lock. Payments wait behind it, and get 503 after about twice this time. While
- * pg_dump held its lock for 10 s, 0 of 256 creates were 503 with 0.5 s, 3 of 268 with 1 s, 47 of 320 with 2 s, 203 of
- * 227 without limit. It is below PostgreSQL's deadlock_timeout of 1 s, so that in a deadlock with a payment the
- * migration ends, not the payment.
+ * Longest wait of one statement for a lock. Payments wait behind it, and get 503 after about twice this time. It is below
+ * PostgreSQL's deadlock_timeout of 1 s, so that in a deadlock with a payment the migration ends, not the payment.
  */
 const LOCK_TIMEOUT_MS = 500
-/** Pause before the next try, so that payments are held up for at most a tenth of the time. */
+/** Pause before the next try: payments are delayed for at most a tenth of the time. */
 const LOCK_PAUSE_MS = 5_000
 
 /** The oldest PostgreSQL that the tests run on, beside the newest. */
@@ -32,26 +30,26 @@ const OLDEST_SERVER = 15
 let namesInFolder: Promise<string[]> | undefined
 
 /**
- * Brings the schema up to date and returns the names of the migrations that it applied, in order: none when it was current.
- * Throws an Error that names both versions when the server is older than the oldest supported one.
- * Any number of processes may call it at once: they wait for one another, and each migration is applied once.
+ * Brings the schema up to date and returns the names of the migrations that were applied now, in order. Throws an Error that
+ * names both versions when the server is older than OLDEST_SERVER. Processes that call it at once wait for one another, and
+ * each migration is applied once.
  *
- * While a statement waits for a lock on a table, every later query on that table waits behind it. So it waits briefly,
- * its migration is rolled back, and is tried again after a pause, without end: pg_dump may hold its locks for hours, and a
- * migration that gives up would leave an upgrade half done. The operator is told of it, and can press Ctrl-C.
+ * While a statement waits for a lock on a table, every later query of that table waits behind it. The statement therefore waits
+ * briefly; then its migration is rolled back and tried again after a pause, without end: pg_dump may hold its locks for hours,
+ * and an upgrade must not stay half done. `onWait` receives a sentence for the operator, who can press Ctrl-C.
  */
 export async function migrate(
   databaseUrl: string,
   { folder = FOLDER, onWait }: { folder?: string; onWait?: (message: string) => void } = {},
 ): Promise<string[]> {
-  // Loaded here, because the service itself only asks what is pending and does not need the runner.
+  // Loaded here, because the service only needs `pendingMigrations`.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate')
   const client = await connectAlone(databaseUrl)
   try {
     await refuseOldServer(client)
-    // Limits that the operator set for sessions must not end the building of an index, or the wait for another migration.
+    // The operator's limits for sessions must not end the building of an index, or the wait for another migration.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0')
-    // Taken here and not by the runner, whose short lock_timeout must not end this wait. It is released with the session.
+    // The lock is not left to the runner, whose short lock_timeout must not end this wait. It is released with the session.
     await client.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID])
     const { processID } = client as unknown as { processID: number }
     const applied: string[] = []
@@ -99,13 +97,13 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
 
 const silent = () => undefined
 
-/** Each file as its statements. The runner's own loader sends a whole file in one message. */
+/** Loads each file as its statements, because the runner's own loader sends a whole file in one message. */
 function loadFiles(files: string[]) {
   return Promise.all(
     files.map(async (file) => {
       const statements = splitStatements(await readFile(file, 'utf8'))
       const up = (migration: MigrationBuilder) => {
-        // `set local`, because Citus passes only settings of the transaction on to its workers.
+        // `set local`, because Citus sends only settings of the transaction to its workers.
         migration.sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
         for (const statement of statements) migration.sql(statement)
       }
@@ -124,14 +122,13 @@ async function refuseOldServer(client: pg.Client): Promise<void> {
   throw new Error(`this database is PostgreSQL ${text}, and the service needs ${OLDEST_SERVER} or newer`)
 }
 
-/** The names of the migrations that this code expects and the database does not have yet, in order. */
+/** Names of the migrations that this code expects and the database lacks, in order. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   namesInFolder ??= readNames()
   const [expected, applied] = await Promise.all([namesInFolder, appliedMigrations(db)])
   return expected.filter((name) => !applied.has(name))
 }
 
-/** The names of the migrations that were applied; none in an empty database. */
 export async function appliedMigrations(db: Queryable): Promise<Set<string>> {
   try {
     const { rows } = await db.query<{ name: string }>('select name from public.schema_migrations')

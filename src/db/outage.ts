@@ -1,4 +1,4 @@
-/** PostgreSQL's error codes that this code knows, under PostgreSQL's own names: its documentation, appendix A. */
+/** Error codes under PostgreSQL's own names: its documentation, appendix A. */
 export const INVALID_PASSWORD = '28P01'
 export const DEADLOCK_DETECTED = '40P01'
 export const FOREIGN_KEY_VIOLATION = '23503'
@@ -8,31 +8,30 @@ export const UNDEFINED_TABLE = '42P01'
 export const LOCK_NOT_AVAILABLE = '55P03'
 export const QUERY_CANCELED = '57014'
 
-/** Whether `error` carries one of these codes. */
 export function hasState(error: unknown, ...states: string[]): boolean {
   return states.includes((error as { code?: string } | null)?.code ?? '')
 }
 
-/** Classes 22 and 23: the data of a row is wrong, as opposed to the state of the database. */
+/** Classes 22 and 23: the data of a row is wrong, not the state of the database. */
 export function isRefusedRow(error: unknown): boolean {
   return /^2[23]/.test(String((error as { code?: unknown }).code))
 }
 
-/** Codes of temporary failures: the same request may succeed a moment later. */
+/** Codes of temporary errors: the same request may succeed a moment later. */
 const OUTAGE_STATES = [
-  QUERY_CANCELED, // its time was up
-  LOCK_NOT_AVAILABLE, // the same, while somebody else held a row
+  QUERY_CANCELED, // statement_timeout
+  LOCK_NOT_AVAILABLE, // lock_timeout, while another transaction held a row
   '25P03', // idle_in_transaction_session_timeout: this process was stopped for a while
   '25006', // read_only_sql_transaction: the primary has moved
   UNDEFINED_TABLE, // not migrated yet
-  UNDEFINED_COLUMN, // the same
+  UNDEFINED_COLUMN, // not migrated yet
   '3D000', // invalid_catalog_name: the database is being set up
 ]
 
-/** Classes of temporary failures, by how their codes begin. */
+/** Classes of temporary errors, by the beginning of their codes. */
 const OUTAGE_CLASSES = [
   /^08/, // connection exceptions
-  /^28/, // refused log-in: the database is being set up or the password rotated
+  /^28/, // refused log-in: the database is being set up or the password is being changed
   /^40/, // deadlock, serialization failure
   /^53/, // insufficient resources: too many connections, disk full, out of memory
   /^57P0/, // shutting down, crashed, starting up
@@ -53,23 +52,20 @@ const OUTAGE_ERRNOS = new Set([
 /** First words of Citus' warning that a node was lost during a commit. */
 export const LOST_COMMIT = 'failed to commit transaction on'
 
-// pg reports all but the last without any code.
+// Errors of pg without a code; the last message is LOST_COMMIT.
 const OUTAGE_MESSAGES =
   /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|failed to commit transaction on)/
 
-/**
- * Messages of Citus for a node that is away. Their code is that of any internal error, XX000, so the text alone says
- * it.
- */
+/** Citus' messages about a node that is away. Their code, XX000, is that of any internal error. */
 const NODE_MESSAGES =
   /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down)/
 
-/** Whether `error` says that the database is away or overloaded, as opposed to a fault of ours. */
+/** Whether the database is away or overloaded; false for a fault of ours. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (OUTAGE_ERRNOS.has(code) || OUTAGE_MESSAGES.test(error.message)) return true
   if (code === 'XX000' && NODE_MESSAGES.test(error.message)) return true
-  // Errors of PostgreSQL have a severity; other libraries use codes of five letters too, such as EPIPE.
+  // Only errors of PostgreSQL have a severity; other libraries use codes of five letters too, such as EPIPE.
   return 'severity' in error && (hasState(error, ...OUTAGE_STATES) || OUTAGE_CLASSES.some((begin) => begin.test(code)))
 }

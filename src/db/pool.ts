@@ -7,16 +7,15 @@ import { createPreparingPool, goOnWithoutNames, sendsNames } from './prepared.ts
 
 export type Database = pg.Pool
 
-/** What a burst has opened goes back to the other instances. */
+/** Connections opened for a burst are soon free for other instances. */
 const IDLE_TIMEOUT_MS = 10_000
 
-/** What a repository asks of the database: a pool, or one client inside a transaction. */
+/** A pool, or one client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 
 /**
- * A pool of at most `size` connections to `url`. Its limits are those of requests unless others are given; a
- * `queryTimeoutMs` of 0 means none. Nothing is connected until the first query.
- * A lost idle connection is logged, never thrown: without this listener the process would die of it.
+ * A pool of at most `size` connections to `url`, made when queries need them. Limits are by default those of requests; a
+ * `queryTimeoutMs` of 0 means none.
  */
 export function createPool({
   url,
@@ -35,20 +34,20 @@ export function createPool({
   }
   const onNameless = () => log.warn('PgBouncer knows no prepared statements: set its max_prepared_statements to 100')
   const pool = createPreparingPool(options, onNameless)
+  // Without a listener the error of a lost connection would end the process.
   const onLost = (error: Error) => log.warn({ error: error.message }, 'database connection lost')
   pool.on('error', onLost)
-  // Each client gets a listener too, because the pool does not listen to a client that is checked out.
+  // The pool does not listen to a client that is checked out.
   pool.on('connect', (client) => client.on('error', onLost))
   closeIdleOnSilence(pool)
   return pool
 }
 
-/** A pool for each kind of work, so that none takes the connections of another; `replica` where there is one to read lists from. */
+/** A pool for each kind of work, so that no kind takes another's connections. A `replica`, if there is one, serves lists. */
 export type Pools = Record<'creates' | 'keys' | 'requests' | 'reports' | 'due' | 'pages' | 'lists', Database> & {
   replica?: Database
 }
 
-/** The pools of a service. That of requests is as large as the operator says. */
 export function createPools(
   { url, readUrl, requests }: { url: string; readUrl?: string | undefined; requests: number },
   log: Pick<Logger, 'warn'>,
@@ -56,15 +55,15 @@ export function createPools(
 ): Pools {
   const pool = (size: number, of: Partial<Parameters<typeof createPool>[0]> = {}) =>
     createPool({ url, size, log, ...database, ...of })
-  // A list takes as long as its reader, who is cut off if he is too slow.
+  // A list takes as long as its reader; a reader that is too slow is cut off elsewhere.
   const unlimited = { queryTimeoutMs: 0 }
   return {
     creates: pool(pools.creates),
     keys: pool(pools.keys),
     requests: pool(requests),
     reports: pool(pools.reports),
-    // The wait for a connection may be ten times as long here: no caller waits for an answer, and 2,000 endpoints that
-    // are due at once are taken one after the other.
+    // The wait for a connection may be ten times as long, because no caller waits for an answer, and up to 2,000 queues that are
+    // due at once are claimed one after the other.
     due: pool(pools.due, { connectTimeoutMs: 10 * database.connectTimeoutMs }),
     pages: pool(pools.pages),
     lists: pool(pools.lists, unlimited),
@@ -73,9 +72,8 @@ export function createPools(
 }
 
 /**
- * Closes the idle connections when a statement gets no answer: most likely they are dead too, and each would cost a
- * request its whole time-out. Without it, after a network had dropped its connections, lists failed for 2 s after its
- * return.
+ * Closes the idle connections when a statement gets no answer: most likely they are dead too, and each would cost a request its
+ * whole time-out.
  */
 function closeIdleOnSilence(pool: pg.Pool) {
   const idle = new Set<pg.PoolClient>()
@@ -83,30 +81,28 @@ function closeIdleOnSilence(pool: pg.Pool) {
   pool.on('remove', (client) => idle.delete(client))
   pool.on('release', (error, client) => {
     if (!error) idle.add(client)
-    // The socket is destroyed because the pool has no method to close idle connections; it removes one that ends.
+    // The pool has no method to close idle connections, but removes a connection whose socket ends.
     else if (isSilence(error)) for (const one of idle) socketOf(one).destroy(new Error(SILENCE))
   })
 }
 
-/** What pg says of a statement that got no answer within its time. */
+/** pg's error for a statement without an answer in time. */
 const SILENCE = 'Query read timeout'
 const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
 
 const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
 
-/** How a transaction ends while a caller waits for its result. */
 export type Ending<T> = {
-  /** Called in the tick in which `commit` is sent. Throws when the caller has been answered: then all is rolled back. */
+  /** Called in the tick in which `commit` is sent. Throws when the caller has an answer already: then all is rolled back. */
   claim: () => void
-  /** Looks up on another connection whether `result` is stored, after the answer to `commit` was lost. */
+  /** After the answer to `commit` was lost: queries on another connection whether `result` is stored. */
   isStored: (result: T) => Promise<boolean>
 }
 
 /**
- * Runs `work` in one transaction on one connection: committed when it resolves, rolled back when it throws.
- * `work` is begun once more when PgBouncer turns out to know no prepared statements.
- * A connection whose transaction failed in an unknown state is closed, not handed back. Without `ending` a lost answer to
- * `commit` rejects, whatever the commit did.
+ * Runs `work` in a transaction, which is rolled back when `work` throws. `work` is begun again when PgBouncer knows no prepared
+ * statements. A connection in an unknown state is closed, not released. Without `ending`, a lost answer to `commit` rejects,
+ * whether or not the commit succeeded.
  */
 export async function inTransaction<T>(
   db: Database,
@@ -121,8 +117,7 @@ export async function inTransaction<T>(
     result = await work(client)
     ending?.claim()
   } catch (error) {
-    // A silent connection is closed without a rollback: it would not answer that either, and the request would wait as
-    // long again.
+    // A silent connection is closed without a rollback, for whose answer the request would wait as long again.
     if (isSilence(error)) client.release(error)
     else await client.query('rollback').then(() => client.release(), client.release)
     if (isNamed && goOnWithoutNames(db, error)) return inTransaction(db, work, ending)
@@ -133,15 +128,15 @@ export async function inTransaction<T>(
     client.release()
   } catch (error) {
     client.release(error as Error)
-    // Finding nothing proves nothing: the commit may be under way still.
+    // A missing result proves nothing: the commit may still be under way.
     if (!(await ending?.isStored(result).catch(() => false))) throw error
   }
   return result
 }
 
 /**
- * Commits, and throws when the outcome is unknown: Citus reports a node that is lost at this moment by a warning only,
- * and the commit as a success. A change of rows in more than one step therefore has to run in such a transaction.
+ * Throws when the outcome is unknown: Citus reports a node that was lost during the commit only by a warning, and the commit as
+ * a success. A change of rows in several steps therefore has to run in `inTransaction`.
  */
 async function commit(client: pg.PoolClient): Promise<void> {
   const notices: string[] = []
@@ -152,18 +147,12 @@ async function commit(client: pg.PoolClient): Promise<void> {
   if (lost !== undefined) throw new Error(lost)
 }
 
-/**
- * Sets `settings` until the end of the transaction, each by its own message: Citus sends the whole message of such a
- * setting to its nodes.
- */
+/** Sets `settings` for the transaction. Each in its own message, because Citus sends the whole message to its nodes. */
 export async function setLocally(client: Queryable, settings: readonly string[]): Promise<void> {
   for (const setting of settings) await client.query(`set local ${setting}`)
 }
 
-/**
- * Runs `read` in a transaction whose statements PostgreSQL itself ends after `limitMs`. A statement that only the pool
- * gives up goes on in PostgreSQL.
- */
+/** PostgreSQL itself ends the statements after `limitMs`. A statement that only the pool gives up goes on in PostgreSQL. */
 export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return inTransaction(db, async (client) => {
     await client.query(`set local statement_timeout = ${limitMs}`)

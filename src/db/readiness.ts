@@ -4,7 +4,7 @@ import { isOutage } from './outage.ts'
 import type { Queryable } from './pool.ts'
 import { isWorker } from './spread.ts'
 
-/** Why the service cannot work with this database now, for the operator; undefined when it can. */
+/** For the operator: why the service cannot work with this database now; undefined when it can. */
 export async function unreadyReason(db: Queryable): Promise<string | undefined> {
   try {
     const pending = await pendingMigrations(db)
@@ -21,7 +21,7 @@ export async function unreadyReason(db: Queryable): Promise<string | undefined> 
   }
 }
 
-/** What the operator should change about the role that the service connects as; empty when it has no more rights than it needs. */
+/** Warnings for the operator when the service's role has more rights than it needs. */
 export async function roleWarnings(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ role: string }>(
     // A superuser is a member of every role.

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPool, type Queryable } from './pool.ts'
 
-/** Longest wait for a replica: then the operator is told that it is behind. */
+/** Longest wait for a replica; after it the operator is warned that the replica is behind. */
 const WAIT_MS = 60_000
 const PAUSE_MS = 100
 
-/** Waits until the replica at `url` has replayed all that `primary` has written. Returns whether it has, within `waitMs`. */
+/** Waits until the replica at `url` has replayed all writes of `primary`; resolves to false after `waitMs`. */
 export async function waitForReplica(primary: Queryable, url: string, waitMs = WAIT_MS): Promise<boolean> {
   const { rows } = await primary.query<{ lsn: string }>('select pg_current_wal_lsn()::text as lsn')
   const replica = createPool({ url, size: 1, log: { warn: () => undefined } })
   try {
-    // The loop ends by a clock, not by a number of tries: a query of a silent replica takes a time of its own.
+    // The loop ends by a clock, because a query of a silent replica takes long itself.
     for (const until = performance.now() + waitMs; performance.now() < until; ) {
       const replayed = await replica
         .query<{ done: boolean }>('select not pg_is_in_recovery() or pg_last_wal_replay_lsn() >= $1::pg_lsn as done', [

@@ -1,13 +1,12 @@
--- Makes the two roles of the service and gives the database to the first of them. May be repeated.
+-- Makes the two roles of the service and gives the database to upi_owner. May be repeated.
 --
 --   upi_owner    owns the database and its tables: migrations and the operator's commands connect as this role
---   upi_service  is what the service connects as: it may do what grants.sql names, and nothing else
+--   upi_service  is the role of the service: it has the rights of grants.sql, and no others
 --
--- Run it as a superuser, in the service's database, before the first `ops migrate`; then give both roles a password. What
--- another role made in the schema `public`, an older installation's superuser for instance, becomes upi_owner's.
+-- Run this script as a superuser, in the service's database, before the first `ops migrate`; then give both roles a
+-- password. Tables of other roles in the schema `public`, such as a superuser's, become upi_owner's.
 
--- A lock that a backup or a long list holds ends this script after 2 s, instead of keeping payments waiting; then run
--- it again.
+-- A backup or a long list may hold a lock. This script then ends after 2 s, because payments wait behind it: run it again.
 set lock_timeout = '2s';
 
 do $$
@@ -21,27 +20,25 @@ begin
     create role upi_service login;
   end if;
 
-  -- Two batches of intents may deadlock. PostgreSQL looks for that after 1 s by default, when the service has given up the
-  -- query; after 0.2 s one of them is refused in time, and stored at the second try.
+  -- Two batches of intents may deadlock. By default PostgreSQL checks after 1 s, when the service has given up the query.
+  -- After 0.2 s one batch is refused in time, and stored at the second try.
   alter role upi_service set deadlock_timeout = '200ms';
-  -- A wait for a lock ends after 0.8 s. After 0.9 s the service would take the connection for a dead one, and close the
-  -- others with it.
+  -- Below the 0.9 s after which the service takes a connection for dead and closes the idle ones too.
   alter role upi_service set lock_timeout = '800ms';
-  -- An instance that is stopped in the middle of a transaction must not keep its rows from the others. Long lists lift it.
+  -- A paused instance must not hold locks on its rows for long. Long lists lift this limit.
   alter role upi_service set idle_in_transaction_session_timeout = '10s';
-  -- PostgreSQL ends a statement that the service has given up, within 1 s, and the connection is free. Without this,
-  -- while a node of a cluster was silent, those statements waited for it, ten more each second, until the coordinator
-  -- took no more connections.
+  -- PostgreSQL ends a statement within 1 s after the service has given it up. Otherwise, while a node of a cluster is silent,
+  -- such statements pile up until the coordinator takes no more connections.
   alter role upi_service set client_connection_check_interval = '1s';
 
   execute format('alter database %I owner to upi_owner', current_database());
-  -- By default every role may make temporary tables, and so fill the disk.
+  -- By default every role may make temporary tables, which can fill the disk.
   execute format('revoke temporary on database %I from public', current_database());
-  -- By default every role may make large objects too, which fill the disk as well.
+  -- By default every role may make large objects, which can fill the disk too.
   revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
     lowrite(integer, bytea) from public;
-  -- By default every role may connect to these two databases as well, and fill the disk from there. Whoever else logs in keeps
-  -- that right, such as a role that monitors the server; a role that is made later has to be given it.
+  -- By default every role may connect to these two databases, and fill the disk from there. Existing other roles keep the right,
+  -- such as a role that monitors the server; roles that are made later need a grant.
   for statement in
     with open_to_all as (
       select datname

@@ -1,10 +1,7 @@
 import type pg from 'pg'
 import type { Database, Queryable } from './pool.ts'
 
-/**
- * Tables of which every node holds a whole copy: small ones that every request reads, and those of all merchants
- * together.
- */
+/** Tables with a whole copy on every node: small ones that every request reads, and tables about all merchants. */
 export const REFERENCE_TABLES: readonly string[] = [
   'merchants',
   'partners',
@@ -19,32 +16,29 @@ export const REFERENCE_TABLES: readonly string[] = [
   'closed_months',
 ]
 
-/**
- * The first table that is spread by `mid`. The shards of the others lie beside its shards, so that a merchant's rows
- * are all on one node.
- */
+/** The first table to be spread by `mid`. The other tables are colocated with it, so that a merchant is on one node. */
 const FIRST_TABLE = 'payment_intents'
 
-/** Settings of the database, since Citus asks for them on every connection. */
+/** Settings of the database, because Citus needs them on every connection. */
 const SETTINGS: Readonly<Record<string, string>> = {
-  // When this is on, a table that refers to a reference table is kept on the coordinator alone.
+  // When on, a table that refers to a reference table stays on the coordinator.
   'citus.enable_local_reference_table_foreign_keys': 'off',
-  // Allows triggers on spread tables. Those of append-only tables refuse as rightly on a shard. Those of the service's role
-  // look at rows of their own merchant alone, which lie on the same node.
+  // Allows triggers on spread tables. Triggers of append-only tables work on a shard as well. Triggers for the service's role
+  // read rows of their own merchant only, which lie on the same node.
   'citus.enable_unsafe_triggers': 'on',
-  // Passes `set local` on to the workers: a long list lifts its statement_timeout there too.
+  // Sends `set local` to the workers: a long list has to lift its statement_timeout there too.
   'citus.propagate_set_commands': 'local',
-  // One connection to each node for a query. By default a look-up that asks every shard opened one for each shard, and
-  // 50 pay pages at once used up the workers' connections.
+  // One connection to each node for a query. By default a look-up in all shards opens one for each shard, and some pay pages
+  // at once use up the workers' connections.
   'citus.max_adaptive_executor_pool_size': '1',
 }
 
 export const NOT_THE_COORDINATOR = 'this server is a worker: name the coordinator in DATABASE_MIGRATE_URL'
 
 /**
- * Spreads a migrated database over the nodes of its Citus cluster: the small tables whole on each node, those of tenants by
- * `mid`. Returns the tables that it spread, none when all were, or why it cannot. May be repeated, also after it was killed.
- * Writes to a table wait while it is copied. `db` belongs to the tables' owner and leads to the coordinator.
+ * Spreads a migrated database over the nodes of its Citus cluster: REFERENCE_TABLES whole on each node, the others by `mid`.
+ * Returns the tables that were spread now, or why none can be spread. May be repeated, even after a kill. Writes to a table
+ * wait while the table is copied. `db` connects as the tables' owner to the coordinator.
  */
 export async function spread(
   db: Database,
@@ -55,7 +49,7 @@ export async function spread(
   const client = await db.connect()
   try {
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
-    // The lock is for a run that was killed: its last table is still being spread in the server.
+    // The last table of a killed run is still being spread in the server.
     await client.query(`select pg_advisory_lock(hashtext('upi_service spread'))`)
     await changeSettings(client)
     const tables = await unspreadTables(client)
@@ -66,26 +60,22 @@ export async function spread(
     await removeLocalCopies(client)
     return { spread: tables }
   } finally {
-    // The connection is closed, not handed back: its settings are not those of the pool's other connections.
+    // The connection is closed, not released, because its settings differ from those of the pool's other connections.
     client.release(true)
   }
 }
 
-/** Whether the server has Citus, on which the insert of a batch needs another shape. */
 export async function hasCitus(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query(`select from pg_extension where extname = 'citus'`)
   return rowCount === 1
 }
 
-/**
- * True for a worker of a Citus cluster, which takes no change of the schema; false for a server that no cluster has
- * yet.
- */
+/** True for a worker of a Citus cluster, which takes no change of the schema; false for a server outside a cluster. */
 export async function isWorker(db: Queryable): Promise<boolean> {
   return (await hasCitus(db)) && (await db.query('select from pg_dist_local_group where groupid > 0')).rowCount === 1
 }
 
-/** Tables that a later migration has made and that are not spread yet; none on one server. */
+/** Tables of later migrations that are not spread yet; none on a single server. */
 export async function forgottenTables(db: Queryable): Promise<string[]> {
   if (!(await hasCitus(db))) return []
   const { rowCount } = await db.query('select from pg_dist_partition where logicalrelid = $1::regclass', [FIRST_TABLE])
@@ -103,7 +93,7 @@ async function whyNot(db: Queryable): Promise<string | undefined> {
   return undefined
 }
 
-/** Stores SETTINGS in the database, for later connections, and sets them for this connection. */
+/** Sets SETTINGS in the database, for later connections, and on this connection. */
 async function changeSettings(client: Queryable): Promise<void> {
   const { rows } = await client.query<{ name: string }>('select quote_ident(current_database()) as name')
   for (const [setting, value] of Object.entries(SETTINGS)) {
@@ -112,10 +102,7 @@ async function changeSettings(client: Queryable): Promise<void> {
   }
 }
 
-/**
- * Tables that are not spread yet, in the order of spreading: those of all merchants before those of tenants, and each
- * after the ones that it refers to.
- */
+/** Tables to spread, in this order: REFERENCE_TABLES first, and each table after the tables that it refers to. */
 async function unspreadTables(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ table: string }>(
     `with recursive chain (oid, length) as (
@@ -144,8 +131,8 @@ async function spreadTable(client: Queryable, table: string): Promise<void> {
 }
 
 /**
- * Removes the rows that Citus leaves behind, unseen, when it copies a table: customers that were forgotten would stay
- * in them. The triggers of append-only tables are off for that transaction, in which nobody else reaches the tables.
+ * Removes the hidden rows that Citus leaves behind when it copies a table: forgotten customers would stay in them. The triggers
+ * of append-only tables are off in this transaction, which locks the tables.
  */
 async function removeLocalCopies(client: pg.PoolClient): Promise<void> {
   const { rows } = await client.query<{ table: string; holdsCopy: boolean }>(

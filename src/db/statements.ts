@@ -1,10 +1,10 @@
-/** Parts in which a semicolon ends no statement (comment, text, name, dollar quote), spellings that are refused, and `;`. */
+/** Comments, texts, names and dollar quotes, in which a semicolon ends no statement; refused spellings; and `;`. */
 const PARTS = /--.*|\/\*|\b[eE]'|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|;/g
 
 /**
- * The statements of an SQL file. Each is sent in a message of its own, because a distributed database such as Citus refuses
- * a message of several. The body of a function must stand between dollar quotes: any other body is cut at its semicolons,
- * and PostgreSQL refuses the pieces. Throws at the two spellings whose end this does not find.
+ * The statements of an SQL file, each for a message of its own, because Citus refuses a message with several statements. The
+ * body of a function must stand between dollar quotes: any other body is cut at its semicolons, and PostgreSQL refuses the
+ * pieces. Throws at `/*` and E'…', whose end PARTS does not find.
  */
 export function splitStatements(sql: string): string[] {
   const statements: string[] = []

@@ -5,29 +5,26 @@ import { badRequest, type Failure, headersTooLarge, methodNotAllowed, requestTim
 import { fail } from './envelope.ts'
 import type { RequestLog } from './request-log.ts'
 
-/** Answers what Node.js would otherwise answer by itself, without an envelope: CONNECT and an Expect that nobody knows. */
+/** CONNECT and an unknown Expect, which Node.js would answer itself, get an answer with an envelope. */
 export function answerAll(server: Server, requestLog: RequestLog) {
-  // A request with an unknown Expect is handled like any other, so that error-handler.ts refuses it with an envelope.
+  // Handled like any other request, so that error-handler.ts refuses it.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request, socket) => {
-    // Node.js has removed its own listeners; without one, a connection reset would end the process.
+    // Node.js has removed its own listeners. Without a listener a connection reset would end the process.
     socket.on('error', () => socket.destroy())
     refuse(socket, methodNotAllowed(['GET', 'POST']), requestLog)
   })
 }
 
-/**
- * Answers bytes that are not valid HTTP, and closes the connection, because the start of a next request cannot be
- * found.
- */
+/** Answers bytes that are no HTTP, and closes the connection, because the start of a next request cannot be found. */
 export function refuseBrokenHttp(
   error: Error & { code?: string },
   socket: Duplex & { bytesRead?: number },
   requestLog: RequestLog,
 ) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  // A connection without a single byte is closed without an answer: browsers open connections in advance, and would
-  // take the answer for that of their next request.
+  // Browsers open connections in advance, and would take an answer for that of their next request. A connection without a
+  // single byte is therefore closed without an answer.
   if (socket.bytesRead === 0) socket.destroy()
   else refuse(socket, failureOf(error.code), requestLog)
 }
@@ -39,8 +36,8 @@ function failureOf(code: string | undefined): Failure {
 }
 
 /**
- * A request gets at most one answer: a proxy would take a second one for that of the next request, which may be another
- * client's. So where an answer was begun or belongs to an earlier request, the connection is closed without another.
+ * A proxy would take a second answer to a request for that of the next request, which may be another client's. When an answer
+ * was begun, or an earlier request is not answered yet, the connection is therefore closed without an answer.
  */
 function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
   const latest = requestLog.latestAnswers.get(socket)

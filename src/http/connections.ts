@@ -1,12 +1,12 @@
 import type { Server } from 'node:http'
 import type { Limits } from '../limits.ts'
 
-/** How often slow connections are looked for. Closing one takes 0.2 ms: with 1,750 of them at once others waited 0.3 s. */
+/** Pause between two looks for slow connections: short, because many that are closed at once block the event loop. */
 const CHECK_INTERVAL_MS = 100
 
 /**
- * Returns Fastify's options for the limits on a single connection, which Node.js' server enforces. A public address
- * also needs HAProxy in front, see balancer/haproxy.cfg: only HAProxy limits what one address or one key may hold.
+ * Fastify's options for the limits of a single connection, which Node.js' server enforces. A public address also needs HAProxy
+ * in front, see balancer/haproxy.cfg: only HAProxy limits the connections of one address.
  */
 export function connectionOptions(limits: Limits['connections']) {
   return {
@@ -15,19 +15,19 @@ export function connectionOptions(limits: Limits['connections']) {
     connectionTimeout: limits.stalledMs,
     http: {
       maxHeaderSize: limits.headersBytes,
-      // Equal to requestTimeout, because Node.js limits the whole request by the longer of the two.
+      // Equal to requestTimeout, because Node.js takes the longer of the two for the whole request.
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      // A missing Host would be answered by Node.js without an envelope; error-handler.ts refuses it.
+      // error-handler.ts refuses a missing Host; Node.js would answer it without an envelope.
       requireHostHeader: false,
     },
   }
 }
 
-/** Sets the limits for which Fastify has no option. A connection beyond `connections` is closed at once. */
+/** Limits for which Fastify has no option. A connection beyond `connections` is closed at once. */
 export function limitConnections(server: Server, { connections }: Pick<Limits['connections'], 'connections'>) {
   server.maxConnections = connections
-  // 0 switches this limit off: error-handler.ts counts headers instead. Beyond it Node.js 20 would silently drop
-  // headers, and Node.js 24 would refuse them as too large.
+  // Off, because error-handler.ts counts headers. Node.js 20 would silently drop further headers, and Node.js 24 would refuse
+  // them as too large.
   server.maxHeadersCount = 0
 }

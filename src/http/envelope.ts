@@ -4,7 +4,7 @@ import type { Failure } from '../errors.ts'
 export const ok = (msg: string, data: unknown) => ({ status: true, statusCode: 200, msg, data })
 export const fail = ({ statusCode, message }: Failure) => ({ status: false, statusCode, msg: message })
 
-/** The JSON text of `ok(msg, [])`, in two: what stands before the first row, and what stands behind the last one. */
+/** The JSON text of `ok(msg, [])` before the first row and after the last row. */
 export function aroundRows(msg: string): [begin: string, end: string] {
   const whole = JSON.stringify(ok(msg, []))
   const end = whole.lastIndexOf(']')

@@ -22,9 +22,9 @@ import type { RequestLog } from './request-log.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Makes the page that is sent instead of an envelope, for addresses that people open in a browser. */
+    /** Makes a page in place of the envelope, for addresses that people open in a browser. */
     refusalPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
-    /** The route's own 503, where its callers have more to do than to repeat the request. */
+    /** The route's own 503, for callers who have to do more than repeat the request. */
     unavailable?: Failure
   }
 }
@@ -37,14 +37,13 @@ export type ErrorHandling = {
 }
 
 /**
- * Answers everything that is not a success with an envelope: what handlers throw, unknown addresses and methods, and
- * Fastify's own refusals. Bytes that never become a request of Fastify are in broken-http.ts. Returns what is wrong with a
- * request whose body has not been read.
+ * Answers errors with an envelope: thrown by handlers, for unknown addresses and methods, and Fastify's own refusals. Bytes that
+ * are no request are answered in broken-http.ts. Returns the function that finds the fault of a request before its body is read.
  */
 export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
   const routes: { pattern: RegExp; methods: string[] }[] = []
   app.addHook('onRoute', ({ method, url }) => {
-    // A parameter such as `:orderId` matches one part of a path, without a slash.
+    // `:orderId` stands for one part of a path, without a slash.
     const pattern = new RegExp(`^${url.replace(/[.*]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`)
     routes.push({ pattern, methods: [method].flat() })
   })
@@ -53,7 +52,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     throw nothingHere(request.url)
   })
   return ({ raw, is404, url }: FastifyRequest): Failure | undefined => {
-    // rawHeaders holds every name and value in turn; `headers` silently lacks those beyond the limit.
+    // rawHeaders contains every name and value in turn.
     const { headers } = handling.limits.connections
     if (raw.rawHeaders.length > 2 * headers) return tooManyHeaders(headers)
     if (!hasProperHost(raw)) return improperHost()
@@ -62,18 +61,18 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
   }
 
   function nothingHere(url: string): Failure {
-    // decodeURI cannot throw here, because the router has already decoded this address. Scheme and host are cut off: a
-    // client that takes us for a proxy sends them with the path.
+    // decodeURI cannot throw, because the router has already decoded this address. A client that takes us for a proxy sends scheme
+    // and host with the path.
     const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
     const methods = routes.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
     return methods.length > 0 ? methodNotAllowed([...new Set(methods)].sort()) : notFound()
   }
 }
 
-/** Answers what the router refuses before any hook has run, such as broken percent-encoding in the address. */
+/** Answers addresses that the router refuses before any hook has run, such as broken percent-encoding. */
 export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   handling.requestLog.track(request, reply)
-  // The connection is closed, because the rest of this request has not been read.
+  // The connection is closed, because the rest of the request was not read.
   reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', connection: 'close' })
   refuse(error, request, reply, handling)
 }
@@ -81,11 +80,11 @@ export function refuseBadUrl(error: Error, request: FastifyRequest, reply: Fasti
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   const { config } = request.routeOptions
   const failure = toFailure(error, handling)
-  // A Failure is already in the request's log line, and an AcquirerError was logged by the acquirer's client. Errors after the
-  // caller has left are common and not worth a line.
+  // A Failure is in the request's log line already, and an AcquirerError was logged by the acquirer's client. Errors after the
+  // caller has left are too common for a line.
   const isLogged = error === failure || error instanceof AcquirerError
   if (!isLogged && failure.statusCode >= 500 && !reply.raw.destroyed) {
-    // Not the whole error: PostgreSQL's `detail` contains the row, with the customer's data.
+    // Only these fields, because PostgreSQL's `detail` contains the row with the customer's data.
     const { name, message, stack, code } = error as Error & { code?: unknown }
     handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
   }
@@ -118,19 +117,16 @@ function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure
   }
 }
 
-/**
- * The value of a Host header: a name, an IPv4 address or an IPv6 literal, then an optional port (RFC 9110, section
- * 7.2). Userinfo and lists are refused.
- */
+/** A name, an IPv4 address or an IPv6 literal, and an optional port (RFC 9110, section 7.2), without userinfo or lists. */
 const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
 
-/** RFC 9112, section 3.2: one Host, and a valid one. HTTP/1.0, which balancers may use for health checks, may have none. */
+/** RFC 9112, section 3.2: one valid Host. HTTP/1.0, which balancers may use for health checks, needs none. */
 function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
-  // An address in absolute form, as its client sends it to a proxy, names a host too: RFC 9112, section 3.2.2.
+  // RFC 9112, section 3.2.2: an address in absolute form, for a proxy, contains a host too.
   const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
   if (authority !== undefined && !HOST.test(authority)) return false
   if (host === undefined) return httpVersion === '1.0'
-  // rawHeaders holds every Host header, `headers` only the first one.
+  // rawHeaders contains every Host header, `headers` only the first one.
   const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host')
   return hosts.length === 1 && HOST.test(host)
 }

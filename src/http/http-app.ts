@@ -9,19 +9,16 @@ import { createRequestLog, requestIdOf } from './request-log.ts'
 
 type Dependencies = {
   log: Logger
-  /** Is told of every request that has ended. */
+  /** Called when a request has ended. */
   onRequest: (route: string, status: number, durationMs: number) => void
   isOutage: (error: unknown) => boolean
-  /** Whether this instance is about to stop: it still serves, and closes each connection after its answer. */
+  /** Whether this instance is about to stop: it still serves, but closes each connection after its answer. */
   isDraining: () => boolean
   trustProxy: string[] | boolean
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
-/**
- * Creates the app with everything that a request passes before it reaches a feature: limits of connections, its line in
- * the log, refusals, the parsing of its body.
- */
+/** The app without features: limits of connections, request log, refusals, parsing of bodies. */
 export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
@@ -30,7 +27,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     ...connectionOptions(limits.connections),
     bodyLimit: limits.body.bytes,
     trustProxy,
-    // A closing app still serves requests on open connections, instead of refusing them with 503.
+    // A closing app still serves requests on open connections, without 503.
     return503OnClosing: false,
     genReqId: requestIdOf,
     schemaController: NO_JSON_SCHEMA,
@@ -47,20 +44,20 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   app.decorateRequest('orderId', undefined)
   app.decorateRequest('refusal', undefined)
   const faultOf = registerErrorHandling(app, errorHandling)
-  // Hooks with a callback, because an async hook costs every request a promise. Faults of a request are not told in a later hook,
-  // which would first read the body, even for an address that does not exist.
+  // Hooks with a callback, because an async hook costs every request a promise. Faults are answered in this early hook: before a
+  // later hook the body is read, even for an unknown address.
   app.addHook('onRequest', (request, reply, done) => {
     requestLog.track(request, reply)
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
-    // Sent before the answer to the one before, to which the socket still belongs. Browsers and proxies send one request at a time,
-    // and 100,000 at once blocked the event loop for 3 s.
+    // A pipelined request, whose socket still belongs to the previous answer. Many of them at once block the event loop, and
+    // browsers and proxies send one request at a time.
     if (reply.raw.socket === null) request.raw.socket.destroy()
     else done(faultOf(request))
   })
-  // isDraining is called here, not in onRequest: a connection whose request came before the drain would otherwise stay
-  // open and delay the end.
-  // A connection is also closed when the answer is sent before all of a chunked body has arrived: a fault in the rest
-  // would break the connection, which a proxy may have lent to another client by then.
+  // isDraining is called here, not in onRequest: a request may have come before the drain, and its open connection would delay
+  // the end.
+  // When the answer is sent before all of a chunked body has arrived, a fault in the rest would break the connection, which a
+  // proxy may have lent to another client by then. So the connection is closed.
   app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
     const mayBreak = headers['transfer-encoding'] !== undefined && !raw.complete
     if (isDraining() || mayBreak) reply.header('connection', 'close')

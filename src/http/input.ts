@@ -7,19 +7,19 @@ import type { Limits } from '../limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The raw bytes of the body, on routes of registerSignedJson. */
+    /** The bytes of the body, on routes of registerSignedJson. */
     sentBytes: Buffer | undefined
-    /** The same bytes; set only once their signature was accepted. */
+    /** `sentBytes`, set after their signature was accepted. */
     signedBody: Buffer | undefined
   }
 }
 
-/** The fields of a body, by name. It has the key REPEATED when some field was sent more than once. */
+/** The fields of a body, by name, with the key REPEATED when a field was sent more than once. */
 type BodyFields = Record<string | symbol, unknown>
 
 /**
- * Makes `app` read forms and JSON. The parsers pass on what was sent as it is, and a hook reads it: after an error of a parser
- * Fastify closes the connection.
+ * Makes `app` read forms and JSON. A hook parses them, because after an error of a parser Fastify closes the connection: the
+ * parsers only return the text.
  */
 export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
@@ -30,8 +30,8 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
     else if (Buffer.isBuffer(request.body)) request.body = parseJson(request.body, limits.fields)
     done()
   })
-  // preParsing runs after the credentials were checked and before the body is read. A compressed body is refused:
-  // unpacked, it could exceed the size limit.
+  // A compressed body could exceed the size limit when unpacked. preParsing runs after the check of credentials and before
+  // the body is read.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
     const isPlain = content.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked'
@@ -41,22 +41,20 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
 
 type SignedJson = {
   fieldLimit: number
-  /** Reads the JSON of a body. */
   parse: ((json: string) => unknown) | undefined
   /** Throws to refuse a body. */
   accept: (request: FastifyRequest, body: Buffer) => void
 }
 
 /**
- * Lets `app` take JSON of any content type, and calls `accept` with its raw bytes before they are parsed, because a
- * signature is over bytes. A missing body counts as an empty one.
+ * Makes `app` read JSON of any content type, and calls `accept` with the bytes before they are parsed, because a signature is
+ * over bytes. A missing body is an empty one.
  */
 export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, accept }: SignedJson) {
   app.removeAllContentTypeParsers()
   app.decorateRequest('sentBytes', undefined)
   app.decorateRequest('signedBody', undefined)
-  // The bytes do not become request.body, because the hook of registerInput would parse that before the signature is
-  // checked.
+  // Not in request.body, because the hook of registerInput would parse it before the signature is checked.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
     request.sentBytes = body
     done(null)
@@ -70,13 +68,13 @@ export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, ac
   })
 }
 
-/** Reads `application/x-www-form-urlencoded` strictly: what is not UTF-8 or not percent-encoding is refused. */
+/** Parses `application/x-www-form-urlencoded` strictly: broken UTF-8 or percent-encoding is refused. */
 function parseForm(body: string, fieldLimit: number): BodyFields {
   const fields: BodyFields = Object.create(null)
   if (body === '') return fields
   const pairs = body.split('&')
   if (pairs.length > fieldLimit) throw tooManyFields(fieldLimit)
-  // Bytes that are not UTF-8 have become U+FFFD before the text reaches us.
+  // Fastify has turned broken UTF-8 into U+FFFD.
   if (body.includes('\uFFFD')) throw malformedForm()
   try {
     for (const pair of pairs) {
@@ -128,10 +126,10 @@ const malformedJson = () => badRequest('The body must be one JSON object in UTF-
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g
 
 /**
- * Marks two faults that JSON.parse hides. First, a repeated name, of which JSON.parse keeps the last value: where a
- * shop pastes text into JSON unescaped, a customer's name could replace the amount. Second, a number that JSON.parse
- * rounds, such as 199.99999999999999999 to 200: it becomes NaN, which every field refuses. Only members of the
- * outermost object are fields. `text` must be valid JSON. Throws a Failure when there are too many fields.
+ * Marks two faults that JSON.parse hides. First, a repeated name, of which JSON.parse returns the last value: where a shop pastes
+ * text into JSON unescaped, a customer's name could replace the amount. Second, a number that JSON.parse rounds, such as
+ * 199.99999999999999999 to 200: the number becomes NaN, which every field refuses. Only members of the outermost object are
+ * fields. `text` must be valid JSON. Throws a Failure when there are too many fields.
  */
 function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) {
   const seen = new Set<string>()
@@ -163,8 +161,8 @@ function isExact(source: string): boolean {
 }
 
 /**
- * Keeps Fastify from loading its compilers of JSON Schema, which would make every start 20 ms longer: zod checks
- * bodies, and answers have no schema. A route with a JSON Schema makes the start fail.
+ * Without its compilers of JSON Schema, Fastify starts faster: zod checks bodies, and answers have no schema. A route with a JSON
+ * Schema makes the start fail.
  */
 export const NO_JSON_SCHEMA = {
   compilersFactory: { buildValidator: refuseJsonSchema, buildSerializer: () => refuseJsonSchema },
@@ -175,8 +173,8 @@ function refuseJsonSchema(): never {
 }
 
 /**
- * Returns the check of a parsed body. The check returns the fields as `schema` reads them, or throws the 400 that names every
- * fault. A field that is empty or null counts as absent, unless it is `notEmpty`.
+ * Returns the check of a parsed body. The check returns the output of `schema`, or throws a 400 with every fault. An empty or
+ * null field counts as absent, unless it is `notEmpty`.
  */
 export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?: string) {
   const names = Object.keys(schema.shape)
@@ -195,7 +193,7 @@ export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?:
   }
 }
 
-/** Names the first fault of each field. Nothing that was sent is repeated, except the names of our own fields. */
+/** The first fault of each field. The text contains nothing that was sent, only names of our own fields. */
 function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: boolean): string {
   const faults = new Map<PropertyKey | undefined, string>()
   for (const { path, message } of issues) {
@@ -204,5 +202,5 @@ function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: bo
   return [...faults.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
 }
 
-/** Removes blanks at both ends. String.trim would also remove line breaks and tabs, and /\p{Zs}+$/ is quadratic. */
+/** Not by String.trim, which also removes line breaks and tabs, nor by /\p{Zs}+$/, which is quadratic. */
 const trimBlanks = (text: string) => text.replace(/^\p{Zs}+|(?<!\p{Zs})\p{Zs}+$/gu, '')

@@ -6,15 +6,15 @@ import { tooManyRequests } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
 const SECOND_MS = 1_000
-/** Keys whose requests are paced at once: a limit for the memory. */
+/** A limit for the memory. */
 const PACED_KEYS = 10_000
 
 export type RateLimits = Awaited<ReturnType<typeof registerRateLimits>>
 
 /**
- * Limits by `request.publicKey`, counted in this process. Failures count by key and address together: without
- * TRUST_PROXY everybody behind a balancer has one address, and nobody must be locked out by a neighbour. Unknown keys count
- * by address alone, since each request may send another one; known keys of the same address are not refused for them.
+ * Limits by `request.publicKey`, counted in this process. Wrong secrets are counted by key and address: without TRUST_PROXY all
+ * callers behind a balancer have one address, and no caller must be locked out by another. Unknown keys are counted by address
+ * alone, since each request may send another key; known keys of the address are not refused for them.
  */
 export async function registerRateLimits(
   app: FastifyInstance,
@@ -40,14 +40,15 @@ export async function registerRateLimits(
 }
 
 /**
- * Lets the requests of a key through `1 / limit` s apart: returns a promise for a request that has to wait, else undefined. A
- * tenth of a second's requests may come at once; further ones wait. When a second's requests wait already, it rejects with 429. Without this, a second's requests of one key made those of other keys wait for a third of a second. The rate
- * limit plugin is not used: when simultaneous requests exceed its limit by one, it lets none of them through.
+ * Paces the requests of a key `1 / limit` s apart, so that one key does not delay the requests of others. Returns a promise for a
+ * request that has to wait, else undefined. A tenth of a second's requests may come at once. When a second's requests wait
+ * already, the promise rejects with 429. Not by the rate limit plugin, which refuses all simultaneous requests when they exceed
+ * the limit by one.
  */
 function paceByKey(limit: number, elapsedMs: () => number) {
   const distanceMs = SECOND_MS / limit
   const freeMs = SECOND_MS / 10
-  /** When the next request of a key may go on. A key that was forgotten begins anew. */
+  /** Time of a key's next request. */
   const times = new LRUCache<string, number>({ max: PACED_KEYS })
   return (publicKey: string) => {
     const present = elapsedMs()
@@ -59,12 +60,9 @@ function paceByKey(limit: number, elapsedMs: () => number) {
   }
 }
 
-/**
- * Refuses with 429 after a pause, because an immediate 429 brings the next request at once: 1,500 connections of one
- * key sent 15,000 requests a second, and other keys waited.
- */
+/** Refuses with 429 after a pause: after an immediate 429 the next request comes at once, and other keys wait. */
 async function refuseLater(limit: number): Promise<never> {
-  // The pause is random, so that refused requests do not all come again at one moment.
+  // The pause is random, so that refused requests do not come again at one moment.
   await sleep(SECOND_MS * (1 + Math.random()))
   throw tooManyRequests(limit, 'a second', 1)
 }

@@ -7,54 +7,50 @@ import type { Logger } from 'pino'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Our orderId, where a signed notification is about one; for the log. */
+    /** The orderId of a signed notification, for the log. */
     orderId: string | undefined
-    /** The `msg` of a refusal. It repeats nothing that was sent. */
+    /** The `msg` of a refusal, which contains nothing that was sent. */
     refusal: string | undefined
   }
 }
 
-/**
- * Addresses that servers of shops, partners and banks call. Other addresses are also opened by customers, whose IP is
- * not logged.
- */
+/** Addresses for servers of shops, partners and banks. Customers open other addresses, and their IP is not logged. */
 const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
-/** Routes that containers and balancers request all the time: one each 10 s is 8,640 lines a day that say nothing. */
+/** Routes that containers and balancers request all the time: every 10 s would be 8,640 useless lines a day. */
 const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 
-/** The status that nginx logs when a client leaves before its answer. It is never sent. */
+/** nginx logs this status, which is never sent, when a client leaves before its answer. */
 const CLIENT_GONE = 499
 
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
-/** The caller's own x-request-id where it is safe to repeat in a header and a log line, else a new one. */
+/** The caller's own x-request-id if it is safe in a header and a log line, else a new one. */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id']
   return typeof sent === 'string' && SANE_REQUEST_ID.test(sent) ? sent : randomUUID()
 }
 
 /**
- * Writes one line and one measurement for each request. The line names the route, not the path that was sent. It
- * contains nothing that a merchant or customer wrote, and no customer's IP address. The line of a health check that
- * succeeds is at level debug.
+ * One line and one measurement for each request. The line has the route, not the path, and contains nothing that a merchant or
+ * customer wrote, and no customer's IP address. Successful health checks are logged at level debug.
  */
 export function createRequestLog(log: Logger, onRequest: (route: string, status: number, durationMs: number) => void) {
   /** The answer to the latest request of each connection. */
   const latestAnswers = new WeakMap<Duplex, ServerResponse>()
   return { track, noRequest, latestAnswers }
 
-  /** Writes the line of `request` once its answer is sent, or its client has left. */
+  /** Writes the line once the answer is sent, or the client has left. */
   function track(request: FastifyRequest, reply: FastifyReply) {
     const startMs = performance.now()
     const { raw } = reply
     latestAnswers.set(request.raw.socket, raw)
     const byServer = CALLED_BY_SERVERS.test(request.url)
-    // Read now: after the connection is closed it has no address.
+    // A closed connection has no address any more.
     const address = byServer ? request.ip : ''
-    // Not the hook onResponse, which is not called for a client that has left.
+    // Not the hook onResponse, which is not called after a client has left.
     raw.once('close', () => {
       const durationMs = performance.now() - startMs
       const route = request.routeOptions.url ?? 'none'
@@ -63,7 +59,7 @@ export function createRequestLog(log: Logger, onRequest: (route: string, status:
       const level = status === 200 && HEALTH_CHECKS.has(route) ? 'debug' : 'info'
       log[level](
         {
-          // An answer that broken-http.ts has written has an id of its own.
+          // An answer from broken-http.ts has an id of its own.
           id: raw.getHeader('x-request-id') ?? request.id,
           method: request.method,
           route,

@@ -1,13 +1,13 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** `allowed`: in a network that the operator lists. `public`: anybody may reach it. All others are `refused`. */
+/** `allowed`: in a network of the operator's list. `public`: on the internet. Any other address is `refused`. */
 export type AddressVerdict = 'allowed' | 'public' | 'refused'
 
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
-/** An IPv6-only host reaches IPv4 by these addresses, whose last 32 bits are the IPv4 address (RFC 6052). */
+/** IPv4 addresses for IPv6-only hosts: the last 32 bits are the IPv4 address (RFC 6052). */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
-/** Azure serves a machine's own settings and secrets there, although the address is not a special one. */
+/** Azure serves a machine's settings and secrets at this address, which no registry lists as special. */
 const AZURE_PLATFORM = '168.63.129.16'
 
 /** Judges IP addresses by IANA's registries of special-purpose addresses and by the operator's list of networks (CIDR). */
@@ -17,8 +17,7 @@ export function createAddressJudge(allowedNetworks: readonly string[]): (address
     networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 
   return (text) => {
-    // Other spellings than plain IP addresses are refused: no name resolves to 0177.0.0.1 or 127.1, which ipaddr.js
-    // accepts.
+    // ipaddr.js also accepts 0177.0.0.1 and 127.1, to which no name resolves.
     if (isIP(text) === 0) return 'refused'
     const written = ipaddr.parse(text)
     const reached = withoutIPv6Around(written)
@@ -27,7 +26,7 @@ export function createAddressJudge(allowedNetworks: readonly string[]): (address
   }
 }
 
-/** Returns the IPv4 address that an IPv6 address stands for (IPv4-mapped or NAT64), else the address itself. */
+/** The IPv4 address inside an IPv4-mapped or NAT64 address, else the address itself. */
 function withoutIPv6Around(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   if (!(address instanceof ipaddr.IPv6)) return address
   const wraps = address.isIPv4MappedAddress() || address.match(NAT64)
@@ -35,10 +34,9 @@ function withoutIPv6Around(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ip
 }
 
 function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  // Older ways to carry IPv4 in IPv6 (6to4, Teredo) are special ranges: refused, whatever they carry.
+  // Older ways to carry IPv4 in IPv6 (6to4, Teredo) are special ranges and refused.
   if (address.range() !== 'unicast') return false
   if (address instanceof ipaddr.IPv4) return address.toString() !== AZURE_PLATFORM
-  // Only 2000::/3 is assigned for public use. ipaddr.js also takes IPv4-compatible (::7f00:1) and unassigned addresses
-  // for public.
+  // Only 2000::/3 is public. ipaddr.js also takes IPv4-compatible (::7f00:1) and unassigned addresses for unicast.
   return address.match(GLOBAL_UNICAST)
 }

@@ -8,31 +8,31 @@ import { readUrl } from '../url.ts'
 import { createAddressJudge } from './addresses.ts'
 import { type Resolve, resolve as resolveByDns } from './resolve.ts'
 
-/** A webhook is a POST to an endpoint of a merchant, a return call a GET of an order's redirect_url. */
+/** A webhook is a POST to a merchant's endpoint, a return call is a GET of an order's redirect_url. */
 export type CallKind = 'webhook' | 'return call'
 
-/** For each kind, the operator's exceptions from public addresses: networks as address/prefix. */
+/** Networks (address/prefix) that the operator allows besides public addresses. */
 export type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
 
 export type HttpRequest = {
-  /** An acquirer's address is the operator's own choice: it is not judged, and its connection serves further calls. */
+  /** An acquirer's address comes from the operator: it is not judged, and its connection serves further calls. */
   kind: CallKind | 'acquirer'
   url: string
-  /** POST for a webhook, GET for others, unless it is given. */
+  /** By default POST for a webhook, GET for others. */
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
   headers?: Readonly<Record<string, string>>
   body?: string
-  /** Of an acquirer's answer that is longer than its usual ones. */
+  /** Limits for an acquirer's answer that is longer than usual. */
   limit?: { ms: number; bytes: number }
   /** Aborting this signal cancels the call. */
   signal?: AbortSignal | undefined
 }
 
-/** An answer; its body may be cut at a limit. A redirect is an answer like any other: it is not followed. */
+/** An answer, with a body cut at a limit. A redirect is not followed: it is an answer like any other. */
 export type HttpAnswer = {
-  /** 200 to 999, because a stranger's server may send numbers that HTTP does not define. */
+  /** 200 to 999: a stranger's server may send numbers that HTTP does not define. */
   status: number
-  /** The header Retry-After in seconds, whether it was sent as a number or as a date; at most a day. */
+  /** The header Retry-After, a number or a date, in seconds; at most a day. */
   retryAfterSeconds: number | undefined
   /** The beginning of the body: one line of printable characters. */
   text: string
@@ -41,43 +41,40 @@ export type HttpAnswer = {
   body?: Buffer
 }
 
-/**
- * With `not allowed` no connection was made, because of the URL or its address. With any other failure the call may
- * have arrived.
- */
+/** With `not allowed` no connection was made, because of the URL or its address. Any other call may have arrived. */
 export type HttpFailure = {
   failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
-  /** What happened, in our words. Holds no address that a name resolved to, and nothing that was answered. */
+  /** Our own text, without the address of a name and without anything from the answer. */
   text: string
-  /** True for a call of an acquirer with a body of which no byte can have left, so that nothing was done. */
+  /** True for a call to an acquirer when no byte of its body can have been sent, so that nothing was done. */
   isUnsent?: true
 }
 
 export type HttpClient = {
-  /** Sends a request once. Resolves to what came back; it does not reject, whatever the other end does. */
+  /** Sends a request once. Never rejects, whatever the receiver does. */
   request: (request: HttpRequest) => Promise<HttpAnswer | HttpFailure>
 }
 
-/** A name's next address is tried after this long. Node.js would take 250 ms, in which no call of another continent ends. */
+/** Time until a name's next address is tried. Node.js' default of 250 ms is too short for another continent. */
 const CONNECT_ATTEMPT_MS = 2_000
-/** A shop's own page answers return calls, so that these are the headers of any website. */
+/** A shop's own page answers return calls, with headers as large as any website's. */
 const HEADERS_BYTES = 16 * 1024
-/** Read of a merchant's body: then the connection is closed, and the status counts. */
+/** Longest body read from a merchant: then the connection is closed, and the status counts. */
 const MERCHANT_BYTES = 8 * 1024
 /**
- * Read of a merchant's connection in all: twice what headers, interim answers and a body in chunks of one byte can have. undici
- * has no bound for a reason or for the extension of a chunk.
+ * Bytes read from a merchant's connection: twice as many as headers, interim answers and a body in chunks of one byte can have.
+ * undici has no limit for a reason phrase or for the extension of a chunk.
  */
 const CONNECTION_BYTES = 512 * 1024
-/** Usual answers of acquirers have 2 kB. What is longer is cut, and then no JSON. */
+/** Usual answers of acquirers have 2 kB. A longer answer is cut, and then is no JSON. */
 const ACQUIRER_BYTES = 64 * 1024
-/** Answers with status 1xx before the one that counts. A usual server sends one at most. */
+/** Interim answers (status 1xx). A usual server sends one at most. */
 const INTERIM_ANSWERS = 10
 
 /**
- * Makes every call to the outside. Merchants choose addresses, and must not reach through us what only this machine can
- * reach. So each call to a merchant's address resolves the name, judges every address, and connects to exactly the
- * judged addresses, by a connection of its own. No call follows a redirect or uses a proxy of the environment.
+ * Makes every outbound call. Merchants choose addresses, but must not reach private servers through us: a call to a merchant
+ * resolves the name, judges every address, and connects only to the judged addresses, by a connection of its own. No call
+ * follows a redirect or uses a proxy of the environment.
  */
 export function createOutboundClient({
   allowedNetworks,
@@ -137,8 +134,7 @@ export function createOutboundClient({
     const addresses = await addressesOf(url, end.signal)
     refuseUnlessAllowed(addresses, url, kind)
     const judged = addresses.map((address) => ({ address, family: isIP(address) }))
-    // undici calls `lookup` for host names only, and gets the addresses that were judged above. An IP address in the URL
-    // was judged there too.
+    // undici calls `lookup` for host names only. An IP address in the URL was judged above too.
     const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
     const options = connectionOptions(ms, lookup)
     const open = buildConnector(options.connect)
@@ -184,13 +180,13 @@ export function createOutboundClient({
     return addresses
   }
 
-  /** Throws when any one of the addresses is refused, because the network, not we, decides which of them is used. */
+  /** Throws when one of the addresses is refused, because the network decides which address is used. */
   function refuseUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
     const verdicts = addresses.map(judges[kind])
     if (verdicts.includes('refused')) {
       throw new RequestError('not allowed', `The address is not public, nor in ${SETTINGS[kind]}`)
     }
-    // Return calls may go to public addresses by http, because customers' browsers open a redirect_url by http too.
+    // Return calls may use http to public addresses, because customers' browsers open the same redirect_url.
     if (protocol === 'http:' && kind === 'webhook' && verdicts.includes('public')) {
       throw new RequestError('not allowed', 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS')
     }
@@ -226,13 +222,10 @@ export function createOutboundClient({
   }
 }
 
-/**
- * undici is loaded at the first call, because it would make every start 30 ms longer. In the bundle it has only a
- * default export.
- */
+/** undici is loaded at the first call, because loading it delays the start. In the bundle it has only a default export. */
 const loadUndici = async () => (await import('undici')).default
 
-/** A body that calls `onSend` when it is read, which is once a connection is there, and before the first byte leaves. */
+/** A body that calls `onSend` when it is read: after the connection is made, before the first byte is sent. */
 function sentBy(body: string, onSend: () => void): Readable {
   return Readable.from(
     (function* () {
@@ -259,22 +252,19 @@ function failureOf(error: unknown): HttpFailure {
     : { failure: 'connection failed', text: `The connection failed or broke off${wordOf(error)}` }
 }
 
-/** Names of undici's errors for an answer that is not HTTP. */
+/** undici's errors for an answer that is not HTTP. */
 const OF_NO_HTTP = ['HTTPParserError', 'HeadersOverflowError']
 
 /**
- * Returns a code such as ` (ECONNREFUSED)`, for the operator to search for. Only these errors of undici are shown by
- * their message: other messages would contain the address.
+ * The error's code, such as ` (ECONNREFUSED)`, for the operator to search for. Messages may contain the address, except those
+ * of these errors of undici.
  */
 function wordOf(error: unknown): string {
   const { name, code, message } = error as NodeJS.ErrnoException
   return ` (${[...OF_NO_HTTP, 'SocketError'].includes(name) ? message : (code ?? name)})`
 }
 
-/**
- * Returns what is wrong with the text of a URL, or undefined. Whether http and the address are allowed is checked when
- * the URL is called.
- */
+/** The fault of a URL's text. Whether http and the address are allowed is checked when the URL is called. */
 export function faultOfUrl(text: string): string | undefined {
   const url = readUrl(text)
   if (url === undefined) return 'must be a URL, such as https://shop.example/webhooks'

@@ -4,45 +4,42 @@ import type { Logger } from 'pino'
 import type { Limits } from '../limits.ts'
 import { startRepeating } from '../repeat.ts'
 
-/** Where due jobs come from, such as the refunds of an acquirer. */
+/** A source of due jobs, such as the refunds of an acquirer. */
 export type JobSource = {
   /** For the log. */
   name: string
-  /** Returns the queues that have jobs due. It takes no locks. */
+  /** Returns the queues with due jobs. It takes no locks. */
   findQueues: () => Promise<Queue[]>
-  /** Jobs that are under way at once, in this instance. */
+  /** Most jobs under way in this instance. */
   atOnce: { ofQueue: number; ofGroup: number }
 }
 
-/** The due jobs of one merchant or webhook. Queues of one group share the limit `ofGroup`. */
+/** The due jobs of a merchant or webhook. The queues of a group share the limit `ofGroup`. */
 export type Queue = {
   key: string
   group: string
   /**
-   * Claims up to `most` due jobs of the queue by making them due at a later time. If this instance is killed, the jobs
-   * therefore become due again after a while, and any instance can claim them.
+   * Claims up to `most` due jobs of the queue by making them due later. The jobs of a killed instance therefore become due
+   * again, and another instance can claim them.
    */
   claim: (most: number) => Promise<Job[]>
 }
 
-/**
- * Does one job; aborting `signal` cancels it. Resolves to true when the next job of its queue may be claimed at once.
- */
+/** Does one job; aborting `signal` cancels it. Resolves to true when the next job of its queue may be claimed at once. */
 export type Job = (signal: AbortSignal) => Promise<boolean>
 
 /**
- * Does due jobs until `stop` is called. Every `lookIntervalMs` it looks for queues with due jobs; when a job ends, the next one
- * of its queue is claimed. Each source has its own loop, so that no source waits for another.
+ * Does due jobs until `stop` is called. Looks for queues with due jobs every `lookIntervalMs`; when a job ends, the next job of
+ * its queue is claimed. Each source has its own loop, so that no source waits for another.
  */
 export function startScheduler(
   sources: readonly JobSource[],
   { log, limits }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
 ) {
   const giveUp = new AbortController()
-  // Every call under way adds a listener to this signal; Node.js warns of more than a few unless the limit is removed
-  // (0).
+  // Every call under way adds a listener to this signal. Without the limit 0 Node.js would warn of a leak.
   setMaxListeners(0, giveUp.signal)
-  /** Jobs under way, or about to begin, by the key of their queue and by their group. */
+  /** Number of jobs under way or about to begin, by the key of their queue and by their group. */
   const counts = new Map<string, number>()
   const underWay = new Set<Promise<void>>()
   let isStopped = false
@@ -74,8 +71,7 @@ export function startScheduler(
   async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
     const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
-    // A group that was full may have other queues waiting: its free slot is left to the next look, which finds all of
-    // them.
+    // When the group was full, its free slot is left to the next look, which finds all waiting queues.
     if (goesOn && countOf(queue.group) < source.atOnce.ofGroup - 1) serve(source, queue)
   }
 
@@ -110,10 +106,7 @@ export function startScheduler(
   }
 
   return {
-    /**
-     * Begins no more jobs, waits up to `stopMs` for the jobs under way, then cancels those: another instance does them
-     * again.
-     */
+    /** Waits up to `stopMs` for jobs under way, then cancels them: another instance repeats them. */
     async stop() {
       isStopped = true
       await Promise.all(loops.map((loop) => loop.stop()))

@@ -13,7 +13,7 @@ import { ownerOf, unsealAll } from './sealing.ts'
 type Dependencies = {
   deliveries: Deliveries
   http: HttpClient
-  /** What the secrets of webhooks are sealed by; without it none can be signed. */
+  /** Opens the secrets of webhooks; without the key no webhook can be signed. */
   sealingKey: KeyObject | undefined
   log: Pick<Logger, 'warn' | 'error'>
   metrics: Metrics['webhooks']
@@ -21,21 +21,18 @@ type Dependencies = {
   limits: Limits['webhooks']
 }
 
-/**
- * The delivery of webhooks and return calls. Failing endpoints are a group of their own, because each call of one may
- * take 15 s.
- */
+/** Delivers webhooks and return calls. Failing endpoints are a group of their own: each of their calls may take 15 s. */
 export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now, limits }: Dependencies): JobSource {
-  /** Time value since which the oldest delivery is due, or since which it is unknown what is due. */
+  /** Time value at which the oldest delivery became due, or at which the look for due deliveries began to fail. */
   let behindSince = Number.POSITIVE_INFINITY
-  /** Endpoints that were logged because this instance cannot sign for them: it looks at them each second. */
+  /** Endpoints logged because this instance cannot sign for them. Without the cache every look would log them again. */
   const logged = new LRUCache<string, true>({ max: limits.lookedAt, ttl: limits.visibilityMs })
 
   return {
     name: 'webhooks',
     atOnce: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.callsAtOnce / 2 },
     async findQueues() {
-      // An endpoint for which this instance cannot sign is left to the others.
+      // Endpoints for which this instance cannot sign are left to other instances.
       const due = (await findDue()).filter((endpoint) => secretsOf(endpoint) !== undefined)
       return due.map((endpoint) => ({
         key: `${endpoint.mid} ${endpoint.endpointId}`,
@@ -62,7 +59,7 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
     }
   }
 
-  /** The secrets that sign for the endpoint, none of a return call; undefined, and logged, when they cannot be unsealed. */
+  /** Secrets that sign for the endpoint; undefined, with a line in the log, when they cannot be unsealed. */
   function secretsOf(endpoint: Endpoint): string[] | undefined {
     if (endpoint.kind === 'return call') return []
     const owner = ownerOf(endpoint)
@@ -82,14 +79,14 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
   }
 
   /**
-   * Delivers once and resolves to true when the outcome is stored. A delivery whose outcome cannot be stored is made
-   * again, and so would the next ones be: false keeps them from being taken at once.
+   * Resolves to true when the outcome is stored. A delivery without a stored outcome is made again, and so would be the next
+   * ones of the queue: false keeps them from being claimed at once.
    */
   async function deliver(delivery: Delivery, signal: AbortSignal): Promise<boolean> {
     const secrets = secretsOf(delivery)
     if (!secrets) return false
     const made = await attempt(delivery, secrets, signal)
-    // A cancelled call is made again, because it is unknown whether it has arrived.
+    // A cancelled call may not have arrived, so it is made again.
     if (signal.aborted) return false
     const reason = await deliveries.settle(made)
     if (reason) {
@@ -100,7 +97,6 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
     return true
   }
 
-  /** Calls the endpoint once, counts what came of it, and says when to call again. */
   async function attempt(delivery: Delivery, secrets: string[], signal: AbortSignal): Promise<Attempt> {
     const { kind, url } = delivery
     const request = kind === 'webhook' ? toRequest(toMessage(delivery), { url, secrets, sentAt: now() }) : { kind, url }
@@ -112,14 +108,14 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
     metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
     const mayAskForPause = !failed && (result.status === 429 || result.status === 503)
     const pauseSeconds = mayAskForPause ? result.retryAfterSeconds : undefined
-    // A shop answers a return call by a redirect also when it could not ask for the payment: only checkPaymentStatus ends it.
-    // It does not move out of a private network within three days.
+    // A shop redirects a return call even when its checkPaymentStatus failed, so an answer does not end the return call.
+    // A refused address ends it: the shop does not leave a private network within three days.
     const isLast = kind === 'webhook' ? delivered : refused
     return {
       delivery,
       delivered,
       outcome: failed ? result.failure : String(result.status),
-      // The body of a return call is not kept: a thank-you page may contain the customer's name.
+      // A thank-you page may contain the customer's name, so the answer to a return call is not stored.
       answer: delivered && kind === 'return call' ? '' : result.text,
       at,
       next: isLast ? undefined : nextAttempt(delivery.attempts + 1, at, pauseSeconds, Math.random()),
@@ -127,5 +123,5 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
   }
 }
 
-/** Whether a shop has answered a return call as it answers its customer's browser, which it may redirect. */
+/** Whether a return call succeeded: a shop may redirect it like its customer's browser. */
 const isThanked = (status: number) => status >= 200 && status < 400

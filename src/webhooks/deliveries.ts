@@ -3,32 +3,27 @@ import { RETURN_CALL } from '../payments/outbox.ts'
 import type { PaymentEvent } from './message.ts'
 import { FAILING_DAYS } from './schedule.ts'
 
-/** An endpoint, and the sealed secrets that sign for it now: none of a return call. */
+/** An endpoint with the sealed secrets that sign its webhooks now; a return call has none. */
 export type Endpoint = { mid: string; endpointId: string; kind: 'webhook' | 'return call'; secrets: Buffer[] }
 
-/** An endpoint to which deliveries are due, and since when. */
 export type DueEndpoint = Endpoint & { dueAt: Date; failing: boolean }
 
-/** A delivery that this instance has taken. */
+/** A delivery that this instance has claimed. */
 export type Delivery = Endpoint &
   PaymentEvent & {
-    /** Where it goes: to the address of the webhook, or to the redirect_url of the order. */
+    /** The address of the webhook, or the redirect_url of the order. */
     url: string
-    /** The attempts that have failed. */
+    /** Number of failed attempts. */
     attempts: number
-    /**
-     * Time at which the delivery is due again unless it is settled: PostgreSQL's text, because a Date would cut the
-     * microseconds.
-     */
+    /** Time at which the delivery is due again unless it is settled. Text, because a Date would cut the microseconds. */
     dueAgainAt: string
   }
 
-/** What came of an attempt. */
 export type Attempt = {
   delivery: Delivery
-  /** True when the answer was a success. This ends a webhook's delivery, but not a return call. */
+  /** Whether the answer was a success. A success ends the delivery of a webhook, but not of a return call. */
   delivered: boolean
-  /** The HTTP status, or why there was none. */
+  /** The HTTP status, or why the call failed. */
   outcome: string
   /** The beginning of the answer's body, or why there was no answer. */
   answer: string
@@ -39,18 +34,18 @@ export type Attempt = {
 
 export type SwitchedOff = 'answered 410' | 'failed for 5 days'
 
-/** The deliveries that wait. Any number of instances share them. Every statement but the first names one mid. */
+/** Due deliveries, shared by any number of instances. Every statement but the first names one mid. */
 export function createDeliveries(db: Database) {
   return {
     /**
-     * Returns endpoints with due deliveries, failing ones last, otherwise in random order: by due time, an endpoint
-     * with a long queue would come before all others each time.
+     * Endpoints with due deliveries: failing ones last, otherwise in random order. In the order of due times, an endpoint
+     * with a long queue would always come first.
      */
     async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
       const { rows } = await db.query<DueEndpoint>(
         `select ${ENDPOINT.replaceAll('$now', '$1')}, d.due_at as "dueAt", e.failing_since is not null as failing
            from webhook_endpoints e
-          -- Limited to one, so that each endpoint is one look-up in the index, however many deliveries wait for it.
+          -- The limit makes each endpoint one look-up in the index, however many of its deliveries wait.
           cross join lateral (
             select due_at
               from webhook_deliveries
@@ -65,7 +60,7 @@ export function createDeliveries(db: Database) {
       return rows
     },
 
-    /** Takes up to `limit` deliveries to an endpoint that are due, the longest due first; none when it is switched off. */
+    /** Claims up to `limit` due deliveries of an endpoint, oldest first; none when the endpoint is off. */
     async take(mid: string, endpointId: string, limit: number, now: Date, dueAgainAt: Date): Promise<Delivery[]> {
       const { rows } = await db.query<Delivery>(
         `with due as materialized (
@@ -98,8 +93,8 @@ export function createDeliveries(db: Database) {
     },
 
     /**
-     * Stores the outcome of an attempt, unless its delivery was sent again or settled meanwhile. A webhook that has
-     * answered 410, or has failed for FAILING_DAYS, is switched off: then the reason is returned, else null.
+     * Stores the outcome of an attempt, unless its delivery was claimed again or settled meanwhile. Switches off a webhook that
+     * has answered 410 or has failed for FAILING_DAYS, and then returns the reason, else null.
      */
     async settle({ delivery, delivered, outcome, answer, at, next }: Attempt): Promise<SwitchedOff | null> {
       const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
@@ -139,16 +134,16 @@ export function createDeliveries(db: Database) {
 
 export type Deliveries = ReturnType<typeof createDeliveries>
 
-/** The sealed secrets of an endpoint that sign at `moment`, the current one first; none of a return call. In SQL. */
+/** SQL of an endpoint's sealed secrets that sign at `moment`, the current one first; a return call has none. */
 export const secretsAt = (moment: string) =>
   `array_remove(array[secret, case when earlier_secret_until > ${moment} then earlier_secret end], null)`
 
-/** SQL columns of an endpoint `e`. `$now` must be replaced by the parameter that holds the time. */
+/** SQL columns of an endpoint `e`. `$now` stands for the parameter with the time. */
 const ENDPOINT = `e.mid, e.endpoint_id as "endpointId", e.kind, ${secretsAt('$now')} as secrets`
 
 /**
- * Why the endpoint is switched off by what has just come of it; a return call never is, because its addresses differ. The time
- * of $13 is reckoned before, since Citus takes no interval in the `case` of an update.
+ * SQL of the reason to switch the endpoint off after this attempt. A return call is never switched off, because its addresses
+ * differ. $13 is computed in JavaScript, since Citus takes no interval in the `case` of an update.
  */
 const REASON = `
   case when kind = 'webhook' and $9 = '410' then 'answered 410'

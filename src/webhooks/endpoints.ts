@@ -5,7 +5,7 @@ import type { PaymentEvent } from './message.ts'
 
 type Named = { mid: string; endpointId: string }
 
-/** Where a merchant is told, as the operator sees it: without its secrets. */
+/** A webhook for the operator: without its secrets. */
 export type EndpointRecord = Named & {
   url: string
   label: string | null
@@ -13,12 +13,13 @@ export type EndpointRecord = Named & {
   disabledAt: Date | null
   disabledReason: string | null
   failingSince: Date | null
-  /** Deliveries that wait, and since when the longest one is due. */
+  /** Number of deliveries that wait. */
   waiting: number
+  /** When the oldest of them became due. */
   dueSince: Date | null
 }
 
-/** A delivery as the operator sees it. */
+/** A delivery for the operator. */
 export type DeliveryRecord = Named &
   Pick<PaymentEvent, 'orderId' | 'merchantOrderId' | 'sequence' | 'type' | 'occurredAt'> & {
     attempts: number
@@ -29,13 +30,13 @@ export type DeliveryRecord = Named &
     answer: string | null
   }
 
-/** The name of a delivery in commands. */
+/** Identifies a delivery in commands. */
 export type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequence'>
 
-/** What the operator does with endpoints and deliveries. Secrets come and go sealed. */
+/** The operator's changes and queries of endpoints and deliveries. Secrets are always sealed. */
 export function createEndpoints(db: Queryable) {
   return {
-    /** How many webhooks of the merchant are on. */
+    /** Number of the merchant's webhooks that are on. */
     async countOf(mid: string): Promise<number> {
       const { rows } = await db.query<{ count: number }>(
         `select count(*)::integer as count from webhook_endpoints
@@ -59,7 +60,7 @@ export function createEndpoints(db: Queryable) {
       return rows.length === 1
     },
 
-    /** All webhooks, or those of one merchant, oldest first. */
+    /** Webhooks, oldest first: all, of one merchant, or one. */
     async list({ mid, endpointId }: { mid?: string | undefined; endpointId?: string } = {}): Promise<EndpointRecord[]> {
       const { rows } = await db.query<EndpointRecord>(
         `select e.mid, e.endpoint_id as "endpointId", e.url, e.label, e.created_at as "createdAt", e.disabled_at as "disabledAt",
@@ -76,7 +77,7 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /** Switches a webhook off until it is enabled. A repeat keeps the first moment. */
+    /** A repeat does not change the stored moment. */
     async disable(endpointId: string, now: Date): Promise<void> {
       await db.query(
         `update webhook_endpoints
@@ -86,7 +87,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** Switches a webhook on. The deliveries that waited for it are made from now on. */
+    /** Deliveries that waited for the webhook are made from now on. */
     async enable(endpointId: string): Promise<void> {
       await db.query(
         `update webhook_endpoints set disabled_at = null, disabled_reason = null, failing_since = null
@@ -95,7 +96,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** Signs with `secret` from now on, and with the one before until `earlierUntil`. */
+    /** Webhooks are signed with `secret` from now on, and also with the previous secret until `earlierUntil`. */
     async rotateSecret({ mid, endpointId }: Named, secret: Buffer, earlierUntil: Date): Promise<void> {
       await db.query(
         `update webhook_endpoints
@@ -114,7 +115,6 @@ export function createEndpoints(db: Queryable) {
       return rows[0]?.secrets ?? []
     },
 
-    /** Switches the return call of a merchant on or off. */
     async setReturnCall(mid: string, on: boolean, now: Date): Promise<void> {
       await db.query(
         `insert into webhook_endpoints (mid, endpoint_id, kind, created_at, disabled_at, disabled_reason)
@@ -133,7 +133,7 @@ export function createEndpoints(db: Queryable) {
       return new Set(rows.map(({ mid }) => mid))
     },
 
-    /** Deliveries of events since a moment, oldest first: all, or only those that have not arrived. */
+    /** Deliveries of events since a moment, oldest first: all, or only undelivered ones. */
     async deliveries(mid: string, { failed, since }: { failed: boolean; since: Date }): Promise<DeliveryRecord[]> {
       const { rows } = await db.query<DeliveryRecord>(
         `select d.mid, d.endpoint_id as "endpointId", d.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
@@ -148,10 +148,7 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /**
-     * Makes a delivery again, from the beginning of the schedule. Returns false when there is no such delivery, or its
-     * endpoint is off.
-     */
+    /** Starts the schedule of a delivery again. Returns false when there is no such delivery, or its endpoint is off. */
     async resend({ endpointId, orderId, sequence }: DeliveryName, now: Date): Promise<boolean> {
       const { rows } = await db.query(
         `update webhook_deliveries d
@@ -168,8 +165,8 @@ export function createEndpoints(db: Queryable) {
     },
 
     /**
-     * Makes deliveries of events from `since` until before `until` again: all webhooks, and the return calls whose
-     * merchant checkPaymentStatus has not told. Endpoints that are off get nothing. Returns the number of deliveries.
+     * Starts the schedule again for events from `since` until before `until`: all webhooks, but return calls only while
+     * checkPaymentStatus has not answered with the event. Endpoints that are off get nothing. Returns the number.
      */
     async resendAll(mid: string, since: Date, until: Date, now: Date): Promise<number> {
       const { rows } = await db.query<{ resent: number }>(

@@ -11,27 +11,20 @@ import {
 } from '../payments/outcome.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 
-/**
- * Minutes from the creation of an order until its answer is final if it stays unpaid: its expiry, 1 minute to a day,
- * and the grace.
- */
+/** Minutes from an unpaid order's creation until its answer is final: its expiry, 1 minute to a day, and the grace. */
 const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES }
-/**
- * Minutes of created orders that one statement writes down. When an instance starts, the orders of a day take 97
- * statements.
- */
+/** Minutes of created orders that one statement reads: a starting instance must not read a day by one statement. */
 const STATEMENT_MINUTES = { atLeast: 1, atMost: 15 }
 
 type Dependencies = { db: Database; now: () => Date; limits: Pick<Limits['webhooks'], 'lookedAt'> }
 
 /**
- * Writes payment.expired for an unpaid order of a merchant with a webhook, when the answer of checkPaymentStatus
- * becomes final. Orders are found by their orderIds, which begin with their time: the table of intents needs no index
- * for it, and creating an intent costs no more. Orders are looked at when they are 9 to 10 minutes old. Most are paid
- * by then; only the others are written down, with the time at which they are final.
+ * Writes payment.expired for an unpaid order of a merchant with a webhook, when the answer of checkPaymentStatus becomes
+ * final. Orders are found by their orderIds, which begin with their time, so that the table of intents needs no further
+ * index. Orders are read when they are 9 to 10 minutes old: most are paid by then, and only the others are saved in
+ * webhook_expiries, with the time at which they are final.
  *
- * Each instance remembers the time until which it has done this. An instance that starts looks at all orders that may
- * still be open, so that no order is missed after a kill, or after a time in which no instance ran.
+ * A starting instance reads all orders that may still be open, so that no order is missed after a time without instances.
  */
 export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
   const { lookedAt } = limits
@@ -62,7 +55,7 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
       return rows.map(({ mid }) => ({
         key: `${mid} expired orders`,
         group: 'expired orders',
-        // One transaction both takes the orders and tells of them, so that a kill leaves nothing half done.
+        // One transaction claims the orders and writes their events, so that a kill leaves nothing half done.
         claim: async () => [async () => (await tell(db, mid, lookedAt, now())) === lookedAt],
       }))
     },
@@ -70,14 +63,13 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
 }
 
 /**
- * Writes the events of up to `limit` orders of a merchant that are final by now, each once, and returns how many orders
- * it has looked at. Orders that another transaction has locked are left for a later call, so that the others do not
- * wait.
+ * Writes the events of up to `limit` orders of a merchant that are final by now, each once, and returns the number of orders
+ * that it has read. Orders locked by another transaction are left for a later call, so that the others do not wait.
  */
 function tell(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {
     const { rows: held } = await client.query<{ orderId: string; finalAt: Date }>(
-      // The orders are selected first, so that their intents are looked up one by one, whatever the planner expects.
+      // Materialized, so that intents are looked up one by one, whatever the planner expects.
       `with due as materialized (
          select order_id, final_at
            from webhook_expiries
@@ -94,7 +86,7 @@ function tell(db: Database, mid: string, limit: number, now: Date): Promise<numb
       [mid, now, limit],
     )
     const finalAt = new Map(held.map((row) => [row.orderId, row.finalAt]))
-    // The update is a second statement, so that it sees what another instance has told until it released the order.
+    // The update is a second statement, so that it sees the events that another instance wrote before it released an order.
     const { rows: expired } = await client.query<{ orderId: string; sequence: number; status: Status }>(
       `with looked as (
          delete from webhook_expiries where mid = $1 and order_id = any ($2)
@@ -114,15 +106,15 @@ function tell(db: Database, mid: string, limit: number, now: Date): Promise<numb
   })
 }
 
-/** Writes down the open orders of a merchant that gets its webhook now. */
+/** Saves the open orders of a merchant that gets its webhook now. */
 export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
   const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
   return writeDown(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
 }
 
 /**
- * Writes down the open orders made from `from` until before `to`, of merchants with a webhook that is older than the
- * order's end; with `only`, those of one merchant. A repeat changes nothing.
+ * Saves the open orders created from `from` until before `to`, of merchants with a webhook that is older than the order's
+ * end; with `only`, orders of one merchant. A repeat changes nothing.
  */
 async function writeDown(
   db: Queryable,
@@ -130,8 +122,7 @@ async function writeDown(
 ): Promise<void> {
   await db.query(
     `with open as materialized (
-       -- The orders are read by the index of orderIds, which is in the order of time: each order is read once, whatever
-       -- the planner expects.
+       -- Materialized, so that orders are read once, by the index of orderIds, whatever the planner expects.
        select mid, order_id, expires_at
          from payment_intents i
         where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
@@ -151,10 +142,10 @@ async function writeDown(
   )
 }
 
-/** Whether it is written that the merchant is told that the order `i` has expired. In SQL. */
+/** SQL of whether the event of the expired order `i` is written. */
 const TOLD = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
 
-/** orderIdsBegin of payments/intent.ts, in SQL. */
+/** SQL of orderIdsBegin in payments/intent.ts. */
 const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
 
 const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)

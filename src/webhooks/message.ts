@@ -4,35 +4,34 @@ import type { EventType } from '../payments/outbox.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import { signatureHeaders } from './signature.ts'
 
-/** A change of a payment or the end of a refund, as a webhook tells it. */
+/** A change of a payment or the end of a refund, with all data of its webhook. */
 export type PaymentEvent = {
   mid: string
   orderId: string
   merchantOrderId: string
-  /** 1, 2, … within the order, in the order in which its changes were stored. */
+  /** 1, 2, … of an order's changes, in the order in which they were stored. */
   sequence: number
   type: EventType
-  /** What checkPaymentStatus tells from then on; of a refund its own status. */
+  /** The status in checkPaymentStatus from then on; a refund's own status. */
   txnStatus: 'PENDING' | FinalStatus
   /** In paise. */
   amount: number
-  /** Of a refund its reference. */
+  /** The UTR of a payment, the reference of a refund. */
   utr: string | null
-  /** The refund that the event tells of: our name and the merchant's. */
+  /** Our name of the refund and the merchant's; null for an event of a payment. */
   ourRefundId: string | null
   refundId: string | null
-  /** Why it has failed, if the event says that. */
+  /** Why a refund has failed. */
   reason: string | null
   occurredAt: Date
 }
 
-/** The message of a webhook. A receiver recognises a repeat by its `id`. */
+/** A receiver recognises a repeated message by its `id`. */
 type Message = { id: string; body: string }
 
 /**
- * Makes the message of an event: the same bytes in every attempt, because a receiver may compare them. It contains no
- * customer's data. The amount is text as in the answer of createPaymentIntent, because JSON readers turn numbers into
- * floats.
+ * Every attempt has the same bytes, because a receiver may compare them. A message contains no customer's data. The amount is
+ * text, as createPaymentIntent answers it, because JSON readers turn numbers into floats.
  */
 export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, ourRefundId, refundId, reason, txnStatus, utr, sequence } = event
@@ -49,7 +48,7 @@ export function toMessage(event: PaymentEvent): Message {
   }
 }
 
-/** The request that brings a message to a webhook, signed with each of `secrets`. */
+/** The request for a webhook, signed with each of `secrets`. */
 export function toRequest(
   { id, body }: Message,
   { url, secrets, sentAt }: { url: string; secrets: readonly string[]; sentAt: Date },
@@ -58,7 +57,7 @@ export function toRequest(
   return { kind: 'webhook', url, headers, body }
 }
 
-/** True for 200 to 299: by these HTTP statuses a receiver says that it has the message. */
+/** Whether a receiver confirms the message: by an HTTP status from 200 to 299. */
 export function isTaken(status: number): boolean {
   return status >= 200 && status < 300
 }

@@ -1,17 +1,11 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto'
 
 const ALGORITHM = 'aes-256-gcm'
-/**
- * The standard nonce length of GCM. Random nonces may be drawn 2^32 times for one key before a repeat is likely enough
- * to matter.
- */
+/** The standard nonce of GCM. One key may seal 2^32 times before a repeated random nonce is likely enough to matter. */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/**
- * Thrown when sealed bytes do not open. Its message reveals nothing of the secret, and cannot say which cause it is,
- * because GCM cannot tell.
- */
+/** Error for sealed bytes that do not open. GCM does not distinguish the two causes in its message. */
 export class SealError extends Error {
   override name = 'SealError'
   constructor() {
@@ -20,8 +14,8 @@ export class SealError extends Error {
 }
 
 /**
- * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the secret's row, such as
- * `M1/endpoint`, and is needed again to open it: a secret that is moved to another row does not open there.
+ * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the secret's row, such as `M1/endpoint`: a
+ * secret that was moved to another row does not open.
  */
 export function seal(key: KeyObject, secret: string, owner: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
@@ -30,10 +24,9 @@ export function seal(key: KeyObject, secret: string, owner: string): Buffer {
   return Buffer.concat([nonce, cipher.getAuthTag(), ciphertext])
 }
 
-/** The owner of an endpoint's secrets. */
 export const ownerOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
 
-/** Throws SealError when `key` or `owner` is not the one it was sealed with, or a byte was changed. */
+/** Throws SealError when `key` or `owner` differs from the ones of `seal`, or a byte was changed. */
 export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): string {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
@@ -50,8 +43,8 @@ export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): strin
 }
 
 /**
- * Opens the secrets of an endpoint, the current one first. An earlier one that does not open is left out: after the key was
- * lost, the endpoint works again as soon as it has a new secret. Throws SealError when the current one does not open.
+ * Opens the secrets of an endpoint. Throws SealError when the current secret does not open. An earlier one that does not open
+ * is left out: after the key was lost, the endpoint works again as soon as it has a new secret.
  */
 export function unsealAll(key: KeyObject, [current, ...earlier]: readonly Uint8Array[], owner: string): string[] {
   if (!current) return []

@@ -2,17 +2,14 @@ import { createHmac, randomBytes } from 'node:crypto'
 
 const PREFIX = 'whsec_'
 
-/**
- * A secret to sign with, in the spelling that the libraries of Standard Webhooks take: `whsec_` and 32 random bytes in
- * base64.
- */
+/** A new secret in the form of Standard Webhooks' libraries: `whsec_` and 32 random bytes in base64. */
 export function newSigningSecret(): string {
   return PREFIX + randomBytes(32).toString('base64')
 }
 
 /**
- * Makes the headers by which a receiver verifies a webhook (Standard Webhooks 1.0.0). While a secret is being changed,
- * the old and the new one both sign; the receiver accepts the webhook if one signature is good.
+ * Headers by which a receiver verifies a webhook (Standard Webhooks 1.0.0). While a secret is being changed, the old and the
+ * new secret sign: the receiver accepts the webhook if one signature is good.
  */
 export function signatureHeaders(webhook: { id: string; sentAt: Date; body: string; secrets: readonly string[] }) {
   const timestamp = Math.floor(webhook.sentAt.getTime() / 1000).toString()

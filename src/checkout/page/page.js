@@ -1,16 +1,16 @@
 const { state, expires, now, events } = document.body.dataset
-// Long enough to read that it is paid, and the UTR; whoever needs longer does something (WCAG 2.2, 2.2.1).
+// Long enough to read the UTR. A customer who needs longer touches the page or presses a key (WCAG 2.2, 2.2.1).
 const LEAVE_AFTER_MS = 8000
 const RELOAD_AFTER_MS = 5000
-// With a random spread, so that pages that were refused together do not ask again together.
+// The spread is random, so that pages that were refused together do not come again together.
 const ASK_AGAIN_AFTER_MS = 2000
 const ASK_AGAIN_SPREAD_MS = 2000
-// Longer than a browser takes to reconnect by itself: 1 to 4 seconds, and the answer.
+// Longer than a browser's own reconnection: 1 to 4 seconds, and the answer.
 const LOST_AFTER_MS = 6000
-// After two heartbeats that did not come the connection is dead, though the browser takes it for open.
+// After two missed heartbeats the connection is dead, although the browser takes it for open.
 const HEARTBEATS_MISSED = 2.5
 
-// The service's clock decides, not the customer's.
+// Difference of the clocks: the service's clock decides, not the customer's.
 const ahead = Date.now() - Number(now)
 const back = document.querySelector('.back')
 const unpaid = document.querySelector('.unpaid')
@@ -22,7 +22,7 @@ const leaving = document.querySelector('.paid .quiet')
 const left = document.querySelector('.left')
 const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
 const { title } = document
-// The last part of every title, ` · payee`.
+// The end of every title, ` · payee`.
 const ofPayee = title.slice(title.indexOf(' · '))
 const isFinal = (section) => 'final' in section.dataset
 let shown = state
@@ -36,7 +36,7 @@ function show(next) {
   if (next === shown) return
   const section = sectionOf(next)
   if (!section) {
-    // This page was made without that section, so it has to be loaded again.
+    // The section is missing in this page, so the page has to be loaded again.
     setTimeout(() => location.reload(), RELOAD_AFTER_MS)
     return
   }
@@ -51,27 +51,27 @@ function show(next) {
   unpaid.hidden = over
   const heading = section.querySelector('h2')
   document.title = heading ? heading.textContent + ofPayee : title
-  // A screen reader then reads the new state, and the focus does not stay on an element that is hidden now.
+  // A screen reader reads the focused heading, and the focus must not stay on a hidden element.
   if (heading) heading.focus()
   if (next === 'paid') leave()
 }
 
-// Waits for a customer who is still in the wallet app. Whoever presses a key, touches the page or moves the focus stays.
+// Waits while the customer is still in the wallet app. A customer who presses a key, touches the page or moves the focus stays.
 function leave() {
   if (document.hidden) return document.addEventListener('visibilitychange', leave, { once: true })
   leaving.hidden = false
   const timer = setTimeout(() => location.replace(back.getAttribute('href')), LEAVE_AFTER_MS)
   const stay = () => {
     clearTimeout(timer)
-    // It keeps its place, so that what is being pressed does not move away.
+    // Without its place, the pressed element would move away.
     leaving.style.visibility = 'hidden'
   }
   for (const event of ['keydown', 'pointerdown']) addEventListener(event, stay)
-  // The focus moves from nowhere when the window itself gets it, as after the wallet app.
+  // relatedTarget is null when the window gets the focus, as after the wallet app.
   addEventListener('focusin', ({ relatedTarget }) => relatedTarget && stay())
 }
 
-// On plain http browsers give a page no clipboard.
+// Browsers give a page on plain http no clipboard.
 copy.hidden = !navigator.clipboard
 copy.addEventListener('click', async () => {
   await navigator.clipboard.writeText(utr.textContent)
@@ -83,7 +83,7 @@ function showUtr(text) {
   utr.parentElement.hidden = text === ''
 }
 
-// Most connections that end come back before the customer needs to know.
+// Most lost connections come back before the customer needs to know.
 function expectConnection() {
   losing ??= setTimeout(sayLost, navigator.onLine ? LOST_AFTER_MS : 0)
 }
@@ -103,7 +103,7 @@ function hideLost() {
   lost.hidden = true
 }
 
-// A QR may be refused while the service draws too many others.
+// The service may be too busy to draw a QR.
 function askAgainFor({ target: image }) {
   const after = ASK_AGAIN_AFTER_MS + Math.random() * ASK_AGAIN_SPREAD_MS
   if (!over) setTimeout(() => image.setAttribute('src', `${image.src.split('?')[0]}?again=${Date.now()}`), after)
@@ -115,7 +115,7 @@ function countDown() {
   if (shown !== 'open' && shown !== 'attemptFailed') return
   const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
   if (seconds === 0) {
-    // The service decides when the time is over. If it still says open, because the customer has changed the clock, no
+    // The service decides when the time is over. While it still answers `open`, after a change of the customer's clock, no
     // time is shown.
     left.textContent = ''
     return show('timeUp')
@@ -144,7 +144,7 @@ function listen() {
     over = true
     mine.close()
   })
-  // EventSource comes back by itself from a lost connection, but not from a refusal.
+  // EventSource reconnects by itself after a lost connection, but not after a refusal.
   mine.onerror = () => {
     expectConnection()
     if (mine.readyState !== EventSource.CLOSED) return
@@ -152,11 +152,11 @@ function listen() {
   }
 }
 
-// While events are refused, which may be for long, the page asks for its state by itself.
+// Events may be refused for long: meanwhile the page requests its state.
 async function askAgain() {
   const answer = await fetch(location.href, { method: 'HEAD' }).catch(() => undefined)
-  // On 404 and 410 a reload says why the payment is gone. Other statuses do not reload: a proxy's error would replace
-  // the page.
+  // After 404 and 410 the reloaded page says why the payment is gone. After other statuses a proxy's error page could
+  // replace this one.
   if (answer?.status === 404 || answer?.status === 410) return location.reload()
   const next = answer?.headers.get('x-payment-state')
   if (next) {
@@ -170,14 +170,14 @@ async function askAgain() {
 if (!over) {
   countDown()
   listen()
-  // Sent from here, so that the page stays and sees a simulated payment as it sees a real one.
+  // The script sends the form, so that the page stays and sees a simulated payment as it sees a real one.
   document.querySelector('.sandbox')?.addEventListener('submit', async (event) => {
     event.preventDefault()
     const body = new URLSearchParams({ status: event.submitter.value })
     const answer = await fetch(event.target.action, { method: 'POST', redirect: 'manual', body })
     if (answer.type !== 'opaqueredirect') alert(await answer.text())
   })
-  // A phone lets the connection die while its owner is in the wallet app; who comes back wants to know at once.
+  // A phone drops the connection while its owner is in the wallet app; the state must be shown at once afterwards.
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) listenAnew()
   })
