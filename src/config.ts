@@ -130,9 +130,7 @@ export type AppConfig = Pick<
 >
 
 /** Reads the settings of the operator's command line. Throws an Error that names every wrong variable. */
-export function readDatabaseConfig(environment: Environment) {
-  return databaseConfig(parse(OperatorVariables, environment))
-}
+export const readDatabaseConfig = (environment: Environment) => databaseConfig(parse(OperatorVariables, environment))
 
 /** Reads the settings of the service. Throws an Error that names every wrong variable. */
 export function readConfig(environment: Environment) {

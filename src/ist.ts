@@ -7,28 +7,18 @@ const OFFSET_MS = 330 * 60_000
 const DAY_MS = 24 * 60 * 60_000
 
 /** `YYYY-MM-DD HH:MM:SS` in IST. */
-export function toIstText(moment: Date): string {
-  return inIst(moment).replace('T', ' ')
-}
+export const toIstText = (moment: Date): string => inIst(moment).replace('T', ' ')
 
 /** The day in India at `moment`: `YYYY-MM-DD`. */
-export function toIstDay(moment: Date): string {
-  return toIstText(moment).slice(0, 10)
-}
+export const toIstDay = (moment: Date): string => toIstText(moment).slice(0, 10)
 
 /** For people: `YYYY-MM-DD HH:MM:SS IST`. */
-export function toIstTime(moment: Date): string {
-  return `${toIstText(moment)} IST`
-}
+export const toIstTime = (moment: Date): string => `${toIstText(moment)} IST`
 
 /** ISO 8601: `YYYY-MM-DDTHH:MM:SS+05:30`. */
-export function toIstIso(moment: Date): string {
-  return `${inIst(moment)}${OFFSET}`
-}
+export const toIstIso = (moment: Date): string => `${inIst(moment)}${OFFSET}`
 
-function inIst(moment: Date): string {
-  return new Date(moment.getTime() + OFFSET_MS).toISOString().slice(0, 19)
-}
+const inIst = (moment: Date): string => new Date(moment.getTime() + OFFSET_MS).toISOString().slice(0, 19)
 
 /** The first moment of the IST day `dd-mm-yyyy`; undefined when the text has another form or there is no such day. */
 export function startOfIstDay(text: string): Date | undefined {
@@ -53,13 +43,9 @@ export const dayText = z
   .refine((day) => day.startsWith('20') && z.regexes.date.test(day), DAY_RULE)
 
 /** The first moment of the IST day `YYYY-MM-DD`. */
-export function startOfDay(day: string): Date {
-  return new Date(`${day}T00:00:00${OFFSET}`)
-}
+export const startOfDay = (day: string): Date => new Date(`${day}T00:00:00${OFFSET}`)
 
-export function nextDay(day: Date): Date {
-  return new Date(day.getTime() + DAY_MS)
-}
+export const nextDay = (day: Date): Date => new Date(day.getTime() + DAY_MS)
 
 export const MOMENT_RULE =
   'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'

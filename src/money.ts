@@ -136,19 +136,13 @@ export function toSumText(paise: bigint): string {
 }
 
 /** For merchants: 58882 paise are `588.82`, 20000 are `200`. */
-export function toPlainText(paise: number): string {
-  return paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise)
-}
+export const toPlainText = (paise: number): string => (paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise))
 
 /** For JSON: the division gives the number nearest to the amount, and JSON writes that with the amount's digits. */
-export function toJsonNumber(paise: number): number {
-  return paise / 100
-}
+export const toJsonNumber = (paise: number): number => paise / 100
 
 /** For people: 1234567 is `12,34,567`. Without Intl, whose first use delays the start. */
-export function toIndianDigits(count: number | string): string {
-  return String(count).replace(/\B(?=(\d\d)*\d{3}$)/g, ',')
-}
+export const toIndianDigits = (count: number | string): string => String(count).replace(/\B(?=(\d\d)*\d{3}$)/g, ',')
 
 /** For people: groups the digits of amounts in a text, `paid 3218361.86` becomes `paid 32,18,361.86`. */
 export function groupRupees(text: string): string {
@@ -156,9 +150,7 @@ export function groupRupees(text: string): string {
 }
 
 /** For people: the decimal text `1234567.00` is `₹12,34,567.00`, `-0.50` is `-₹0.50`. */
-export function toIndianRupees(rupees: string): string {
-  return groupRupees(rupees).replace(/^-?/, '$&₹')
-}
+export const toIndianRupees = (rupees: string): string => groupRupees(rupees).replace(/^-?/, '$&₹')
 
 /** For people: 50000000 paise are `₹5,00,000`, 58882 are `₹588.82`. */
 export function toIndianText(paise: number): string {

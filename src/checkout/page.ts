@@ -22,9 +22,7 @@ export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'refunded
 
 const FINAL: readonly PageState[] = ['paid', 'refunded', 'failed', 'expired', 'cancelled']
 
-export function isFinal(state: PageState): boolean {
-  return FINAL.includes(state)
-}
+export const isFinal = (state: PageState): boolean => FINAL.includes(state)
 
 /** The status of an unpaid intent is that of its last attempt; until expiry the customer may try again. */
 export function pageState(

@@ -61,6 +61,4 @@ function pngChunk(type: string, data: Buffer): Buffer {
 }
 
 /** true is black. With medium error correction 15 % of a symbol may be spoiled. */
-function drawModules(text: string): boolean[][] {
-  return encodeQr(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })
-}
+const drawModules = (text: string): boolean[][] => encodeQr(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })

@@ -13,9 +13,7 @@ export function hasState(error: unknown, ...states: string[]): boolean {
 }
 
 /** Classes 22 and 23: the data of a row is wrong, not the state of the database. */
-export function isRefusedRow(error: unknown): boolean {
-  return /^2[23]/.test(String((error as { code?: unknown }).code))
-}
+export const isRefusedRow = (error: unknown): boolean => /^2[23]/.test(String((error as { code?: unknown }).code))
 
 /** Codes of temporary errors: the same request may succeed a moment later. */
 const OUTAGE_STATES = [

@@ -58,6 +58,4 @@ export function toRequest(
 }
 
 /** Whether a receiver confirms the message: by an HTTP status from 200 to 299. */
-export function isTaken(status: number): boolean {
-  return status >= 200 && status < 300
-}
+export const isTaken = (status: number): boolean => status >= 200 && status < 300

@@ -3,9 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 const PREFIX = 'whsec_'
 
 /** A new secret in the form of Standard Webhooks' libraries: `whsec_` and 32 random bytes in base64. */
-export function newSigningSecret(): string {
-  return PREFIX + randomBytes(32).toString('base64')
-}
+export const newSigningSecret = (): string => PREFIX + randomBytes(32).toString('base64')
 
 /**
  * Headers by which a receiver verifies a webhook (Standard Webhooks 1.0.0). While a secret is being changed, the old and the
