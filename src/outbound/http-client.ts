@@ -50,10 +50,7 @@ export type HttpFailure = {
   isUnsent?: true
 }
 
-export type HttpClient = {
-  /** Sends a request once. Never rejects, whatever the receiver does. */
-  request: (request: HttpRequest) => Promise<HttpAnswer | HttpFailure>
-}
+export type HttpClient = ReturnType<typeof createOutboundClient>
 
 /** Time until a name's next address is tried. Node.js' default of 250 ms is too short for another continent. */
 const CONNECT_ATTEMPT_MS = 2_000
@@ -86,7 +83,7 @@ export function createOutboundClient({
   limits: Limits['outbound']
   now: () => Date
   resolve?: Resolve
-}): HttpClient {
+}) {
   const judges = {
     webhook: createAddressJudge(allowedNetworks.webhook),
     'return call': createAddressJudge(allowedNetworks['return call']),
@@ -95,6 +92,7 @@ export function createOutboundClient({
 
   return { request: send }
 
+  /** Sends a request once. Never rejects, whatever the receiver does. */
   async function send(request: HttpRequest): Promise<HttpAnswer | HttpFailure> {
     const ms = request.limit?.ms ?? (request.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs)
     // One deadline for the whole call: the time-outs of undici start anew with each byte.
