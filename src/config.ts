@@ -115,7 +115,7 @@ const PLAIN_HTTP =
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
 
-/** The settings that the app itself needs; the others are those of the process. */
+/** The settings of the app; all others are for the process. */
 export type AppConfig = Pick<
   Config,
   | 'publicUrl'

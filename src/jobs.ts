@@ -18,7 +18,7 @@ import { createDeliveries } from './webhooks/deliveries.ts'
 import { dueExpiries } from './webhooks/expiries.ts'
 
 type Jobs = {
-  /** Pool for jobs. */
+  /** The pool of jobs. */
   db: Database
   config: Pick<Config, 'webhooks'>
   clients: ReadonlyMap<string, AcquirerClient>
@@ -31,6 +31,7 @@ type Jobs = {
   limits: Limits
 }
 
+/** Starts the due jobs: webhooks, queries to acquirers, refunds, expiries, comparisons of UTRs. */
 export function startJobs({ db, config, clients, http, reports, refundListeners, metrics, log, now, limits }: Jobs) {
   const { sealingKey } = config.webhooks
   const deliveries = createDeliveries(db)

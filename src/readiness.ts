@@ -8,6 +8,7 @@ import type { Limits } from './limits.ts'
 import { acquirersOfOpenRefunds } from './refunds/store.ts'
 import { createMerchants } from './tenants/merchants.ts'
 
+/** The readiness of this instance, for `/readyz`. */
 export function createReadiness(
   db: Queryable,
   config: Pick<Config, 'acquirers' | 'production' | 'warnings'>,
@@ -17,7 +18,7 @@ export function createReadiness(
 ): Readiness {
   return {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-    // Cached, because anybody may request /readyz at any rate, and all open refunds are read.
+    // Cached, because anybody may send requests at any rate, and all open refunds are read.
     warnings: cached(
       async () => [
         ...config.warnings,

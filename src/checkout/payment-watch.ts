@@ -51,10 +51,10 @@ export function createPaymentWatch({
     if (openPages === 0) return
     const states = await intents.findStates([...pagesOf.keys()])
     const moment = now()
-    for (const page of allPages()) tell(page, states.get(page.checkout.orderId) ?? page.checkout, moment)
+    for (const page of allPages()) update(page, states.get(page.checkout.orderId) ?? page.checkout, moment)
   }
 
-  function tell(page: Page, payment: PaymentState, moment: Date) {
+  function update(page: Page, payment: PaymentState, moment: Date) {
     const state = pageState(payment, moment)
     if (state !== page.shown && payment.utr !== null) page.events.push(`event: utr\ndata: ${payment.utr}\n\n`)
     if (state !== page.shown) page.events.push(`data: ${state}\n\n`)
@@ -94,7 +94,7 @@ export function createPaymentWatch({
       events.push(heartbeat)
       // A request may still arrive while the instance closes.
       if (closed) end(page)
-      else tell(page, checkout, now())
+      else update(page, checkout, now())
       return events
     },
 

@@ -61,9 +61,9 @@ function qr(name: string, format: QrFormat, type: string) {
     handle: ({ findCheckout, drawQr, now }: Dependencies) => {
       return async ({ params, headers }, reply) => {
         const checkout = await findCheckout(params.orderId)
-        const asked = now()
-        if (!isPayable(pageState(checkout, asked))) throw paymentClosed()
-        const openForMs = checkout.expiresAt.getTime() - asked.getTime()
+        const moment = now()
+        if (!isPayable(pageState(checkout, moment))) throw paymentClosed()
+        const openForMs = checkout.expiresAt.getTime() - moment.getTime()
         const maxAge = Math.min(MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
         // An intent's link never changes, so its orderId is enough for the tag.
         const etag = `"${checkout.orderId}"`

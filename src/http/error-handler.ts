@@ -88,12 +88,12 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
     const { name, message, stack, code } = error as Error & { code?: unknown }
     handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
   }
-  const told = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
-  request.refusal = told.message
-  reply.code(told.statusCode).headers(told.headers)
-  const page = config?.refusalPage?.(told, request)
+  const answered = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
+  request.refusal = answered.message
+  reply.code(answered.statusCode).headers(answered.headers)
+  const page = config?.refusalPage?.(answered, request)
   if (page) reply.headers(page.headers).send(page.body)
-  else reply.send(fail(told))
+  else reply.send(fail(answered))
 }
 
 function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure {

@@ -30,12 +30,12 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
   const { lookedAt } = limits
   let writtenUntil: Date | undefined
 
-  async function writeDownNewOnes() {
+  async function saveNewOrders() {
     const until = minutes(now(), STATEMENT_MINUTES.atLeast + 1 - FINAL_AFTER_MINUTES.atLeast)
     let from = writtenUntil ?? minutes(now(), -FINAL_AFTER_MINUTES.atMost)
     while (minutes(from, STATEMENT_MINUTES.atLeast) <= until) {
       const to = new Date(Math.min(until.getTime(), minutes(from, STATEMENT_MINUTES.atMost).getTime()))
-      await writeDown(db, { from, to })
+      await saveOpenOrders(db, { from, to })
       from = to
       writtenUntil = from
     }
@@ -46,7 +46,7 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
     // The number of connections is the real limit of the group.
     atOnce: { ofQueue: 1, ofGroup: lookedAt },
     async findQueues() {
-      await writeDownNewOnes()
+      await saveNewOrders()
       const { rows } = await db.query<{ mid: string }>(
         `select distinct mid
            from (select mid from webhook_expiries where final_at <= $1 order by final_at limit $2) due`,
@@ -56,7 +56,7 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
         key: `${mid} expired orders`,
         group: 'expired orders',
         // One transaction claims the orders and writes their events, so that a kill leaves nothing half done.
-        claim: async () => [async () => (await tell(db, mid, lookedAt, now())) === lookedAt],
+        claim: async () => [async () => (await writeExpired(db, mid, lookedAt, now())) === lookedAt],
       }))
     },
   }
@@ -66,7 +66,7 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
  * Writes the events of up to `limit` orders of a merchant that are final by now, each once, and returns the number of orders
  * that it has read. Orders locked by another transaction are left for a later call, so that the others do not wait.
  */
-function tell(db: Database, mid: string, limit: number, now: Date): Promise<number> {
+function writeExpired(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {
     const { rows: held } = await client.query<{ orderId: string; finalAt: Date }>(
       // Materialized, so that intents are looked up one by one, whatever the planner expects.
@@ -93,7 +93,7 @@ function tell(db: Database, mid: string, limit: number, now: Date): Promise<numb
        )
        update payment_intents i
           set event_sequence = event_sequence + 1
-        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${TOLD}
+        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${IS_WRITTEN}
        returning order_id as "orderId", event_sequence as sequence, status`,
       [mid, [...finalAt.keys()]],
     )
@@ -109,14 +109,14 @@ function tell(db: Database, mid: string, limit: number, now: Date): Promise<numb
 /** Saves the open orders of a merchant that gets its webhook now. */
 export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
   const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
-  return writeDown(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
+  return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
 }
 
 /**
  * Saves the open orders created from `from` until before `to`, of merchants with a webhook that is older than the order's
  * end; with `only`, orders of one merchant. A repeat changes nothing.
  */
-async function writeDown(
+async function saveOpenOrders(
   db: Queryable,
   { from, to, only }: { from: Date; to: Date; only?: { mid: string; expiringAfter: Date } },
 ): Promise<void> {
@@ -127,7 +127,7 @@ async function writeDown(
          from payment_intents i
         where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
           and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
-          and not ${TOLD}
+          and not ${IS_WRITTEN}
      )
      insert into webhook_expiries (mid, order_id, final_at)
      select i.mid, i.order_id, i.expires_at + $3 * interval '1 minute'
@@ -143,7 +143,7 @@ async function writeDown(
 }
 
 /** SQL of whether the event of the expired order `i` is written. */
-const TOLD = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
+const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
 
 /** SQL of orderIdsBegin in payments/intent.ts. */
 const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
