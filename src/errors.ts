@@ -121,7 +121,7 @@ export const notificationUnsigned = () =>
 /** 401 for a notification in an acquirer's own form: `how` names the header that it has to send. */
 export const unsigned = (how: string) => new Failure('unauthorized', how)
 
-/** 409: the notification contradicts the stored order. */
+/** 409: the notification contradicts the stored order or refund. */
 export const notificationRefused = (kind: keyof typeof REFUSED_NOTIFICATIONS) =>
   new Failure('conflict', REFUSED_NOTIFICATIONS[kind])
 

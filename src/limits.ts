@@ -15,8 +15,8 @@ export const LIMITS = {
     keepAliveMs: 75_000,
     /**
      * Time without a byte read or written after which a connection with a request under way is closed. Node.js skips the
-     * first period if something was written before it, so closing takes 60 to 120 s. The heartbeat of an open pay page,
-     * every 20 s, keeps its connection open.
+     * first period if something was written before it, so closing takes 60 to 120 s. An open pay page gets a heartbeat
+     * every 20 s and stays open.
      */
     stalledMs: 60_000,
     /** 10,000 open pay pages and 2,000 others. Each takes about 20 KB and an open file, see `ulimit -n`. */

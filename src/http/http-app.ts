@@ -49,8 +49,8 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   app.addHook('onRequest', (request, reply, done) => {
     requestLog.track(request, reply)
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
-    // A pipelined request, whose socket still belongs to the previous answer. Many of them at once block the event loop, and
-    // browsers and proxies send one request at a time.
+    // A pipelined request, whose socket still belongs to the previous answer, is cut off: many at once block the event loop.
+    // Browsers and proxies send one request at a time.
     if (reply.raw.socket === null) request.raw.socket.destroy()
     else done(faultOf(request))
   })

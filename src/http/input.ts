@@ -141,7 +141,7 @@ function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) 
     } else if (string === undefined) {
       depth += token.startsWith('{') || token.startsWith('[') ? token.length : -token.length
     } else if (colon !== undefined && depth === 1) {
-      // JSON.parse is called only for the few names with escapes: for 2,500 names it takes a millisecond.
+      // JSON.parse is slow, so it is called only for the few names with escapes.
       name = string.includes('\\') ? JSON.parse(string) : string.slice(1, -1)
       if (seen.has(name)) {
         fields[REPEATED] = true

@@ -90,7 +90,7 @@ export function startScheduler(
     void job.finally(() => underWay.delete(job))
   }
 
-  /** The result of `work`, or `otherwise` when it fails, which is logged. */
+  /** The result of `work`. An error of `work` is logged, and the result is `otherwise`. */
   async function orElse<T>({ name }: JobSource, { key }: Queue, work: () => Promise<T>, otherwise: T): Promise<T> {
     try {
       return await work()

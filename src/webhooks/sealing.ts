@@ -5,7 +5,7 @@ const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Error for sealed bytes that do not open. GCM does not distinguish the two causes in its message. */
+/** Error for sealed bytes that do not open. Its message has two causes, because GCM cannot tell them apart. */
 export class SealError extends Error {
   override name = 'SealError'
   constructor() {
@@ -43,8 +43,8 @@ export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): strin
 }
 
 /**
- * Opens the secrets of an endpoint. Throws SealError when the current secret does not open. An earlier one that does not open
- * is left out: after the key was lost, the endpoint works again as soon as it has a new secret.
+ * Opens the secrets of an endpoint. Throws SealError when the current secret does not open. An earlier secret that does not
+ * open is left out: after the key was lost, the endpoint works again as soon as it has a new secret.
  */
 export function unsealAll(key: KeyObject, [current, ...earlier]: readonly Uint8Array[], owner: string): string[] {
   if (!current) return []

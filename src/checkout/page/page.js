@@ -51,7 +51,7 @@ function show(next) {
   unpaid.hidden = over
   const heading = section.querySelector('h2')
   document.title = heading ? heading.textContent + ofPayee : title
-  // A screen reader reads the focused heading, and the focus must not stay on a hidden element.
+  // Screen readers read the focused heading. The focus must not stay on a hidden element.
   if (heading) heading.focus()
   if (next === 'paid') leave()
 }
