@@ -30,13 +30,13 @@ export type Command = {
   /** Whether it changes something, and takes `--by`. */
   changes: boolean
   /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
-  prepare: (args: string[]) => Prepared
+  prepare: (args: string[]) => PreparedCommand
 }
 
 /** `by` is who runs it, if they said so. */
-export type Prepared = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
+export type PreparedCommand = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
 
-type Definition<S extends z.ZodObject, C = Context> = {
+type CommandDefinition<S extends z.ZodObject, C = Context> = {
   /** Both are left out where nothing follows the name. */
   usage?: string
   schema?: S
@@ -48,7 +48,7 @@ type Definition<S extends z.ZodObject, C = Context> = {
 /**
  * `audited` returns what the audit keeps of a flag's value, for values that may hold a secret or the customer's data.
  */
-type ChangeDefinition<S extends z.ZodObject> = Definition<S, ChangingContext> & {
+type ChangeDefinition<S extends z.ZodObject> = CommandDefinition<S, ChangingContext> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
   /** True for the command that makes the audit's tables: before it has run there may be nowhere to write. */
   makesAudit?: boolean
@@ -62,7 +62,7 @@ type ChangeDefinition<S extends z.ZodObject> = Definition<S, ChangingContext> & 
 export function command<S extends z.ZodObject>(
   name: string,
   summary: string,
-  { run, ...definition }: Definition<S>,
+  { run, ...definition }: CommandDefinition<S>,
 ): Command {
   return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
@@ -87,9 +87,9 @@ function define<S extends z.ZodObject>(
     schema = z.object({}) as unknown as S,
     argument,
     ...named
-  }: Omit<Definition<S>, 'run'> & Pick<Command, 'name' | 'summary'>,
+  }: Omit<CommandDefinition<S>, 'run'> & Pick<Command, 'name' | 'summary'>,
   changes: boolean,
-  toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => Prepared['run'],
+  toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
 ): Command {
   const spell = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
   const flags = Object.keys(schema.shape).filter((key) => key !== argument)

@@ -3,7 +3,7 @@ import { migrate, pendingMigrations } from '../db/migrate.ts'
 import { forgottenTables, isWorker, NOT_THE_COORDINATOR, spread } from '../db/spread.ts'
 import { changingCommand } from './command.ts'
 import { CommandError } from './errors.ts'
-import { note } from './output.ts'
+import { printNote } from './output.ts'
 
 export const databaseCommands = [
   changingCommand('migrate', 'Bring the tables to what this version needs', {
@@ -11,7 +11,7 @@ export const databaseCommands = [
     async run(_, { config, db, terminal }) {
       // It would make the tables up to the first that refers to another.
       if (await isWorker(db)) throw new CommandError(NOT_THE_COORDINATOR)
-      const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => note(terminal, message) })
+      const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => printNote(terminal, message) })
       await applyGrants(config.databaseMigrateUrl)
       const forgotten = await forgottenTables(db)
       return {
@@ -27,7 +27,7 @@ export const databaseCommands = [
     async run(_, { config, db, terminal }) {
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandError('the database is not migrated: run ops migrate')
-      const result = await spread(db, (step) => note(terminal, step))
+      const result = await spread(db, (step) => printNote(terminal, step))
       if ('refused' in result) throw new CommandError(result.refused)
       // Rights are granted again after the spreading: they reach a table's shards only once these exist.
       await applyGrants(config.databaseMigrateUrl)

@@ -5,7 +5,7 @@ import * as z from 'zod'
 import { CsvFileError } from '../csv.ts'
 import { errorText } from '../fields.ts'
 import { CommandError } from './errors.ts'
-import { type Progress, type Terminal, withProgress } from './output.ts'
+import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 
 /** The argument of a command that reads a CSV file: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path'))
@@ -14,7 +14,7 @@ export const FILE = z.string(errorText('must be a path'))
 export async function readFile<T>(
   file: string,
   terminal: Terminal,
-  work: (csv: Readable, progress: Progress) => Promise<T>,
+  work: (csv: Readable, progress: ShowProgress) => Promise<T>,
 ): Promise<T> {
   const csv = file === '-' ? terminal.stdin : await openFile(file)
   try {

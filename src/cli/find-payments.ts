@@ -18,12 +18,12 @@ import { exceptionTable } from './exceptions.ts'
 import { forPeople, record, table } from './output.ts'
 
 const ORDER_ID_RULE = 'must be our orderId, of 32 or 35 letters and digits'
-export const orderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
+export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
 
 const Search = z
   .object({
     utr: utrAsWritten.optional(),
-    orderId: orderId.optional(),
+    orderId: ourOrderId.optional(),
     merchantOrderId: text(64).optional(),
     amount: shopAmountText.optional(),
     on: dayText.optional(),
@@ -64,7 +64,7 @@ export const findPaymentCommands = [
 
   command('payments show', 'Show step by step what happened to an order', {
     usage: '--order-id ID',
-    schema: z.object({ orderId }),
+    schema: z.object({ orderId: ourOrderId }),
     async run({ orderId }, { db, now }) {
       const found = await createPaymentHistory(db).find(orderId)
       if (!found) throw new CommandError('there is no such order')

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { toIstTime } from '../ist.ts'
 import { groupRupees } from '../money.ts'
 
-type Cell = string | number | boolean | Date | null | readonly string[]
+type CellValue = string | number | boolean | Date | null | readonly string[]
 
 /**
  * Result of a command: one JSON document for `--json`, and the same as text for people. A result too long to hold in
@@ -26,7 +26,11 @@ type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 type Names<S extends string> = S extends `${infer Name}, ${infer Rest}` ? Name | Names<Rest> : S
 
 /** Records under the names of `columns`, which are `mid, name`, aligned; `none` when there are no records. */
-export function table<C extends string>(columns: C, rows: readonly Record<Names<C>, Cell>[], none: string): string {
+export function table<C extends string>(
+  columns: C,
+  rows: readonly Record<Names<C>, CellValue>[],
+  none: string,
+): string {
   const names = columns.split(', ') as Names<C>[]
   return rows.length === 0 ? none : alignColumns([names, ...rows.map((row) => names.map((name) => show(row[name])))])
 }
@@ -38,7 +42,7 @@ export const forPeople = <T extends object>(fields: T) =>
   ) as T
 
 /** Records for a command that lists them. */
-export function listed<C extends string, R extends Record<Names<C>, Cell>>(
+export function listed<C extends string, R extends Record<Names<C>, CellValue>>(
   columns: C,
   rows: readonly R[],
   none: string,
@@ -57,7 +61,7 @@ export async function print(
   if (chunks) await pipeline(chunks, asJson ? escapeAll : neutralizeAll, stdout, { end: false }).catch(unlessReaderLeft)
   else if (asJson) stdout.write(`${escapeJson(JSON.stringify(json))}\n`)
   else say(stdout, text)
-  if (!asJson) for (const warning of warnings) note(terminal, `warning: ${warning}`)
+  if (!asJson) for (const warning of warnings) printNote(terminal, `warning: ${warning}`)
 }
 
 /** Writes lines for people. */
@@ -68,13 +72,13 @@ export function say(stream: NodeJS.WritableStream, text: string): void {
 /**
  * Writes a message beside the outcome to stderr, in one line for scripts; on a terminal each of `details` has its own.
  */
-export function note({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
-  say(stderr, `ops: ${[message, ...details].map(printable).join(stderr.isTTY ? '\n  ' : '; ')}`)
+export function printNote({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
+  say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
 
 /** Asks on the terminal; true when the answer is y. */
 export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<boolean> {
-  stderr.write(`${printable(question)} (y/N) `)
+  stderr.write(`${toOneLine(question)} (y/N) `)
   for await (const answer of createInterface({ input: stdin })) return /^\s*y(es)?\s*$/i.test(answer)
   return false
 }
@@ -90,13 +94,13 @@ export function clearScreen({ stdout }: Terminal): void {
 }
 
 /** Counts of the named unit, such as lines; undefined where nobody looks. */
-export type Progress = (unit: string) => ((count: number) => void) | undefined
+export type ShowProgress = (unit: string) => ((count: number) => void) | undefined
 
 /**
  * Shows the progress of a long command in one line on stderr, which is removed at the end. Shows nothing unless stderr
  * is a terminal.
  */
-export async function withProgress<T>({ stderr }: Terminal, work: (progress: Progress) => Promise<T>): Promise<T> {
+export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
   if (!stderr.isTTY) return work(() => undefined)
   try {
     return await work((unit) => (count) => stderr.write(`${CLEAR_LINE}${count} ${unit}`))
@@ -108,18 +112,18 @@ export async function withProgress<T>({ stderr }: Terminal, work: (progress: Pro
 const CLEAR_LINE = '\r\u001b[K'
 
 /** One record, with one field on each line. */
-export function record(fields: Readonly<Record<string, Cell>>): string {
+export function record(fields: Readonly<Record<string, CellValue>>): string {
   return alignColumns(Object.entries(fields).map(([name, value]) => [name, show(value)]))
 }
 
 /** One record for a command that shows it. */
-export const shown = (fields: Readonly<Record<string, Cell>>) => ({ json: fields, text: record(fields) })
+export const shown = (fields: Readonly<Record<string, CellValue>>) => ({ json: fields, text: record(fields) })
 
-function show(cell: Cell): string {
+function show(cell: CellValue): string {
   if (cell === null || cell === '') return '-'
   if (cell instanceof Date) return toIstTime(cell)
-  if (typeof cell === 'object') return cell.length === 0 ? '-' : printable(cell.join(' '))
-  return printable(String(cell))
+  if (typeof cell === 'object') return cell.length === 0 ? '-' : toOneLine(cell.join(' '))
+  return toOneLine(String(cell))
 }
 
 /**
@@ -144,7 +148,7 @@ async function* mapEach(chunks: AsyncIterable<string>, map: (text: string) => st
 }
 
 /** Foreign text as a part of one line: its line breaks are replaced too. */
-export function printable(text: string): string {
+export function toOneLine(text: string): string {
   return neutralize(text).replaceAll('\n', '\ufffd')
 }
 

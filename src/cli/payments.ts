@@ -17,7 +17,7 @@ import { createReports, type Recorded } from '../payments/reports.ts'
 import { changingCommand, withhold } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
-import { orderId } from './find-payments.ts'
+import { ourOrderId } from './find-payments.ts'
 import { withProgress } from './output.ts'
 
 /** INTENT_EXPIRY_MINUTES is at most one day, so an intent that is older than one day can no longer be paid. */
@@ -36,7 +36,7 @@ export const paymentCommands = [
   changingCommand('payments confirm', 'Record a payment that the bank has told you of', {
     usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
     schema: z.object({
-      orderId,
+      orderId: ourOrderId,
       utr,
       amount: shopAmountText,
       paidAt: momentText.optional(),
@@ -76,7 +76,7 @@ export const paymentCommands = [
 
   changingCommand('payments enquire', 'Ask the acquirer whether an order is paid', {
     usage: '--order-id ID',
-    schema: z.object({ orderId }),
+    schema: z.object({ orderId: ourOrderId }),
     async run({ orderId }, { config, db, now }) {
       const { allowedNetworks } = config.webhooks
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })

@@ -3,21 +3,19 @@ import { stringify } from 'csv-stringify'
 import type { MonthChange } from '../books/closed-months.ts'
 import type { Difference } from '../books/differences.ts'
 import type { OpenException } from '../books/merchant-books.ts'
+import type { Days } from '../books/paid-and-settled.ts'
 import type { Finding } from '../books/reconcile.ts'
 import type { OverdueRefund } from '../books/refunded.ts'
 import { balanceText } from '../books/spell.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../books/sums.ts'
 import { toIstDay, toIstTime } from '../ist.ts'
 import { groupRupees, toSumText } from '../money.ts'
-import { forPeople, printable, table } from './output.ts'
-
-/** What `ops reconcile` was asked for; days are `YYYY-MM-DD`, both included. */
-type Asked = { from: string; to: string }
+import { forPeople, table, toOneLine } from './output.ts'
 
 type Findings = AsyncIterable<Finding>
 
 /** The report for people: each merchant's differences, then its days; the last line says whether all of it balances. */
-export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<string> {
+export async function* toText(findings: Findings, period: Days): AsyncGenerator<string> {
   const total = ({ sums }: { sums: Totals }) => ({ day: 'total', ...cells(sums) })
   let days: ReturnType<typeof total>[] = []
   let merchants = 0
@@ -48,13 +46,13 @@ export async function* toText(findings: Findings, asked: Asked): AsyncGenerator<
         break
       case 'end':
         if (merchants > 1) yield `all merchants\n${table(COLUMNS, [total(finding)], '')}\n\n`
-        yield `${spellEnd(finding, asked)}\n`
+        yield `${spellEnd(finding, period)}\n`
     }
   }
 }
 
 /** What somebody wrote in it, such as a reason, has its rupees grouped too. */
-const line = (text: string) => `  ${printable(groupRupees(text))}\n`
+const line = (text: string) => `  ${toOneLine(groupRupees(text))}\n`
 
 /** From `brought forward` to `carried forward` each line adds up: brought + paid - settled - refunded + resolved. */
 const COLUMNS =
@@ -99,7 +97,7 @@ function spellChange({ closedAt, closedBy, figures, by }: MonthChange): string {
   return `closed by ${closedBy} at ${toIstTime(closedAt)}; since then: ${changed}; by ${by.join(', ') || 'nobody'}`
 }
 
-function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Asked): string {
+function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Days): string {
   const imported = newestImport
     ? `newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
     : 'no settlement file was imported yet'
@@ -112,7 +110,7 @@ function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { f
  * Amounts are decimal text in rupees. Differences are written one by one, because they may be too many to hold: where no
  * file came there is one for each payment.
  */
-export async function* toJson(findings: Findings, { from, to }: Asked): AsyncGenerator<string> {
+export async function* toJson(findings: Findings, { from, to }: Days): AsyncGenerator<string> {
   let [merchants, differences] = [0, 0]
   let exceptions: unknown[] = []
   let refunds: unknown[] = []
@@ -173,7 +171,7 @@ export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | '
  * For spreadsheets: one line for each finding, day and total, told apart by `type`; the last line is of type `end`, and its
  * `kind` says whether it balances.
  */
-export function toCsv(findings: Findings, { from, to }: Asked): AsyncIterable<string> {
+export function toCsv(findings: Findings, { from, to }: Days): AsyncIterable<string> {
   const csv = stringify({
     header: true,
     columns: CSV_COLUMNS.map((key) => ({

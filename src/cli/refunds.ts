@@ -13,7 +13,7 @@ import { isLeftToPerson, listRefunds } from '../refunds/store.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
 import { CommandError } from './errors.ts'
 import { exceptionId } from './exceptions.ts'
-import { orderId } from './find-payments.ts'
+import { ourOrderId } from './find-payments.ts'
 import { type Output, record, table } from './output.ts'
 
 const REFUND_RULE = 'must be our refundId, at most 35 letters and digits'
@@ -45,7 +45,7 @@ export const refundCommands = [
     usage: '(--order-id ID [--amount N] --note TEXT | --exception ID [--note TEXT])',
     schema: z
       .object({
-        orderId: orderId.optional(),
+        orderId: ourOrderId.optional(),
         exception: exceptionId.optional(),
         amount: shopRefund.optional(),
         note: text(100, 3).optional(),

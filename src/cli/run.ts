@@ -7,14 +7,14 @@ import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/out
 import { createPool } from '../db/pool.ts'
 import { auditCommands } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
-import type { Command, Prepared } from './command.ts'
+import type { Command, PreparedCommand } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { exceptionCommands } from './exceptions.ts'
 import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { merchantCommands } from './merchants.ts'
-import { note, print, say, type Terminal } from './output.ts'
+import { print, printNote, say, type Terminal } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
 import { reconcileCommands } from './reconcile.ts'
@@ -59,26 +59,26 @@ export async function main(args: string[], terminal: Terminal & { env: NodeJS.Pr
     if (command === undefined) {
       const meant = COMMANDS.find(({ name }) => isNearly(typed, name))
       if (meant === undefined) throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
-      note(terminal, `there is no such command; did you mean ops ${meant.name}?`)
+      printNote(terminal, `there is no such command; did you mean ops ${meant.name}?`)
       return EXIT_USAGE
     }
     await withDatabase(command.prepare(args.slice(command.name.split(' ').length)), terminal)
     return 0
   } catch (error) {
     if (error instanceof UsageError) {
-      note(terminal, error.message)
+      printNote(terminal, error.message)
       say(terminal.stderr, help(command, typed))
       return EXIT_USAGE
     }
-    note(terminal, explain(error), error instanceof CommandError ? error.details : [])
+    printNote(terminal, explain(error), error instanceof CommandError ? error.details : [])
     return EXIT_FAULT
   }
 }
 
-async function withDatabase({ asJson, by, run }: Prepared, terminal: Parameters<typeof main>[1]): Promise<void> {
+async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Parameters<typeof main>[1]): Promise<void> {
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
-  note(terminal, `works on ${nameDatabase(url)}`)
+  printNote(terminal, `works on ${nameDatabase(url)}`)
   // A lost connection also fails the query that waits on it, and main reports that error.
   const log = { warn: () => undefined }
   // Queries have no time limit: an import may take minutes, and the operator has Ctrl-C. One connection is enough for

@@ -18,7 +18,7 @@ import { type NotStored, type Pulled, readPages, toSettlementFile } from '../set
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
-import { note, type Output, printable, table, withProgress } from './output.ts'
+import { type Output, printNote, table, toOneLine, withProgress } from './output.ts'
 
 const ROWS_RULE = 'must be a number of rows'
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
@@ -163,7 +163,7 @@ function importFrom(
  */
 async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
   if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
-  note(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
+  printNote(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
 }
 
 function tellNotStored(notStored: NotStored): Told {
@@ -197,7 +197,7 @@ function compare({ rows, total }: Trailer, file: Omit<ImportResult, 'import' | '
 }
 
 /** The file's name without control characters: whoever made the file chose it. */
-const nameOf = (file: string) => printable(basename(file))
+const nameOf = (file: string) => toOneLine(basename(file))
 
 function explain(importId: number, why: NotUndone): string {
   if (why.refused === 'unknown') return `there is no import ${importId}: see ops settlements imports`

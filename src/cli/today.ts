@@ -21,7 +21,7 @@ import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
 import { acquirersOfOpenRefunds } from '../refunds/store.ts'
 import { command } from './command.ts'
-import { clearScreen, note, printable, type Terminal, table } from './output.ts'
+import { clearScreen, printNote, type Terminal, table, toOneLine } from './output.ts'
 
 const REFRESH_MS = 5_000
 /** Hours of an Indian day. */
@@ -73,7 +73,7 @@ async function* again(terminal: Terminal, look: (now: Date) => Promise<string>):
     } catch (error) {
       if (!isOutage(error)) throw error
       const cause = (error as Error).message
-      note(terminal, `the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s`)
+      printNote(terminal, `the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s`)
     }
     await sleep(REFRESH_MS, undefined, { signal: stopped.signal }).catch(() => undefined)
   }
@@ -146,7 +146,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
     '',
     ...hoursText(hours),
     '',
-    ...Object.entries(facts).map(([name, fact]) => `${name.padEnd(15)}${printable(fact)}`),
+    ...Object.entries(facts).map(([name, fact]) => `${name.padEnd(15)}${toOneLine(fact)}`),
     ...(byMerchant ? ['', merchantsText(merchants)] : []),
   ].join('\n')
 }

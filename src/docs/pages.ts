@@ -2,7 +2,7 @@ import { type Html, html, trustedHtml } from '../html.ts'
 
 /** The pages below /docs. Every address in them is relative, since a proxy may serve the service under a path. */
 
-export type PageOptions = {
+export type DocsOptions = {
   publicUrl: string
   /** Whether this service takes notifications of an acquirer. */
   takesNotifications: boolean
@@ -26,13 +26,13 @@ const GUIDES = {
 
 export type GuideName = keyof typeof GUIDES
 
-export function guideNames({ takesNotifications }: PageOptions): GuideName[] {
+export function guideNames({ takesNotifications }: DocsOptions): GuideName[] {
   const names = Object.keys(GUIDES) as GuideName[]
   return names.filter((name) => takesNotifications || name !== 'acquirer')
 }
 
 /** /docs: who reads what. */
-export function indexPage(options: PageOptions): string {
+export function indexPage(options: DocsOptions): string {
   const card = (href: string, title: string, text: string) =>
     html`<li><a href="docs/${href}"><strong>${title}</strong></a><br>${text}</li>`
   const cards = guideNames(options).map((name) => card(name, GUIDES[name].title, GUIDES[name].does))
@@ -54,7 +54,7 @@ ${card('reference', 'Reference', 'Every operation with its fields and answers; s
 }
 
 /** /llms.txt: what there is for programs that read text, in the form of llmstxt.org. */
-export function llmsText(options: PageOptions): string {
+export function llmsText(options: DocsOptions): string {
   const { publicUrl } = options
   const guides = guideNames(options).map(
     (name) => `- [${GUIDES[name].title}](${publicUrl}/docs/${name}.md): ${GUIDES[name].does}\n`,
@@ -70,7 +70,7 @@ ${guides.join('')}- [openapi.json](${publicUrl}/openapi.json): Every operation w
 }
 
 /** /docs/merchant and the like; `fragment` is what renderGuide made. */
-export function guidePage(name: GuideName, fragment: string, options: PageOptions): string {
+export function guidePage(name: GuideName, fragment: string, options: DocsOptions): string {
   return page(GUIDES[name].title, { at: name, options, body: filledInHtml(fragment, options) })
 }
 
@@ -82,7 +82,7 @@ export function operatorPage(name: keyof typeof OPERATOR_GUIDES, fragment: strin
 }
 
 /** /docs/reference: OpenAPI Explorer draws it. It sends requests to the service that the page came from, by whatever name. */
-export function referencePage(options: PageOptions): string {
+export function referencePage(options: DocsOptions): string {
   return page('Reference', {
     at: 'reference',
     options,
@@ -99,7 +99,7 @@ export function referencePage(options: PageOptions): string {
 }
 
 /** /docs/thanks, the shop of the sandbox: where the customer's browser arrives after paying. */
-export function thanksPage(orderId: string | undefined, options: PageOptions): string {
+export function thanksPage(orderId: string | undefined, options: DocsOptions): string {
   const command = `curl -u "$PUBLIC_KEY:$SECRET_KEY" ${options.publicUrl}/v1/payments/checkPaymentStatus \\
   -d mid=DEMO_MERCHANT -d order_id=${orderId ?? 'YOUR_ORDER_ID'}`
   return page('Thank you', {
@@ -119,7 +119,7 @@ type Parts = {
   /** The last part of the page's address. */
   at: 'docs' | 'reference' | 'thanks' | GuideName | keyof typeof OPERATOR_GUIDES
   /** Given for public pages, which link to one another. */
-  options?: PageOptions
+  options?: DocsOptions
   head?: Html
   body: Html
 }
@@ -156,7 +156,7 @@ ${body}
 
 const currentIf = (isCurrent: boolean) => (isCurrent ? html` aria-current="page"` : undefined)
 
-type Addresses = Pick<PageOptions, 'publicUrl'> & Partial<PageOptions>
+type Addresses = Pick<DocsOptions, 'publicUrl'> & Partial<DocsOptions>
 
 /** A guide's samples can be pasted as they stand: it says {PUBLIC_URL} where this service's own address belongs. */
 export function filledIn(text: string, { publicUrl, sandbox }: Addresses, spell = (value: string) => value): string {

@@ -3,7 +3,7 @@ import { fail } from '../http/envelope.ts'
 import type { Described } from '../http/operation.ts'
 import { refTo } from './json-schema.ts'
 
-type Response = { description: string; headers?: object; content?: object }
+type ResponseObject = { description: string; headers?: object; content?: object }
 
 /** Headers of answers, by name. */
 export const HEADERS = {
@@ -47,9 +47,9 @@ export function responsesOf(
   answer: Described['answer'],
   failures: readonly Failure[],
   { challenges }: { challenges: boolean },
-): Record<string, Response> {
+): Record<string, ResponseObject> {
   const headers = headerRefs(...(answer.headers ?? []))
-  const responses: Record<string, Response> = {
+  const responses: Record<string, ResponseObject> = {
     '200': toResponse(answer, { ...headerRefs('x-request-id'), ...headers }),
   }
   // Operations that answer with HTML also refuse with HTML.
@@ -69,7 +69,7 @@ export function responsesOf(
 function toResponse(
   { description, type, also = {}, schema, named = {}, example }: Described['answer'],
   headers: object,
-): Response {
+): ResponseObject {
   const [name] = Object.entries(named).find(([, candidate]) => candidate === schema) ?? []
   if (type === 'text/html') return { description, headers, content: { [type]: { schema: { type: 'string' } } } }
   const others = Object.entries(also).map(([type, example]) => [type, { schema: { type: 'string' }, example }])
@@ -77,7 +77,12 @@ function toResponse(
   return { description, headers, content }
 }
 
-function refusal(status: string, failures: readonly Failure[], type: string, headerNames: readonly string[]): Response {
+function refusal(
+  status: string,
+  failures: readonly Failure[],
+  type: string,
+  headerNames: readonly string[],
+): ResponseObject {
   const names = new Set([...headerNames, ...failures.flatMap(({ headers }) => Object.keys(headers))])
   const statusCodes = [...new Set(failures.map(({ statusCode }) => statusCode))]
   const schema = {

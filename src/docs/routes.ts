@@ -9,6 +9,7 @@ import { COLOURS } from '../colours.ts'
 import { matchesEtag } from '../http/etag.ts'
 import type { DocumentOptions } from './openapi.ts'
 import {
+  type DocsOptions,
   filledIn,
   guideNames,
   guidePage,
@@ -16,7 +17,6 @@ import {
   llmsText,
   OPERATOR_GUIDES,
   operatorPage,
-  type PageOptions,
   referencePage,
   thanksPage,
 } from './pages.ts'
@@ -38,7 +38,7 @@ const REFERENCE_HEADERS = pageHeaders("'self' 'unsafe-inline'")
 const HTML = 'text/html; charset=utf-8'
 
 /** `/openapi.json`, `/llms.txt`, the guides, and the reference, which shows every operation and sends requests. All are public; `/` leads to them. */
-export function docsRoutes(app: FastifyInstance, options: DocumentOptions & PageOptions) {
+export function docsRoutes(app: FastifyInstance, options: DocumentOptions & DocsOptions) {
   const document = async () => {
     // Imported at the first request, so that the service starts sooner.
     const { openApiDocument } = await import('./openapi.ts')
@@ -65,7 +65,7 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Page
 }
 
 /** The operator's guides, at `/docs` of the listener that only the operator reaches. */
-export function operatorGuideRoutes(app: FastifyInstance, options: Pick<PageOptions, 'publicUrl'>) {
+export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
   for (const name of Object.keys(OPERATOR_GUIDES) as (keyof typeof OPERATOR_GUIDES)[]) {
     serveGuide(app, name === 'operator' ? '/docs' : `/docs/${name}`, name, operatorPage, options)
   }
@@ -87,7 +87,7 @@ function servePage(app: FastifyInstance, url: string, make: () => Promise<string
 }
 
 /** Serves a guide as a page and, with `.md` behind its address, as the Markdown that the page is made of. */
-function serveGuide<Name extends string, Options extends Pick<PageOptions, 'publicUrl'>>(
+function serveGuide<Name extends string, Options extends Pick<DocsOptions, 'publicUrl'>>(
   app: FastifyInstance,
   url: string,
   name: Name,

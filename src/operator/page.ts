@@ -168,10 +168,10 @@ function conversionText(counts: OrderCounts): string {
   return conversion === undefined ? '–' : shareText(conversion)
 }
 
-type Cell = Html | string | undefined
+type HtmlCell = Html | string | undefined
 
 /** A table whose first cell in each row is the row's heading. */
-const table = (label: string, columns: readonly string[], rows: readonly (readonly Cell[])[]): Html =>
+const table = (label: string, columns: readonly string[], rows: readonly (readonly HtmlCell[])[]): Html =>
   html`<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>
 <thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>

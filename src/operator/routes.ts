@@ -47,7 +47,7 @@ const NOT_FROM_HERE =
   'localhost, 127.0.0.1 or [::1], and by the hosts in OPS_ALLOWED_HOSTS. From elsewhere open it by a tunnel such as ' +
   'ssh -L 3001:127.0.0.1:3001, or set one of the two.'
 
-type PageOptions = {
+type OperatorPageOptions = {
   db: Database
   log: Pick<Logger, 'warn'>
   now: () => Date
@@ -60,7 +60,7 @@ type PageOptions = {
 }
 
 /** `/` of the listener that only the operator reaches: today, the last days, and what needs a person. Read only. */
-export function operatorPageRoutes(app: FastifyInstance, options: PageOptions) {
+export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOptions) {
   const { db, log, now, publicUrl, readWarnings, latenessMs, limits } = options
   const { days: dayCount, refreshSeconds } = limits.operatorPage
   const read = <T>(look: (client: Queryable) => Promise<T>) =>

@@ -40,8 +40,6 @@ export type MerchantChanges = {
   [K in keyof Omit<Merchant, 'mid' | 'createdAt' | 'disabledAt'>]?: Merchant[K] | undefined
 }
 
-export type NewMerchant = MerchantChanges & Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>
-
 /** The merchants. No merchant is ever deleted: its intents and settlements stay, so it is disabled. */
 export function createMerchants(db: Queryable) {
   /** The merchant after the change; undefined when the mid is unknown. */
@@ -58,7 +56,10 @@ export function createMerchants(db: Queryable) {
      * Stores a merchant. Its acquirer is `direct` and its input `strict` where nothing else is said. Undefined when the
      * mid is taken.
      */
-    async add(merchant: NewMerchant, now: Date): Promise<Merchant | undefined> {
+    async add(
+      merchant: MerchantChanges & Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>,
+      now: Date,
+    ): Promise<Merchant | undefined> {
       const { columns, values } = given({ ...merchant, createdAt: now })
       const { rows } = await db.query<Merchant>(
         `insert into merchants as m (${columns.join(', ')})
