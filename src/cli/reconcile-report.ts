@@ -216,8 +216,11 @@ async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record
         break
       case 'refund':
         yield {
-          ...{ ...finding, day: toIstDay(finding.madeAt), kind: 'open after T+5 days' },
-          ...{ refunded: finding.amount, cause: `refund ${finding.refundId} by ${finding.acquirer}` },
+          ...finding,
+          day: toIstDay(finding.madeAt),
+          kind: 'open after T+5 days',
+          refunded: finding.amount,
+          cause: `refund ${finding.refundId} by ${finding.acquirer}`,
         }
         break
       case 'changed':

@@ -79,7 +79,9 @@ export const reconcileCommands = [
         const kept = await closeMonth(client, { month, closedAt, closedBy: person, figures })
         const faults = faultsText(kept.figures[ALL] as Figures)
         return {
-          ...{ json: kept, text: spellClosed(kept, closedAt), made: { sha256: kept.sha256 } },
+          json: kept,
+          text: spellClosed(kept, closedAt),
+          made: { sha256: kept.sha256 },
           ...(faults && { warnings: [`${month} was closed with ${faults}`] }),
         }
       })
@@ -126,7 +128,9 @@ async function readFigures(db: Database, days: Asked): Promise<Record<string, Fi
 
 function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth, now: Date): string {
   const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => ({
-    ...{ ...forPeople(sums), openExceptions, merchant: mid === ALL ? 'all' : mid },
+    ...forPeople(sums),
+    openExceptions,
+    merchant: mid === ALL ? 'all' : mid,
   }))
   const columns =
     'merchant, broughtForward, paid, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'

@@ -109,7 +109,12 @@ function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerc
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
     ...(byMerchant && { merchants: merchants.map(countsToJson) }),
     refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(inRupees) },
-    ...{ exceptions, webhooks, returnCalls, settlementImport, balance: balance ?? null, migration },
+    exceptions,
+    webhooks,
+    returnCalls,
+    settlementImport,
+    balance: balance ?? null,
+    migration,
   }
 }
 

@@ -26,7 +26,7 @@ type StoredKey = Pick<AccessKey, 'secretHash'> & Pick<AccessKeyListing, 'pid' | 
 export type NewAccessKey = {
   publicKey: string
   secretHash: Buffer
-  owner: { mid: string } | { pid: string }
+  owner: { mid: string; pid?: never } | { pid: string; mid?: never }
   label: string | null
   /** Only a merchant's key may have this right. */
   mayRefund?: boolean | undefined
@@ -78,10 +78,7 @@ export function createAccessKeys(db: Queryable) {
       await db.query(
         `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
          values ($1, $2, $3, $4, $5, $6, $7)`,
-        [
-          ...[publicKey, secretHash, 'mid' in owner ? owner.mid : null, 'pid' in owner ? owner.pid : null],
-          ...[label, now, mayRefund ?? false],
-        ],
+        [publicKey, secretHash, owner.mid, owner.pid, label, now, mayRefund ?? false],
       )
       return (await show(publicKey)) as AccessKeyListing
     },

@@ -24,16 +24,14 @@ export type Merchant = {
   disabledAt: Date | null
 }
 
-const FIELDS: readonly (keyof Merchant)[] = [
-  ...(['mid', 'name', 'vpa', 'payees', 'mcc', 'dynamicQr', 'acquirer', 'acquirerMerchantId'] as const),
-  ...(['input', 'expiryMinutes', 'maxAmount', 'createdAt', 'disabledAt'] as const),
-]
-
 /** The column of a field: `dynamic_qr` of `dynamicQr`. */
 const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** A `Merchant`, selected from `merchants m`. */
-export const MERCHANT = FIELDS.map((field) => `m.${columnOf(field)} as "${field}"`).join(', ')
+export const MERCHANT = `
+  m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
+  m.acquirer_merchant_id as "acquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
+  m.max_amount as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
 /** What the operator may change. A field that is absent is not changed. */
 export type MerchantChanges = {

@@ -7,14 +7,15 @@ export type MerchantWarning = 'no category' | 'private address'
  * Handles that wallets give to private persons. A handle may serve shops as well, so this can be wrong in both directions:
  * it is a reason to warn, never to refuse.
  */
-const PRIVATE_HANDLES = new Set([
-  ...['oksbi', 'okaxis', 'okhdfcbank', 'okicici'], // Google Pay
-  ...['ybl', 'ibl', 'axl'], // PhonePe
-  ...['paytm', 'ptyes', 'ptsbi', 'pthdfc', 'ptaxis'], // Paytm
-  'upi', // BHIM
-  ...['apl', 'yapl', 'rapl'], // Amazon Pay
-  ...['waaxis', 'wahdfcbank', 'waicici', 'wasbi'], // WhatsApp
-])
+const HANDLES_OF_WALLETS = {
+  'Google Pay': ['oksbi', 'okaxis', 'okhdfcbank', 'okicici'],
+  PhonePe: ['ybl', 'ibl', 'axl'],
+  Paytm: ['paytm', 'ptyes', 'ptsbi', 'pthdfc', 'ptaxis'],
+  BHIM: ['upi'],
+  'Amazon Pay': ['apl', 'yapl', 'rapl'],
+  WhatsApp: ['waaxis', 'wahdfcbank', 'waicici', 'wasbi'],
+}
+const PRIVATE_HANDLES = new Set(Object.values(HANDLES_OF_WALLETS).flat())
 
 /** How PhonePe and Paytm begin the addresses of shops, under the same handles. */
 const SHOP_UNDER_PRIVATE_HANDLE = /^(?:q\d+@ybl|paytmqr\w+@|paytm[.-])/
