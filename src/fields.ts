@@ -35,6 +35,9 @@ export function text(max: number, min = 1) {
   return z.string(errorText(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 
+/** Text of a form, with the rule that its sender reads. */
+export const matching = (form: RegExp, rule: string) => z.string(errorText(rule)).regex(form, rule)
+
 export const VPA = /^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/
 
 /** The UTR of a payment in a bank's report, and of a payout. */
@@ -42,10 +45,7 @@ export const UTR = /^[A-Za-z0-9]{1,35}$/
 export const UTR_RULE = 'must be 1 to 35 letters and digits'
 
 /** Unique transaction reference of a payment, in upper case: banks write the same UTR in upper or lower case. */
-export const utr = z
-  .string(errorText(UTR_RULE))
-  .regex(UTR, UTR_RULE)
-  .transform((text) => text.toUpperCase())
+export const utr = matching(UTR, UTR_RULE).transform((text) => text.toUpperCase())
 
 /** A UTR copied from a bank's page: blanks, dashes and invisible marks are removed. */
 export const utrAsWritten = z
@@ -57,7 +57,7 @@ export const IDENTIFIER = /^[A-Za-z0-9_-]{1,64}$/
 export const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
 
 /** The identifier of a merchant or partner, which the operator assigns. */
-export const identifier = z.string(errorText(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)
+export const identifier = matching(IDENTIFIER, IDENTIFIER_RULE)
 
 const MOBILE_AS_WRITTEN_RULE =
   'must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'

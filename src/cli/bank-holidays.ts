@@ -2,48 +2,40 @@ import { text as readText } from 'node:stream/consumers'
 import * as z from 'zod'
 import { type BankHoliday, createBankHolidays } from '../books/bank-holidays.ts'
 import { CsvFileError, type LineFault } from '../csv.ts'
-import { errorText, text } from '../fields.ts'
+import { matching, text } from '../fields.ts'
 import { dayText } from '../ist.ts'
-import { changingCommand, command } from './command.ts'
+import { atomicCommand, changingCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
 import { listed } from './output.ts'
 
-const YEAR_RULE = 'must be a year from 2000 to 2099'
 const name = text(255)
 
 export const bankHolidayCommands = [
-  changingCommand('bank-holidays add', 'Add a day on which banks pay nothing out', {
+  atomicCommand('bank-holidays add', 'Add a day on which banks pay nothing out', {
     usage: '--day D --name "Republic Day"',
     schema: z.object({ day: dayText, name }),
-    run: (holiday, { change, now }) =>
-      change(async (client) => {
-        const added = (await createBankHolidays(client).add([holiday], now)) === 1
-        return { json: { ...holiday, added }, text: `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday` }
-      }),
+    async run(holiday, { client, now }) {
+      const added = (await createBankHolidays(client).add([holiday], now)) === 1
+      return { json: { ...holiday, added }, text: `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday` }
+    },
   }),
 
   command('bank-holidays list', 'List bank holidays', {
     usage: '[--year Y]',
-    schema: z.object({
-      year: z
-        .string(errorText(YEAR_RULE))
-        .regex(/^20\d\d$/, YEAR_RULE)
-        .optional(),
-    }),
+    schema: z.object({ year: matching(/^20\d\d$/, 'must be a year from 2000 to 2099').optional() }),
     run: async ({ year }, { db }) =>
       listed('day, name', await createBankHolidays(db).list(year), 'no bank holidays: see ops bank-holidays import'),
   }),
 
-  changingCommand('bank-holidays remove', 'Remove a bank holiday', {
+  atomicCommand('bank-holidays remove', 'Remove a bank holiday', {
     usage: '--day D',
     schema: z.object({ day: dayText }),
-    run: ({ day }, { change }) =>
-      change(async (client) => {
-        const name = await createBankHolidays(client).remove(day)
-        if (name === undefined) throw new CommandError(`${day} is no bank holiday: see ops bank-holidays list`)
-        return { json: { day, name }, text: `${day}, ${name}, is no bank holiday any more`, made: { name } }
-      }),
+    async run({ day }, { client }) {
+      const name = await createBankHolidays(client).remove(day)
+      if (name === undefined) throw new CommandError(`${day} is no bank holiday: see ops bank-holidays list`)
+      return { json: { day, name }, text: `${day}, ${name}, is no bank holiday any more`, made: { name } }
+    },
   }),
 
   changingCommand('bank-holidays import', 'Import a list of bank holidays', {

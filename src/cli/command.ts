@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import type pg from 'pg'
 import * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Database } from '../db/pool.ts'
@@ -19,6 +20,9 @@ export type Context = {
 
 /** That of a command that changes something: through `change`, unless it takes several steps. */
 export type ChangingContext = Context & { change: Change }
+
+/** That of a command whose change is one transaction of `client`. */
+type TransactionContext = Context & { client: pg.PoolClient }
 
 export type Command = {
   /** As it is typed: `merchants add`. */
@@ -48,7 +52,7 @@ type CommandDefinition<S extends z.ZodObject, C = Context> = {
 /**
  * `audited` returns what the audit keeps of a flag's value, for values that may hold a secret or the customer's data.
  */
-type ChangeDefinition<S extends z.ZodObject> = CommandDefinition<S, ChangingContext> & {
+type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
   /** True for the command that makes the audit's tables: before it has run there may be nowhere to write. */
   makesAudit?: boolean
@@ -79,6 +83,17 @@ export function changingCommand<S extends z.ZodObject>(
     const row = { command: name, arguments: Object.fromEntries(kept), makesAudit }
     return (context) => runAudited(row, context, (change) => run(input, { ...context, change }))
   })
+}
+
+/** The same in one transaction, which a failure rolls back. */
+export function atomicCommand<S extends z.ZodObject>(
+  name: string,
+  summary: string,
+  { run, ...definition }: ChangeDefinition<S, TransactionContext>,
+): Command {
+  const inTransaction = (input: z.output<S>, { change, ...context }: ChangingContext) =>
+    change((client) => run(input, { ...context, client }))
+  return changingCommand(name, summary, { ...definition, run: inTransaction })
 }
 
 function define<S extends z.ZodObject>(

@@ -1,56 +1,42 @@
 import * as z from 'zod'
 import { FOREIGN_KEY_VIOLATION, hasState } from '../db/outage.ts'
-import { errorText, identifier, text } from '../fields.ts'
-import { type AccessKeyListing, createAccessKeys } from '../tenants/access-keys.ts'
+import type { Queryable } from '../db/pool.ts'
+import { identifier, matching, text } from '../fields.ts'
+import { createAccessKeys, type NewAccessKey } from '../tenants/access-keys.ts'
 import { hashSecret, mintKeyPair } from '../tenants/credentials.ts'
-import { changingCommand, command } from './command.ts'
+import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { listed, record, shown } from './output.ts'
 
-/** A secret key that was pasted by mistake must not get into the audit. */
-const PUBLIC_KEY_RULE = 'must be the public key, pk_…'
-
 const OneKey = z.object({
-  publicKey: z.string(errorText(PUBLIC_KEY_RULE)).regex(/^pk_[\w-]{1,64}$/, PUBLIC_KEY_RULE),
+  /** A secret key that was pasted by mistake must not get into the audit. */
+  publicKey: matching(/^pk_[\w-]{1,64}$/, 'must be the public key, pk_…'),
 })
 const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() })
 
 export const keyCommands = [
-  changingCommand('keys create', 'Make a key, whose secret is shown once', {
+  atomicCommand('keys create', 'Make a key, whose secret is shown once', {
     usage: '(--mid M1 [--may-refund] | --pid P1) [--label text]',
     schema: Owner.extend({ mayRefund: z.boolean().optional(), label: text(100).optional() })
       .refine(({ mid, pid }) => (mid === undefined) !== (pid === undefined), 'give one of --mid and --pid')
       .refine(({ mid, mayRefund }) => mid !== undefined || !mayRefund, '--may-refund is for a key of a merchant'),
-    async run({ mid, pid, mayRefund, label = null }, { change, now }) {
-      const { publicKey, secretKey } = mintKeyPair()
-      const owner = mid === undefined ? { pid: pid as string } : { mid }
-      const newKey = { publicKey, secretHash: hashSecret(secretKey), owner, label, mayRefund, now }
-      return change(async (client) => {
-        const added = await createAccessKeys(client)
-          .add(newKey)
-          .catch((error: unknown) => {
-            if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
-            throw new CommandError(`${Object.entries(owner).flat().join(' ')} is unknown`)
-          })
-        return shownOnce(added, secretKey)
-      })
-    },
+    run: ({ mid, pid, mayRefund, label = null }, { client, now }) =>
+      addKey(client, { owner: mid === undefined ? { pid: pid as string } : { mid }, label, mayRefund, now }),
   }),
 
-  changingCommand('keys rotate', 'Make a new key in place of one, which counts on', {
+  atomicCommand('keys rotate', 'Make a new key in place of one, which counts on', {
     usage: '--public-key pk_… [--label text]',
     schema: OneKey.extend({ label: text(100).optional() }),
-    run: ({ publicKey: old, label }, { change, now }) =>
-      change(async (client) => {
-        const keys = createAccessKeys(client)
-        const found = (await keys.list()).find((one) => one.publicKey === old && one.revokedAt === null)
-        if (found === undefined) throw new CommandError('that public key is unknown or revoked: see ops keys list')
-        const { publicKey, secretKey } = mintKeyPair()
-        const owner = found.mid === null ? { pid: found.pid as string } : { mid: found.mid }
-        const kept = { owner, label: label ?? found.label, mayRefund: found.mayRefund, now }
-        const added = await keys.add({ publicKey, secretHash: hashSecret(secretKey), ...kept })
-        return shownOnce(added, secretKey, `\nThe old key counts until: ops keys revoke --public-key ${old}`)
-      }),
+    async run({ publicKey: old, label }, { client, now }) {
+      const found = (await createAccessKeys(client).list()).find((one) => one.publicKey === old)
+      if (!found || found.revokedAt !== null) {
+        throw new CommandError('that public key is unknown or revoked: see ops keys list')
+      }
+      const { mid, pid, mayRefund } = found
+      const owner = mid === null ? { pid: pid as string } : { mid }
+      const output = await addKey(client, { owner, label: label ?? found.label, mayRefund, now })
+      return { ...output, text: `${output.text}\nThe old key counts until: ops keys revoke --public-key ${old}` }
+    },
   }),
 
   command('keys list', 'List keys, and the day on which each was last used', {
@@ -64,25 +50,31 @@ export const keyCommands = [
       ),
   }),
 
-  changingCommand('keys revoke', 'End a key for good', {
+  atomicCommand('keys revoke', 'End a key for good', {
     usage: '--public-key pk_…',
     schema: OneKey,
-    run: ({ publicKey }, { change, now }) =>
-      change(async (client) => {
-        const revoked = await createAccessKeys(client).revoke(publicKey, now)
-        if (revoked === undefined) throw new CommandError('that public key is unknown')
-        return shown(revoked)
-      }),
+    async run({ publicKey }, { client, now }) {
+      const revoked = await createAccessKeys(client).revoke(publicKey, now)
+      if (revoked === undefined) throw new CommandError('that public key is unknown')
+      return shown(revoked)
+    },
   }),
 ]
 
-const SHOWN_ONCE = 'Keep the secret key now: it is shown this once, and only its hash is stored.'
-
-function shownOnce({ lastUsedOn: _, revokedAt: __, ...added }: AccessKeyListing, secretKey: string, next = '') {
-  const { publicKey, mid, pid, ...rest } = added
+async function addKey(client: Queryable, key: Omit<NewAccessKey, 'publicKey' | 'secretHash'>) {
+  const { publicKey, secretKey } = mintKeyPair()
+  const added = await createAccessKeys(client)
+    .add({ publicKey, secretHash: hashSecret(secretKey), ...key })
+    .catch((error: unknown) => {
+      if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
+      throw new CommandError(`${Object.entries(key.owner).flat().join(' ')} is unknown`)
+    })
+  const { mid, pid, label, mayRefund, createdAt } = added
+  const rest = { label, mayRefund, createdAt }
+  const fields = record({ publicKey, secretKey, ...key.owner, ...rest })
   return {
     json: { publicKey, secretKey, mid, pid, ...rest },
-    text: `${record({ publicKey, secretKey, ...(mid === null ? { pid } : { mid }), ...rest })}\n${SHOWN_ONCE}${next}`,
+    text: `${fields}\nKeep the secret key now: it is shown this once, and only its hash is stored.`,
     made: { publicKey },
   }
 }

@@ -6,24 +6,22 @@ import { createMerchants, type Merchant } from '../tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
 import { type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
-import { changingCommand, command } from './command.ts'
+import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { type Output, record, table } from './output.ts'
 
 const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
 
 export const merchantCommands = [
-  changingCommand('merchants add', 'Add a merchant', {
+  atomicCommand('merchants add', 'Add a merchant', {
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
-    async run({ returnCall, payee: payees, ...merchant }, { config, change, now }) {
+    async run({ returnCall, payee: payees, ...merchant }, { config, client, now }) {
       refuseFaultyAcquirer(merchant, config)
-      return change(async (client) => {
-        const added = await createMerchants(client).add({ ...merchant, payees }, now)
-        if (added === undefined) throw new CommandError(`mid ${merchant.mid} is taken`)
-        if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
-        return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
-      })
+      const added = await createMerchants(client).add({ ...merchant, payees }, now)
+      if (added === undefined) throw new CommandError(`mid ${merchant.mid} is taken`)
+      if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
+      return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
     },
   }),
 
@@ -42,28 +40,26 @@ export const merchantCommands = [
     },
   }),
 
-  changingCommand('merchants update', 'Change the settings of a merchant', {
+  atomicCommand('merchants update', 'Change the settings of a merchant', {
     usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
       'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount',
     ),
-    run: ({ mid, returnCall, payee: payees, ...changes }, { config, change, now }) =>
-      change(async (client) => {
-        const merchants = createMerchants(client)
-        const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
-        refuseFaultyAcquirer({ ...known(mid, await merchants.find(mid)), ...given }, config)
-        if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
-        return showWithAdvice(known(mid, await merchants.update(mid, { ...changes, payees })), client)
-      }),
+    async run({ mid, returnCall, payee: payees, ...changes }, { config, client, now }) {
+      const merchants = createMerchants(client)
+      const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+      refuseFaultyAcquirer({ ...known(mid, await merchants.find(mid)), ...given }, config)
+      if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
+      return showWithAdvice(known(mid, await merchants.update(mid, { ...changes, payees })), client)
+    },
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    changingCommand(`merchants ${verb}`, `Let a merchant take payments ${verb === 'enable' ? 'again' : 'no more'}`, {
+    atomicCommand(`merchants ${verb}`, `Let a merchant take payments ${verb === 'enable' ? 'again' : 'no more'}`, {
       usage: '--mid M1',
       schema: OneMerchant,
-      run: ({ mid }, { change, now }) =>
-        change(async (client) => show(known(mid, await createMerchants(client)[verb](mid, now)), client)),
+      run: async ({ mid }, { client, now }) => show(known(mid, await createMerchants(client)[verb](mid, now)), client),
     }),
   ),
 ]

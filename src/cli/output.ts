@@ -58,10 +58,14 @@ export async function print(
 ): Promise<void> {
   const { stdout } = terminal
   if (forSpreadsheets) stdout.write('\ufeff')
-  if (chunks) await pipeline(chunks, asJson ? escapeAll : neutralizeAll, stdout, { end: false }).catch(unlessReaderLeft)
-  else if (asJson) stdout.write(`${escapeJson(JSON.stringify(json))}\n`)
-  else say(stdout, text)
+  const toHarmless = asJson ? escapeJson : neutralize
+  if (chunks) await pipeline(chunks, harmless, stdout, { end: false }).catch(unlessReaderLeft)
+  else stdout.write(`${toHarmless(asJson ? JSON.stringify(json) : text)}\n`)
   if (!asJson) for (const warning of warnings) printNote(terminal, `warning: ${warning}`)
+
+  async function* harmless(parts: AsyncIterable<string>): AsyncGenerator<string> {
+    for await (const part of parts) yield toHarmless(part)
+  }
 }
 
 /** Writes lines for people. */
@@ -139,13 +143,6 @@ const neutralize = (text: string) => text.replace(OBEYED, '\ufffd')
 const escapeJson = (json: string) => json.replace(OBEYED, (character) => character.split('').map(toEscape).join(''))
 
 const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-
-const neutralizeAll = (chunks: AsyncIterable<string>) => mapEach(chunks, neutralize)
-const escapeAll = (chunks: AsyncIterable<string>) => mapEach(chunks, escapeJson)
-
-async function* mapEach(chunks: AsyncIterable<string>, map: (text: string) => string): AsyncGenerator<string> {
-  for await (const chunk of chunks) yield map(chunk)
-}
 
 /** Foreign text as a part of one line: its line breaks are replaced too. */
 export function toOneLine(text: string): string {

@@ -1,19 +1,18 @@
 import { createPartners } from '../tenants/partners.ts'
 import { NewPartner, OneLink } from '../tenants/schema.ts'
-import { changingCommand, command } from './command.ts'
+import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { listed, shown } from './output.ts'
 
 export const partnerCommands = [
-  changingCommand('partners add', 'Add a partner, who reads settlements', {
+  atomicCommand('partners add', 'Add a partner, who reads settlements', {
     usage: '--pid P1 --name "Acme"',
     schema: NewPartner,
-    run: (partner, { change, now }) =>
-      change(async (client) => {
-        const added = await createPartners(client).add(partner, now)
-        if (added === undefined) throw new CommandError(`pid ${partner.pid} is taken`)
-        return shown(added)
-      }),
+    async run(partner, { client, now }) {
+      const added = await createPartners(client).add(partner, now)
+      if (added === undefined) throw new CommandError(`pid ${partner.pid} is taken`)
+      return shown(added)
+    },
   }),
 
   command('partners list', 'List partners and the merchants of each', {
@@ -21,18 +20,17 @@ export const partnerCommands = [
   }),
 
   ...(['link', 'unlink'] as const).map((verb) =>
-    changingCommand(`partners ${verb}`, `Let a partner ${verb === 'link' ? '' : 'not '}read a merchant’s settlements`, {
+    atomicCommand(`partners ${verb}`, `Let a partner ${verb === 'link' ? '' : 'not '}read a merchant’s settlements`, {
       usage: '--pid P1 --mid M1',
       schema: OneLink,
-      run: ({ pid, mid }, { change }) =>
-        change(async (client) => {
-          const outcome = await createPartners(client)[verb](pid, mid)
-          if (outcome === 'unknown pid') throw new CommandError(`pid ${pid} is unknown`)
-          if (outcome === 'unknown mid') throw new CommandError(`mid ${mid} is unknown`)
-          const linked = verb === 'link'
-          const state = `${outcome === 'unchanged' ? 'already' : 'now'} ${linked ? 'linked to' : 'not linked to'}`
-          return { json: { pid, mid, linked }, text: `${pid} is ${state} ${mid}` }
-        }),
+      async run({ pid, mid }, { client }) {
+        const outcome = await createPartners(client)[verb](pid, mid)
+        if (outcome === 'unknown pid') throw new CommandError(`pid ${pid} is unknown`)
+        if (outcome === 'unknown mid') throw new CommandError(`mid ${mid} is unknown`)
+        const linked = verb === 'link'
+        const state = `${outcome === 'unchanged' ? 'already' : 'now'} ${linked ? 'linked to' : 'not linked to'}`
+        return { json: { pid, mid, linked }, text: `${pid} is ${state} ${mid}` }
+      },
     }),
   ),
 ]

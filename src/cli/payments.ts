@@ -4,14 +4,14 @@ import { enquire } from '../acquirer/enquire.ts'
 import { createPaymentHistory } from '../books/payment-history.ts'
 import { countsText } from '../books/spell.ts'
 import { AcquirerError } from '../errors.ts'
-import { errorText, mobileAsWritten, text, utr } from '../fields.ts'
+import { matching, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
 import { createOutboundClient } from '../outbound/http-client.ts'
-import { createEnquiries, type Enquiry } from '../payments/enquiries.ts'
-import { type Forgotten, forgetCustomers } from '../payments/forget-customers.ts'
-import { type DayFileResult, importDayFile } from '../payments/import-day-file.ts'
+import { createEnquiries } from '../payments/enquiries.ts'
+import { forgetCustomers } from '../payments/forget-customers.ts'
+import { importDayFile } from '../payments/import-day-file.ts'
 import { type Contradiction, possibleTime } from '../payments/outcome.ts'
 import { createReports, type Recorded } from '../payments/reports.ts'
 import { changingCommand, withhold } from './command.ts'
@@ -88,8 +88,12 @@ export const paymentCommands = [
       const enquiry = await createEnquiries(db).take(orderId)
       if (enquiry === undefined)
         throw new CommandError('its acquirer was asked three times, which is all that it allows')
-      const recorded = await askOrExplain(enquiry, { client, reports: createReports(db), now: () => now })
       const { enquiries } = enquiry
+      const reports = createReports(db)
+      const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch((error: unknown) => {
+        if (!(error instanceof AcquirerError)) throw error
+        throw new CommandError(`${error.message} (question ${enquiries} of 3 is used up)`)
+      })
       return {
         json: { orderId, enquiries, ...(recorded ?? { changed: false, late: false }) },
         text: `${describeRecorded(recorded)} (question ${enquiries} of 3)`,
@@ -112,7 +116,9 @@ export const paymentCommands = [
           onWarning: (text) => warnings.push(text),
         }),
       )
-      return { json: { ...result, warnings }, text: describeImport(result), made: result, warnings }
+      const { recorded, unchanged, exceptions } = result
+      const text = `${recorded} recorded, ${unchanged} unchanged, exceptions: ${countsText(exceptions)}`
+      return { json: { ...result, warnings }, text, made: result, warnings }
     },
   }),
 
@@ -120,9 +126,7 @@ export const paymentCommands = [
     usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER)',
     schema: z
       .object({
-        olderThanDays: z
-          .string(errorText(DAYS_RULE))
-          .regex(/^\d{1,5}$/, DAYS_RULE)
+        olderThanDays: matching(/^\d{1,5}$/, DAYS_RULE)
           .transform(Number)
           .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE)
           .optional(),
@@ -135,11 +139,13 @@ export const paymentCommands = [
       ),
     // The audit would keep what is erased.
     audited: { email: withhold, mobile: withhold },
-    async run(input, { db, now, terminal }) {
+    async run({ olderThanDays = KEPT_DAYS, email, mobile }, { db, now, terminal }) {
+      const before = new Date(now.getTime() - olderThanDays * DAY_MS)
+      const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before }
       const forgotten = await withProgress(terminal, (progress) =>
-        forgetCustomers(db, toForgotten(input, now), progress('forgotten')),
+        forgetCustomers(db, customers, progress('forgotten')),
       )
-      const warnings = (input.olderThanDays ?? KEPT_DAYS) < KEPT_DAYS ? [KEEP_LONGER] : []
+      const warnings = olderThanDays < KEPT_DAYS ? [KEEP_LONGER] : []
       const text = `the customers of ${forgotten} intents are forgotten`
       return { json: { forgotten, warnings }, text, made: { forgotten }, warnings }
     },
@@ -158,29 +164,8 @@ const ACQUIRER_OPTIONS = {
   elapsedMs: () => performance.now(),
 }
 
-async function askOrExplain(enquiry: Enquiry, options: Parameters<typeof enquire>[1]): Promise<Recorded | undefined> {
-  try {
-    return await enquire(enquiry, options)
-  } catch (error) {
-    if (!(error instanceof AcquirerError)) throw error
-    throw new CommandError(`${error.message} (question ${enquiry.enquiries} of 3 is used up)`)
-  }
-}
-
 function describeRecorded(recorded: Recorded | undefined): string {
   if (recorded === undefined) return 'the acquirer knows of no payment that has ended'
   if ('exception' in recorded) return `kept as an exception: ${REFUSED[recorded.exception]}`
   return recorded.changed ? 'recorded what the acquirer told' : 'the acquirer told nothing new'
-}
-
-type ForgetInput = { olderThanDays?: number | undefined; email?: string | undefined; mobile?: string | undefined }
-
-function toForgotten({ olderThanDays = 0, email, mobile }: ForgetInput, now: Date): Forgotten {
-  if (email !== undefined) return { email }
-  if (mobile !== undefined) return { mobile }
-  return { before: new Date(now.getTime() - olderThanDays * DAY_MS) }
-}
-
-function describeImport({ recorded, unchanged, exceptions }: DayFileResult): string {
-  return `${recorded} recorded, ${unchanged} unchanged, exceptions: ${countsText(exceptions)}`
 }

@@ -112,48 +112,46 @@ function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { f
  */
 export async function* toJson(findings: Findings, { from, to }: Days): AsyncGenerator<string> {
   let [merchants, differences] = [0, 0]
-  let exceptions: unknown[] = []
-  let refunds: unknown[] = []
-  let days: unknown[] = []
-  let changed: MonthChange | null = null
+  let lists = emptyLists()
   yield `{"from":"${from}","to":"${to}","merchants":[`
   for await (const finding of findings) {
     switch (finding.type) {
       case 'merchant':
         yield `${merchants++ === 0 ? '' : ','}{"mid":"${finding.mid}","file":"${finding.file}","differences":[`
-        ;[differences, exceptions, refunds, days, changed] = [0, [], [], [], null]
+        differences = 0
+        lists = emptyLists()
         break
       case 'difference': {
         const { type, mid, ...difference } = finding
         yield `${differences++ === 0 ? '' : ','}${JSON.stringify(wireDifference(difference))}`
         break
       }
-      case 'exception': {
-        const { type, mid, amount, ...exception } = finding
-        exceptions.push({ ...exception, amount: orNull(amount) })
-        break
-      }
+      case 'exception':
       case 'refund': {
-        const { type, mid, amount, ...refund } = finding
-        refunds.push({ ...refund, amount: orNull(amount) })
+        const { type, mid, amount, ...rest } = finding
+        lists[`${type}s`].push({ ...rest, amount: orNull(amount) })
         break
       }
       case 'changed': {
         const { type, mid, ...change } = finding
-        changed = change
+        lists.changed = change
         break
       }
       case 'day':
-        days.push({ day: finding.day, ...spellSums(finding) })
+        lists.days.push({ day: finding.day, ...spellSums(finding) })
         break
       case 'total':
-        yield endOfList({ exceptions, refunds, days, changed, total: spellSums(finding.sums) })
+        yield endOfList({ ...lists, total: spellSums(finding.sums) })
         break
       case 'end':
         yield `${endOfList({ total: spellSums(finding.sums), balances: finding.balances, newestImport: finding.newestImport })}\n`
     }
   }
 }
+
+type MerchantLists = Record<'exceptions' | 'refunds' | 'days', unknown[]> & { changed: MonthChange | null }
+
+const emptyLists = (): MerchantLists => ({ exceptions: [], refunds: [], days: [], changed: null })
 
 /** Ends a list, and the object that it is in: by the other fields of that. */
 const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`

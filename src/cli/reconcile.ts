@@ -6,7 +6,7 @@ import { type Asked, findDifference, reconcile } from '../books/reconcile.ts'
 import { enterResolution } from '../books/resolutions.ts'
 import { faultsText } from '../books/spell.ts'
 import type { Database } from '../db/pool.ts'
-import { errorText, identifier, text } from '../fields.ts'
+import { identifier, matching, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { groupRupees, toSumText } from '../money.ts'
 import { createMerchants } from '../tenants/merchants.ts'
@@ -20,8 +20,8 @@ import { lockedAt } from './settlements.ts'
 /** Days that one run compares at most: those of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
 
-const MONTH_RULE = 'must be a month that is over: YYYY-MM'
 const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
+const MONTH_RULE = 'must be a month that is over: YYYY-MM'
 
 const Report = z
   .object({
@@ -46,7 +46,7 @@ export const reconcileCommands = [
   changingCommand('reconcile resolve', 'End a difference that no file will end', {
     usage: '--difference ID --reason "paid out by hand, UTR 523504870777"',
     schema: z.object({
-      difference: z.string(errorText(DIFFERENCE_RULE)).regex(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
+      difference: matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
       reason: text(255),
     }),
     async run({ difference: id, reason }, { db, change, now, person }) {
@@ -68,7 +68,7 @@ export const reconcileCommands = [
 
   changingCommand('reconcile close', 'Keep the figures of a month that is over', {
     usage: '--month YYYY-MM',
-    schema: z.object({ month: z.string(errorText(MONTH_RULE)).regex(/^20\d\d-(0[1-9]|1[0-2])$/, MONTH_RULE) }),
+    schema: z.object({ month: matching(/^20\d\d-(0[1-9]|1[0-2])$/, MONTH_RULE) }),
     async run({ month }, { db, change, now, person }) {
       const days = daysOfMonth(month)
       if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)

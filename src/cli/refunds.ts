@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { createExceptions } from '../books/exceptions.ts'
 import { createPaymentHistory } from '../books/payment-history.ts'
 import type { Database } from '../db/pool.ts'
-import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
+import { identifier, matching, text, utrAsWritten } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import { shopRefund, toIndianText } from '../money.ts'
 import { createRefund, type RefundResult } from '../refunds/create-refund.ts'
@@ -16,8 +16,9 @@ import { exceptionId } from './exceptions.ts'
 import { ourOrderId } from './find-payments.ts'
 import { type Output, record, table } from './output.ts'
 
-const REFUND_RULE = 'must be our refundId, at most 35 letters and digits'
-const Which = z.object({ refund: z.string(errorText(REFUND_RULE)).regex(/^[A-Za-z0-9]{1,35}$/, REFUND_RULE) })
+const Which = z.object({
+  refund: matching(/^[A-Za-z0-9]{1,35}$/, 'must be our refundId, at most 35 letters and digits'),
+})
 
 export const refundCommands = [
   command('refunds list', 'List refunds, or those without an end', {

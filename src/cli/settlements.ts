@@ -7,7 +7,7 @@ import { CsvFileError } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { AcquirerError } from '../errors.ts'
-import { errorText } from '../fields.ts'
+import { errorText, matching } from '../fields.ts'
 import { dayText, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
@@ -20,9 +20,8 @@ import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
 import { type Output, printNote, table, toOneLine, withProgress } from './output.ts'
 
-const ROWS_RULE = 'must be a number of rows'
-const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
+const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
 
 export const settlementCommands = [
   changingCommand('settlements import', 'Import the bank’s file of settlements', {
@@ -30,9 +29,7 @@ export const settlementCommands = [
       'FILE|- [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr])',
     schema: z.object({
       file: FILE,
-      rows: z
-        .string(errorText(ROWS_RULE))
-        .regex(/^[0-9]{1,9}$/, ROWS_RULE)
+      rows: matching(/^[0-9]{1,9}$/, 'must be a number of rows')
         .transform(Number)
         .optional(),
       total: totalText.optional(),
@@ -42,8 +39,10 @@ export const settlementCommands = [
       const warnings: string[] = []
       const onWarning = (text: string) =>
         warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
+      // Whoever made the file chose its name, perhaps with control characters.
+      const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>
-        importFrom(context, csv, { file: nameOf(file), onProgress: progress('lines'), onWarning }, (result) => {
+        importFrom(context, csv, { file: name, onProgress: progress('lines'), onWarning }, (result) => {
           compare(trailer, result)
           return { warnings }
         }),
@@ -99,10 +98,7 @@ export const settlementCommands = [
   changingCommand('settlements undo', 'Take an import back', {
     usage: '--import N',
     schema: z.object({
-      import: z
-        .string(errorText(NUMBER_RULE))
-        .regex(/^[1-9][0-9]{0,8}$/, NUMBER_RULE)
-        .transform(Number),
+      import: matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number),
     }),
     async run({ import: importId }, context) {
       const output = await context.change(async (client) => {
@@ -184,20 +180,16 @@ function explainPull(error: unknown, orders: readonly string[]): unknown {
 
 type Trailer = { rows?: number | undefined; total?: bigint | undefined }
 
-const rupeesOf = (paise: bigint) => toIndianRupees(toSumText(paise))
-
 /** Throws when the file's rows are not those that the bank's trailer says. */
-function compare({ rows, total }: Trailer, file: Omit<ImportResult, 'import' | 'insertedAmount'>): void {
-  const found = file.inserted + file.unchanged + file.updated
+function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amount }: ImportResult): void {
+  const found = inserted + unchanged + updated
+  const rupeesOf = (paise: bigint) => toIndianRupees(toSumText(paise))
   const differences: string[] = []
   if (rows !== undefined && rows !== found) differences.push(`${found} rows, not ${rows}`)
-  if (total !== undefined && total !== file.amount) differences.push(`${rupeesOf(file.amount)}, not ${rupeesOf(total)}`)
+  if (total !== undefined && total !== amount) differences.push(`${rupeesOf(amount)}, not ${rupeesOf(total)}`)
   if (differences.length === 0) return
   throw new CommandError(`nothing was imported: the file has ${differences.join(' and ')}; get it from the bank again`)
 }
-
-/** The file's name without control characters: whoever made the file chose it. */
-const nameOf = (file: string) => toOneLine(basename(file))
 
 function explain(importId: number, why: NotUndone): string {
   if (why.refused === 'unknown') return `there is no import ${importId}: see ops settlements imports`

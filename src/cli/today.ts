@@ -173,15 +173,15 @@ function ordersText(all: OrderCounts): string[] {
   return [
     lineOf('orders', toIndianText(all.paise)),
     ...STATES.map((state) => lineOf(state, state === 'paid' ? toIndianText(all.paidPaise) : '')),
-    line('conversion', conversionText(all) ?? '-', 'of the orders that are no longer waiting'),
+    line('conversion', conversionText(all), 'of the orders that are no longer waiting'),
   ]
 }
 
 const STATES = ['paid', 'waiting', 'failed', 'expired', 'cancelled'] as const
 
-function conversionText(counts: OrderCounts): string | null {
+const conversionText = (counts: OrderCounts): string => {
   const conversion = conversionOf(counts)
-  return conversion === undefined ? null : shareText(conversion)
+  return conversion === undefined ? '-' : shareText(conversion)
 }
 
 const LEVELS = '▁▂▃▄▅▆▇█'

@@ -1,7 +1,8 @@
 import { type KeyObject, randomBytes } from 'node:crypto'
 import * as z from 'zod'
+import type { DatabaseConfig } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
-import { errorText, identifier, text } from '../fields.ts'
+import { errorText, identifier, matching, text } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { createOutboundClient, faultOfUrl } from '../outbound/http-client.ts'
@@ -11,7 +12,7 @@ import { watchOpenOrders } from '../webhooks/expiries.ts'
 import { isTaken, toRequest } from '../webhooks/message.ts'
 import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
-import { changingCommand, command } from './command.ts'
+import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { listed, type Output, record, shown } from './output.ts'
 
@@ -20,7 +21,7 @@ const HOUR_MS = 60 * 60_000
 const ROTATION_MS = 24 * HOUR_MS
 const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
 const URL_RULE = 'must be a URL of at most 2048 characters'
-const HTTPS_RULE = 'must be an https URL: http is only for addresses in WEBHOOK_ALLOWED_NETWORKS'
+const HTTPS_RULE = '--url must be an https URL: http is only for addresses in WEBHOOK_ALLOWED_NETWORKS'
 
 const url = z
   .string(errorText(URL_RULE))
@@ -30,8 +31,7 @@ const url = z
     if (fault) context.addIssue(fault)
   })
 
-const ENDPOINT_RULE = 'must be the id of a webhook, ep_…'
-const endpoint = z.string(errorText(ENDPOINT_RULE)).regex(/^ep_\w{1,64}$/, ENDPOINT_RULE)
+const endpoint = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook, ep_…')
 
 const DELIVERY_RULE = 'must be the id of a delivery, as ops webhooks deliveries shows it'
 const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
@@ -44,30 +44,27 @@ const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): Del
 })
 
 export const webhookCommands = [
-  changingCommand('webhooks add', 'Add an address to tell of a merchant’s payments', {
+  atomicCommand('webhooks add', 'Add an address to tell of a merchant’s payments', {
     usage: '--mid M1 --url https://shop.example/hook [--label text]',
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
     // The audit keeps a URL without its query and fragment, which may hold a password of the merchant's.
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
-    async run({ mid, url, label }, { config, change, now }) {
-      const { sealingKey, allowedNetworks } = config.webhooks
-      if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandError(`--url ${HTTPS_RULE}`)
+    async run({ mid, url, label }, { config, client, now }) {
+      const { allowedNetworks } = config.webhooks
+      if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandError(HTTPS_RULE)
       const endpointId = `ep_${randomBytes(8).toString('hex')}`
-      const secret = newSigningSecret()
-      const sealed = seal(requireKey(sealingKey), secret, ownerOf({ mid, endpointId }))
-      return change(async (client) => {
-        const endpoints = createEndpoints(client)
-        if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
-          throw new CommandError(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
-        }
-        const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
-        if (!added) throw new CommandError(`mid ${mid} is unknown`)
-        await watchOpenOrders(client, mid, now)
-        return {
-          ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
-          made: { endpoint: endpointId },
-        }
-      })
+      const { secret, sealed } = newSecret({ mid, endpointId }, config)
+      const endpoints = createEndpoints(client)
+      if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
+        throw new CommandError(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
+      }
+      const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
+      if (!added) throw new CommandError(`mid ${mid} is unknown`)
+      await watchOpenOrders(client, mid, now)
+      return {
+        ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
+        made: { endpoint: endpointId },
+      }
     },
   }),
 
@@ -81,30 +78,27 @@ export const webhookCommands = [
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    changingCommand(`webhooks ${verb}`, `Switch an address ${verb === 'enable' ? 'on: what waited is sent' : 'off'}`, {
+    atomicCommand(`webhooks ${verb}`, `Switch an address ${verb === 'enable' ? 'on: what waited is sent' : 'off'}`, {
       usage: '--endpoint ID',
       schema: z.object({ endpoint }),
-      run: ({ endpoint }, { change, now }) =>
-        change(async (client) => {
-          const { mid } = await known(endpoint, client)
-          await createEndpoints(client)[verb](endpoint, now)
-          if (verb === 'enable') await watchOpenOrders(client, mid, now)
-          return shown(toShown(await known(endpoint, client), now))
-        }),
+      async run({ endpoint }, { client, now }) {
+        const { mid } = await known(endpoint, client)
+        await createEndpoints(client)[verb](endpoint, now)
+        if (verb === 'enable') await watchOpenOrders(client, mid, now)
+        return shown(toShown(await known(endpoint, client), now))
+      },
     }),
   ),
 
-  changingCommand('webhooks rotate-secret', 'Make a new secret; the old one counts a day more', {
+  atomicCommand('webhooks rotate-secret', 'Make a new secret; the old one counts a day more', {
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
-    run: ({ endpoint }, { config, change, now }) =>
-      change(async (client) => {
-        const { mid, endpointId, url, label } = await known(endpoint, client)
-        const secret = newSigningSecret()
-        const sealed = seal(requireKey(config.webhooks.sealingKey), secret, ownerOf({ mid, endpointId }))
-        await createEndpoints(client).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
-        return shownOnce({ id: endpointId, mid, url, label, secret })
-      }),
+    async run({ endpoint }, { config, client, now }) {
+      const { mid, endpointId, url, label } = await known(endpoint, client)
+      const { secret, sealed } = newSecret({ mid, endpointId }, config)
+      await createEndpoints(client).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
+      return shownOnce({ id: endpointId, mid, url, label, secret })
+    },
   }),
 
   command('webhooks ping', 'Send a test event to an address, now', {
@@ -139,7 +133,7 @@ export const webhookCommands = [
     },
   }),
 
-  changingCommand('webhooks resend', 'Send events again', {
+  atomicCommand('webhooks resend', 'Send events again', {
     usage: '(--delivery ID | --mid M1 --since TIME [--until TIME])',
     schema: z
       .object({
@@ -153,20 +147,25 @@ export const webhookCommands = [
           delivery ? !mid && !since && !until : mid !== undefined && since !== undefined,
         'give --delivery, or --mid and --since',
       ),
-    run: ({ delivery, mid = '', since, until }, { change, now }) =>
-      change(async (client) => {
-        const endpoints = createEndpoints(client)
-        const resent = delivery
-          ? Number(await endpoints.resend(delivery, now))
-          : await endpoints.resendAll(mid, since as Date, until ?? now, now)
-        if (delivery && resent === 0) throw new CommandError('there is no such delivery, or its webhook is off')
-        return {
-          json: { resent },
-          text: `${resent} ${resent === 1 ? 'delivery is' : 'deliveries are'} sent again from now on`,
-        }
-      }),
+    async run({ delivery, mid = '', since, until }, { client, now }) {
+      const endpoints = createEndpoints(client)
+      const resent = delivery
+        ? Number(await endpoints.resend(delivery, now))
+        : await endpoints.resendAll(mid, since as Date, until ?? now, now)
+      if (delivery && resent === 0) throw new CommandError('there is no such delivery, or its webhook is off')
+      return {
+        json: { resent },
+        text: `${resent} ${resent === 1 ? 'delivery is' : 'deliveries are'} sent again from now on`,
+      }
+    },
   }),
 ]
+
+/** A new secret of an endpoint, and the same sealed, as it is stored. */
+function newSecret(endpoint: Pick<Endpoint, 'mid' | 'endpointId'>, { webhooks }: DatabaseConfig) {
+  const secret = newSigningSecret()
+  return { secret, sealed: seal(requireKey(webhooks.sealingKey), secret, ownerOf(endpoint)) }
+}
 
 function requireKey(key: KeyObject | undefined): KeyObject {
   if (key) return key
@@ -181,9 +180,7 @@ async function known(endpointId: string, db: Queryable): Promise<EndpointRecord>
   return found
 }
 
-type ShownOnce = { id: string; mid: string; url: string; label: string | null; secret: string }
-
-const shownOnce = (endpoint: ShownOnce): Output => ({
+const shownOnce = (endpoint: Record<'id' | 'mid' | 'url' | 'secret', string> & { label: string | null }): Output => ({
   json: endpoint,
   text: `${record(endpoint)}\nGive the secret to the merchant now: it is shown this once.`,
 })

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 /** Where the search for free ports begins: beside 3000 and 3001, so that they are as easy to remember. */
@@ -11,9 +12,9 @@ export async function exitIfPortsAreBusy(): Promise<void> {
   const { HOST, PORT, OPS_HOST, OPS_PORT, npm_lifecycle_event: script } = process.env
   const host = HOST || '127.0.0.1'
   const opsHost = OPS_HOST || '127.0.0.1'
-  const port = Number(PORT || 3000)
-  const opsPort = Number(OPS_PORT || 3001)
-  const busy = [...((await isBusy(host, port)) ? [port] : []), ...((await isBusy(opsHost, opsPort)) ? [opsPort] : [])]
+  const busy: number[] = []
+  if (await isBusy(host, Number(PORT || 3000))) busy.push(Number(PORT || 3000))
+  if (await isBusy(opsHost, Number(OPS_PORT || 3001))) busy.push(Number(OPS_PORT || 3001))
   if (busy.length === 0) return
   let free = FIRST_FREE_PORT
   while ((await isBusy(host, free)) || (await isBusy(opsHost, free + 1))) free += 2
@@ -24,12 +25,13 @@ export async function exitIfPortsAreBusy(): Promise<void> {
 }
 
 /** Other faults of a port or an address are reported by the service itself. */
-function isBusy(host: string, port: number): Promise<boolean> {
-  return new Promise<void>((resolve, reject) => {
-    const server = createServer().once('error', reject)
-    server.listen({ host, port }, () => server.close(() => resolve()))
-  }).then(
-    () => false,
-    (error: NodeJS.ErrnoException) => error.code === 'EADDRINUSE',
-  )
+async function isBusy(host: string, port: number): Promise<boolean> {
+  const server = createServer().listen({ host, port })
+  try {
+    await once(server, 'listening')
+    await once(server.close(), 'close')
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+  }
 }

@@ -29,14 +29,6 @@ ${MID},87500.00,DEMON26282000004,DEMOBANK-0004,SUCCESS,2026-10-09 10:00:00,2026-
 ${MID},320.00,DEMON26303000005,DEMOBANK-0005,PENDING,2026-10-30 23:59:00,2026-10-31 23:59:00
 `
 
-/** The paid order that the reference asks for: its example of checkPaymentStatus works in the demo as it stands. */
-const ORDER = {
-  merchantOrderId: 'DEMO-1',
-  orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
-  amount: 200,
-  utr: '523504870405',
-}
-
 /**
  * The demo merchant, partner, keys, settlements and order: made where they are missing, left as they are where they
  * exist. The secrets are kept in a file in `directory` that only its owner may read; if that is lost, new keys are made.
@@ -89,15 +81,16 @@ async function makeSettlements(client: pg.Client, now: Date): Promise<void> {
   await importSettlements(client, Readable.from([SETTLEMENTS]), { now, person: 'demo', file: 'demo-settlements.csv' })
 }
 
+/** The paid order of the reference, whose example of checkPaymentStatus works in the demo as it is. */
 async function makeOrder(client: pg.Client, now: Date): Promise<void> {
-  const { orderId, merchantOrderId, amount, utr } = ORDER
+  const [orderId, utr] = ['019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3', '523504870405']
   const { rowCount } = await client.query(
     `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
        customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     values ($1, $2, $3, $4, 'https://shop.example/thanks', 'Order DEMO-1', 'Asha Rao', 'asha@shop.example', '9876543210',
-       $5, 'Demo Merchant', '5814', $6, $6::timestamptz + interval '15 min', 'SUCCESS', $7)
+     values ($1, $2, 'DEMO-1', 200, 'https://shop.example/thanks', 'Order DEMO-1', 'Asha Rao', 'asha@shop.example',
+       '9876543210', $3, 'Demo Merchant', '5814', $4, $4::timestamptz + interval '15 min', 'SUCCESS', $5)
      on conflict do nothing`,
-    [MID, orderId, merchantOrderId, amount, VPA, now, utr],
+    [MID, orderId, VPA, now, utr],
   )
   if (rowCount === 0) return
   await client.query(
@@ -107,8 +100,8 @@ async function makeOrder(client: pg.Client, now: Date): Promise<void> {
   )
   await client.query(
     `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
-     values ($1, $2, $3, $4, $5, $5, 'first', 'direct')`,
-    [MID, utr, orderId, amount * 100, now],
+     values ($1, $2, $3, 20000, $4, $4, 'first', 'direct')`,
+    [MID, utr, orderId, now],
   )
 }
 

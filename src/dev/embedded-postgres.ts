@@ -1,5 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
@@ -14,7 +15,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -31,7 +32,7 @@ export type Cluster = {
   settings: readonly string[]
 }
 
-export type EmbeddedPostgres = {
+type EmbeddedPostgres = {
   /** A superuser's connection to the database `postgres`. */
   url: string
   cluster: Cluster
@@ -194,13 +195,11 @@ function disownPidFile(cluster: Cluster): void {
 
 const pidFile = ({ dataDirectory }: Cluster) => join(dataDirectory, 'postmaster.pid')
 
-type Postmaster = { pid: number; port: number }
-
 /**
  * What postmaster.pid says, if its process is the server of this cluster. The number alone proves nothing: after a crash or
  * a reboot another process may have it. A zombie has no command line: in a container without init nobody reaps it.
  */
-function readPostmaster(cluster: Cluster): Postmaster | undefined {
+function readPostmaster(cluster: Cluster): { pid: number; port: number } | undefined {
   try {
     const lines = readFileSync(pidFile(cluster), 'utf8').split('\n')
     const pid = Number(lines[0])
@@ -217,7 +216,7 @@ function commandLine(pid: number): string {
 }
 
 /** Waits while a server starts or stops. Undefined when none runs, and once `launched` has ended without a server. */
-async function untilAnswers(cluster: Cluster, launched?: ChildProcess): Promise<Postmaster | undefined> {
+async function untilAnswers(cluster: Cluster, launched?: ChildProcess) {
   const deadline = Date.now() + READY_TIMEOUT_MS
   for (;;) {
     const running = readPostmaster(cluster)
@@ -230,9 +229,8 @@ async function untilAnswers(cluster: Cluster, launched?: ChildProcess): Promise<
 }
 
 async function answers(cluster: Cluster, port: number): Promise<boolean> {
-  const connectionString = clusterUrl(cluster, port)
   const limits = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS }
-  const client = new pg.Client({ connectionString, ...limits })
+  const client = new pg.Client({ connectionString: clusterUrl(cluster, port), ...limits })
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -246,12 +244,10 @@ async function answers(cluster: Cluster, port: number): Promise<boolean> {
   }
 }
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await once(server.close(), 'close')
+  return port
 }

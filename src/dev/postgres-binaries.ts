@@ -7,7 +7,7 @@ import { dirname, join, relative } from 'node:path'
 export type Account = { uid: number; gid: number } | undefined
 
 /** `bin` is the folder of the programs. */
-export type Binaries = { bin: string; majorVersion: string }
+type Binaries = { bin: string; majorVersion: string }
 
 /** No PG* variable of the user's may reach the server. */
 export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }

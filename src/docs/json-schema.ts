@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-export type JsonSchema = { [keyword: string]: unknown; properties?: Record<string, JsonSchema>; anyOf?: JsonSchema[] }
+type JsonSchema = { [keyword: string]: unknown; properties?: Record<string, JsonSchema>; anyOf?: JsonSchema[] }
 
 /**
  * The JSON Schema of a JSON body that `schema` accepts. It does not mention that unknown fields are ignored. `example` holds

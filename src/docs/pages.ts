@@ -24,7 +24,7 @@ const GUIDES = {
   acquirer: { title: 'For the acquirer’s developer', does: 'Tell the service of payments, signed.' },
 } as const
 
-export type GuideName = keyof typeof GUIDES
+type GuideName = keyof typeof GUIDES
 
 export function guideNames({ takesNotifications }: DocsOptions): GuideName[] {
   const names = Object.keys(GUIDES) as GuideName[]

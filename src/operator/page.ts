@@ -19,7 +19,7 @@ import { type Bar, plot } from './plot.ts'
 /** A day or an hour of Indian time, by its first moment; undefined while its orders are not counted. */
 export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
-export type PageOfToday = {
+type PageOfToday = {
   now: Date
   /** Counts of each hour of today so far, and of each of the last days, today included; both oldest first. */
   hours: readonly Counted[]

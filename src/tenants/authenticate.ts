@@ -21,7 +21,7 @@ declare module 'fastify' {
 // We make public keys in this form only, so anything else is refused without a query.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
-export type Authentication = {
+type Authentication = {
   findKey: AccessKeys['find']
   noteUse: AccessKeys['noteUse']
   limits: RateLimits

@@ -34,7 +34,7 @@ export const MERCHANT = `
   m.max_amount as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
 /** What the operator may change. A field that is absent is not changed. */
-export type MerchantChanges = {
+type MerchantChanges = {
   [K in keyof Omit<Merchant, 'mid' | 'createdAt' | 'disabledAt'>]?: Merchant[K] | undefined
 }
 

@@ -10,7 +10,7 @@ export type Partner = {
 }
 
 /** The result of linking or unlinking a partner and a merchant; `unchanged` when it was so already. */
-export type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
+type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
 
 const FIND_LINK = prepared('select from partner_merchants where pid = $1 and mid = $2')
 

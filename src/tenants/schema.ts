@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import * as z from 'zod'
-import { errorText, identifier, text, VPA } from '../fields.ts'
+import { errorText, identifier, matching, text, VPA } from '../fields.ts'
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../money.ts'
 
 /**
@@ -13,8 +13,7 @@ const name = z
   .pipe(text(99))
   .refine((text) => !/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(text), 'must not turn the writing direction')
 
-const VPA_RULE = 'must be a UPI address such as shop@bank'
-const vpa = z.string(errorText(VPA_RULE)).regex(VPA, VPA_RULE)
+const vpa = matching(VPA, 'must be a UPI address such as shop@bank')
 
 const PAYEES_LIMIT = 20
 const PAYEES_RULE = `must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most ${PAYEES_LIMIT} of them, or default alone`
@@ -30,24 +29,19 @@ const payees = z
     PAYEES_RULE,
   )
 
-const MCC_RULE = 'must be 4 digits, such as 5814'
-const mcc = z.string(errorText(MCC_RULE)).regex(/^[0-9]{4}$/, MCC_RULE)
+const mcc = matching(/^[0-9]{4}$/, 'must be 4 digits, such as 5814')
 
 const EXPIRY_RULE = 'must be a whole number of minutes, 1 to 1440, or default'
 
 /** A merchant's time to pay: 1 to 1,440 minutes. `default` stands for the service's own setting and becomes null. */
-const expiryMinutes = z
-  .string(errorText(EXPIRY_RULE))
-  .regex(/^(?:default|[1-9]\d{0,3})$/, EXPIRY_RULE)
+const expiryMinutes = matching(/^(?:default|[1-9]\d{0,3})$/, EXPIRY_RULE)
   .transform((text) => (text === 'default' ? null : Number(text)))
   .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
 
 const MAX_AMOUNT_RULE = `must be whole rupees, 1 to ${HIGHEST_MAX_RUPEES}, or default`
 
 /** The largest amount of a merchant's intents, in whole rupees. */
-const maxAmount = z
-  .string(errorText(MAX_AMOUNT_RULE))
-  .regex(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
+const maxAmount = matching(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
   .transform((text) => (text === 'default' ? USUAL_MAX_RUPEES : Number(text)))
   .refine((rupees) => rupees <= HIGHEST_MAX_RUPEES, MAX_AMOUNT_RULE)
 
@@ -59,9 +53,7 @@ const MerchantFields = z.object({
   mcc,
   dynamicQr: z.enum(['link', 'image'], errorText('must be link or image')),
   acquirer: z.string(errorText('must be the name of an acquirer')),
-  acquirerMerchantId: z
-    .string(errorText('must be text'))
-    .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
+  acquirerMerchantId: matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
   expiryMinutes,
   maxAmount,
@@ -94,6 +86,6 @@ const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
 const ASSIGNED_LENGTH = 10
 
 /** A mid for a merchant that was added without one: `M` and 10 random characters, 49 bits. */
-export function assignMid(): string {
+function assignMid(): string {
   return `M${Array.from({ length: ASSIGNED_LENGTH }, () => UNAMBIGUOUS[randomInt(UNAMBIGUOUS.length)]).join('')}`
 }

@@ -1,3 +1,4 @@
+import type { Merchant } from './merchants.ts'
 import { UNCLASSIFIED_MCC } from './schema.ts'
 
 /** A fault of a merchant's payee that is allowed, yet makes wallets take the merchant for a private person. */
@@ -26,15 +27,7 @@ const SHOP_UNDER_PRIVATE_HANDLE = /^(?:q\d+@ybl|paytmqr\w+@|paytm[.-])/
  */
 const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 
-export function merchantWarnings({
-  mcc,
-  vpa,
-  acquirer,
-}: {
-  mcc: string
-  vpa: string
-  acquirer: string
-}): MerchantWarning[] {
+export function merchantWarnings({ mcc, vpa, acquirer }: Pick<Merchant, 'mcc' | 'vpa' | 'acquirer'>) {
   const warnings: MerchantWarning[] = []
   // The category matters for `direct` only, whose links we make: every other acquirer writes the category that it knows
   // into its links.
