@@ -6,13 +6,13 @@ import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { CommandError } from './errors.ts'
 import type { Output } from './output.ts'
 
-/** Makes a change in one transaction, which ends with the outcome of the command: both are stored, or neither. */
+/** Runs `work` in one transaction that also stores the outcome of the command: both are stored, or neither. */
 export type Change = (work: (client: pg.PoolClient) => Promise<Output>) => Promise<Output>
 
 /**
- * Runs a command that changes something. It is in the audit before it begins, so that there is no change without a row, whatever
- * becomes of the process. Its outcome is stored with its `change`; that of a command in several steps, which makes no `change`,
- * after the last of them.
+ * Runs a command that changes something. The audit has a row of the command before it begins, so that no change is
+ * without one, whatever becomes of the process. The outcome is stored in the transaction of `change`, or, where the
+ * command takes several steps and makes no `change`, after the last step.
  */
 export async function runAudited(
   { makesAudit, ...audited }: Pick<AuditedCommand, 'command' | 'arguments'> & { makesAudit: boolean },
@@ -44,17 +44,17 @@ export async function runAudited(
     if (!inOneTransaction) await end(db, 'done', output.made)
     return output
   } catch (error) {
-    // A command in several steps that breaks off for an unforeseen reason has no outcome: a part of its change may be stored.
-    // If a transaction was committed after all, its outcome stands and this one is not stored.
+    // A command in several steps that ends with an unforeseen error has no outcome: part of its change may be stored.
+    // The outcome of a transaction that was committed after all stands: the second one is not stored.
     if (inOneTransaction || error instanceof CommandError) {
-      // A failure to write the audit is ignored here: the operator has to read the command's own failure.
+      // An error of the audit is ignored here: the operator has to read the error of the command.
       await end(db, 'failed', { fault: faultOf(error) }).catch(() => undefined)
     }
     throw error
   }
 }
 
-/** A message of PostgreSQL or of Node.js may hold what was in a row. */
+/** Messages of PostgreSQL and of Node.js may quote a row, so only their code is stored. */
 function faultOf(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, name } = error as Error & { code?: string }

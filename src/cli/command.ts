@@ -8,7 +8,7 @@ import { type Change, runAudited } from './audited.ts'
 import { UsageError } from './errors.ts'
 import type { Output, Terminal } from './output.ts'
 
-/** What a command works with. The pool connects at its first query. `person` is who runs it. */
+/** What every command works with. `person` runs it. The pool connects at its first query. */
 export type Context = {
   config: DatabaseConfig
   db: Database
@@ -18,50 +18,48 @@ export type Context = {
   terminal: Terminal
 }
 
-/** That of a command that changes something: through `change`, unless it takes several steps. */
+/** `change` is the transaction of a command; commands of several steps do not use it. */
 export type ChangingContext = Context & { change: Change }
 
-/** That of a command whose change is one transaction of `client`. */
+/** `client` is the connection of the transaction. */
 type TransactionContext = Context & { client: pg.PoolClient }
 
 export type Command = {
-  /** As it is typed: `merchants add`. */
+  /** Its words, such as `merchants add`. */
   name: string
-  /** What it does, in one line of `ops --help`. */
+  /** One line of `ops --help`. */
   summary: string
-  /** The flags and arguments that follow the name. */
+  /** Flags and arguments, as the help shows them behind the name. */
   usage: string
-  /** Whether it changes something, and takes `--by`. */
+  /** A command that changes something takes `--by`. */
   changes: boolean
   /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
   prepare: (args: string[]) => PreparedCommand
 }
 
-/** `by` is who runs it, if they said so. */
+/** `by` is the value of `--by`. */
 export type PreparedCommand = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
 
 type CommandDefinition<S extends z.ZodObject, C = Context> = {
-  /** Both are left out where nothing follows the name. */
+  /** Usage and schema are left out where nothing follows the name. */
   usage?: string
   schema?: S
-  /** The key that is not a flag but the one word behind the name. */
+  /** The key of `schema` that is no flag but the one word behind the name. */
   argument?: keyof S['shape'] & string
   run: (input: z.output<S>, context: C) => Promise<Output>
 }
 
-/**
- * `audited` returns what the audit keeps of a flag's value, for values that may hold a secret or the customer's data.
- */
+/** `audited` replaces a flag's value in the audit, where the value may hold a secret or the customer's data. */
 type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
-  /** True for the command that makes the audit's tables: before it has run there may be nowhere to write. */
+  /** True for `migrate`, which makes the tables of the audit: before it there may be none to write to. */
   makesAudit?: boolean
 }
 
 /**
- * A command that changes nothing. Its flags are the keys of `schema`, in kebab-case: dynamicQr is `--dynamic-qr`. A
- * flag whose schema accepts `true` takes no value, and one whose schema accepts a list may be given several times; every
- * other flag takes one value.
+ * A command that changes nothing. Its flags are the keys of `schema` in kebab-case: dynamicQr is `--dynamic-qr`. A
+ * flag whose schema accepts `true` takes no value, a flag whose schema accepts a list may be repeated, any other flag
+ * takes one value.
  */
 export function command<S extends z.ZodObject>(
   name: string,
@@ -71,7 +69,7 @@ export function command<S extends z.ZodObject>(
   return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
 
-/** A command that changes something: the audit keeps who ran it, with which arguments, and how it ended. */
+/** A command that changes something: the audit stores who ran it, with which arguments, and how it ended. */
 export function changingCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -85,7 +83,7 @@ export function changingCommand<S extends z.ZodObject>(
   })
 }
 
-/** The same in one transaction, which a failure rolls back. */
+/** A command whose whole change is one transaction. */
 export function atomicCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -134,10 +132,9 @@ function define<S extends z.ZodObject>(
   }
 }
 
-/** Who runs a command. */
 const PERSON = z.string().trim().pipe(text(64))
 
-/** Stands in the audit for a value that it must not keep. */
+/** The value that the audit stores in place of a secret or of the customer's data. */
 export const withhold = () => 'withheld'
 
 type Flag = { type: 'string' | 'boolean'; multiple?: boolean }
@@ -159,7 +156,7 @@ function parse(args: string[], options: Record<string, Flag>) {
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
   } catch (error) {
-    // Only the first sentence is shown, which names the flag: Node.js' messages go on to explain the `--` of shells.
+    // Node.js' first sentence names the flag; the next ones explain the `--` of shells, which is no help here.
     throw new UsageError((error as Error).message.split(/\. |\n/)[0] ?? '')
   }
 }

@@ -1,10 +1,9 @@
-/** The command was typed wrongly: exit 2, with help. */
+/** A command that was typed wrongly: exit 2, with help. */
 export class UsageError extends Error {}
 
 /**
- * The command is typed correctly but cannot be done: exit 1. The message is one line for the operator, `details` are
- * further lines. The audit keeps the message alone: details may repeat what was in a file, and the audit is kept for
- * ever.
+ * A command that was typed correctly and cannot be done: exit 1. `message` is one line for the operator, `details` are
+ * further lines. The audit, which nothing is ever deleted from, stores the message alone: details may quote a file.
  */
 export class CommandError extends Error {
   readonly details: readonly string[]

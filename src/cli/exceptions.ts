@@ -14,7 +14,7 @@ export const exceptionId = z
   .toLowerCase()
   .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
 
-/** What limits a list of exceptions. They count on the day of India on which they were received. */
+/** Filters of a list of exceptions. An exception counts on the day of India on which it was received. */
 const Filters = z.object({
   kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
   mid: identifier.optional(),
@@ -74,7 +74,7 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
     }
   })
 
-/** Resolves those that the person has seen counted, and no exception that came since. */
+/** Resolves the exceptions whose count the person has confirmed, none that came since. */
 async function resolveAll(
   filters: Filters,
   { reason, yes }: { reason: string; yes: boolean },
@@ -106,7 +106,6 @@ const toMoments = ({ from, to, ...filters }: Filters) => ({
 const sumText = (exceptions: PaymentException[]) =>
   `${toIndianDigits(exceptions.length)} exception${exceptions.length === 1 ? '' : 's'}, ${toIndianRupees(amountOf(exceptions))}`
 
-/** The sum in decimal text. */
 const amountOf = (exceptions: PaymentException[]) =>
   toSumText(exceptions.reduce((sum, { amount }) => sum + BigInt(toPaise(amount ?? '0')), 0n))
 
@@ -121,5 +120,5 @@ export function exceptionTable(exceptions: PaymentException[], none: string): st
   return table(columns, rows, none)
 }
 
-/** Of an unreadable body a line of the table shows 60 characters; `--json` shows all that is kept. */
+/** The first 60 characters of an unreadable body; `--json` has all that is stored. */
 const bodyLine = (body: string | null) => body && [...body].slice(0, 60).join('')

@@ -7,10 +7,10 @@ import { errorText } from '../fields.ts'
 import { CommandError } from './errors.ts'
 import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 
-/** The argument of a command that reads a CSV file: a path, or `-` for standard input. */
+/** A path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path'))
 
-/** Hands the file to `work`. A file with bad lines becomes a fault that names them; nothing of it is stored. */
+/** Hands the file to `work`. Bad lines of a CSV file become a CommandError that names them. */
 export async function readFile<T>(
   file: string,
   terminal: Terminal,
@@ -32,7 +32,7 @@ async function openFile(path: string): Promise<Readable> {
   return createReadStream(path)
 }
 
-/** `nameOf` is what a line is called for people. */
+/** `nameOf` names a line for the operator. */
 export function refusedLines(
   { message, faults, count }: CsvFileError,
   nameOf = (line: number) => `line ${line}`,

@@ -51,7 +51,7 @@ export const findPaymentCommands = [
       }
       const others = {
         exceptions: 'utr' in sought || 'amount' in sought ? await createExceptions(db).ofNoOrder(sought) : [],
-        // Of every merchant, whatever --mid says.
+        // Settlements of every merchant, whatever --mid says: the UTR may have been settled to another one.
         settlements: 'utr' in sought ? await histories.settlementsOf([sought.utr]) : [],
       }
       return {
@@ -89,8 +89,8 @@ const toJson = (history: PaymentHistory, now: Date) => ({
 })
 
 /**
- * Describes one payment with all its steps, or several in a line each; then the exceptions without an order, and the
- * settlements of the UTR that are not among the steps.
+ * One payment with all its steps, or several in a line each; then the exceptions without an order, and the settlements
+ * of the UTR that are not among the steps.
  */
 function describeFound(
   found: PaymentHistory[],

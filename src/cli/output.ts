@@ -7,25 +7,24 @@ import { groupRupees } from '../money.ts'
 type CellValue = string | number | boolean | Date | null | readonly string[]
 
 /**
- * Result of a command: one JSON document for `--json`, and the same as text for people. A result too long to hold in
- * memory comes in `chunks`, in the form that was asked for. `warnings` are for people too, a line each on stderr;
- * scripts find them in the document. `made` names for the audit what was made and no argument names.
+ * Result of a command: one JSON document for `--json`, and the same as text. A result too long for memory comes in
+ * `chunks`, already in the form that was requested. `warnings` go to stderr, a line each; scripts find them in the
+ * document. `made` names for the audit what the command made, where no argument names it.
  */
 export type Output = (
   | { json: unknown; text: string; chunks?: never }
   | { chunks: AsyncIterable<string>; json?: never; text?: never }
-  /** `forSpreadsheets` marks a CSV file as UTF-8, without which Excel takes it for another encoding. */
+  /** `forSpreadsheets` marks CSV as UTF-8: without the mark Excel reads another encoding. */
 ) & { forSpreadsheets?: boolean | undefined; warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
 
-/** Streams of a command: those of the process, or a test's. */
 export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 
-/** The words of `mid, name, by day file`. */
+/** The names in `mid, name, by day file`. */
 type Names<S extends string> = S extends `${infer Name}, ${infer Rest}` ? Name | Names<Rest> : S
 
-/** Records under the names of `columns`, which are `mid, name`, aligned; `none` when there are no records. */
+/** A table of records under `columns`, such as `mid, name`; `none` when there are no records. */
 export function table<C extends string>(
   columns: C,
   rows: readonly Record<Names<C>, CellValue>[],
@@ -35,13 +34,12 @@ export function table<C extends string>(
   return rows.length === 0 ? none : alignColumns([names, ...rows.map((row) => names.map((name) => show(row[name])))])
 }
 
-/** A record whose amounts, which are decimal text, get the groups that people read. */
+/** Groups the digits of amounts in decimal text, as people read them. */
 export const forPeople = <T extends object>(fields: T) =>
   Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? groupRupees(value) : value]),
   ) as T
 
-/** Records for a command that lists them. */
 export function listed<C extends string, R extends Record<Names<C>, CellValue>>(
   columns: C,
   rows: readonly R[],
@@ -50,7 +48,7 @@ export function listed<C extends string, R extends Record<Names<C>, CellValue>>(
   return { json: rows, text: table(columns, rows, none) }
 }
 
-/** Writes the outcome of a command: the document to stdout, or the text, and its warnings to stderr. */
+/** Writes a command's result to stdout and its warnings to stderr. */
 export async function print(
   terminal: Terminal,
   { json, text, chunks, forSpreadsheets = false, warnings = [] }: Output,
@@ -68,42 +66,34 @@ export async function print(
   }
 }
 
-/** Writes lines for people. */
 export function say(stream: NodeJS.WritableStream, text: string): void {
   stream.write(`${neutralize(text)}\n`)
 }
 
-/**
- * Writes a message beside the outcome to stderr, in one line for scripts; on a terminal each of `details` has its own.
- */
+/** Writes a message to stderr: one line, or on a terminal a line for each of `details`. */
 export function printNote({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
   say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
 
-/** Asks on the terminal; true when the answer is y. */
 export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<boolean> {
   stderr.write(`${toOneLine(question)} (y/N) `)
   for await (const answer of createInterface({ input: stdin })) return /^\s*y(es)?\s*$/i.test(answer)
   return false
 }
 
-/** Ignores that the reader of a pipe left before the end of a long answer. Throws every other error. */
+/** A reader of a pipe may stop before the end of a long result, as `head` does: no error. */
 function unlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
 
-/** Empties a terminal for what is shown next. */
 export function clearScreen({ stdout }: Terminal): void {
   if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
 }
 
-/** Counts of the named unit, such as lines; undefined where nobody looks. */
+/** Returns the function that shows a count of `unit`, such as lines; undefined where stderr is no terminal. */
 export type ShowProgress = (unit: string) => ((count: number) => void) | undefined
 
-/**
- * Shows the progress of a long command in one line on stderr, which is removed at the end. Shows nothing unless stderr
- * is a terminal.
- */
+/** Shows the progress of `work` in one line on a terminal's stderr, and removes the line at the end. */
 export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
   if (!stderr.isTTY) return work(() => undefined)
   try {
@@ -115,12 +105,11 @@ export async function withProgress<T>({ stderr }: Terminal, work: (progress: Sho
 
 const CLEAR_LINE = '\r\u001b[K'
 
-/** One record, with one field on each line. */
+/** A record with one field on each line. */
 export function record(fields: Readonly<Record<string, CellValue>>): string {
   return alignColumns(Object.entries(fields).map(([name, value]) => [name, show(value)]))
 }
 
-/** One record for a command that shows it. */
 export const shown = (fields: Readonly<Record<string, CellValue>>) => ({ json: fields, text: record(fields) })
 
 function show(cell: CellValue): string {
@@ -131,20 +120,19 @@ function show(cell: CellValue): string {
 }
 
 /**
- * Characters in foreign text that a terminal would obey or not show: control characters, marks that turn the writing
- * direction, separators of lines. Exceptions are the joiners, which belong to the spelling of Indian names, our own line
- * breaks.
+ * Characters of foreign text that a terminal obeys or does not show: control characters, marks that turn the writing
+ * direction, separators of lines. Our own line breaks are exempt, and the joiners, which Indian names need.
  */
 const OBEYED = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 const neutralize = (text: string) => text.replace(OBEYED, '\ufffd')
 
-/** Escapes these characters in JSON. Its value stays the same: JSON has them inside strings only. */
+/** Escapes OBEYED characters in JSON. Its value stays the same: JSON has them inside strings only. */
 const escapeJson = (json: string) => json.replace(OBEYED, (character) => character.split('').map(toEscape).join(''))
 
 const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Foreign text as a part of one line: its line breaks are replaced too. */
+/** Foreign text as part of one line, without line breaks. */
 export function toOneLine(text: string): string {
   return neutralize(text).replaceAll('\n', '\ufffd')
 }

@@ -20,7 +20,7 @@ import { FILE, readFile } from './file.ts'
 import { ourOrderId } from './find-payments.ts'
 import { withProgress } from './output.ts'
 
-/** INTENT_EXPIRY_MINUTES is at most one day, so an intent that is older than one day can no longer be paid. */
+/** Younger intents may still be paid: INTENT_EXPIRY_MINUTES is at most one day. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
@@ -50,8 +50,8 @@ export const paymentCommands = [
         throw new CommandError(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
       }
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
-      // Other contradictions are typing errors and no reports of the bank. They are not kept: an exception unbalances
-      // the books and is never deleted.
+      // Other contradictions are typing errors, no reports of the bank. An exception of them would unbalance the books
+      // for good.
       const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
       const source = { source: 'operator' as const, now: () => now, person, note, saves }
       const recorded = await createReports(db).record(report, source)
@@ -109,7 +109,7 @@ export const paymentCommands = [
       const warnings: string[] = []
       const result = await readFile(file, terminal, (csv, progress) =>
         importDayFile(db, csv, {
-          // The clock itself: a payment may become late while the file is imported.
+          // The clock, not the start of the command: a payment may become late during the import.
           now: () => new Date(),
           onChecked: progress('lines checked'),
           onRecorded: progress('lines recorded'),
@@ -137,7 +137,7 @@ export const paymentCommands = [
         (input) => Object.values(input).filter((given) => given !== undefined).length === 1,
         'give one of --older-than-days, --email and --mobile',
       ),
-    // The audit would keep what is erased.
+    // The audit must not store the customer data that the command erases.
     audited: { email: withhold, mobile: withhold },
     async run({ olderThanDays = KEPT_DAYS, email, mobile }, { db, now, terminal }) {
       const before = new Date(now.getTime() - olderThanDays * DAY_MS)
@@ -156,7 +156,7 @@ const KEPT_DAYS = 365
 const KEEP_LONGER =
   'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
 
-/** Options without log and metrics: a command makes one call, whose failure is the command's own message. */
+/** A command makes one call, and its error is the command's message: no log, no metrics. */
 const ACQUIRER_OPTIONS = {
   log: { warn: () => undefined, error: () => undefined },
   onCall: () => undefined,

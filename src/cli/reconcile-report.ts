@@ -14,7 +14,7 @@ import { forPeople, table, toOneLine } from './output.ts'
 
 type Findings = AsyncIterable<Finding>
 
-/** The report for people: each merchant's differences, then its days; the last line says whether all of it balances. */
+/** The report as text: each merchant's differences, then its days; the last line says whether the books balance. */
 export async function* toText(findings: Findings, period: Days): AsyncGenerator<string> {
   const total = ({ sums }: { sums: Totals }) => ({ day: 'total', ...cells(sums) })
   let days: ReturnType<typeof total>[] = []
@@ -51,10 +51,10 @@ export async function* toText(findings: Findings, period: Days): AsyncGenerator<
   }
 }
 
-/** What somebody wrote in it, such as a reason, has its rupees grouped too. */
+/** Rupees are grouped in free text too, such as a reason. */
 const line = (text: string) => `  ${toOneLine(groupRupees(text))}\n`
 
-/** From `brought forward` to `carried forward` each line adds up: brought + paid - settled - refunded + resolved. */
+/** Each line adds up: brought forward + paid - settled - refunded + resolved = carried forward. */
 const COLUMNS =
   'day, brought forward, paid, settled, refunded, resolved, carried forward, fee, tax, net, payments, by day file, settlements, open, differences'
 
@@ -105,10 +105,10 @@ function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { f
 }
 
 /**
- * The report for scripts: one JSON document `{from, to, merchants, total, balances, newestImport}`, where a merchant
- * has `{mid, file, differences, exceptions, refunds, days, changed, total}`; `changed` is null unless the days are a closed month.
- * Amounts are decimal text in rupees. Differences are written one by one, because they may be too many to hold: where no
- * file came there is one for each payment.
+ * The report as one JSON document `{from, to, merchants, total, balances, newestImport}`. A merchant has `{mid, file,
+ * differences, exceptions, refunds, days, changed, total}`; `changed` is null unless the days are a closed month.
+ * Amounts are decimal text in rupees. Differences are written one by one: a missing file makes one for each payment,
+ * too many for memory.
  */
 export async function* toJson(findings: Findings, { from, to }: Days): AsyncGenerator<string> {
   let [merchants, differences] = [0, 0]
@@ -153,7 +153,7 @@ type MerchantLists = Record<'exceptions' | 'refunds' | 'days', unknown[]> & { ch
 
 const emptyLists = (): MerchantLists => ({ exceptions: [], refunds: [], days: [], changed: null })
 
-/** Ends a list, and the object that it is in: by the other fields of that. */
+/** Closes a list and its object, whose other fields are `fields`. */
 const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
 
 const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
@@ -166,8 +166,8 @@ export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | '
 })
 
 /**
- * For spreadsheets: one line for each finding, day and total, told apart by `type`; the last line is of type `end`, and its
- * `kind` says whether it balances.
+ * The report as CSV: a line for each finding, day and total, told apart by `type`; the last line is of type `end`, and
+ * its `kind` says whether the books balance.
  */
 export function toCsv(findings: Findings, { from, to }: Days): AsyncIterable<string> {
   const csv = stringify({
@@ -176,18 +176,18 @@ export function toCsv(findings: Findings, { from, to }: Days): AsyncIterable<str
       key,
       header: key.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`),
     })),
-    // What somebody else wrote, such as a resolution, must not be a formula for a spreadsheet.
+    // Free text, such as a resolution, must not be a formula for a spreadsheet.
     escape_formulas: true,
     cast: { bigint: toSumText, string: keepDigits },
   })
-  // A failure of the pipeline is not handled here: it ends the loop of the reader of `csv`.
+  // An error of the pipeline reaches the reader of `csv`, so it is not handled here.
   pipeline(csvRows(findings, `${from} to ${to}`), csv, () => undefined)
   return csv.setEncoding('utf8')
 }
 
 /**
- * Excel would show 523504870405 as 5.23505E+11, and the id 12345678e901 as a number too; it shows what a formula says as it
- * stands there. A negative amount is no formula: escaped, it would be text, which is in no sum.
+ * Ids of digits are written as formulas: Excel would show 523504870405 as 5.23505E+11, and 12345678e901 as a number. A
+ * negative amount is not escaped: as text it would be in no sum.
  */
 const keepDigits = (field: string, { column }: { column?: PropertyKey }) => {
   const isName = NAMES.some((name) => name === column)

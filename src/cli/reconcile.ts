@@ -17,7 +17,7 @@ import { forPeople, type Output, table } from './output.ts'
 import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
 import { lockedAt } from './settlements.ts'
 
-/** Days that one run compares at most: those of a merchant are in memory until they are printed. */
+/** Days of one run: the days of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
 
 const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
@@ -73,7 +73,7 @@ export const reconcileCommands = [
       const days = daysOfMonth(month)
       if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)
       return change(async (client) => {
-        // An import that is under way is closed with the month, or changes it afterwards.
+        // With the lock an import that is under way is either in the closed month, or a change since.
         const closedAt = await lockedAt(client)
         const figures = await readFigures(db, { ...days, now: closedAt })
         const kept = await closeMonth(client, { month, closedAt, closedBy: person, figures })
@@ -110,13 +110,13 @@ export const reconcileCommands = [
   }),
 ]
 
-/** The last moment of the day, in which nothing is known that came later. */
+/** The end of the day `asOf`: later reports are left out. */
 function knownAt(asOf: string | undefined, now: Date): Date {
   const end = asOf === undefined ? now : new Date(nextDay(startOfDay(asOf)).getTime() - 1)
   return end < now ? end : now
 }
 
-/** The figures of every merchant of the days, and of all. */
+/** Figures of the days by mid, and of ALL. */
 async function readFigures(db: Database, days: Asked): Promise<Record<string, Figures>> {
   const figures: Record<string, Figures> = {}
   for await (const finding of reconcile(db, days)) {
@@ -162,7 +162,7 @@ const AMOUNTS = ['paid', 'gross', 'fee', 'tax', 'net'] as const
 const inRupees = (row: PayoutRow) =>
   Object.fromEntries(AMOUNTS.map((name) => [name, row[name] === null ? null : toSumText(row[name])])) as Amounts
 
-/** Sums of those that were paid out. */
+/** Sums of the rows that were paid out. */
 const sumOf = (rows: readonly PayoutRow[]) => {
   const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
   const sum = (name: (typeof AMOUNTS)[number]) => paidOut.reduce((sum, row) => sum + (row[name] ?? 0n), 0n)

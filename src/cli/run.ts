@@ -33,10 +33,9 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
 }
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 
-/** A busy database may take seconds to accept a connection. A payment cannot wait that long; an operator can. */
+/** A busy database may take seconds to accept a connection: too long for a payment, not for an operator. */
 const CONNECT_TIMEOUT_MS = 10_000
 
-/** The help of a command that changes something. */
 const WHO =
   'A command that changes something takes --by NAME: who runs it, for the audit; else OPS_BY, else the login name.\n'
 
@@ -44,8 +43,8 @@ const EXIT_FAULT = 1
 const EXIT_USAGE = 2
 
 /**
- * Runs the command that `args` name, as it is typed behind `ops`, and returns the exit code: 0, 1 for a fault, 2 when it was
- * typed wrongly. It says its outcome on stdout and all else on stderr.
+ * Runs the command in `args`, the words behind `ops`. Returns the exit code: 0, 1 for an error, 2 for a command that
+ * was typed wrongly. The result goes to stdout, all else to stderr.
  */
 export async function main(args: string[], terminal: Terminal & { env: NodeJS.ProcessEnv }): Promise<number> {
   const asksHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
@@ -79,10 +78,10 @@ async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Para
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `works on ${nameDatabase(url)}`)
-  // A lost connection also fails the query that waits on it, and main reports that error.
+  // A lost connection fails the query that waits on it as well, and `main` reports that error.
   const log = { warn: () => undefined }
-  // Queries have no time limit: an import may take minutes, and the operator has Ctrl-C. One connection is enough for
-  // every command but the import of a day file, which keeps the file in one and records lines by the other eight.
+  // Queries have no time limit: an import may take minutes, and the operator has Ctrl-C. The import of a day file takes
+  // nine connections: one for the file, eight for lines. All else takes one.
   const db = createPool({ url, size: 9, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
   try {
     const person = by ?? config.operator ?? loginName()
@@ -92,7 +91,7 @@ async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Para
   }
 }
 
-/** In a container the user may have no name. */
+/** The user of a container may have no name. */
 function loginName(): string {
   try {
     return userInfo().username
@@ -101,19 +100,18 @@ function loginName(): string {
   }
 }
 
-/** The database that `url` names, without its password, as the driver understands it. */
+/** The database of `url` as the driver reads it, without the password. */
 function nameDatabase(url: string): string {
   const { database, host, port, user } = new pg.Client({ connectionString: url })
   return `the database ${database} at ${host}:${port} as ${user}`
 }
 
-/** The words before the first flag. */
 function wordsOf(args: string[]): string[] {
   const firstFlag = args.findIndex((arg) => arg.startsWith('-'))
   return firstFlag === -1 ? args : args.slice(0, firstFlag)
 }
 
-/** Whether each word of a command was typed with letters missing or too many at its end, such as `merchant list`. */
+/** Whether `typed` is `name` with letters missing or too many at the end of words, such as `merchant list`. */
 function isNearly(typed: readonly string[], name: string): boolean {
   return name.split(' ').every((word, index) => {
     const given = typed[index] ?? ''
@@ -121,7 +119,7 @@ function isNearly(typed: readonly string[], name: string): boolean {
   })
 }
 
-/** Usage of `command`; without one, of the commands that begin with the word that was typed, or else a list of all. */
+/** Usage of `command`; else of the commands that begin with `word`; else a list of all. */
 function help(command: Command | undefined, [word = '']: string[]): string {
   const commands = command ? [command] : COMMANDS.filter(({ name }) => name.split(' ')[0] === word)
   if (commands.length === 0) return OVERVIEW
@@ -139,7 +137,7 @@ const OVERVIEW = [
   'ops COMMAND --help shows its flags. Every command takes --json, for scripts.',
 ].join('\n\n')
 
-/** A failure in one line, for the operator. */
+/** The error in one line for the operator. */
 function explain(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException

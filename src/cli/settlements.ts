@@ -39,7 +39,7 @@ export const settlementCommands = [
       const warnings: string[] = []
       const onWarning = (text: string) =>
         warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
-      // Whoever made the file chose its name, perhaps with control characters.
+      // The maker of a file chooses its name, perhaps with control characters.
       const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>
         importFrom(context, csv, { file: name, onProgress: progress('lines'), onWarning }, (result) => {
@@ -118,19 +118,16 @@ export const settlementCommands = [
   }),
 ]
 
-/**
- * Locks the settlements, and returns the time then: of changes that wait for one another none is dated before an earlier
- * one.
- */
+/** Locks the settlements, then returns the time: changes that wait for one another are dated in their order. */
 export async function lockedAt(client: Queryable): Promise<Date> {
   await lockSettlements(client)
   return new Date()
 }
 
-/** What is told beside the counts of an import, as `json` to scripts and as `text` to people. */
+/** Additions to the counts of an import: `json` for scripts, `text` for people. */
 type Told = { json?: object; text?: string; warnings?: readonly string[] }
 
-/** Imports settlements in the transaction of the command. `judge` may refuse what has come of them. */
+/** Imports settlements in one transaction. `judge` may throw to refuse the result. */
 function importFrom(
   { change, person }: ChangingContext,
   csv: Readable,
@@ -153,10 +150,7 @@ function importFrom(
   })
 }
 
-/**
- * Waits until the replica, from which partners read lists, has what was stored. Tells the operator when it stays
- * behind.
- */
+/** Waits until the replica, where partners read lists, has the change; notes when it stays behind. */
 async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
   if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
   printNote(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
@@ -168,7 +162,7 @@ function tellNotStored(notStored: NotStored): Told {
   return { json: { notStored: all }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
 }
 
-/** A failure for the operator, who has no file to look into: its lines are named by their orders. */
+/** The error for an operator without a file: lines are named by their orders. */
 function explainPull(error: unknown, orders: readonly string[]): unknown {
   if (error instanceof CsvFileError) return refusedLines(error, (line) => `order ${orders[line - 2]}`)
   if (!(error instanceof AcquirerError)) return error
@@ -180,7 +174,7 @@ function explainPull(error: unknown, orders: readonly string[]): unknown {
 
 type Trailer = { rows?: number | undefined; total?: bigint | undefined }
 
-/** Throws when the file's rows are not those that the bank's trailer says. */
+/** Throws when the rows of the file differ from the bank's trailer. */
 function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amount }: ImportResult): void {
   const found = inserted + unchanged + updated
   const rupeesOf = (paise: bigint) => toIndianRupees(toSumText(paise))

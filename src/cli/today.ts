@@ -24,7 +24,6 @@ import { command } from './command.ts'
 import { clearScreen, printNote, type Terminal, table, toOneLine } from './output.ts'
 
 const REFRESH_MS = 5_000
-/** Hours of an Indian day. */
 const HOURS = 24
 /** Merchants in the text; `--json` has all. */
 const MERCHANTS_SHOWN = 20
@@ -58,10 +57,7 @@ export const todayCommands = [
   }),
 ]
 
-/**
- * Yields the result of `look` every REFRESH_MS until Ctrl-C. An outage of the database is noted, and `look` is tried
- * again.
- */
+/** Yields the result of `look` every REFRESH_MS until Ctrl-C, through outages of the database. */
 async function* again(terminal: Terminal, look: (now: Date) => Promise<string>): AsyncGenerator<string> {
   const stopped = new AbortController()
   process.once('SIGINT', () => stopped.abort())
@@ -81,7 +77,7 @@ async function* again(terminal: Terminal, look: (now: Date) => Promise<string>):
 
 type Today = Awaited<ReturnType<typeof readToday>> & { balance: RecentBalance | undefined }
 
-/** `hours` are 24, `merchants` those that have orders: the one with the most first. */
+/** Orders of today by hour and by merchant, the merchant with most orders first. */
 async function readToday(db: Database, now: Date) {
   const since = istDayOf(now)
   const [counts, overview] = await Promise.all([
@@ -120,7 +116,6 @@ function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerc
 
 const inRupees = <T extends { amount: number }>(one: T): T => ({ ...one, amount: toJsonNumber(one.amount) })
 
-/** Amounts in rupees. */
 function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T) {
   const conversion = conversionOf({ paise, paidPaise, ...counts }) ?? null
   return { ...counts, conversion, amount: toJsonNumber(paise), paidAmount: toJsonNumber(paidPaise) }
@@ -159,7 +154,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
 const BAR_CELLS = 20
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** A bar of at most 20 characters. A share above 0 shows at least an eighth of one. */
+/** A bar of at most 20 characters; a share above 0 takes an eighth of one at least. */
 function bar(share: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * BAR_CELLS * 8)) : 0
   return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Where the search for free ports begins: beside 3000 and 3001, so that they are as easy to remember. */
+/** The search for free ports begins beside 3000 and 3001, so that they are as easy to remember. */
 const FIRST_FREE_PORT = 3002
 
 /**
- * Ends this process with one sentence if another program listens on a port that the service needs. Before the database is
- * started, so that this takes no time and leaves nothing behind.
+ * Ends the process with one sentence if another program listens on a port of the service. Called before the database
+ * starts, so that nothing is left behind.
  */
 export async function exitIfPortsAreBusy(): Promise<void> {
   const { HOST, PORT, OPS_HOST, OPS_PORT, npm_lifecycle_event: script } = process.env
@@ -24,7 +24,7 @@ export async function exitIfPortsAreBusy(): Promise<void> {
   process.exit(1)
 }
 
-/** Other faults of a port or an address are reported by the service itself. */
+/** Any other error of a port or an address is reported by the service itself. */
 async function isBusy(host: string, port: number): Promise<boolean> {
   const server = createServer().listen({ host, port })
   try {

@@ -5,20 +5,19 @@ import { fileURLToPath } from 'node:url'
 import { migrate } from '../db/migrate.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 
-/** Reads `.env` into the environment, as compose does: a variable that is set already wins. */
+/** Reads `.env` as compose does: a variable that is set already wins. */
 export function readEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile()
 }
 
-/** Whether this process needs the checkout's own database: no other one is named, and it is not in production. */
+/** The database of the checkout is used where no other is named, outside production. */
 export function needsCheckoutDatabase(): boolean {
   const { DATABASE_URL, DATABASE_URL_FILE, NODE_ENV } = process.env
   return !DATABASE_URL && !DATABASE_URL_FILE && NODE_ENV !== 'production'
 }
 
 /**
- * Sets DATABASE_URL to this checkout's own PostgreSQL server, migrated. Where no other process runs it, this one starts it
- * and stops it when it ends. Returns the directory of its data.
+ * Sets DATABASE_URL to the checkout's own PostgreSQL server, migrated. A server that this process starts ends with it.
  */
 export async function useCheckoutDatabase(): Promise<{ directory: string; databaseUrl: string }> {
   try {
@@ -35,8 +34,8 @@ export async function useCheckoutDatabase(): Promise<{ directory: string; databa
 }
 
 /**
- * Directory of the checkout's database: inside the checkout, but for root outside, because the checkout may lie under a
- * home that the server's user cannot enter.
+ * The database lies inside the checkout; root's lies outside, since the server's user may be unable to enter the home
+ * that holds the checkout.
  */
 function checkoutDirectory(): string {
   const checkout = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))

@@ -1,10 +1,7 @@
 import { type Demo, SETTLED_MONTH } from './demo.ts'
 import type { DemoWebhook } from './demo-webhook.ts'
 
-/**
- * What `npm start` prints: commands to paste into a second terminal, wrapped to its width. The order_id is made of
- * `now`, so that each start prints a new one.
- */
+/** Commands for a second terminal, printed by `npm start`. `now` gives each start an order_id of its own. */
 export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): string {
   const base = (process.env.PUBLIC_URL || `http://localhost:${process.env.PORT || 3000}`).replace(/\/+$/, '')
   const orderId = `demo-${Math.floor(now.getTime() / 1000)}`
@@ -75,7 +72,7 @@ function environment(names: Record<string, string>, { publicKey, secretKey }: De
   return values.map(([name, value]) => `export ${name}=${value}`).join('\n')
 }
 
-/** The answer has no newline of its own, and the next prompt would stand behind it: -w adds one. */
+/** `-w` adds the newline that an answer lacks: the next prompt would stand behind it. */
 function curl(path: string, fields: Record<string, string>): string {
   const data = Object.entries(fields).map(([name, value]) => `--data-urlencode '${name}=${value}'`)
   const lines = [`curl -sS -w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY"`, `"$BASE_URL${path}"`, ...data]

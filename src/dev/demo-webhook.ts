@@ -13,8 +13,8 @@ export type DemoWebhook = { port: number; secret: string }
 const ENDPOINT = 'ep_demo'
 
 /**
- * Sets what webhooks need in a checkout, where it is not set: a sealing key of its own, kept in `directory` for the next
- * start, and this machine as a place that may be called. For the service and for `npm run ops`, so that both have the same.
+ * Sets what is missing for webhooks, for the service and for `npm run ops` alike: a sealing key, saved in `directory`,
+ * and this machine as an allowed network.
  */
 export function useWebhookSettings(directory: string): void {
   if (!process.env.WEBHOOK_SEALING_KEY_FILE) process.env.WEBHOOK_SEALING_KEY ||= keptKey(directory)
@@ -24,7 +24,7 @@ export function useWebhookSettings(directory: string): void {
 function keptKey(directory: string): string {
   const file = join(directory, 'webhook-sealing-key')
   try {
-    // Of two programs that start at the same moment the second finds the key of the first.
+    // The second of two programs that start at once finds the key of the first.
     writeFileSync(file, randomBytes(32).toString('base64'), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
@@ -33,12 +33,12 @@ function keptKey(directory: string): string {
 }
 
 /**
- * The webhook of the demo merchant: made where it is missing, and switched on again unless somebody disabled it by hand. It
- * keeps its secret as long as the sealing key opens it. Its port follows from that of the service, so that two demos on one
- * machine do not get each other's webhooks.
+ * The webhook of the demo merchant, made if missing, and switched on again unless a person disabled it. Its secret
+ * stays while the sealing key opens it. Its port follows the service's, so that two demos on one machine do not get
+ * each other's webhooks.
  */
 export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise<DemoWebhook> {
-  // Set by useWebhookSettings.
+  // useWebhookSettings has set the key.
   const sealingKey = readDatabaseConfig(process.env).webhooks.sealingKey as KeyObject
   const port = (Number(process.env.PORT) || 3000) + 2
   return makeForDemo(databaseUrl, async (client) => {
@@ -66,7 +66,7 @@ async function findSecret(client: pg.Client, sealingKey: KeyObject): Promise<str
   try {
     return rows[0] && unseal(sealingKey, rows[0].secret, OWNER)
   } catch {
-    // Sealed by another key, such as one that was set in .env meanwhile.
+    // Another sealing key, such as one set in .env meanwhile, made this secret unreadable.
     return undefined
   }
 }

@@ -10,17 +10,16 @@ import { createPartners } from '../tenants/partners.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 
-/** Somebody to try the service as. */
 export type Demo = { mid: string; pid: string; merchantKey: KeyPair; partnerKey: KeyPair }
 
 export const MID = 'DEMO_MERCHANT'
 const PID = 'DEMO_PARTNER'
-/** Handles of banks have neither dot nor hyphen, and .invalid is reserved for ever: no money can go there. */
+/** No money can go to this address: handles of banks have no dot, and .invalid is reserved for ever. */
 const VPA = 'demo@not-a-bank.invalid'
 
-/** The month that the partner's guide reconciles. */
+/** The month of the partner's guide. */
 export const SETTLED_MONTH = { first: '01-10-2026', last: '31-10-2026' }
-/** The bank's file, which the demo imports as an operator does. Its times are Indian time. */
+/** The bank's file, imported as an operator imports it. Its times are Indian. */
 const SETTLEMENTS = `mid,amount,utr,bank_reference_number,status,initiation_date,created_at
 ${MID},1999.00,DEMON26278000001,DEMOBANK-0001,SUCCESS,2026-10-05 10:00:00,2026-10-06 10:00:00
 ${MID},450.50,DEMON26280000002,DEMOBANK-0002,SUCCESS,2026-10-07 10:00:00,2026-10-08 10:00:00
@@ -30,8 +29,8 @@ ${MID},320.00,DEMON26303000005,DEMOBANK-0005,PENDING,2026-10-30 23:59:00,2026-10
 `
 
 /**
- * The demo merchant, partner, keys, settlements and order: made where they are missing, left as they are where they
- * exist. The secrets are kept in a file in `directory` that only its owner may read; if that is lost, new keys are made.
+ * The demo merchant, partner, keys, settlements and order, made where they are missing. A file in `directory`,
+ * readable by its owner alone, holds the secrets; without it new keys are made.
  */
 export async function ensureDemo(options: { databaseUrl: string; directory: string; now: Date }): Promise<Demo> {
   const { databaseUrl, directory, now } = options
@@ -49,10 +48,7 @@ export async function ensureDemo(options: { databaseUrl: string; directory: stri
   })
 }
 
-/**
- * Runs `work` in a transaction. Of two services started at the same moment, the second waits, and finds what the first
- * has made.
- */
+/** Runs `work` in a transaction. The second of two services that start at once waits, and finds the demo made. */
 export async function makeForDemo<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
@@ -75,7 +71,7 @@ async function makeTenants(client: pg.Client, now: Date): Promise<void> {
 }
 
 async function makeSettlements(client: pg.Client, now: Date): Promise<void> {
-  // An import that was undone counts too: the operator wanted it gone.
+  // An undone import counts too: the operator wanted it gone.
   const { rowCount } = await client.query('select from settlement_imports limit 1')
   if (rowCount !== 0) return
   await importSettlements(client, Readable.from([SETTLEMENTS]), { now, person: 'demo', file: 'demo-settlements.csv' })
@@ -111,7 +107,7 @@ async function makeKey(client: pg.Client, key: Pick<NewAccessKey, 'owner' | 'may
   return { publicKey, secretKey }
 }
 
-/** The saved keys are gone when the data directory was made anew: for a newer PostgreSQL, or after it was deleted by hand. */
+/** The saved keys are unknown to a data directory that was made anew. */
 async function hasKeys(client: pg.Client, demo: Demo): Promise<boolean> {
   const { rowCount } = await client.query('select 1 from access_keys where public_key = any($1::text[])', [
     [demo.merchantKey.publicKey, demo.partnerKey.publicKey],

@@ -22,7 +22,7 @@ import pg from 'pg'
 import { hasState, INVALID_PASSWORD } from '../db/outage.ts'
 import { type Account, findBinaries, SERVER_ENVIRONMENT, serverAccount } from './postgres-binaries.ts'
 
-/** One database cluster: what its server needs to run. */
+/** Everything that the server of one database cluster needs. */
 export type Cluster = {
   bin: string
   dataDirectory: string
@@ -33,38 +33,38 @@ export type Cluster = {
 }
 
 type EmbeddedPostgres = {
-  /** A superuser's connection to the database `postgres`. */
+  /** URL of the database `postgres`, as superuser. */
   url: string
   cluster: Cluster
-  /** Stops the server if this process started it. Blocks; may be called while exiting. */
+  /** Stops a server that this process started. Blocks, so that it may be called while exiting. */
   stop(): void
 }
 
 const SETTINGS = ['timezone=UTC', 'log_timezone=UTC', 'log_checkpoints=off']
-/** Fast instead of durable: a crash of the machine may destroy the data. */
+/** Fast, not durable: a crash of the machine may destroy the data. */
 const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300']
 
-/** Recovery after a crash replays at most the log of five minutes. */
+/** Recovery replays the log of five minutes at most. */
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 30_000
 const POLL_MS = 50
 const CONNECT_TIMEOUT_MS = 2_000
-/** A start fails when another process is the first, the random port is taken, or children of a killed server are ending. */
+/** A start fails while another process starts first, the random port is taken, or children of a killed server end. */
 const START_ATTEMPTS = 20
 const RETRY_MS = 250
 const PASSING_FAULT = /address already in use|shared memory block .* is still in use|lock file .* already exists/i
-/** Above the highest process id that Linux and macOS give out. */
+/** An id above the highest that Linux and macOS give to a process. */
 const NO_PROCESS = 2_147_483_647
 
 /**
- * A real PostgreSQL server whose data, password and log lie in `directory`, which is made if need be. A server that
- * another process runs there is used. A server that this process starts ends with the process, even when that is
- * killed. It listens on 127.0.0.1 only, on a random port. `durable: false` is for tests.
+ * A real PostgreSQL server on a random port of 127.0.0.1, with data, password and log in `directory`, which is made if
+ * missing. A server that runs there already is used. A server that this process starts ends with it, even if the
+ * process is killed. `durable: false` is for tests.
  */
 export async function startEmbeddedPostgres(options: {
   directory: string
   durable: boolean
-  /** The folder of an installed PostgreSQL, to use it instead of the one that comes with the project. */
+  /** Folder of an installed PostgreSQL, used in place of the project's own. */
   installed?: string | undefined
 }): Promise<EmbeddedPostgres> {
   const account = serverAccount()
@@ -85,14 +85,14 @@ export async function startEmbeddedPostgres(options: {
   return { url: clusterUrl(cluster, port), cluster, stop: () => isOurs && stopServer(cluster) }
 }
 
-/** The server on `cluster`: one that runs, or one that this starts, on a random port unless one is given. */
+/** The server of `cluster`: the running one, or a new one on `port` or a random port. */
 export async function startOrFind(cluster: Cluster, port?: number): Promise<{ port: number; isOurs: boolean }> {
   for (let attempt = 1; ; attempt += 1) {
     const running = await untilAnswers(cluster)
     if (running !== undefined) return { port: running.port, isOurs: false }
     const launched = launch(cluster, port ?? (await freePort()))
     const started = await untilAnswers(cluster, launched)
-    // Of two that started at the same moment PostgreSQL has ended one.
+    // PostgreSQL ends one of two servers that start at the same moment.
     if (started !== undefined) return { port: started.port, isOurs: started.pid === launched.pid }
     const log = readFileSync(cluster.logFile, 'utf8').trim()
     if (!PASSING_FAULT.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL does not start:\n${log}`)
@@ -100,7 +100,7 @@ export async function startOrFind(cluster: Cluster, port?: number): Promise<{ po
   }
 }
 
-/** Stops the server of `cluster`, if it runs, and waits for its end. Blocks, so that it can be the last that a process does. */
+/** Stops the server of `cluster` and waits for its end. Blocks, so that a process may do it last. */
 export function stopServer(cluster: Cluster): void {
   const pid = readPostmaster(cluster)?.pid
   if (pid === undefined) return
@@ -114,17 +114,14 @@ export function stopServer(cluster: Cluster): void {
 export const clusterUrl = ({ password }: Pick<Cluster, 'password'>, port: number) =>
   `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
-/**
- * Makes `directory`. A server with a user of its own must be able to enter it; secret files have permissions of their
- * own.
- */
+/** Makes `directory` with the right to enter it for the server's user; secret files have rights of their own. */
 function makeDirectory(directory: string, account: Account): void {
   const outermost = mkdirSync(directory, { recursive: true }) ?? directory
   const mode = account ? 0o711 : 0o700
   for (let path = directory; path.startsWith(outermost); path = dirname(path)) chmodSync(path, mode)
 }
 
-/** Owned by the server's user, because initdb reads it as that user. */
+/** The password file belongs to the server's user, as whom initdb reads it. */
 function readOrMakePassword(file: string, account: Account): string {
   if (!existsSync(file)) {
     const partial = `${file}.${process.pid}`
@@ -137,7 +134,7 @@ function readOrMakePassword(file: string, account: Account): string {
 }
 
 function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: string): void {
-  // Under another name until it is complete, so that an interrupted attempt is not taken for a database.
+  // The directory has another name until it is complete: an interrupted attempt must not be taken for a database.
   const partial = `${dataDirectory}.${process.pid}`
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial, { mode: 0o700 })
@@ -149,10 +146,7 @@ function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: stri
   rmSync(partial, { recursive: true, force: true })
 }
 
-/**
- * Runs `make`, and ignores that another process was first: on a fresh clone several may start at once, and all use its
- * result.
- */
+/** Ignores that another process was first: several may start at once on a fresh clone, and share the result. */
 function makeOnce(make: () => void): void {
   try {
     make()
@@ -162,8 +156,8 @@ function makeOnce(make: () => void): void {
 }
 
 /**
- * Starts a server in a session of its own, out of reach of the terminal's Ctrl-C. A guard process ends it when this
- * process is killed: the system then closes the pipe from which the guard reads.
+ * Starts a server in a session of its own, out of reach of the terminal's Ctrl-C. A guard process ends the server when
+ * this process is killed: the system then closes the pipe from which the guard reads.
  */
 function launch(cluster: Cluster, port: number): ChildProcess {
   const { bin, dataDirectory, account } = cluster
@@ -182,9 +176,9 @@ function launch(cluster: Cluster, port: number): ChildProcess {
 }
 
 /**
- * Replaces the process id in a left-over postmaster.pid: PostgreSQL refuses to start while that number is in use, even
- * by a zombie or an unrelated process. The file is kept, because by its other lines PostgreSQL sees whether children of
- * the old server live.
+ * Replaces the process id in a left-over postmaster.pid: PostgreSQL does not start while that number is in use, even
+ * by a zombie or an unrelated process. The other lines stay: by them PostgreSQL sees whether children of the old
+ * server live.
  */
 function disownPidFile(cluster: Cluster): void {
   const file = pidFile(cluster)
@@ -196,8 +190,8 @@ function disownPidFile(cluster: Cluster): void {
 const pidFile = ({ dataDirectory }: Cluster) => join(dataDirectory, 'postmaster.pid')
 
 /**
- * What postmaster.pid says, if its process is the server of this cluster. The number alone proves nothing: after a crash or
- * a reboot another process may have it. A zombie has no command line: in a container without init nobody reaps it.
+ * Process id and port in postmaster.pid, if that process is the server of this cluster: after a crash or a reboot
+ * another process may have the number. A zombie, which nobody reaps in a container without init, has no command line.
  */
 function readPostmaster(cluster: Cluster): { pid: number; port: number } | undefined {
   try {
@@ -215,7 +209,7 @@ function commandLine(pid: number): string {
   return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout
 }
 
-/** Waits while a server starts or stops. Undefined when none runs, and once `launched` has ended without a server. */
+/** Waits while a server starts or stops. Undefined when none runs, or `launched` has ended without one. */
 async function untilAnswers(cluster: Cluster, launched?: ChildProcess) {
   const deadline = Date.now() + READY_TIMEOUT_MS
   for (;;) {

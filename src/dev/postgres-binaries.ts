@@ -3,18 +3,17 @@ import { cpSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync } fro
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 
-/** The system user that the server runs as; undefined is our own. */
+/** System user of the server; undefined is our own. */
 export type Account = { uid: number; gid: number } | undefined
 
-/** `bin` is the folder of the programs. */
 type Binaries = { bin: string; majorVersion: string }
 
-/** No PG* variable of the user's may reach the server. */
+/** PG* variables of the user must not reach the server. */
 export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
 
 const SET_DATABASE_URL = 'Set DATABASE_URL to a PostgreSQL server of your own.'
 
-/** PostgreSQL refuses to run as root, so for root it runs as an unprivileged user that exists already. */
+/** PostgreSQL refuses to run as root: for root it runs as an unprivileged user that exists already. */
 export function serverAccount(): Account {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8')
@@ -26,9 +25,9 @@ export function serverAccount(): Account {
 }
 
 /**
- * Finds the PostgreSQL programs: with `installed` those in `installed/bin`, else those of the development dependency.
- * If `account` cannot run these in place, they are copied into `directory`, once: the checkout may lie under a home
- * that only its owner may enter.
+ * Finds the programs of PostgreSQL in `installed/bin`, or else in the development dependency. They are copied into
+ * `directory` if `account` cannot run them in place: only its owner may be able to enter the home that holds the
+ * checkout.
  */
 export function findBinaries(directory: string, account: Account, installed?: string): Binaries {
   const { native, version } = installed === undefined ? findPackage() : { native: installed, version: '' }
@@ -56,7 +55,7 @@ function findPackage(): { native: string; version: string } {
   }
 }
 
-/** npm packages cannot hold links; the package makes them in a postinstall script, which `ignore-scripts` skips. */
+/** Links cannot be in an npm package: its postinstall script makes them, which `ignore-scripts` skips. */
 function addLinks(folder: string): void {
   const list = join(folder, 'pg-symlinks.json')
   if (!existsSync(list)) return
@@ -67,7 +66,7 @@ function addLinks(folder: string): void {
     try {
       symlinkSync(relative(dirname(target), source), path)
     } catch {
-      // We may not write here, or another process has just made it: `inspect` finds out whether it matters.
+      // The folder is read-only, or another process has just made the link: `inspect` finds out whether it matters.
     }
   }
 }
@@ -84,7 +83,7 @@ function copyPrograms(from: string, to: string): void {
   const partial = `${to}.${process.pid}`
   cpSync(from, partial, { recursive: true, verbatimSymlinks: true })
   addLinks(partial)
-  // Under a strict umask the originals are readable by their owner alone.
+  // A strict umask leaves the originals readable by their owner alone.
   spawnSync('chmod', ['-R', 'a+rX', partial])
   if (!existsSync(to)) renameSync(partial, to)
   rmSync(partial, { recursive: true, force: true })

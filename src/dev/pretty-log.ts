@@ -1,13 +1,13 @@
-// Imported before the service is, when somebody watches it in a terminal: each request is one line for people. Whatever
-// else reads the log, and every installation, gets JSON: the service itself knows nothing of this.
+// Imported before the service when its output is a terminal: one line for people for each request. Any other reader of
+// the log gets JSON.
 import { pino } from 'pino'
 import pretty from 'pino-pretty'
 
 const lines = pretty({
-  // Synchronous, so that log lines and other output appear in the order in which they were written.
+  // Synchronous, so that log lines and other output keep their order.
   sync: true,
   translateTime: 'SYS:HH:MM:ss',
-  // Fields that the message already shows.
+  // The message shows these fields already.
   ignore: 'id,method,route,status,durationMs,publicKey,mid',
   messageFormat: (line, messageKey) => {
     const { method, route, status, durationMs, publicKey, id } = line

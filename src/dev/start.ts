@@ -1,4 +1,4 @@
-// What `npm start` runs: the service, and what it lacks on a fresh clone: a database and somebody to try it as.
+// `npm start`: the service, and on a fresh clone its database and a demo merchant.
 import { randomBytes } from 'node:crypto'
 import { exitIfPortsAreBusy } from './busy-ports.ts'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
@@ -15,11 +15,11 @@ if (needsCheckoutDatabase()) {
   const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
   useWebhookSettings(directory)
   const webhook = await ensureDemoWebhook(databaseUrl, new Date())
-  // Its pay pages carry a control that pays without money, because no bank stands behind the demo.
+  // No bank stands behind the demo: its pay pages have a button that pays without money.
   process.env.SANDBOX = 'on'
-  // With a secret the acquirer's guide is served, and its samples work.
+  // The acquirer's guide is served only with a secret, which its samples need.
   if (!process.env.ACQUIRER_SECRETS_FILE) process.env.ACQUIRER_SECRETS ||= randomBytes(24).toString('hex')
-  // No balancer has to notice that the demo stops, so Ctrl-C ends it at once.
+  // Ctrl-C ends the demo at once, since no balancer has to notice.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
   console.log(demoCommands({ ...demo, webhook }, new Date()))

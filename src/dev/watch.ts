@@ -1,5 +1,4 @@
-// What `npm run dev` runs: `npm start`, again after every change. This process uses the database too, so that the server
-// stays up while the service restarts.
+// `npm run dev`: `npm start`, again after each change. The database stays up, since this process uses it too.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
@@ -7,7 +6,7 @@ import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './check
 readEnvFile()
 if (needsCheckoutDatabase()) {
   await useCheckoutDatabase()
-  // Unset, so that the service finds the database by itself and adds the demo data.
+  // Without DATABASE_URL the service finds the database by itself and adds the demo.
   delete process.env.DATABASE_URL
 }
 const tsx = createRequire(import.meta.url).resolve('tsx/cli')

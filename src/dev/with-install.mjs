@@ -31,9 +31,9 @@ function isInstalled() {
 }
 
 function install() {
-  // stderr, so that stdout stays the command's own.
+  // stdout belongs to the command.
   console.error('Installing dependencies (npm ci) …')
-  // The development dependencies carry tsx and PostgreSQL, so NODE_ENV=production must not leave them out.
+  // tsx and PostgreSQL are development dependencies: NODE_ENV=production must not leave them out.
   const npmArgs = ['ci', '--include=dev']
   const npm = process.env.npm_execpath ?? ''
   const options = { cwd: root, encoding: 'utf8', maxBuffer: OUTPUT_LIMIT_BYTES }

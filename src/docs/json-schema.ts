@@ -2,20 +2,17 @@ import * as z from 'zod'
 
 type JsonSchema = { [keyword: string]: unknown; properties?: Record<string, JsonSchema>; anyOf?: JsonSchema[] }
 
-/**
- * The JSON Schema of a JSON body that `schema` accepts. It does not mention that unknown fields are ignored. `example` holds
- * an example value for each field.
- */
+/** JSON Schema of a JSON body, with an example for each field. It does not say that unknown fields are ignored. */
 export function toJsonBodySchema(schema: z.ZodType, example: Record<string, unknown>): JsonSchema {
   const { properties = {}, ...rest } = withoutDialect(z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }))
   const filledIn = Object.entries(properties).map(([name, property]) => {
-    // `example` on each field, not `examples` or one example for the body: that is what Postman and Insomnia read.
+    // Postman and Insomnia read `example` of a field, neither `examples` nor an example of the body.
     return [name, name in example ? { ...property, example: example[name] } : property]
   })
   return { ...rest, properties: Object.fromEntries(filledIn) }
 }
 
-/** The JSON Schema of a form body that `schema` accepts; in a form every value is text. */
+/** JSON Schema of a form body, where every value is text. */
 export function toFormSchema(schema: z.ZodType, example: Record<string, string>): JsonSchema {
   const { properties = {}, ...rest } = toJsonBodySchema(schema, example)
   const texts = Object.entries(properties).map(([name, { anyOf, ...property }]) => {
@@ -29,8 +26,7 @@ const address = (name: string) => `#/components/schemas/${name}`
 export const refTo = (name: string) => ({ $ref: address(name) })
 
 /**
- * The JSON Schemas of answers and their named parts, which refer to one another. Generated code uses these names for
- * its types.
+ * JSON Schemas of answers and their named parts, which refer to one another. Generated code names its types by them.
  */
 export function toAnswerSchemas(named: Record<string, z.ZodType>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>()
@@ -39,7 +35,7 @@ export function toAnswerSchemas(named: Record<string, z.ZodType>): Record<string
   return Object.fromEntries(Object.entries(schemas).map(([name, { $id, ...schema }]) => [name, withoutDialect(schema)]))
 }
 
-/** In an OpenAPI 3.1 document the dialect is the same for all schemas, so none of them names it. */
+/** OpenAPI 3.1 has one dialect for the whole document, so no schema names it. */
 function withoutDialect({ $schema, ...schema }: z.core.JSONSchema.BaseSchema): JsonSchema {
   return schema as JsonSchema
 }

@@ -17,7 +17,7 @@ import { HEADERS, responsesOf } from './responses.ts'
 
 export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
-/** The OpenAPI 3.1 document of `operations`. Its schemas are those that check requests, its refusals those of errors.ts. */
+/** OpenAPI 3.1 document of `operations`, from the schemas that check requests and the refusals in errors.ts. */
 export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   const bodies = operations.flatMap(({ body }) => body ?? [])
   const isSigned = operations.some(({ access }) => access === 'signature')
@@ -44,14 +44,14 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   }
 }
 
-/** Every answer that is not a success: `Refusal` of envelope.ts. */
+/** The answer of a failure: `Refusal` of envelope.ts. */
 const Refusal = z.strictObject({
   status: z.literal(false),
   statusCode: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
   msg: z.string().min(1).meta({ description: 'What to do, for people. It may change; decide by `statusCode`.' }),
 })
 
-/** The refusals that every operation has beside its own, by who may call it. */
+/** Refusals of every operation beside its own, by who may call it. */
 const COMMON_REFUSALS: Record<Described['access'], Failure[]> = {
   key: [
     unauthorized(),
@@ -116,7 +116,7 @@ function pathItem(operation: Described) {
 function bodyContent(body: NonNullable<Described['body']>, access: Described['access']) {
   const { name, schema, example, jsonExample = example } = body
   const json = { 'application/json': { schema: refTo(name), example: jsonExample } }
-  // What is signed is JSON.
+  // Signatures are defined for JSON alone.
   if (access === 'signature') return json
   return { 'application/x-www-form-urlencoded': { schema: toFormSchema(schema, example), example }, ...json }
 }

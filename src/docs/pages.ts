@@ -1,16 +1,16 @@
 import { type Html, html, trustedHtml } from '../html.ts'
 
-/** The pages below /docs. Every address in them is relative, since a proxy may serve the service under a path. */
+/** The pages below /docs. Their addresses are relative, since a proxy may serve the service under a path. */
 
 export type DocsOptions = {
   publicUrl: string
   /** Whether this service takes notifications of an acquirer. */
   takesNotifications: boolean
-  /** Whether payments can be simulated; then redirect_urls in samples lead to a page of the service itself. */
+  /** With simulated payments the redirect_urls of samples lead to a page of the service itself. */
   sandbox: boolean
 }
 
-/** The public guides, by the last part of their address. The operator's guide is not public. */
+/** Public guides by the last part of their address. The operator's guides are not public. */
 const GUIDES = {
   merchant: { title: 'For the merchant’s developer', does: 'Take payments: from the first one to every refusal.' },
   shops: {
@@ -53,7 +53,7 @@ ${card('reference', 'Reference', 'Every operation with its fields and answers; s
   })
 }
 
-/** /llms.txt: what there is for programs that read text, in the form of llmstxt.org. */
+/** /llms.txt: the documents for programs that read text, in the form of llmstxt.org. */
 export function llmsText(options: DocsOptions): string {
   const { publicUrl } = options
   const guides = guideNames(options).map(
@@ -69,26 +69,26 @@ ${guides.join('')}- [openapi.json](${publicUrl}/openapi.json): Every operation w
 `
 }
 
-/** /docs/merchant and the like; `fragment` is what renderGuide made. */
+/** /docs/merchant and the other guides; `fragment` comes from renderGuide. */
 export function guidePage(name: GuideName, fragment: string, options: DocsOptions): string {
   return page(GUIDES[name].title, { at: name, options, body: filledInHtml(fragment, options) })
 }
 
-/** The guides of the port for operators, with their titles: /docs, and those below it. */
+/** Titles of the guides on the port for operators: /docs, and below it. */
 export const OPERATOR_GUIDES = { operator: 'For the operator', setu: 'Setu', cashfree: 'Cashfree' } as const
 
 export function operatorPage(name: keyof typeof OPERATOR_GUIDES, fragment: string, options: Addresses): string {
   return page(OPERATOR_GUIDES[name], { at: name === 'operator' ? 'docs' : name, body: filledInHtml(fragment, options) })
 }
 
-/** /docs/reference: OpenAPI Explorer draws it. It sends requests to the service that the page came from, by whatever name. */
+/** /docs/reference, drawn by OpenAPI Explorer. Requests go to the host that the page came from, whatever its name. */
 export function referencePage(options: DocsOptions): string {
   return page('Reference', {
     at: 'reference',
     options,
     head: html`<script src="reference.js" type="module"></script>
 <script src="openapi-explorer.min.js" type="module"></script>`,
-    // The library brings its own `main`.
+    // OpenAPI Explorer brings its own `main`.
     body: html`<section class="file" id="text" aria-label="Reference">
 <h1>Reference</h1>
 <p>The same for programs: <a href="../openapi.json">openapi.json</a></p>
@@ -98,7 +98,7 @@ export function referencePage(options: DocsOptions): string {
   })
 }
 
-/** /docs/thanks, the shop of the sandbox: where the customer's browser arrives after paying. */
+/** /docs/thanks, the shop of the sandbox: the customer's browser arrives there after paying. */
 export function thanksPage(orderId: string | undefined, options: DocsOptions): string {
   const command = `curl -u "$PUBLIC_KEY:$SECRET_KEY" ${options.publicUrl}/v1/payments/checkPaymentStatus \\
   -d mid=DEMO_MERCHANT -d order_id=${orderId ?? 'YOUR_ORDER_ID'}`
@@ -118,7 +118,7 @@ open an address. Before it ships, the shop’s server asks what became of the or
 type Parts = {
   /** The last part of the page's address. */
   at: 'docs' | 'reference' | 'thanks' | GuideName | keyof typeof OPERATOR_GUIDES
-  /** Given for public pages, which link to one another. */
+  /** Public pages link to one another. */
   options?: DocsOptions
   head?: Html
   body: Html
@@ -158,13 +158,13 @@ const currentIf = (isCurrent: boolean) => (isCurrent ? html` aria-current="page"
 
 type Addresses = Pick<DocsOptions, 'publicUrl'> & Partial<DocsOptions>
 
-/** A guide's samples can be pasted as they stand: it says {PUBLIC_URL} where this service's own address belongs. */
+/** Samples can be pasted as they are: {PUBLIC_URL} in a guide becomes the address of this service. */
 export function filledIn(text: string, { publicUrl, sandbox }: Addresses, spell = (value: string) => value): string {
   const values: Record<string, string> = {
     PUBLIC_URL: publicUrl,
     SHOP_URL: sandbox ? `${publicUrl}/docs/thanks` : 'https://shop.example/thanks',
   }
-  // A link's address has its braces percent-encoded.
+  // Braces in the address of a link are percent-encoded.
   return text.replace(/(?:\{|%7B)([A-Z]+_URL)(?:\}|%7D)/g, (whole, name) => spell(values[name] ?? whole))
 }
 

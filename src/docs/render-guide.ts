@@ -1,9 +1,9 @@
 import { Marked, Renderer, type Tokens } from 'marked'
 
 /**
- * A guide in Markdown as HTML: a table of contents in `nav`, the text in `main`. `npm run build` renders the guides into
- * `dist`, so that neither this file nor its library is part of an installation; a checkout renders them when they are
- * first asked for. Throws when two headings would have the same anchor.
+ * A guide in Markdown as HTML: contents in `nav`, text in `main`. Throws when two headings have the same anchor. A
+ * build renders the guides, so that an installation needs neither this file nor its library; a checkout renders a
+ * guide at its first request.
  */
 export function renderGuide(markdown: string): string {
   const tokens = marked.lexer(markdown)
@@ -32,7 +32,7 @@ const marked = new Marked({
       if (depth === 1) return `<h1>${inner}</h1>\n`
       return `<h${depth} id="${anchor(text)}"><a href="#${anchor(text)}">${inner}</a></h${depth}>\n`
     },
-    // Code and tables wider than the screen scroll inside their own box; tabindex, so that they scroll by keyboard too.
+    // Wide code and tables scroll in a box of their own; `tabindex` lets the keyboard scroll it.
     code(token) {
       const html = Renderer.prototype.code.call(this, token).replace('<pre>', '<pre tabindex="0">')
       return `<div class="code">${html.trim()}</div>\n`
@@ -43,7 +43,7 @@ const marked = new Marked({
   },
 })
 
-/** Anchor of a heading, made as code hosts make it, so that a link works there and here. */
+/** Anchor of a heading as code hosts make it, so that links work there and here. */
 function anchor(heading: string): string {
   return heading
     .toLowerCase()

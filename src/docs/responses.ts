@@ -5,7 +5,6 @@ import { refTo } from './json-schema.ts'
 
 type ResponseObject = { description: string; headers?: object; content?: object }
 
-/** Headers of answers, by name. */
 export const HEADERS = {
   'x-request-id': header('Every answer carries it: the name of this request in the log of the service.'),
   'www-authenticate': header('The scheme that is asked for.', 'Basic realm="UPI payments", charset="UTF-8"'),
@@ -22,7 +21,7 @@ function header(description: string, example?: string, required = true) {
   return { description, required, schema: { type: 'string' }, ...(example !== undefined && { example }) }
 }
 
-/** What each status means, whatever the operation. */
+/** Meaning of each status, whatever the operation. */
 const MEANING: Record<string, string> = {
   400: 'The body or some fields are wrong; `msg` names every wrong field at once.',
   401: 'No, malformed, unknown, wrong or revoked credentials.',
@@ -39,10 +38,10 @@ const MEANING: Record<string, string> = {
   '4XX': 'What any address may answer to what is no proper request: 400, 408, 417 or 431.',
 }
 
-/** Refusals of requests that are not proper HTTP; any address may answer with them. */
+/** Refusals of broken HTTP, at any address. */
 const NO_PROPER_REQUEST = [improperHost(), requestTimeout(), expectationFailed(), headersTooLarge()]
 
-/** The responses of an operation: one success, and a refusal for every status that `failures` have. */
+/** Responses of an operation: one success, and a refusal for each status of `failures`. */
 export function responsesOf(
   answer: Described['answer'],
   failures: readonly Failure[],

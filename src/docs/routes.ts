@@ -23,7 +23,7 @@ import {
 
 const FOR_A_MINUTE = { 'cache-control': 'public, max-age=60' }
 
-/** The policy allows a page only the service's own files, `data:` images and requests to the service; nothing inline. */
+/** The policy allows the files of the service, `data:` images and requests to the service, and nothing inline. */
 const pageHeaders = (styles = "'self'") => ({
   'content-security-policy':
     `default-src 'none'; script-src 'self'; style-src ${styles}; img-src 'self' data:; connect-src 'self'; ` +
@@ -32,22 +32,22 @@ const pageHeaders = (styles = "'self'") => ({
   'referrer-policy': 'no-referrer',
 })
 const PAGE_HEADERS = pageHeaders()
-/** The page of the reference must allow inline styles: its library sets them on its elements. */
+/** The library of the reference sets styles on its elements: inline styles must be allowed. */
 const REFERENCE_HEADERS = pageHeaders("'self' 'unsafe-inline'")
 
 const HTML = 'text/html; charset=utf-8'
 
-/** `/openapi.json`, `/llms.txt`, the guides, and the reference, which shows every operation and sends requests. All are public; `/` leads to them. */
+/** `/openapi.json`, `/llms.txt`, the guides, and the reference, from which requests can be sent: all public. */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & DocsOptions) {
   const document = async () => {
-    // Imported at the first request, so that the service starts sooner.
+    // Imported at the first request, so that the service is ready sooner.
     const { openApiDocument } = await import('./openapi.ts')
     return JSON.stringify(openApiDocument(options))
   }
   serve(app, '/openapi.json', 'application/json; charset=utf-8', document, FOR_A_MINUTE)
   servePage(app, '/docs', async () => indexPage(options))
-  // The redirect has no host, so that the browser stays on the one that it used. The path comes from PUBLIC_URL,
-  // because a proxy may have removed it from the request's.
+  // The redirect names no host, so that the browser stays on its own. Its path comes from PUBLIC_URL: a proxy may have
+  // removed that of the request.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
   app.get('/', async (_request, reply) => reply.redirect(docs))
   for (const name of guideNames(options)) serveGuide(app, `/docs/${name}`, name, guidePage, options)
@@ -57,14 +57,14 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
   if (options.sandbox) {
     app.get('/docs/thanks', async ({ query }, reply) => {
       const { order_id: orderId } = query as { order_id?: unknown }
-      // The page puts order_id into a shell command, so only characters that are harmless there are accepted.
+      // order_id becomes part of a shell command: only harmless characters are taken.
       const known = typeof orderId === 'string' && /^[\w-]{1,64}$/.test(orderId) ? orderId : undefined
       return reply.headers(PAGE_HEADERS).type(HTML).send(thanksPage(known, options))
     })
   }
 }
 
-/** The operator's guides, at `/docs` of the listener that only the operator reaches. */
+/** Guides of the operator, on the listener that only the operator reaches. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
   for (const name of Object.keys(OPERATOR_GUIDES) as (keyof typeof OPERATOR_GUIDES)[]) {
     serveGuide(app, name === 'operator' ? '/docs' : `/docs/${name}`, name, operatorPage, options)
@@ -86,7 +86,7 @@ function servePage(app: FastifyInstance, url: string, make: () => Promise<string
   serve(app, url, HTML, make, { ...headers, ...FOR_A_MINUTE })
 }
 
-/** Serves a guide as a page and, with `.md` behind its address, as the Markdown that the page is made of. */
+/** Serves a guide as a page, and its Markdown with `.md` behind the address. */
 function serveGuide<Name extends string, Options extends Pick<DocsOptions, 'publicUrl'>>(
   app: FastifyInstance,
   url: string,
@@ -99,7 +99,7 @@ function serveGuide<Name extends string, Options extends Pick<DocsOptions, 'publ
   serve(app, `${url}.md`, 'text/markdown; charset=utf-8', markdown, FOR_A_MINUTE)
 }
 
-/** Serves the result of `make`, which is called and compressed once, at the first request. */
+/** Serves the result of `make`, made and compressed once, at the first request. */
 function serve(
   app: FastifyInstance,
   url: string,
@@ -116,7 +116,7 @@ function serve(
         throw error
       })
     const { plain, gzipped, etag } = await made
-    // Weak, since one tag stands for both codings.
+    // A weak tag, since both codings share it.
     reply.headers({ ...headers, etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
     if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
     if (!takesGzip(request.headers['accept-encoding'])) return reply.type(type).send(plain)
@@ -127,7 +127,7 @@ function serve(
 async function pack(text: string) {
   const plain = Buffer.from(text)
   const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`
-  // Asynchronous, hence in a thread of its own: the library's 750 kB take tens of milliseconds.
+  // Asynchronous gzip runs in a thread of its own: 750 kB would block the event loop.
   return { plain, gzipped: await promisify(gzip)(plain), etag }
 }
 
@@ -135,7 +135,7 @@ function takesGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(acceptEncoding))
 }
 
-/** A file of the pages below /docs: one of ours, or the library's script, which a build has laid beside ours. */
+/** Our own file, or the script of the library, which a build copies beside ours. */
 async function readAsset(name: string): Promise<string> {
   const ours = new URL(`./ui/${name}`, import.meta.url)
   const file = existsSync(ours) ? ours : createRequire(import.meta.url).resolve(`openapi-explorer/dist/browser/${name}`)
@@ -143,11 +143,11 @@ async function readAsset(name: string): Promise<string> {
   return name === 'guide.css' ? COLOURS + text : text
 }
 
-/** The guide `name` as HTML: from the file that a build made, or rendered here, in a checkout. */
+/** The guide as HTML: rendered by the build, or here in a checkout. */
 async function readGuide(name: string): Promise<string> {
   const built = new URL(`./guides/${name}.html`, import.meta.url)
   if (existsSync(built)) return readFile(built, 'utf8')
-  // A build leaves this module out, and the Markdown library with it.
+  // A build has neither this module nor its Markdown library.
   const { renderGuide } = await import('./render-guide.ts')
   return renderGuide(await readMarkdown(name))
 }

@@ -5,11 +5,10 @@ import { LONGEST_ORDER_MS, type OrderCounts } from '../books/day.ts'
 import type { Limits } from '../limits.ts'
 
 const HOURS = 24
-/** How long the counts of days are used on which every order has ended; those of recent days half a refresh. */
+/** Counts of days whose orders have all ended are used for this time, those of recent days for half a refresh. */
 const OLDER_COUNTS_MS = 6 * 60 * 60 * 1000
 
 type Stage = {
-  /** Returns the counts of each hour from `since` on. */
   countByHour: (period: { since: Date; hours: number }, now: Date) => Promise<OrderCounts[]>
   log: Pick<Logger, 'warn'>
   now: () => Date
@@ -17,11 +16,11 @@ type Stage = {
 }
 
 /**
- * Counts orders by hour when somebody asks, and remembers the counts. Days are counted in the background, newest first,
- * one statement at a time: 10,000,000 orders of 30 days took 14 s of statements on two busy cores.
+ * Counts orders by hour when somebody opens the page, and caches the counts. Days are counted in the background,
+ * newest first, one statement at a time: many orders take seconds of the database.
  */
 export function createDayCounts({ countByHour, log, now, limits }: Stage) {
-  // Old counts are shown while they are counted anew.
+  // Stale counts are shown while new ones are made.
   const remembered = new LRUCache<number, OrderCounts[]>({
     max: 2 * limits.days,
     allowStale: true,
@@ -33,7 +32,7 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
   async function countAll(days: readonly Date[]): Promise<void> {
     for (const since of days) {
       const moment = now()
-      // Counts of recent days are kept for half a refresh, so that each refresh of the page shows new ones.
+      // Half a refresh, so that each refresh of the page shows new counts.
       const isRecent = moment.getTime() - since.getTime() < HOURS * 60 * 60_000 + LONGEST_ORDER_MS
       const ttl = isRecent ? limits.refreshSeconds * 500 : OLDER_COUNTS_MS
       remembered.set(since.getTime(), await countByHour({ since, hours: HOURS }, moment), { ttl })
@@ -42,8 +41,8 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
   }
 
   /**
-   * Returns the orders by hour of these Indian days, which must come newest first; undefined for each day that is not
-   * counted yet after a wait of `waitMs`. `failed` is true when counting failed; the next call counts again.
+   * Returns the orders by hour of Indian days, which must come newest first. A day is undefined that is not counted
+   * after `waitMs`. `failed` means that counting failed; the next call counts again.
    */
   return async (days: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
     const old = days.filter((day) => !remembered.has(day.getTime()))

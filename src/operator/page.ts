@@ -16,7 +16,7 @@ import { toIstDay, toIstText, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
 import { type Bar, plot } from './plot.ts'
 
-/** A day or an hour of Indian time, by its first moment; undefined while its orders are not counted. */
+/** A day or an hour of India from its first moment, without counts until its orders are counted. */
 export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
 type PageOfToday = {
@@ -24,20 +24,20 @@ type PageOfToday = {
   /** Counts of each hour of today so far, and of each of the last days, today included; both oldest first. */
   hours: readonly Counted[]
   days: readonly Counted[]
-  /** Counting failed, and is tried again only after a pause. */
+  /** Counting failed. It is tried again only after a pause. */
   failed: boolean
   overview: Overview
   balance: RecentBalance | undefined
-  /** What is wrong with the settings, a sentence each. */
+  /** Warnings about settings, a sentence each. */
   warnings: readonly string[]
   publicUrl: string
-  /** Seconds after which the page reloads itself; undefined when its reader has stopped the reloading. */
+  /** Seconds until the page reloads itself; undefined when its reader has switched that off. */
   refreshSeconds: number | undefined
 }
 
 /**
- * Returns the page, and the value of its header `refresh`. Every address in the page is relative, since a proxy may
- * serve it under a path. The page contains no customer's data.
+ * Returns the page and its `refresh` header. Addresses are relative, since a proxy may serve the page under a path.
+ * The page has no customer data.
  */
 export function pageOfToday({ now, hours, days, failed, publicUrl, refreshSeconds, ...open }: PageOfToday) {
   const today = hours.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
@@ -82,7 +82,7 @@ const COUNTING = 'Still counting: what is missing follows, the newest first.'
 const NOT_COUNTED =
   'The database did not count what is missing. It is asked again half a minute later; the log of the service says why.'
 
-/** A page with only a title and a sentence, shown instead of the page of today. */
+/** A page of a title and a sentence, in place of the page of today. */
 export function messagePage(title: string, text: string): string {
   return document(html`<main class="guide" id="text">
 <h1>${title}</h1>
@@ -136,7 +136,6 @@ const dayName = ({ begins }: Counted) => toIstDay(begins)
 
 type Graph = { name: (one: Counted) => string; unit: string; label: string }
 
-/** A plot, and the same as a table. */
 function graph(parts: readonly Counted[], { name, unit, label }: Graph): Html {
   const names = parts.map(name)
   const bars = parts.map(({ counts }, index): Bar => {
@@ -170,7 +169,7 @@ function conversionText(counts: OrderCounts): string {
 
 type HtmlCell = Html | string | undefined
 
-/** A table whose first cell in each row is the row's heading. */
+/** A table whose rows begin with their heading. */
 const table = (label: string, columns: readonly string[], rows: readonly (readonly HtmlCell[])[]): Html =>
   html`<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>

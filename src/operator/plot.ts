@@ -1,18 +1,16 @@
 import { type Html, html } from '../html.ts'
 
-/**
- * One bar: the count of its whole height, the count of the coloured part, and its tooltip. Without a count it is a gap.
- */
+/** A bar of `whole` height with a coloured `part`, and its tooltip. Without `whole` it is a gap. */
 export type Bar = { whole: number | undefined; part: number; text: string }
 
-/** Sizes within the SVG, which is stretched to its place on the page: only their proportions matter. */
+/** Sizes within the SVG, which is stretched: only their proportions matter. */
 const BAR_WIDTH = 10
 const GAP = 2
 const HEIGHT = 100
 
 /**
- * Draws bars as SVG, without a script and without a style of its own: the classes `whole` and `part` colour it. `label`
- * describes the plot to readers who do not see it; the numbers must stand in a table beside it.
+ * Draws bars as SVG without script or inline style: the classes `whole` and `part` colour them. `label` describes the
+ * plot to people who do not see it; a table beside it must have the numbers.
  */
 export function plot(bars: readonly Bar[], label: string): Html {
   const most = Math.max(1, ...bars.map(({ whole = 0 }) => whole))

@@ -15,9 +15,7 @@ import { createCallerCheck } from './caller.ts'
 import { createDayCounts } from './day-counts.ts'
 import { messagePage, pageOfToday } from './page.ts'
 
-/**
- * The policy allows a page only our own styles and `data:` images: no script, nothing inline, nothing from other hosts.
- */
+/** The policy allows our own styles and `data:` images: no script, nothing inline, nothing of other hosts. */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
@@ -30,7 +28,7 @@ const HEADERS = {
 
 const HOUR_MS = 60 * 60_000
 
-/** Refuses every request, even to an unknown address, unless its caller proves to be the operator. */
+/** Refuses every request, even to an unknown address, that does not come from the operator. */
 export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders']) {
   const isOperator = createCallerCheck(readers)
   app.addHook('onRequest', async ({ headers, socket }, reply) => {
@@ -52,14 +50,14 @@ type OperatorPageOptions = {
   log: Pick<Logger, 'warn'>
   now: () => Date
   publicUrl: string
-  /** Returns what is wrong with the settings, a sentence each. */
+  /** Warnings about settings, a sentence each. */
   readWarnings: (db: Queryable) => Promise<string[]>
-  /** Returns the mean delay of timers in the last second, in ms. */
+  /** Mean delay of timers in the last second, in ms. */
   latenessMs: () => number
   limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lateness' | 'lookUps'>
 }
 
-/** `/` of the listener that only the operator reaches: today, the last days, and what needs a person. Read only. */
+/** The page of the operator, `/`: today, the last days, and what needs a person. It only reads. */
 export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOptions) {
   const { db, log, now, publicUrl, readWarnings, latenessMs, limits } = options
   const { days: dayCount, refreshSeconds } = limits.operatorPage
@@ -92,7 +90,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
     ])
     const hoursBegun = Math.floor((moment.getTime() - today.getTime()) / HOUR_MS) + 1
     const isCounting = counts.includes(undefined) && !failed
-    // One connection is left to the orders and to metrics: the balance waits until the days are counted.
+    // The balance waits until the days are counted, so that orders and metrics have a connection.
     const balance = isCounting
       ? undefined
       : await Promise.race([readBalance(), sleep(limits.operatorPage.waitMs, undefined)])
@@ -133,7 +131,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
 
 const BUSY = ['The service is busy', 'Payments come first, so this page waits until the service is less busy.'] as const
 
-/** Returns a title for the page, and a sentence with the cause and what to do. */
+/** Title of a page with the cause of an error, and a sentence that says what to do. */
 function causeOf(error: unknown): [string, string] {
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) {
     return ['The database is not migrated', 'It lacks a table or a column that this version reads. Run "ops migrate".']

@@ -3,10 +3,10 @@ import { prepared } from '../db/prepared.ts'
 import { nextDay, startOfDay } from '../ist.ts'
 import { MERCHANT, type Merchant } from './merchants.ts'
 
-/** Who a key speaks for: exactly one merchant, or exactly one partner. */
+/** The owner of a key: one merchant, or one partner. */
 export type Caller = { kind: 'merchant'; merchant: Merchant; mayRefund: boolean } | { kind: 'partner'; pid: string }
 
-/** `notedUntil` ends the last day of India on which it is noted that the key was used. */
+/** `notedUntil` is the end of the last day of India for which the use of the key is stored. */
 export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller; notedUntil: Date }
 
 export type AccessKeyListing = {
@@ -44,9 +44,9 @@ const FIND = prepared(
     where k.public_key = $1 and k.revoked_at is null`,
 )
 
-/** The key table. A secret is never in it, only its SHA-256. */
+/** The keys. Of a secret only the SHA-256 is stored. */
 export function createAccessKeys(db: Queryable) {
-  /** Not `returning`, in which Citus refuses to_char. */
+  /** A select, not `returning`: Citus refuses to_char there. */
   async function show(publicKey: string): Promise<AccessKeyListing | undefined> {
     const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from access_keys where public_key = $1`, [
       publicKey,
@@ -55,7 +55,7 @@ export function createAccessKeys(db: Queryable) {
   }
 
   return {
-    /** The key with its owner, as both are stored now; undefined when the key is unknown or revoked. */
+    /** The key with its owner, read from the database; undefined when the key is unknown or revoked. */
     async find(publicKey: string): Promise<AccessKey | undefined> {
       const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey))
       if (rows[0] === undefined) return undefined
@@ -65,7 +65,7 @@ export function createAccessKeys(db: Queryable) {
       return { publicKey, secretHash, caller, notedUntil }
     },
 
-    /** Notes that the key was used on this day of India, unless a later one is noted already. */
+    /** Stores that the key was used on this day of India, unless a later day is stored. */
     async noteUse(publicKey: string, day: string): Promise<void> {
       await db.query(
         'update access_keys set last_used_on = $2 where public_key = $1 and (last_used_on < $2) is not false',
@@ -73,7 +73,7 @@ export function createAccessKeys(db: Queryable) {
       )
     },
 
-    /** Stores a key of an owner that exists; the foreign keys refuse any other (SQLSTATE 23503). */
+    /** Stores a key. Foreign keys refuse an unknown owner (SQLSTATE 23503). */
     async add({ publicKey, secretHash, owner, label, mayRefund, now }: NewAccessKey): Promise<AccessKeyListing> {
       await db.query(
         `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
@@ -95,7 +95,7 @@ export function createAccessKeys(db: Queryable) {
       return rows
     },
 
-    /** Revokes a key. Revoking it again keeps the first time. Undefined when there is no such key. */
+    /** Revokes a key. A repeat keeps the first time. Undefined when the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
       await db.query('update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
         publicKey,

@@ -9,16 +9,16 @@ import { secretMatches } from './credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who is calling; set on every route under /v1 before its body is read. */
+    /** The owner of the key; set on every route under /v1 before its body is read. */
     caller: Caller
-    /** The public key that was sent, if it has the form of ours; used by the rate limits and the log. */
+    /** The public key of the request, if it has our form; for the rate limits and the log. */
     publicKey: string | undefined
-    /** The merchant that the request is about, once the caller is known to be allowed to; for the log. */
+    /** The merchant of the request, once the caller may act for it; for the log. */
     mid: string | undefined
   }
 }
 
-// We make public keys in this form only, so anything else is refused without a query.
+// Our public keys have this form, so anything else is refused without a query.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
 type Authentication = {
@@ -29,7 +29,7 @@ type Authentication = {
   now: () => Date
 }
 
-/** Checks the Basic credentials of every request to `app` before a byte of its body is parsed: 401, 429, or `request.caller`. */
+/** Checks Basic credentials before the body is parsed: 401, 429, or `request.caller` is set. */
 export async function registerAuthentication(
   app: FastifyInstance,
   { findKey, noteUse, limits, patiently, now }: Authentication,
@@ -48,7 +48,7 @@ export async function registerAuthentication(
         throw unauthorized()
       }
       noteDay(key)
-      // Without a promise nothing is awaited, because most requests need not wait.
+      // Most requests need not wait, and get no promise to await.
       const paced = limits.paceRequest(publicKey)
       if (paced) await paced
       request.caller = key.caller
@@ -57,17 +57,19 @@ export async function registerAuthentication(
   })
   app.addHook('onRequest', app.basicAuth)
 
-  /** Notes the day on which a key is used, for which no request waits. After a failure the key's next look-up notes it. */
+  /**
+   * Stores the day on which a key is used; no request waits for it. After an error the next look-up of the key tries
+   * again.
+   */
   function noteDay(key: AccessKey) {
     const moment = now()
     if (moment < key.notedUntil) return
-    // The key is remembered for a second, in which its other requests have nothing to note.
+    // The key is cached for a second, in which other requests must not store the day again.
     key.notedUntil = nextDay(istDayOf(moment))
     noteUse(key.publicKey, toIstDay(moment)).catch(() => undefined)
   }
 
-  // Gives an error the status 500, because the plugin answers 401 to every error without a status code, and a database
-  // that is away is not the caller's fault.
+  // The plugin answers 401 to an error without a status, and an outage of the database is no fault of the caller: 500.
   function failedLookUp(error: Error): never {
     throw Object.assign(error, { statusCode: 500 })
   }

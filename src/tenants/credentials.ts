@@ -1,8 +1,8 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /**
- * A new key pair: `pk_` + 24 hex digits names the key, `sk_` + 43 base64url characters (256 random bits) proves it.
- * The secret exists only in what is returned; store `hashSecret(secretKey)`.
+ * A new key pair: the public key is `pk_` and 24 hex digits, the secret key is `sk_` and 43 base64url characters, 256
+ * random bits. Store `hashSecret(secretKey)`, never the secret.
  */
 export function mintKeyPair(): { publicKey: string; secretKey: string } {
   return {
@@ -12,14 +12,14 @@ export function mintKeyPair(): { publicKey: string; secretKey: string } {
 }
 
 /**
- * SHA-256 of a secret, 32 bytes. Nobody can guess 256 random bits, so a slow password hash would protect
- * nothing, and its 77 ms a request (scrypt) would let an attacker block the service with log-ins.
+ * SHA-256 of a secret, 32 bytes. Nobody can guess 256 random bits, so a slow password hash would protect nothing, and
+ * let an attacker block the service with log-ins.
  */
 export function hashSecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')
 }
 
-/** Whether `secret` is the one that was hashed. The comparison takes the same time wherever they differ. */
+/** Compares in constant time. */
 export function secretMatches(secret: string, secretHash: Buffer): boolean {
   return timingSafeEqual(hashSecret(secret), secretHash)
 }

@@ -3,20 +3,20 @@ import type { Queryable } from '../db/pool.ts'
 export type Merchant = {
   mid: string
   name: string
-  /** The UPI address that is paid. */
+  /** The UPI address that customers pay. */
   vpa: string
-  /** Payees that an acquirer's link may have: UPI addresses, or `prefix*@handle`. Without one it is `vpa`. */
+  /** Payees that a link of an acquirer may have: UPI addresses, or `prefix*@handle`. Empty means `vpa` alone. */
   payees: readonly string[]
   /** Merchant category code, 4 digits. */
   mcc: string
   dynamicQr: 'link' | 'image'
-  /** The acquirer through which the money comes: a name of acquirer/acquirers.ts. */
+  /** A name of acquirer/acquirers.ts. */
   acquirer: string
-  /** The acquirer's own identifier of the merchant, if it has one. */
+  /** The merchant's identifier at the acquirer. */
   acquirerMerchantId: string | null
-  /** How its requests spell amounts and telephone numbers: to the letter of the interface, or as shops do. */
+  /** Form of amounts and telephone numbers in requests: to the letter of the interface, or as shops write them. */
   input: 'strict' | 'shop'
-  /** How long its intents can be paid; null for the service's own setting. */
+  /** Time to pay an intent; null for the setting of the service. */
   expiryMinutes: number | null
   /** Largest amount of an intent, in whole rupees. */
   maxAmount: number
@@ -24,7 +24,6 @@ export type Merchant = {
   disabledAt: Date | null
 }
 
-/** The column of a field: `dynamic_qr` of `dynamicQr`. */
 const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** A `Merchant`, selected from `merchants m`. */
@@ -33,12 +32,12 @@ export const MERCHANT = `
   m.acquirer_merchant_id as "acquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
   m.max_amount as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
-/** What the operator may change. A field that is absent is not changed. */
+/** Fields that the operator may change; an absent one stays. */
 type MerchantChanges = {
   [K in keyof Omit<Merchant, 'mid' | 'createdAt' | 'disabledAt'>]?: Merchant[K] | undefined
 }
 
-/** The merchants. No merchant is ever deleted: its intents and settlements stay, so it is disabled. */
+/** The merchants. A merchant is disabled, never deleted: its intents and settlements stay. */
 export function createMerchants(db: Queryable) {
   /** The merchant after the change; undefined when the mid is unknown. */
   async function change(mid: string, set: string, values: unknown[] = []): Promise<Merchant | undefined> {
@@ -51,8 +50,7 @@ export function createMerchants(db: Queryable) {
 
   return {
     /**
-     * Stores a merchant. Its acquirer is `direct` and its input `strict` where nothing else is said. Undefined when the
-     * mid is taken.
+     * Stores a merchant, by default of the acquirer `direct` and with `strict` input. Undefined when the mid is taken.
      */
     async add(
       merchant: MerchantChanges & Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>,
@@ -69,13 +67,13 @@ export function createMerchants(db: Queryable) {
       return rows[0]
     },
 
-    /** Finds a merchant; undefined when the mid is unknown. */
+    /** Undefined when the mid is unknown. */
     async find(mid: string): Promise<Merchant | undefined> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m where m.mid = $1`, [mid])
       return rows[0]
     },
 
-    /** Every merchant, disabled ones too, oldest first. */
+    /** All merchants, disabled ones too, oldest first. */
     async list(): Promise<Merchant[]> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m order by m.created_at, m.mid`)
       return rows
@@ -87,7 +85,7 @@ export function createMerchants(db: Queryable) {
       return change(mid, columns.map((column, index) => `${column} = $${index + 1}`).join(', '), values.slice(1))
     },
 
-    /** The acquirers of the merchants that are not disabled, in byte order. */
+    /** Acquirers of merchants that are not disabled, in byte order. */
     async acquirers(): Promise<string[]> {
       const { rows } = await db.query<{ acquirer: string }>(
         'select distinct acquirer from merchants where disabled_at is null order by 1',
@@ -103,7 +101,7 @@ export function createMerchants(db: Queryable) {
   }
 }
 
-/** The columns of the fields that are there, with their values. */
+/** Columns and values of the fields that are not undefined. */
 function given(fields: Partial<Merchant> | MerchantChanges): { columns: string[]; values: unknown[] } {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
   return { columns: entries.map(([field]) => columnOf(field)), values: entries.map(([, value]) => value) }

@@ -5,20 +5,19 @@ export type Partner = {
   pid: string
   name: string
   createdAt: Date
-  /** The merchants that it looks after, in byte order. */
+  /** Mids of the merchants that are linked, in byte order. */
   mids: string[]
 }
 
-/** The result of linking or unlinking a partner and a merchant; `unchanged` when it was so already. */
+/** Result of a link or its end; `unchanged` after a repeat. */
 type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
 
 const FIND_LINK = prepared('select from partner_merchants where pid = $1 and mid = $2')
 
-/** The partners, and which merchants each looks after. */
 export function createPartners(db: Queryable) {
   async function change(pid: string, mid: string, statement: string): Promise<LinkOutcome> {
     const { rows } = await db.query<{ pid: boolean; mid: boolean; changed: boolean }>(
-      // Each `exists` has a column: Citus cannot read one without from a query of its own.
+      // Each `exists` selects a column: without one Citus cannot read it.
       `with changed as (${statement} returning pid)
        select exists (select 1 from partners where pid = $1) as pid, exists (select 1 from merchants where mid = $2) as mid,
               exists (select 1 from changed) as changed`,
@@ -30,7 +29,7 @@ export function createPartners(db: Queryable) {
   }
 
   return {
-    /** Stores a partner that is linked to no merchant; undefined when the pid is taken. */
+    /** Stores a partner without merchants; undefined when the pid is taken. */
     async add({ pid, name }: { pid: string; name: string }, now: Date): Promise<Partner | undefined> {
       const { rows } = await db.query<Partner>(
         `insert into partners (pid, name, created_at)
@@ -42,7 +41,7 @@ export function createPartners(db: Queryable) {
       return rows[0]
     },
 
-    /** Every partner with the merchants linked to it, oldest first. */
+    /** All partners with their merchants, oldest first. */
     async list(): Promise<Partner[]> {
       const { rows } = await db.query<Partner>(
         `select p.pid, p.name, p.created_at as "createdAt",
@@ -53,7 +52,6 @@ export function createPartners(db: Queryable) {
       return rows
     },
 
-    /** Lets a partner see a merchant. */
     link: (pid: string, mid: string) =>
       change(
         pid,
@@ -63,10 +61,9 @@ export function createPartners(db: Queryable) {
          on conflict (pid, mid) do nothing`,
       ),
 
-    /** Lets a partner no longer see a merchant. */
     unlink: (pid: string, mid: string) => change(pid, mid, 'delete from partner_merchants where pid = $1 and mid = $2'),
 
-    /** Whether the operator has linked this partner to this merchant; false for unknown ones. */
+    /** False for an unknown partner or merchant. */
     async isLinked(pid: string, mid: string): Promise<boolean> {
       const { rowCount } = await db.query(FIND_LINK(pid, mid))
       return rowCount === 1

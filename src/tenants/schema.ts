@@ -3,10 +3,7 @@ import * as z from 'zod'
 import { errorText, identifier, matching, text, VPA } from '../fields.ts'
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../money.ts'
 
-/**
- * The UPI parameter pn holds at most 99 characters. Characters that change the writing direction are refused: they
- * could disguise a payee.
- */
+/** UPI's parameter pn has 99 characters at most. Marks that turn the writing direction could disguise a payee. */
 const name = z
   .string(errorText('must be text'))
   .trim()
@@ -17,10 +14,10 @@ const vpa = matching(VPA, 'must be a UPI address such as shop@bank')
 
 const PAYEES_LIMIT = 20
 const PAYEES_RULE = `must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most ${PAYEES_LIMIT} of them, or default alone`
-/** Without three characters before it, `*` would let an acquirer's link pay nearly anybody of a bank. */
+/** Three characters at least stand before `*`: fewer would allow nearly every payee of a bank. */
 const PAYEE_PREFIX = /^[a-z0-9.-]{3,255}\*@[a-z0-9.-]{1,64}$/i
 
-/** Payees that an acquirer's link may have. `default` stands for the merchant's own UPI address and becomes none. */
+/** Payees of `Merchant`. `default` means the UPI address of the merchant, and becomes an empty list. */
 const payees = z
   .array(z.string())
   .transform((given) => (given.length === 1 && given[0] === 'default' ? [] : given))
@@ -33,14 +30,14 @@ const mcc = matching(/^[0-9]{4}$/, 'must be 4 digits, such as 5814')
 
 const EXPIRY_RULE = 'must be a whole number of minutes, 1 to 1440, or default'
 
-/** A merchant's time to pay: 1 to 1,440 minutes. `default` stands for the service's own setting and becomes null. */
+/** Time to pay, 1 to 1,440 minutes. `default` means the setting of the service, and becomes null. */
 const expiryMinutes = matching(/^(?:default|[1-9]\d{0,3})$/, EXPIRY_RULE)
   .transform((text) => (text === 'default' ? null : Number(text)))
   .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
 
 const MAX_AMOUNT_RULE = `must be whole rupees, 1 to ${HIGHEST_MAX_RUPEES}, or default`
 
-/** The largest amount of a merchant's intents, in whole rupees. */
+/** Largest amount of an intent, in whole rupees. */
 const maxAmount = matching(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
   .transform((text) => (text === 'default' ? USUAL_MAX_RUPEES : Number(text)))
   .refine((rupees) => rupees <= HIGHEST_MAX_RUPEES, MAX_AMOUNT_RULE)
@@ -57,11 +54,11 @@ const MerchantFields = z.object({
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
   expiryMinutes,
   maxAmount,
-  /** Whether the service itself calls the redirect_url of an order once it is paid. */
+  /** The service calls the redirect_url of a paid order by itself. */
   returnCall: z.enum(['on', 'off'], errorText('must be on or off')),
 })
 
-/** The category of merchants for whom the operator named none. UPI gives it to payments between private persons. */
+/** UPI's category of payments between private persons, for merchants without another one. */
 export const UNCLASSIFIED_MCC = '0000'
 
 export const NewMerchant = MerchantFields.partial().extend({
@@ -81,11 +78,11 @@ export const OneMerchant = z.object({ mid: identifier })
 
 export const OneLink = z.object({ pid: identifier, mid: identifier })
 
-/** Capital letters and digits without those that are easily confused, such as O and 0. */
+/** Capital letters and digits that are not easily confused, as O and 0 are. */
 const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
 const ASSIGNED_LENGTH = 10
 
-/** A mid for a merchant that was added without one: `M` and 10 random characters, 49 bits. */
+/** A mid for a merchant without one: `M` and 10 random characters, 49 bits. */
 function assignMid(): string {
   return `M${Array.from({ length: ASSIGNED_LENGTH }, () => UNAMBIGUOUS[randomInt(UNAMBIGUOUS.length)]).join('')}`
 }

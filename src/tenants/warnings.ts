@@ -1,13 +1,10 @@
 import type { Merchant } from './merchants.ts'
 import { UNCLASSIFIED_MCC } from './schema.ts'
 
-/** A fault of a merchant's payee that is allowed, yet makes wallets take the merchant for a private person. */
+/** A setting that is allowed, yet makes wallets take the merchant for a private person. */
 export type MerchantWarning = 'no category' | 'private address'
 
-/**
- * Handles that wallets give to private persons. A handle may serve shops as well, so this can be wrong in both directions:
- * it is a reason to warn, never to refuse.
- */
+/** Handles that wallets give to private persons. Shops may have the same handle: a reason to warn, never to refuse. */
 const HANDLES_OF_WALLETS = {
   'Google Pay': ['oksbi', 'okaxis', 'okhdfcbank', 'okicici'],
   PhonePe: ['ybl', 'ibl', 'axl'],
@@ -18,19 +15,15 @@ const HANDLES_OF_WALLETS = {
 }
 const PRIVATE_HANDLES = new Set(Object.values(HANDLES_OF_WALLETS).flat())
 
-/** How PhonePe and Paytm begin the addresses of shops, under the same handles. */
+/** PhonePe and Paytm begin the addresses of shops under these handles so. */
 const SHOP_UNDER_PRIVATE_HANDLE = /^(?:q\d+@ybl|paytmqr\w+@|paytm[.-])/
 
-/**
- * A UPI address that is an Indian mobile number, also with the country code before it or a suffix such as `-2` after
- * it.
- */
+/** An Indian mobile number as UPI address, with or without country code, or a suffix such as `-2`. */
 const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 
 export function merchantWarnings({ mcc, vpa, acquirer }: Pick<Merchant, 'mcc' | 'vpa' | 'acquirer'>) {
   const warnings: MerchantWarning[] = []
-  // The category matters for `direct` only, whose links we make: every other acquirer writes the category that it knows
-  // into its links.
+  // The category matters for `direct` only: the other acquirers write their own into links.
   if (acquirer === 'direct' && mcc === UNCLASSIFIED_MCC) warnings.push('no category')
   if (looksPrivate(vpa.toLowerCase())) warnings.push('private address')
   return warnings

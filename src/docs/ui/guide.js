@@ -1,4 +1,4 @@
-// Adds a copy button to every block of code, except on plain http, where browsers give a page no clipboard.
+// Adds a copy button to each block of code. On plain http browsers give a page no clipboard.
 if (navigator.clipboard) {
   for (const block of document.querySelectorAll('.code')) {
     const code = block.querySelector('code')
@@ -17,7 +17,7 @@ if (navigator.clipboard) {
   }
 }
 
-/** Returns the text to copy: the whole block, but of a terminal session only the commands, without their output. */
+/** The text to copy: the whole block, or only the commands of a terminal session. */
 function textOf(code) {
   if (!code.classList.contains('language-console')) return code.textContent
   const commands = code.textContent.split('\n').filter((line) => line.startsWith('$ '))
