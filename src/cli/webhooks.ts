@@ -162,7 +162,7 @@ export const webhookCommands = [
 ]
 
 /** A new secret, plain for the merchant and sealed for the database. */
-function newSecret(endpoint: Pick<Endpoint, 'mid' | 'endpointId'>, { webhooks }: DatabaseConfig) {
+function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, { webhooks }: DatabaseConfig) {
   const secret = newSigningSecret()
   return { secret, sealed: seal(requireKey(webhooks.sealingKey), secret, ownerOf(endpoint)) }
 }
