@@ -5,7 +5,19 @@ export type BankHoliday = { day: string; name: string }
 
 const DAY = `to_char(day, 'YYYY-MM-DD')`
 
+type ChangedBy = { by: string; now: Date }
+
 export function createBankHolidays(db: Queryable) {
+  async function change(days: readonly { day: string; name: string | null }[], { by, now }: ChangedBy): Promise<void> {
+    if (days.length === 0) return
+    await db.query(
+      `insert into bank_holiday_changes (day, change, name, changed_by, changed_at)
+       select day, (select count(*) + 1 from bank_holiday_changes c where c.day = h.day), name, $3, $4
+         from unnest($1::date[], $2::text[]) as h (day, name)`,
+      [days.map(({ day }) => day), days.map(({ name }) => name), by, now],
+    )
+  }
+
   return {
     /** In the order of the days; all years unless one is given. */
     async list(year?: string): Promise<BankHoliday[]> {
@@ -19,25 +31,19 @@ export function createBankHolidays(db: Queryable) {
       return rows
     },
 
-    /** Adds those whose day is not a holiday yet, and returns their number. A day that is one keeps its name. */
-    async add(holidays: readonly BankHoliday[], now: Date): Promise<number> {
-      // Rows are counted that it returns: by Citus' own count those of a conflict are stored too.
-      const { rows } = await db.query(
-        `insert into bank_holidays (day, name, added_at)
-         select day, name, $3 from unnest($1::date[], $2::text[]) as h (day, name)
-         on conflict do nothing
-         returning 1`,
-        [holidays.map(({ day }) => day), holidays.map(({ name }) => name), now],
-      )
-      return rows.length
+    /** Adds the holidays whose day is none yet, and returns their number. A day that is a holiday keeps its name. */
+    async add(holidays: readonly BankHoliday[], { by, now }: ChangedBy): Promise<number> {
+      const known = new Set((await this.list()).map(({ day }) => day))
+      const added = holidays.filter(({ day }) => !known.has(day) && known.add(day))
+      await change(added, { by, now })
+      return added.length
     },
 
-    /** Returns the name of the holiday that it has removed; undefined when the day was none. */
-    async remove(day: string): Promise<string | undefined> {
-      const { rows } = await db.query<{ name: string }>('delete from bank_holidays where day = $1 returning name', [
-        day,
-      ])
-      return rows[0]?.name
+    /** Returns the name of the removed holiday; undefined when the day was none. */
+    async remove(day: string, changed: ChangedBy): Promise<string | undefined> {
+      const holiday = (await this.list(day.slice(0, 4))).find((one) => one.day === day)
+      if (holiday) await change([{ day, name: null }], changed)
+      return holiday?.name
     },
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
-import { addDays } from './bank-days.ts'
+import { startOfDay, toIstDay } from '../ist.ts'
+import { addDays, type BankDays } from './bank-days.ts'
 import type { MerchantBooks, Snapshot } from './merchant-books.ts'
 import { boundsOf, CARRIED_UTR, type Days } from './paid-and-settled.ts'
 import { spellSums, type Totals, totalsFrom } from './sums.ts'
@@ -66,27 +67,50 @@ export async function closeMonth(
   return rows[0] as ClosedMonth
 }
 
-/** What the books of a closed month say otherwise now; undefined where the days are no closed month, or nothing differs. */
+/** The closed month that these days are, if they are one. */
+export const closedMonthOf = ({ from, to }: Days, closed: readonly ClosedMonth[]): ClosedMonth | undefined =>
+  closed.find(({ month }) => from === daysOfMonth(month).from && to === daysOfMonth(month).to)
+
+/** What a merchant's books of a closed month say otherwise now; undefined where nothing differs. */
 export async function compareWithClosed(
   books: MerchantBooks,
-  { from, to }: Days,
-  closed: readonly ClosedMonth[],
+  month: ClosedMonth,
   totals: Totals,
+  bankDays: BankDays,
 ): Promise<MonthChange | undefined> {
-  const month = closed.find((one) => one.month === from.slice(0, 7))
-  if (month === undefined || from !== daysOfMonth(month.month).from || to !== daysOfMonth(month.month).to) return
-  const kept = month.figures[books.mid] ?? figuresOf(totalsFrom(0n))
-  const figures = Object.entries(figuresOf(totals))
-    .map(([figure, is = 0]) => ({ figure, was: kept[figure as keyof Figures] ?? 0, is }))
-    .filter(({ was, is }) => was !== is)
+  const { to } = daysOfMonth(month.month)
+  const figures = differingFigures(month, books.mid, totals)
   const by = await changesSince(books, month.closedAt, to)
+  if (figures.length > 0 && (await becameDue(books, month.closedAt, to, bankDays))) by.push(NOT_DUE_YET)
   if (figures.length === 0 && by.length === 0) return undefined
   return { closedAt: month.closedAt, closedBy: month.closedBy, figures, by }
 }
 
+/** The figures of a merchant, or of ALL, that are not what was stored when the month was closed. */
+export function differingFigures(month: ClosedMonth, mid: string, totals: Totals): MonthChange['figures'] {
+  const stored = month.figures[mid] ?? figuresOf(totalsFrom(0n))
+  return Object.entries(figuresOf(totals))
+    .map(([figure, is = 0]) => ({ figure, was: stored[figure as keyof Figures] ?? 0, is }))
+    .filter(({ was, is }) => was !== is)
+}
+
+const NOT_DUE_YET = 'payments that were not due yet'
+
+/** Whether a payment of the days until `to` was not due when the month was closed: a payment is judged after the next bank day. */
+async function becameDue({ client, mid, known }: MerchantBooks, closedAt: Date, to: string, bankDays: BankDays) {
+  const dueFrom = (moment: Date) => startOfDay(bankDays.previousBankDay(toIstDay(moment)))
+  const { rows } = await client.query(
+    `select from payments
+      where mid = $1 and coalesce(paid_at, heard_at) >= $2 and coalesce(paid_at, heard_at) < least($3::timestamptz, $4)
+      limit 1`,
+    [mid, dueFrom(closedAt), dueFrom(known), boundsOf({ from: to, to }).end],
+  )
+  return rows.length > 0
+}
+
 /**
- * Names who has changed the merchant's books of the days until `to` after `since`: imports, undos, reports, exceptions,
- * resolutions.
+ * Names who has changed the merchant's books of the days until `to` after `since`: imports, undos, reports, refunds, exceptions,
+ * resolutions, bank holidays. A row that one file brought and changed counts once.
  */
 export async function changesSince({ client, mid, known }: MerchantBooks, since: Date, to: string): Promise<string[]> {
   const { rows: ofNoOrder } = await client.query<{ by: string; utr: string }>(OF_NO_ORDER, [known, since])
@@ -112,27 +136,37 @@ const OF_THE_DAYS = `(initiated_at < $4 or ${CARRIED_UTR} in (
    where e.mid = $1 and e.kind = 'failure after success' and e.order_id < $6))`
 
 const CHANGES = `
-  select by, count(*)::integer as rows
+  select by, count(distinct what)::integer as rows
     from (
-      select 'import ' || i.import_id as by
+      select 'import ' || i.import_id as by, s.utr as what
         from settlements s
         join settlement_imports i on i.import_id = s.import_id and i.imported_at > $3
        where s.mid = $1 and s.known_at > $3 and s.known_at <= $2 and ${OF_THE_DAYS}
        union all
-      select case when undone then 'undo of import ' else 'import ' end || replaced_by
+      select case when undone then 'undo of import ' else 'import ' end || replaced_by, utr
         from settlement_versions
        where mid = $1 and replaced_at > $3 and replaced_at <= $2 and ${OF_THE_DAYS}
        union all
-      select 'report by ' || coalesce(c.reason, 'an earlier version') || ' of order ' || p.order_id
+      select 'report by ' || c.reason || ' of order ' || p.order_id, p.order_id
         from payments p
-        left join payment_changes c on c.mid = $1 and c.order_id = p.order_id and c.status = 'SUCCESS'
-       where p.mid = $1 and p.heard_at > $3 and p.heard_at <= $2 and coalesce(p.paid_at, p.heard_at) < $4
+        join payment_changes c on c.mid = $1 and c.order_id = p.order_id and c.status = 'SUCCESS'
+       where p.mid = $1 and p.kind <> 'second' and p.heard_at > $3 and p.heard_at <= $2 and coalesce(p.paid_at, p.heard_at) < $4
        union all
-      select 'resolution of difference ' || difference_id
+      select 'refund ' || r.our_refund_id || ' by ' || r.made_by, r.our_refund_id
+        from refunds r
+        join payments p on p.mid = $1 and p.utr = r.utr and coalesce(p.paid_at, p.heard_at) < $4
+       where r.mid = $1 and r.status = 'SUCCESS' and r.ended_at > $3 and r.ended_at <= $2
+       union all
+      select case when name is null then 'removed' else 'added' end || ' bank holiday ' || to_char(day, 'YYYY-MM-DD') || ' by '
+             || changed_by, change::text
+        from bank_holiday_changes
+       where changed_at > $3 and changed_at <= $2 and day <= $5
+       union all
+      select 'resolution of difference ' || difference_id, entry::text
         from difference_resolutions
        where mid = $1 and resolved_at > $3 and resolved_at <= $2 and day <= $5
        union all
-      select case when r.resolved_at > $3 then 'resolution of ' else '' end || 'exception ' || e.exception_id
+      select case when r.resolved_at > $3 then 'resolution of ' else '' end || 'exception ' || e.exception_id, e.exception_id
         from payment_exceptions e
         left join payment_resolutions r on r.mid = $1 and r.exception_id = e.exception_id and r.resolved_at <= $2
        where e.mid = $1 and e.received_at <= $2 and (e.received_at > $3 or r.resolved_at > $3)
@@ -140,7 +174,7 @@ const CHANGES = `
                select from settlements s
                 where s.mid = $1 and ${CARRIED_UTR} = upper(e.utr) and s.initiated_at < $4))
        union all
-      select told.by
+      select told.by, told.utr
         from unnest($7::text[], $8::text[]) as told (by, utr)
        where exists (
                select from settlements s

@@ -4,10 +4,13 @@ import { toIstDay } from '../ist.ts'
 import { addDays, type BankDays, createBankDays } from './bank-days.ts'
 import { holidaysOf } from './bank-holidays.ts'
 import {
+  ALL,
   type ClosedMonth,
   changesSince,
+  closedMonthOf,
   compareWithClosed,
   daysOfMonth,
+  differingFigures,
   type MonthChange,
   readClosedMonths,
 } from './closed-months.ts'
@@ -22,7 +25,8 @@ import { addTotals, type Totals, totalsFrom } from './sums.ts'
 export type Finding =
   | MerchantFinding
   | ({ type: 'changed'; mid: string } & MonthChange)
-  | { type: 'end'; sums: Totals; balances: boolean; newestImport: Import | null }
+  /** `changed` are the figures of all merchants together that are not those of the closed month. */
+  | { type: 'end'; sums: Totals; balances: boolean; changed: MonthChange['figures']; newestImport: Import | null }
 
 type Import = { import: number; at: Date }
 
@@ -39,19 +43,37 @@ export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Fin
     const all = totalsFrom(0n)
     const days = { ...asked, today: toIstDay(asked.now), bankDays }
     const closed = await readClosedMonths(snapshot)
+    const month = closedMonthOf(asked, closed)
     for await (const mid of midsOf(snapshot.client, asked)) {
       const books = createMerchantBooks(snapshot, mid)
+      let isReported = false
       for await (const finding of reconcileMerchant(books, days, await broughtForward(books, days, closed))) {
+        isReported = true
         if (finding.type === 'total') {
           addTotals(all, finding.sums)
-          const changed = await compareWithClosed(books, asked, closed, finding.sums)
+          const changed = month && (await compareWithClosed(books, month, finding.sums, bankDays))
           if (changed) yield { type: 'changed', mid, ...changed }
         }
         yield finding
       }
+      // A merchant who had something when the month was closed, and has nothing now.
+      if (isReported || month?.figures[mid] === undefined) continue
+      const changed = await compareWithClosed(books, month, totalsFrom(0n), bankDays)
+      if (changed === undefined) continue
+      yield { type: 'merchant', mid, file: 'by payment' }
+      yield { type: 'changed', mid, ...changed }
+      yield { type: 'total', mid, sums: totalsFrom(0n) }
     }
     const balances = all.differences === 0 && all.openExceptions === 0
-    yield { type: 'end', sums: all, balances, newestImport: await findNewestImport(snapshot, asked.mid) }
+    const isAll = asked.mid === undefined && asked.pid === undefined
+    const figures = isAll && month ? differingFigures(month, ALL, all) : []
+    yield {
+      type: 'end',
+      sums: all,
+      balances,
+      changed: figures,
+      newestImport: await findNewestImport(snapshot, asked.mid),
+    }
   })
 }
 

@@ -15,8 +15,8 @@ export const bankHolidayCommands = [
   atomicCommand('bank-holidays add', 'Add a day on which banks pay nothing out', {
     usage: '--day D --name "Republic Day"',
     schema: z.object({ day: dayText, name }),
-    async run(holiday, { client, now }) {
-      const added = (await createBankHolidays(client).add([holiday], now)) === 1
+    async run(holiday, { client, now, person }) {
+      const added = (await createBankHolidays(client).add([holiday], { by: person, now })) === 1
       return { json: { ...holiday, added }, text: `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday` }
     },
   }),
@@ -31,8 +31,8 @@ export const bankHolidayCommands = [
   atomicCommand('bank-holidays remove', 'Remove a bank holiday', {
     usage: '--day D',
     schema: z.object({ day: dayText }),
-    async run({ day }, { client }) {
-      const name = await createBankHolidays(client).remove(day)
+    async run({ day }, { client, now, person }) {
+      const name = await createBankHolidays(client).remove(day, { by: person, now })
       if (name === undefined) throw new CommandError(`${day} is no bank holiday: see ops bank-holidays list`)
       return { json: { day, name }, text: `${day}, ${name}, is no bank holiday any more`, made: { name } }
     },
@@ -42,10 +42,10 @@ export const bankHolidayCommands = [
     usage: 'FILE|-   (pasted from the Reserve Bank’s page of one office, or CSV: day,name)',
     schema: z.object({ file: FILE }),
     argument: 'file',
-    async run({ file }, { change, now, terminal }) {
+    async run({ file }, { change, now, person, terminal }) {
       const { holidays, others } = await readFile(file, terminal, async (list) => readHolidays(await readText(list)))
       return change(async (client) => {
-        const added = await createBankHolidays(client).add(holidays, now)
+        const added = await createBankHolidays(client).add(holidays, { by: person, now })
         const made = { added, unchanged: holidays.length - added }
         const warnings = others.length > 0 ? [describeOthers(others)] : []
         return { json: { ...made, warnings }, text: `${added} added, ${made.unchanged} unchanged`, warnings, made }

@@ -45,6 +45,8 @@ export async function* toText(findings: Findings, period: Days): AsyncGenerator<
         yield finding.mid === '' ? '\n' : `${table(COLUMNS, [...days, total(finding)], '')}\n\n`
         break
       case 'end':
+        if (finding.changed.length > 0)
+          yield `all merchants since the month was closed: ${spellFigures(finding.changed)}\n`
         if (merchants > 1) yield `all merchants\n${table(COLUMNS, [total(finding)], '')}\n\n`
         yield `${spellEnd(finding, period)}\n`
     }
@@ -90,10 +92,12 @@ function spellException({ exceptionId, kind, orderId, utr, amount, receivedAt }:
 const spellRefund = ({ refundId, orderId, acquirer, amount, madeAt }: OverdueRefund) =>
   `open refund ${refundId}: order ${orderId}, ${toSumText(amount)} by ${acquirer}, made ${toIstTime(madeAt)}, more than T+5 days ago`
 
+const spellFigures = (figures: MonthChange['figures']) =>
+  figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ')
+
 /** `closed by asha at 2026-11-02 10:00:00 IST; since then: settled 100.00 → 200.00; by import 14 (2)` */
 function spellChange({ closedAt, closedBy, figures, by }: MonthChange): string {
-  const changed =
-    figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'every figure is as it was'
+  const changed = spellFigures(figures) || 'every figure is as it was'
   return `closed by ${closedBy} at ${toIstTime(closedAt)}; since then: ${changed}; by ${by.join(', ') || 'nobody'}`
 }
 
@@ -105,7 +109,7 @@ function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { f
 }
 
 /**
- * The report as one JSON document `{from, to, merchants, total, balances, newestImport}`. A merchant has `{mid, file,
+ * The report as one JSON document `{from, to, merchants, total, balances, changed, newestImport}`. A merchant has `{mid, file,
  * differences, exceptions, refunds, days, changed, total}`; `changed` is null unless the days are a closed month.
  * Amounts are decimal text in rupees. Differences are written one by one: a missing file makes one for each payment,
  * too many for memory.
@@ -144,7 +148,7 @@ export async function* toJson(findings: Findings, { from, to }: Days): AsyncGene
         yield endOfList({ ...lists, total: spellSums(finding.sums) })
         break
       case 'end':
-        yield `${endOfList({ total: spellSums(finding.sums), balances: finding.balances, newestImport: finding.newestImport })}\n`
+        yield `${endOfList({ total: spellSums(finding.sums), balances: finding.balances, changed: finding.changed, newestImport: finding.newestImport })}\n`
     }
   }
 }

@@ -12,7 +12,7 @@ export const REFERENCE_TABLES: readonly string[] = [
   'settlement_import_bases',
   'audit_commands',
   'audit_outcomes',
-  'bank_holidays',
+  'bank_holiday_changes',
   'closed_months',
 ]
 

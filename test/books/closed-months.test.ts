@@ -204,6 +204,49 @@ describe('a closed month', () => {
     expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be a month that is over') })
   })
 
+  it('a closed month’s report names later refunds, holidays and due payments, and counts each changed row once', async () => {
+    await pay('R1', '2026-10-05')
+    await settle('2026-10-06', 'R1')
+    await pay('R2', '2026-10-31')
+    await jsonOn('2026-11-01', 'close', '--month', '2026-10')
+    const changes = async (day: string) => (await bookOn(day, OCTOBER)).changed
+    expect(await changes('2026-11-01')).toBeNull()
+    // Saturday's payment is due on Monday, and not judged before Tuesday.
+    expect((await changes('2026-11-03')).by).toEqual(['payments that were not due yet'])
+    await db.query(
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+                            ended_at)
+       select mid, 'RF1', 'RF1', order_id, utr, 20000, 'cold', 'direct', 'asha', $2, 'SUCCESS', $2 from payments
+        where mid = $1 and utr = 'R2'`,
+      [mid, at('2026-11-05')],
+    )
+    await runOps(url, ['bank-holidays', 'add', '--day', '2026-10-20', '--name', 'Dussehra', '--by', 'asha'])
+    await settle('2026-10-06', 'R1', { status: 'FAILED', importedOn: '2026-11-06' })
+    const { by } = await changes('2026-11-30')
+    expect(by).toEqual([
+      'added bank holiday 2026-10-20 by asha',
+      expect.stringMatching(/^import \d+$/),
+      'refund RF1 by asha',
+      'payments that were not due yet',
+    ])
+  })
+
+  it('a closed month’s report names a merchant who has nothing left in it, and the figures of all', async () => {
+    const imported = await settle('2026-10-06', 'N1')
+    await jsonOn('2026-11-02', 'close', '--month', '2026-10')
+    await undo(imported, '2026-11-03')
+    const { merchants, changed } = await jsonOn('2026-11-04', ...OCTOBER)
+    expect(merchants).toMatchObject([
+      { mid, days: [], changed: { by: [`undo of import ${imported}`], figures: expect.any(Array) } },
+    ])
+    const settled = { figure: 'settled', was: '200.00', is: '0.00' }
+    expect(merchants[0].changed.figures).toContainEqual(settled)
+    expect(changed).toContainEqual(settled)
+    expect((await opsOn('2026-11-04', ...OCTOBER)).stdout).toContain(
+      'all merchants since the month was closed: settlements 1 → 0',
+    )
+  })
+
   it('a closed month includes an import that was under way when the month was closed', async () => {
     await pay('U1', '2026-10-05')
     const client = await db.connect()

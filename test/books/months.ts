@@ -470,7 +470,9 @@ export async function storeMonths(
       [mid],
     )
   }
-  await db.query(`insert into bank_holidays select unnest($1::date[]), 'closed', '2025-12-01'`, [HOLIDAYS])
+  await db.query(`insert into bank_holiday_changes select unnest($1::date[]), 1, 'closed', 'Asha', '2025-12-01'`, [
+    HOLIDAYS,
+  ])
   for (const [day, known] of [...facts].sort(([a], [b]) => (a < b ? -1 : 1))) {
     await storeReports(db, known)
     await atEnd(day, known.rows.length > 0 ? await importRows(db, known.rows, istMoment(day, '20:00:00')) : undefined)

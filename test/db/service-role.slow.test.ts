@@ -35,6 +35,7 @@ const RIGHTS: Record<string, string[]> = {
   audit_commands: [],
   audit_outcomes: [],
   bank_holidays: ['SELECT'],
+  bank_holiday_changes: ['SELECT'],
   closed_months: [],
   difference_resolutions: ['SELECT'],
   merchants: ['SELECT'],
