@@ -229,6 +229,18 @@ export function createMerchantBooks(snapshot: Snapshot, mid: string) {
       return rows.map((row) => withPaise<ExceptionOfMoney>(row, 'paise'))
     },
 
+    /** The same differences with the shop's own names of their orders. */
+    async withMerchantOrderIds<D extends { orderId: string | null }>(differences: readonly D[]) {
+      const { rows } = await client.query<{ orderId: string; merchantOrderId: string }>(
+        `select order_id as "orderId", merchant_order_id as "merchantOrderId"
+           from payment_intents
+          where mid = $1 and order_id = any ($2)`,
+        [mid, differences.map(({ orderId }) => orderId)],
+      )
+      const names = new Map<string | null, string>(rows.map((row) => [row.orderId, row.merchantOrderId]))
+      return differences.map((one) => ({ ...one, merchantOrderId: names.get(one.orderId) ?? null }))
+    },
+
     async entries({ from, to }: Days): Promise<Entry[]> {
       const { rows } = await client.query<Texts<Entry>>(
         `select difference_id as "differenceId", ${textOf('day')} as day, kind, order_id as "orderId", utr,

@@ -32,7 +32,7 @@ type Import = { import: number; at: Date }
 
 /** Which merchants are compared: one, those of a partner, or all. What was stored after `now` is not known. */
 export type Asked = Days & Merchants & { now: Date }
-type Merchants = { mid?: string | undefined; pid?: string | undefined }
+export type Merchants = { mid?: string | undefined; pid?: string | undefined }
 
 /**
  * Compares payments with settlements, merchant after merchant, in one snapshot of the database (in a Citus cluster, one

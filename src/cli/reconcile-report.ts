@@ -54,7 +54,7 @@ export async function* toText(findings: Findings, period: Days): AsyncGenerator<
 }
 
 /** Rupees are grouped in free text too, such as a reason. */
-const line = (text: string) => `  ${toOneLine(groupRupees(text))}\n`
+export const line = (text: string) => `  ${toOneLine(groupRupees(text))}\n`
 
 /** Each line adds up: brought forward + paid - settled - refunded + resolved = carried forward. */
 const COLUMNS =
@@ -66,7 +66,7 @@ const cells = (sums: Sums & Balance) => {
 }
 
 /** `2026-11-03 settled twice 261103…: order 019a…, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
-function spellDifference(difference: Difference): string {
+export function spellDifference(difference: Difference): string {
   const { id, day, kind, orderId, utr, settlementUtr, paid, settled } = difference
   const facts = {
     order: orderId,
@@ -174,9 +174,17 @@ export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | '
  * its `kind` says whether the books balance.
  */
 export function toCsv(findings: Findings, { from, to }: Days): AsyncIterable<string> {
+  return spreadsheet(CSV_COLUMNS, csvRows(findings, `${from} to ${to}`))
+}
+
+/** A CSV file of these columns, with a header in snake_case. */
+export function spreadsheet(
+  columns: readonly string[],
+  rows: AsyncIterable<Record<string, unknown>>,
+): AsyncIterable<string> {
   const csv = stringify({
     header: true,
-    columns: CSV_COLUMNS.map((key) => ({
+    columns: columns.map((key) => ({
       key,
       header: key.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`),
     })),
@@ -185,7 +193,7 @@ export function toCsv(findings: Findings, { from, to }: Days): AsyncIterable<str
     cast: { bigint: toSumText, string: keepDigits },
   })
   // An error of the pipeline reaches the reader of `csv`, so it is not handled here.
-  pipeline(csvRows(findings, `${from} to ${to}`), csv, () => undefined)
+  pipeline(rows, csv, () => undefined)
   return csv.setEncoding('utf8')
 }
 

@@ -1,18 +1,20 @@
 import * as z from 'zod'
-import { countDays } from '../books/bank-days.ts'
+import { addDays, countDays } from '../books/bank-days.ts'
 import { ALL, type ClosedMonth, closeMonth, daysOfMonth, type Figures, figuresOf } from '../books/closed-months.ts'
+import { openDifferences } from '../books/open-differences.ts'
 import { findPayout, type Payout, type PayoutRow } from '../books/payout.ts'
 import { type Asked, findDifference, reconcile } from '../books/reconcile.ts'
 import { enterResolution } from '../books/resolutions.ts'
 import { faultsText } from '../books/spell.ts'
 import type { Database } from '../db/pool.ts'
 import { identifier, matching, text } from '../fields.ts'
-import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
+import { dayText, nextDay, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { groupRupees, toSumText } from '../money.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
+import { writeOpen } from './open-differences.ts'
 import { forPeople, type Output, table } from './output.ts'
 import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
 import { lockedAt } from './settlements.ts'
@@ -20,6 +22,7 @@ import { lockedAt } from './settlements.ts'
 /** Days of one run: the days of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
 
+const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
 const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
 const MONTH_RULE = 'must be a month that is over: YYYY-MM'
 
@@ -66,6 +69,24 @@ export const reconcileCommands = [
     },
   }),
 
+  command('reconcile differences', 'List every difference that is open, of all days', {
+    usage: '[--older-than DAYS] [--mid M1] [--csv]',
+    schema: z.object({
+      olderThan: matching(/^[1-9]\d{0,3}$/, OLDER_THAN_RULE)
+        .default('1')
+        .transform(Number),
+      mid: identifier.optional(),
+      csv: z.literal(true).optional(),
+    }),
+    async run({ olderThan, mid, csv }, { db, now, asJson }) {
+      if (csv && asJson) throw new UsageError('give --json or --csv, not both')
+      await requireMerchant(db, mid)
+      const to = addDays(toIstDay(now), -olderThan)
+      const differences = openDifferences(db, { mid, to, now })
+      return { chunks: writeOpen(differences, now, csv ? 'csv' : asJson ? 'json' : 'text'), forSpreadsheets: csv }
+    },
+  }),
+
   changingCommand('reconcile close', 'Keep the figures of a month that is over', {
     usage: '--month YYYY-MM',
     schema: z.object({ month: matching(/^20\d\d-(0[1-9]|1[0-2])$/, MONTH_RULE) }),
@@ -95,9 +116,7 @@ export const reconcileCommands = [
     async run({ csv, from, to, asOf, payout, ...merchants }, { db, now, asJson }) {
       if (csv && asJson) throw new UsageError('give --json or --csv, not both')
       const { mid, pid } = merchants
-      if (mid !== undefined && !(await createMerchants(db).find(mid))) {
-        throw new CommandError(`mid ${mid} is unknown: see ops merchants list`)
-      }
+      await requireMerchant(db, mid)
       if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
         throw new CommandError(`pid ${pid} is unknown: see ops partners list`)
       }
@@ -109,6 +128,11 @@ export const reconcileCommands = [
     },
   }),
 ]
+
+async function requireMerchant(db: Database, mid: string | undefined): Promise<void> {
+  if (mid === undefined || (await createMerchants(db).find(mid))) return
+  throw new CommandError(`mid ${mid} is unknown: see ops merchants list`)
+}
 
 /** The end of the day `asOf`: later reports are left out. */
 function knownAt(asOf: string | undefined, now: Date): Date {

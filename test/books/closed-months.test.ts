@@ -247,6 +247,38 @@ describe('a closed month', () => {
     )
   })
 
+  it('reconcile differences lists what is open of all months with its age, the shop’s order and the sum', async () => {
+    await pay('O1', '2026-10-05')
+    await settle('2026-10-06', 'O2', { paymentUtr: 'OX' })
+    await pay('O3', '2026-11-12')
+    await settle('2026-11-13', 'O3', { amount: 150_00, paymentUtr: 'O3' })
+    await jsonOn('2026-11-05', 'close', '--month', '2026-10')
+    const found = await jsonOn('2026-11-20', 'differences')
+    const told = found.differences.map(({ day, ageDays, kind, owed, merchantOrderId }: Record<string, unknown>) => [
+      ...[day, ageDays, kind, owed],
+      typeof merchantOrderId,
+    ])
+    expect({ ...found, differences: told }).toEqual({
+      differences: [
+        ['2026-10-05', 46, 'not settled', '200.00', 'string'],
+        ['2026-10-06', 45, 'no known payment', '-200.00', 'object'],
+        ['2026-11-13', 7, 'amount differs', '50.00', 'string'],
+      ],
+      count: 3,
+      owed: '50.00',
+    })
+    const { count } = await jsonOn('2026-11-20', 'differences', '--older-than', '30', '--mid', mid)
+    expect(count).toBe(2)
+    const [, , third] = found.differences
+    await jsonOn('2026-11-20', 'resolve', '--difference', third.id, '--reason', 'paid by hand')
+    const { stdout } = await opsOn('2026-11-21', 'differences')
+    expect(stdout).toMatch(
+      /^ {2}47 days, the shop's order .+: 2026-10-05 not settled .+\n.+\n2 open, together 0\.00\n$/m,
+    )
+    expect((await opsOn('2026-11-21', 'differences', '--csv')).stdout.split('\n')).toHaveLength(4)
+    expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('nothing is open\n')
+  })
+
   it('a closed month includes an import that was under way when the month was closed', async () => {
     await pay('U1', '2026-10-05')
     const client = await db.connect()

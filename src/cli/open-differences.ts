@@ -1,0 +1,55 @@
+import { countDays } from '../books/bank-days.ts'
+import type { OpenDifference } from '../books/open-differences.ts'
+import { toIstDay } from '../ist.ts'
+import { toSumText } from '../money.ts'
+import { line, spellDifference, spreadsheet, wireDifference } from './reconcile-report.ts'
+
+const COLUMNS =
+  'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, owed, cause'.split(
+    ', ',
+  )
+
+/** The open differences for people, scripts or spreadsheets, and what they add up to. Ages are in days of India. */
+export function writeOpen(
+  differences: AsyncIterable<OpenDifference>,
+  now: Date,
+  form: 'text' | 'json' | 'csv',
+): AsyncIterable<string> {
+  const withAges = aged(differences, toIstDay(now))
+  if (form === 'csv') return spreadsheet(COLUMNS, csvRows(withAges))
+  return form === 'json' ? toJson(withAges) : toText(withAges)
+}
+
+type Aged = OpenDifference & { ageDays: number }
+
+async function* aged(differences: AsyncIterable<OpenDifference>, today: string): AsyncGenerator<Aged> {
+  for await (const one of differences) yield { ...one, ageDays: countDays(one.day, today) - 1 }
+}
+
+async function* toText(differences: AsyncIterable<Aged>): AsyncGenerator<string> {
+  let [mid, count, owed] = ['', 0, 0n]
+  for await (const one of differences) {
+    if (count === 0 || one.mid !== mid) yield `${one.mid}\n`
+    mid = one.mid
+    count += 1
+    owed += one.owed
+    const order = one.merchantOrderId === null ? '' : `, the shop's order ${one.merchantOrderId}`
+    yield line(`${one.ageDays} days${order}: ${spellDifference(one)}`)
+  }
+  yield count === 0 ? 'nothing is open\n' : line(`${count} open, together ${toSumText(owed)}`).trimStart()
+}
+
+async function* toJson(differences: AsyncIterable<Aged>): AsyncGenerator<string> {
+  let [count, owed] = [0, 0n]
+  yield '{"differences":['
+  for await (const one of differences) {
+    yield `${count === 0 ? '' : ','}${JSON.stringify(wireDifference(one))}`
+    count += 1
+    owed += one.owed
+  }
+  yield `],"count":${count},"owed":"${toSumText(owed)}"}\n`
+}
+
+async function* csvRows(differences: AsyncIterable<Aged>): AsyncGenerator<Record<string, unknown>> {
+  for await (const { id, ...one } of differences) yield { ...one, differenceId: id }
+}
