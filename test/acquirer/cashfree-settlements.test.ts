@@ -86,12 +86,12 @@ describe('the pages of Cashfree’s reconciliation', () => {
     expect(pages[0]).toHaveLength(1_000)
   })
 
-  it('reading Cashfree’s reconciliation ends with a bad answer when a cursor comes again', async () => {
+  it('the service stops reading Cashfree’s reconciliation as faulty when Cashfree sends the same cursor again', async () => {
     const fault = await faultOf(page(1, 'c1'), page(1, 'c2'), page(1, 'c1'))
     expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('no end') })
   })
 
-  it('reading Cashfree’s reconciliation ends with a bad answer after 500,000 events, whatever the cursors are', async () => {
+  it('the service stops reading Cashfree’s reconciliation as faulty after 500,000 events, whatever Cashfree’s cursors are', async () => {
     let asked = 0
     const answer = { status: 200, retryAfterSeconds: undefined, text: '' }
     const request = async () => ({ ...answer, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
@@ -113,14 +113,14 @@ describe('the pages of Cashfree’s reconciliation', () => {
     ['half a page', ['half a body'], 'unavailable'],
     ['a page that is no JSON', ['no JSON'], 'bad answer'],
     ['a page without fields', ['no fields'], 'bad answer'],
-  ])('%s ends the reading of Cashfree’s reconciliation', async (_what, faults, outcome) => {
+  ])('the service stops reading Cashfree’s reconciliation when Cashfree answers %s', async (_what, faults, outcome) => {
     bank.nextFaults.recon = faults
     expect(await faultOf(page(1))).toMatchObject({ outcome })
   })
 })
 
 describe('an event of Cashfree’s reconciliation', () => {
-  it('a PAYMENT event becomes a payment’s settlement line, also with numbers sent as text and text as numbers', async () => {
+  it('Cashfree’s PAYMENT event becomes a settlement line, even if it has numbers as text and text as numbers', async () => {
     const event = {
       event_amount: '200.00',
       event_settlement_amount: number('197.64'),
@@ -142,7 +142,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     })
   })
 
-  it('a PAYMENT event has no fee or tax where they are null, and no payout before there is a payout', async () => {
+  it('Cashfree’s PAYMENT event with null fee, tax and payout becomes a settlement line without fee, tax and payout', async () => {
     const { line } = await readOne('PAYMENT', {
       event_details: { event_service_charge: null, event_service_tax: 'null,' },
       settlement_details: { utr: 'null,', settlement_date: null, settlement_initiated_on: '' },
@@ -160,7 +160,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     ['no fee, written -0.0', -50, -50, number('-0.0'), null, [0, 0]],
     ['a fee that is billed elsewhere', 50, 50, 2, number('0.36'), [0, 0]],
   ])(
-    'a deduction with %s, plus its fee and tax, is the amount that went back to the customer',
+    'a Cashfree deduction with %s, plus its fee and tax, equals the amount that went back to the customer',
     async (_what, settled, whole, fee, tax, stored) => {
       const sums = {
         event_settlement_amount: settled,
@@ -176,7 +176,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     },
   )
 
-  it('a deduction is named by its refund’s reference, else by the id of its event', async () => {
+  it('the settlement line of a Cashfree refund has the refund’s reference as its UTR, else the id of its event', async () => {
     const refund = (arn: unknown) =>
       readOne('REFUND', { event_details: { event_id: 77 }, refund_details: { refund_arn: arn } })
     expect((await refund('ARN1')).line).toMatchObject({ utr: 'ARN1', earlierUtr: 'E77', paymentUtr: '523504870405' })
@@ -201,7 +201,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     ['OTHER_ADJUSTMENT', { sale_type: 'DEBIT', event_settlement_amount: number('-1.50') }, 'OTHER_ADJUSTMENT', -1_50],
     ['FUND_SWEEP_REVERSAL', { event_service_charge: null }, 'FUND_SWEEP_REVERSAL', 200_00],
     ['\u001b[2J', {}, '?', 200_00],
-  ])('an event %j with %j is counted, and makes no settlement line', async (type, details, kind, amount) => {
+  ])('a Cashfree event %j with %j is counted, and makes no settlement line', async (type, details, kind, amount) => {
     const nothing = { order_details: { order_id: null }, payment_details: { bank_reference: null } }
     expect(await readOne(type, { ...nothing, event_details: details })).toEqual({ kind, amount })
   })
@@ -212,7 +212,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     ['event_service_charge', '2.00001', 'must be rupees with at most two decimals'],
     ['event_amount', number('1e3'), 'must be rupees with at most two decimals'],
     ['event_settlement_amount', null, 'is required with utr'],
-  ])('an event whose %s is %j is refused, together with its page', async (field, value, rule) => {
+  ])('a Cashfree event whose %s is %j is refused, with the whole page that has it', async (field, value, rule) => {
     const event = reconEvent('PAYMENT', { event_details: { event_id: '4711', [field]: value } })
     const fault = await faultOf({ data: [reconEvent('PAYMENT'), event] })
     expect([fault.outcome, fault.message]).toEqual([

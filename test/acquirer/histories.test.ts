@@ -46,7 +46,7 @@ function expectSame(history: History, { setu, cashfree }: Ends): void {
   expect(setu.answers, 'a notification that could not be read').not.toContain('400')
 }
 
-it('whatever happens to an order, it ends the same with Setu and Cashfree', { timeout: 1_800_000 }, async () => {
+it('every history of an order ends in the same data at Setu and Cashfree', { timeout: 1_800_000 }, async () => {
   const seed = Math.floor(Math.random() * 2 ** 31)
   const histories = fc.sample(history, { seed, numRuns: HISTORIES })
   const known = histories.map(expected)

@@ -23,7 +23,7 @@ function faultOf(...args: Parameters<typeof read>): AcquirerError | undefined {
 
 describe('a link of an acquirer', () => {
   it.each([
-    ['plain', QUERY],
+    ['plain parameters', QUERY],
     ['parameters in capitals', QUERY.replace('pa=', 'PA=').replace('am=', 'Am=').replace('tr=', 'TR=')],
     ['parameters that are not known, a signature too', `${QUERY}&mode=16&purpose=00&sign=MEQCIA%2Bb%3D%3D&x=1&x=2`],
     ['an encoded @', QUERY.replace('@', '%40')],
@@ -115,7 +115,7 @@ describe('am is compared as a decimal', () => {
     '१०',
     '9.999999999999999999',
     '',
-  ])('"%s" in a payment link is no amount', (am) => {
+  ])('an acquirer’s payment link with the amount "%s" is refused', (am) => {
     expect(faultOf(QUERY.replace('588.80', am), { amount: 1_000 })?.outcome).toBe('bad answer')
   })
 })
@@ -149,7 +149,7 @@ describe('the payee of a link', () => {
     })
   })
 
-  it('a payment link for another amount is refused without telling the operator to accept its payee', () => {
+  it('the error for a payment link with a wrong amount does not name the link’s payee, even if the payee is wrong too', () => {
     const fault = faultOf(QUERY.replace('588.80', '1'), { payees: ['other@bank'] })
     expect([fault?.facts.payee, fault?.message]).toEqual([undefined, 'a link was made that is not for this order'])
   })

@@ -77,19 +77,19 @@ describe('a notification that is answered 200', () => {
     ['an order may be paid after a FAIL', ['FAIL', 'SUCCESS A1'], ['FAIL', 'SUCCESS A1'], []],
     ['an order may be paid after a REJECT', ['REJECT', 'SUCCESS A1'], ['REJECT', 'SUCCESS A1'], []],
     ...['FAIL A1', 'REJECT A1'].map((later): [string, string[], string[], string[]] => [
-      `a later ${later} never undoes a success, and is stored for the operator once`,
+      `a report of ${later} after a success leaves the order paid, and is stored once as an exception`,
       ['SUCCESS A1', later, later],
       ['SUCCESS A1'],
       [`failure after success: ${later}`],
     ]),
     [
-      'a reversal is stored even after a failed attempt with its UTR, whose repeated notifications change nothing',
+      'a failure reported after a success is stored as an exception, even if an earlier failed attempt had the same UTR',
       ['FAIL A1 23:50', 'SUCCESS A1', 'FAIL A1 23:58', 'FAIL A1 23:58', 'FAIL A1 23:50'],
       ['FAIL A1', 'SUCCESS A1'],
       ['failure after success: FAIL A1'],
     ],
     [
-      'each failed attempt is stored by its UTR, else by its time, however often and in whatever order notified',
+      'each failed attempt is stored once, told apart by UTR or else by time, in whatever order the acquirer repeats them',
       [...ATTEMPTS, ...ATTEMPTS.toReversed(), 'FAIL ATT1'],
       ['FAIL', 'FAIL ATT1', 'REJECT ATT2', 'FAIL'],
       [],
@@ -100,9 +100,9 @@ describe('a notification that is answered 200', () => {
       ['SUCCESS A1'],
       ['double payment: SUCCESS A2'],
     ],
-    ['a payment counts that comes after its order expired', ['SUCCESS A1'], ['SUCCESS A1'], [], OVER_SECONDS - 16],
+    ['an order may be paid after its expiry', ['SUCCESS A1'], ['SUCCESS A1'], [], OVER_SECONDS - 16],
     [
-      'a payment counts that comes after the shop was told the end, and is stored once as a late payment',
+      'a payment that arrives after the order’s final end makes the order paid, and is stored once as a late payment',
       ['SUCCESS A1', 'SUCCESS A1'],
       ['SUCCESS A1'],
       ['late payment: SUCCESS A1'],
@@ -151,7 +151,7 @@ describe('simultaneous notifications', () => {
       Array.from({ length: 21 }, (_, i) => oneOfMany(i)),
       21,
     ],
-  ] as const)('simultaneous notifications make %s, %i times over', async (_name, times, told, kept) => {
+  ] as const)('simultaneous notifications are stored as %s, in %i rounds', async (_name, times, told, kept) => {
     for (let i = 0; i < times; i++) {
       const orderId = await newOrder(await newMerchant(service.db))
       const answers = await Promise.all(told.map((changes) => notify(service, notification(orderId, changes))))
@@ -162,7 +162,7 @@ describe('simultaneous notifications', () => {
     }
   })
 
-  it('simultaneous notifications of one UTR for four orders count for exactly one order, 20 times over', async () => {
+  it('of simultaneous notifications of one UTR for four orders exactly one is accepted, in each of 20 rounds', async () => {
     for (let i = 0; i < 20; i++) {
       const orderIds = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
       for (const orderId of orderIds.slice(2)) await notify(service, notification(orderId))
@@ -179,7 +179,7 @@ describe('simultaneous notifications', () => {
     }
   })
 
-  it('simultaneous notifications leave connections for new payment intents, even when all wait for one order', async () => {
+  it('notifications that all wait for one order leave database connections free for new payment intents', async () => {
     const orderId = await newOrder()
     const holder = await service.db.connect()
     await holder.query('begin')
@@ -205,7 +205,7 @@ describe('a notification that contradicts its order', () => {
     ...['199.99999999999999999', '200.0000000000000001', '2000000000000000000001e-19'].map(
       (amount) => [amount, refusal(400, 'amount must be rupees with at most two decimals'), 'PENDING', []] as const,
     ),
-  ])('the amount of a notification is judged by its digits: %s', async (amount, answer, end, exceptions) => {
+  ])('the amount of a notification is compared exactly, not by float: %s', async (amount, answer, end, exceptions) => {
     const orderId = await newOrder(await newMerchant(service.db))
     const body = notification(orderId, { UTR: 'A1' }).replace('"amount":200', `"amount":${amount}`)
     expect((await notify(service, body)).body).toEqual(answer)
@@ -232,7 +232,7 @@ describe('a notification that contradicts its order', () => {
   it.each([
     ['that paid another order of the merchant, in any case', ['abcX1'], ['ABCX1', 'AbCx1']],
     ['of a double payment, which is to be refunded', ['A1', 'B1'], ['B1']],
-  ])('a notification is 409 and stored for a UTR %s; another merchant may use the UTR', async (_name, UTRs, again) => {
+  ])('a notification with a UTR %s is 409 and stored; another merchant may use the UTR', async (_name, UTRs, again) => {
     const merchant = await newMerchant(service.db)
     const [first, second] = [await newOrder(merchant), await newOrder(merchant)]
     for (const UTR of UTRs) await notify(service, notification(first, { UTR }))

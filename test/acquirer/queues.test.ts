@@ -95,7 +95,7 @@ describe('a refund', () => {
     return merchant
   }
 
-  it('a refund is sent while two other merchants’ refunds hang, which hold a quarter of the acquirer’s places each', async () => {
+  it('a refund is sent while two other merchants’ refunds hang, which use a quarter of the acquirer’s call limit each', async () => {
     const merchant = await newSetuMerchant(service)
     const orderId = await newPaid(setu, merchant)
     hang(setu, 'refund')
@@ -108,7 +108,7 @@ describe('a refund', () => {
     for (const stranger of strangers) expect(await callsOf(stranger, 'refund')).toBe(QUARTER)
   })
 
-  it('a refund at Cashfree ends while refunds at Setu hang, even refunds of its own merchant', async () => {
+  it('a refund at Cashfree succeeds while refunds at Setu hang, even refunds of the same merchant', async () => {
     const merchant = await newCashfreeMerchant(service)
     const ofCashfree = await newPaid(cashfree, merchant)
     await service.db.query(
@@ -138,7 +138,7 @@ describe('an enquiry about a payment', () => {
     return merchant
   }
 
-  it('an enquiry is sent while two other merchants’ enquiries hang, with a quarter of the acquirer’s places each', async () => {
+  it('an enquiry is sent while two other merchants’ enquiries hang, which use a quarter of the acquirer’s call limit each', async () => {
     hang(setu, 'last')
     const strangers = [await withQueue(), await withQueue()]
     const merchant = await newSetuMerchant(service)

@@ -165,7 +165,7 @@ describe('a refund that Setu has to make', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
   })
 
-  it('a pending refund is queried for 35 days and reported after 5; Setu’s late notification ends the exception', async () => {
+  it('a pending refund is queried for 35 days; after 5 days an exception is stored, which Setu’s notification ends', async () => {
     const refund = await newRefund()
     bank.refunds.faults = { late: 1 }
     const { look } = startInstance()
@@ -188,7 +188,7 @@ describe('a refund that Setu has to make', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund without an end, ended'])
   })
 
-  it('a refund is sent only once Setu’s last payment has its UTR; the operator is notified after 5 days', async () => {
+  it('a refund is not sent while Setu names another UTR for the payment; after 5 days of waiting an exception is stored', async () => {
     const orderId = await newPaid(false)
     const { qr, ...payment } = bank.paid().at(-1) as ReturnType<FakeSetu['paid']>[number]
     const { id: _, txnId: __, ...event } = bank.eventOf(qr, payment)
@@ -273,7 +273,7 @@ describe('a refund that several instances may send', () => {
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
   })
 
-  it('a refund is sent again until it is answered where the acquirer recognises a repeat', async () => {
+  it('a refund is sent again until the acquirer answers, if the acquirer recognises a repeated refund', async () => {
     const refund = await newRefund()
     const sent: string[] = []
     const client = {

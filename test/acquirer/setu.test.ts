@@ -62,7 +62,7 @@ async function recorded(orderId: string, { db } = service) {
 }
 
 describe('a link of Setu', () => {
-  it('a link of Setu is of a QR for the order, its amount and its expiry; the link’s tr is Setu’s own', async () => {
+  it('Setu makes a QR for the order, its amount and its expiry, and the payment link has Setu’s own reference as tr', async () => {
     const orderId = await newOrder()
     const { rows } = await service.db.query('select expires_at from payment_intents where order_id = $1', [orderId])
     const [{ expires_at }] = rows
@@ -109,7 +109,7 @@ describe('a link to another payee than the merchant’s own address', () => {
 })
 
 describe('a fault of Setu', () => {
-  it.each([400, 404])('Setu’s answer %d to closing a QR that is over is not logged as a fault', async (status) => {
+  it.each([400, 404])('Setu’s answer %d to the closing of an ended QR is not logged as a fault', async (status) => {
     const orderId = await newOrder()
     bank.nextFaults.expireDqr = [{ status }]
     const before = bank.countOf('expireDqr')
@@ -136,7 +136,7 @@ describe('a fault of Setu', () => {
     'no fields',
     'half a body',
     'no answer',
-  ])('a create is 503 when the log-in to Setu meets %j, and the next create succeeds', async (fault) => {
+  ])('createPaymentIntent is 503 when the log-in to Setu fails by %j, and succeeds next time', async (fault) => {
     faulty.forgetTokens()
     faulty.nextFaults.logIn = [fault]
     const order_id = unique('order')
@@ -276,7 +276,7 @@ describe('an enquiry to Setu', () => {
   })
 
   it.each([{ rrn: '' }, { rrn: 'x y' }, { amount: '20000' }, { amount: 0.5 }, { status: 'refunded' }])(
-    'an enquiry to Setu fails with a bad answer for a success that says %j',
+    'an enquiry to Setu fails as faulty when Setu reports a success with the wrong value %j',
     async (changes) => {
       const orderId = await newOrder()
       const { payment } = await bank.pay(orderId, quietly)
@@ -305,7 +305,7 @@ describe('the sandbox control on the pay page', () => {
     ['LATE', 'SUCCESS', ['late payment']],
     ['OTHER_AMOUNT', 'PENDING', ['amount differs']],
     ['EXPIRE', 'PENDING', []],
-  ])('the sandbox plays the customer at Setu: %s ends the order as %s', async (pressed, end, exceptions) => {
+  ])('the sandbox’s choice %s plays a payment at Setu, which leaves the order %s', async (pressed, end, exceptions) => {
     const orderId = await newOrder({ of, at: sandbox })
     expect((await press(orderId, pressed)).status).toBe(303)
     const kinds = async () => (await recorded(orderId, sandbox)).exceptions.map(([kind]) => kind)

@@ -83,7 +83,7 @@ it.each([
   },
 )
 
-it('the time limit of a create includes what the database took before the acquirer is called', async () => {
+it('the time limit of createPaymentIntent includes the database’s time before the acquirer is called', async () => {
   const { store } = await newRequest({ ...LIMITS.acquirers, requestMs: 1_000 })
   const slowly: Intents['findEarlier'] = async (intent) => {
     await sleep(1_000)

@@ -15,7 +15,7 @@ const pay = async (stage: Stage, { orderId }: Order, how: object = {}): Promise<
 
 /** A question about a paid order which meets a fault fails, and changes nothing; the next one finds the payment. */
 const fails = (outcome: string, fault: CallFault): Case => ({
-  name: `an enquiry that meets ${JSON.stringify(fault)} fails as ${outcome}, and the next one finds the payment`,
+  name: `an enquiry fails as ${outcome} by the fault ${JSON.stringify(fault)}, and the next enquiry finds the payment`,
   not: OURS,
   async run(stage) {
     const [bank, order] = [bankOf(stage), await newOrder(stage)]
@@ -32,7 +32,7 @@ const fails = (outcome: string, fault: CallFault): Case => ({
 
 /** A bank that tells of a success what no bank should: nothing is believed. */
 const notBelieved = (changes: object): Case => ({
-  name: `an enquiry whose answer says ${JSON.stringify(changes)} of a success changes nothing`,
+  name: `an enquiry changes nothing when the acquirer reports a success with the wrong value ${JSON.stringify(changes)}`,
   not: OURS,
   async run(stage) {
     const order = await newOrder(stage)
@@ -75,7 +75,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'an enquiry after the notification, and a notification after the enquiry, change nothing',
+    name: 'an enquiry after the payment’s notification, and a notification after the payment’s enquiry, change nothing',
     not: OURS,
     async run(stage) {
       for (const isToldFirst of [true, false]) {
@@ -92,7 +92,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'an enquiry that finds another amount pays nothing, and is stored',
+    name: 'an enquiry that finds a payment of a wrong amount leaves the order unpaid, and an exception is stored',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -105,7 +105,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'a bank that refuses to close the link of a paid order is asked for the payment at once: a late payment',
+    name: 'the acquirer is queried at once when it refuses to close a paid order’s link, and a late payment is stored',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -116,7 +116,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'an answer about another order is an exception, as a notification of another order is; nothing is paid',
+    name: 'an enquiry that is answered with another order’s payment pays nothing, and is an exception "unknown order"',
     not: OURS,
     async run(stage) {
       const [bank, order] = [bankOf(stage), await newOrder(stage)]

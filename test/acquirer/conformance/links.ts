@@ -67,7 +67,7 @@ export const LINKS: Case[] = [
     }),
   ),
   {
-    name: 'a repeated order_id or Idempotency-Key costs no second call for a payment link',
+    name: 'a repeated order_id or Idempotency-Key causes no second call to the acquirer for a payment link',
     not: OURS,
     async run(stage) {
       const of = await stage.newMerchant()
@@ -82,17 +82,17 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'of simultaneous creates with one order_id one is stored, and the unused payment links are closed',
+    name: 'of simultaneous createPaymentIntent calls with one order_id one is stored, and unused payment links are closed',
     not: OURS,
     run: (stage) => isStoredOnce(stage, {}, [200, 409, 409, 409, 409]),
   },
   {
-    name: 'of simultaneous creates with one Idempotency-Key one is stored, and the unused payment links are closed',
+    name: 'of simultaneous createPaymentIntent calls with one Idempotency-Key one is stored, and unused links are closed',
     not: OURS,
     run: (stage) => isStoredOnce(stage, { 'idempotency-key': unique('key') }, [200, 200, 200, 200, 200]),
   },
   {
-    name: 'an order that a proxy sends twice is made once',
+    name: 'the acquirer makes an order once, even if a proxy on the way sends the request twice',
     not: { ...OURS, setu: 'it does not know a repeat' },
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
@@ -132,7 +132,7 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'a payment of a link that is being closed counts, as a late payment',
+    name: 'a payment by a link that is being closed makes the order paid, and is stored as a late payment',
     not: OURS,
     async run(stage) {
       const [bank, order] = [bankOf(stage), await newOrder(stage)]
@@ -214,7 +214,7 @@ function refusedLink(
   not: Case['not'] = OURS,
 ): Case {
   return {
-    name: `a create is 503, stores nothing and leaves the order_id free: its ${which} call meets ${JSON.stringify(fault)}, ${outcome}`,
+    name: `createPaymentIntent is 503 and stores nothing if its ${which} acquirer call fails by ${JSON.stringify(fault)} as ${outcome}`,
     not,
     async run(stage) {
       const { service, name } = stage

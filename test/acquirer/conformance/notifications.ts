@@ -43,7 +43,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'an acquirer reports a payment, however often and in whatever order, and the order is paid once',
+    name: 'an order is paid once, however often and in whatever order the acquirer reports the payment',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -84,7 +84,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a failed attempt leaves an order open, and it may be paid then',
+    name: 'a failed attempt leaves its order open, and a later payment makes the order paid',
     async run(stage) {
       const order = await newOrder(stage)
       expect(await tell(stage, order.orderId, { status: 'FAIL', utr: 'ATT1' })).toBe(200)
@@ -95,7 +95,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a failed attempt counts whatever the bank writes for its UTR, which only a success needs',
+    name: 'a notification of a failed attempt may have an invalid UTR; a notification of a success may not',
     not: { direct: 'in our own form it is left out' },
     async run(stage) {
       const order = await newOrder(stage)
@@ -106,7 +106,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a failure never undoes a success, and is stored for the operator',
+    name: 'a failure reported after a success leaves the order paid, and is stored as an exception',
     async run(stage) {
       const order = await newOrder(stage)
       await tell(stage, order.orderId, { utr: 'KEPT1' })
@@ -116,7 +116,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a second payment of an order is a double payment, once',
+    name: 'a second payment of an order is stored once as a double payment, however often it is reported',
     async run(stage) {
       const order = await newOrder(stage)
       await tell(stage, order.orderId, { utr: 'DOUBLE1' })
@@ -128,7 +128,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a payment counts that comes after the shop was told the end, as a late payment',
+    name: 'a payment after the shop learnt that the order failed makes the order paid, and is stored as a late payment',
     async run(stage) {
       const order = await newOrder(stage)
       stage.service.clock.advance(OVER_SECONDS)
@@ -140,7 +140,7 @@ export const NOTIFICATIONS: Case[] = [
   },
   ...[19_900, 20_100, 20_001, 2_000_000].map(
     (amount): Case => ({
-      name: `a payment of ${amount} paise does not pay an order of 20000: 409, and stored once`,
+      name: `a notification of ${amount} paise for an order of 20000 paise is 409, stored once, and pays nothing`,
       async run(stage) {
         const order = await newOrder(stage)
         for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { amount, utr: 'OTHER1' })).toBe(409)
@@ -171,7 +171,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification is accepted with a signature by each of the secrets',
+    name: 'a notification is accepted with a signature by any of the configured secrets',
     async run(stage) {
       for (const secret of stage.secrets) {
         const order = await newOrder(stage)
@@ -202,7 +202,7 @@ export const NOTIFICATIONS: Case[] = [
   refused('with an amount that a float takes for the right one', 400, (body, stage) =>
     withAmount(body, stage, stage.name === 'setu' ? '19999.99999999999999999' : '199.99999999999999999'),
   ),
-  refused('with three decimals', 400, (body, stage) => withAmount(body, stage, '200.001')),
+  refused('with an amount of three decimals', 400, (body, stage) => withAmount(body, stage, '200.001')),
   refused('with a negative amount', 400, (body, stage) => withAmount(body, stage, '-200')),
   refused('with an amount that is no number', 400, (body, stage) => withAmount(body, stage, '"much"')),
   refused('of half a body', 400, (body) => body.slice(0, body.length / 2)),
@@ -251,7 +251,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification that comes before its order is stored is refused, and counts when it is sent again',
+    name: 'a notification that arrives before its order is stored is 404, and is accepted when it is sent again',
     not: OURS,
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]

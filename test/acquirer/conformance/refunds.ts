@@ -58,7 +58,7 @@ const tell = (stage: Stage, row: BookedRefund, changes: Partial<BookedRefund & {
 }
 
 const meets = (fault: CallFault, name: string, run: (stage: Stage, refund: Refund) => Promise<void>): Case => ({
-  name: `a refund that meets ${JSON.stringify(fault)} ${name}`,
+  name: `a refund whose call to the acquirer fails by ${JSON.stringify(fault)} ${name}`,
   not: BY_HAND,
   async run(stage) {
     const refund = await newRefund(stage)
@@ -68,7 +68,7 @@ const meets = (fault: CallFault, name: string, run: (stage: Stage, refund: Refun
 })
 
 const lost = (fault: CallFault): Case =>
-  meets(fault, 'is found, or sent again, after a minute, and made once', async (stage, refund) => {
+  meets(fault, 'is found or sent again a minute later, and made once', async (stage, refund) => {
     await withFaults(stage, { lost: 1 }, async () => {
       const { look } = startInstance(stage)
       await look()
@@ -113,7 +113,7 @@ export const REFUNDS: Case[] = [
     }),
   ),
   ...[401, 403].map((status) =>
-    meets({ status }, 'waits for the operator, and is sent then', async (stage, refund) => {
+    meets({ status }, 'is logged as an error, and is made once a minute later', async (stage, refund) => {
       const { bank } = stage
       const { look, errors } = startInstance(stage)
       // Setu's log-in is tried once more.
@@ -128,14 +128,14 @@ export const REFUNDS: Case[] = [
     }),
   ),
   ...[400, 404, 422].map((status) =>
-    meets({ status }, 'in the acquirer’s own form is stored as failed', async (stage, refund) => {
+    meets({ status }, 'in the acquirer’s own format is stored as failed', async (stage, refund) => {
       await startInstance(stage).look()
       expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL', reason: 'refused: fault', reference: '' })
       expect(booked(stage, refund)).toEqual([])
     }),
   ),
   {
-    name: 'a refund is sent later where the acquirer could not be reached',
+    name: 'a refund is sent a minute later when the acquirer could not be reached',
     not: BY_HAND,
     async run(stage) {
       const refund = await newRefund(stage)
@@ -151,7 +151,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund that ends late is queried until it has ended, where no notification comes',
+    name: 'a pending refund is queried when no notification comes, and gets the status that the acquirer answers',
     not: BY_HAND,
     async run(stage) {
       const { refund } = await newPending(stage)
@@ -164,7 +164,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund that the acquirer gives up has failed, with a reason',
+    name: 'a refund that the acquirer reports as failed is stored as failed, with a reason',
     not: BY_HAND,
     async run(stage) {
       const { refund } = await newPending(stage)
@@ -204,7 +204,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a notification ends a refund: a success is never undone, a failure may be',
+    name: 'a refund notification may turn a failed refund into a success, but never a success into a failure',
     not: BY_HAND,
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -243,7 +243,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund notification that spells the refund’s ids in the other case is of the same refund',
+    name: 'a refund notification finds its refund, whether its ids are in capitals or in small letters',
     not: BY_HAND,
     async run(stage) {
       // Its own names are not known yet: the answer was lost.
@@ -267,7 +267,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund that the acquirer makes by itself is stored, once, and ends the late payment',
+    name: 'the acquirer’s own refund of a late payment is stored once, and ends the exception',
     not: { ...BY_HAND, setu: 'it sends nothing back by itself' },
     async run(stage) {
       const order = await newOrder(stage)
