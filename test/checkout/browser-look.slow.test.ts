@@ -241,7 +241,7 @@ describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', (
     90_000,
   )
 
-  it('the pay page is walked by keyboard in its visible order, with a visible focus', async () => {
+  it('the keyboard moves through the pay page in its visible order, with a visible focus', async () => {
     const tab = await checkout.openTab({ viewport: { width: 400, height: 900 } })
     await tab.goto((await checkout.newOrder()).payment_url)
     const stops = []

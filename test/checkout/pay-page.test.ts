@@ -198,7 +198,7 @@ describe('the language of a page', () => {
     expect(unavailable.text).toContain('सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें')
   })
 
-  it('envelopes of the pay page’s addresses stay English in a Hindi browser', async () => {
+  it('JSON refusals at the pay page’s addresses stay English when the browser prefers Hindi', async () => {
     const { body, headers } = await inHindi('/pay/x/qr.png')
     expect(body).toEqual(refusal(404, NOT_FOUND))
     expect(headers).not.toHaveProperty('content-language')
