@@ -299,7 +299,7 @@ describe('the audit', () => {
     it.each([
       ['audit_commands', 'a command that cannot be audited changes nothing'],
       ['audit_outcomes', 'a change whose outcome cannot be audited is undone'],
-    ])('where %s takes no row, %s', async (table) => {
+    ])('when the table %s refuses a row, %s', async (table) => {
       const vpa = await vpaOf()
       const update = () => ops(['merchants', 'update', '--mid', mid, '--vpa', 'new@examplebank'])
       const { code, stderr } = await whileRefused(`insert on ${table}`, `'no room'`, update)

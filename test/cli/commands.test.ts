@@ -28,7 +28,7 @@ const SETU = {
 }
 
 describe('merchants', () => {
-  it('merchants add answers the whole merchant; a taken mid is refused and its merchant left as it is', async () => {
+  it('merchants add prints the whole merchant; a mid that exists is refused, and its merchant stays unchanged', async () => {
     const mid = unique('M')
     const payee = ['--vpa', 'chaipoint@examplebank', '--mcc', '5814', '--dynamic-qr', 'image']
     const add = ['merchants', 'add', '--mid', mid, ...payee]
@@ -198,7 +198,7 @@ describe('merchants', () => {
     },
   )
 
-  it('merchants list is an aligned table for people', async () => {
+  it('merchants list prints an aligned table for people', async () => {
     const mid = await newMerchant()
     const { stdout } = await ops('merchants', 'list')
     const [header = '', ...rows] = stdout.trimEnd().split('\n')
@@ -218,7 +218,7 @@ describe('partners', () => {
     expect(await json('partners', 'list')).toContainEqual(expect.objectContaining({ pid, mids: [] }))
   })
 
-  it('partners that are taken or unknown are refused', async () => {
+  it('partners add refuses an existing pid; partners link and unlink refuse an unknown pid or mid', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     await json('partners', 'add', '--pid', pid, '--name', 'Acme')
     expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(fault(`pid ${pid} is taken`))

@@ -60,7 +60,7 @@ describe('a command that is nearly one of ours exits with 2 and one line that na
 describe('ops --help', () => {
   const overview = async () => (await runOps(undefined, ['--help'])).stdout
 
-  it('ops --help has one line of at most 80 columns for each command, in groups, which says what it does', async () => {
+  it('ops --help prints one line of at most 80 columns for each command, which says what the command does', async () => {
     const text = await overview()
     for (const line of text.split('\n')) expect([line, line.length <= 80]).toEqual([line, true])
     for (const { name, summary } of COMMANDS) {
@@ -74,7 +74,7 @@ describe('ops --help', () => {
     expect(text).not.toMatch(/--mid|--order-id/)
   })
 
-  it('--help of a command has its flags, and --help of a group the flags of each of its commands', async () => {
+  it('ops keys revoke --help prints the flags of this command, and ops keys --help those of every keys command', async () => {
     const revoke = await runOps(undefined, ['keys', 'revoke', '--help'])
     expect(revoke.code).toBe(0)
     expect(revoke.stdout).toMatch(/^usage:\n {2}ops keys revoke --public-key pk_…\n {6}End a key for good\n/)

@@ -241,7 +241,7 @@ describe('ops today', () => {
     expect([Number(read) * Number(loops), leftOut]).toEqual([24 * 60, 0])
   })
 
-  it('ops today is one screen of text for people, and one JSON document for scripts', async () => {
+  it('ops today prints one screen of text, and with --json one JSON document for scripts', async () => {
     const text = await runOps(service.databaseUrl, ['today'])
     expect([text.code, text.stderr]).toEqual([0, ''])
     expect(text.stdout.split('\n').length).toBeLessThan(24)

@@ -68,8 +68,8 @@ describe('webhooks add', () => {
 
   it.each([
     ['without a sealing key', { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }, 1, 'set WEBHOOK_SEALING_KEY'],
-    ['over http outside of the allowed networks', { WEBHOOK_SEALING_KEY }, 1, 'must be an https URL'],
-  ])('webhooks add is refused %s', async (_, settings, code, message) => {
+    ['for an http URL outside of the allowed networks', { WEBHOOK_SEALING_KEY }, 1, 'must be an https URL'],
+  ])('the command webhooks add prints an error and adds nothing %s', async (_, settings, code, message) => {
     const refused = await runOps(service.databaseUrl, ['webhooks', 'add', '--mid', mid, '--url', url()], '', settings)
     expect(refused).toMatchObject({ code, stderr: expect.stringContaining(message) })
     expect(await json('list', '--mid', mid)).toEqual([])
