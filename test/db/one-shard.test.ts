@@ -56,7 +56,7 @@ describe.skipIf(!ON_CITUS)('on a spread database', () => {
   const BY_ORDER_ID = ['payment', 'failed attempt', 'page', 'QR', 'open page', 'ops payments show']
 
   it.each([...NAMING_THEIR_MERCHANT, ...BY_ORDER_ID])(
-    '%s: each statement touches one shard, but for the look-up of an orderId or a UTR',
+    'each SQL statement of the operation "%s" touches one shard, except the look-up of an orderId or a UTR',
     async (name) => {
       const client = new pg.Client({ connectionString: service.databaseUrl })
       await client.connect()

@@ -103,9 +103,9 @@ describe('the role of the service', () => {
   })
 
   it.each([
-    ['lift what guards history', 'alter table payment_changes disable trigger all'],
-    ['lift what guards history for its session', 'set session_replication_role = replica'],
-    ['hold up imports', 'do $$ begin lock table settlements in share mode; end $$'],
+    ['disable the triggers that protect the history of payments', 'alter table payment_changes disable trigger all'],
+    ['disable triggers for its session', 'set session_replication_role = replica'],
+    ['lock the settlements table against imports', 'do $$ begin lock table settlements in share mode; end $$'],
     ['make a table', 'create table loot (id integer)'],
     ['make a schema', 'create schema loot'],
     ['change a table', 'alter table merchants add column loot text'],
@@ -113,14 +113,14 @@ describe('the role of the service', () => {
     ['become the owner', 'set role upi_owner'],
     ['run programs on the database’s machine', `copy (select 1) to program 'true'`],
     ['read the output of programs', `copy schema_migrations (name) from program 'id'`],
-    ['read files there', `select pg_read_file('/etc/passwd')`],
-    ['write files there', `copy (select 1) to '/tmp/loot'`],
+    ['read files of the database’s machine', `select pg_read_file('/etc/passwd')`],
+    ['write files on the database’s machine', `copy (select 1) to '/tmp/loot'`],
     ['read secrets of other roles', 'select * from pg_authid'],
   ])('the service’s role may not %s', async (_name, statement) => {
     await expect(asService(statement)).rejects.toMatchObject({ code: FORBIDDEN })
   })
 
-  it('the service’s role may update progress columns and the day of a key’s last use, and no other column', async () => {
+  it('the service’s role may update only the listed columns, such as a refund’s status and a key’s last use', async () => {
     const { rows } = await run(
       service.databaseUrl,
       `select relname as table, array_agg(attname::text order by attname) as columns
