@@ -58,7 +58,7 @@ function goodBody(path: string): string {
 }
 
 describe('a form body', () => {
-  it('a form body of any fields and bytes, or almost right, gets an envelope and never a 500', async () => {
+  it('a random or almost valid form body is answered with a JSON envelope, and never with 500', async () => {
     const request = fc
       .constantFrom(CREATE, ORDER, LIST)
       .chain((path) => fc.tuple(fc.constant(path), fc.oneof(pairs, rawBytes, strange, scratched(path))))
@@ -74,7 +74,7 @@ describe('a form body', () => {
     expect([...statuses]).toEqual(expect.arrayContaining([200, 400]))
   })
 
-  it('a form body brings every text to the database exactly as it was encoded, or is refused', async () => {
+  it('every text of a form body is stored exactly as it was encoded, or the body is refused', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 40 }),
       fc.string({ unit: 'binary', maxLength: 40 }),

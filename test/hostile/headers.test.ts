@@ -68,7 +68,7 @@ describe('a header', () => {
     )
   })
 
-  it('an X-Request-Id comes back if it has 1 to 64 safe characters; otherwise a new one does', async () => {
+  it('the service returns an X-Request-Id of 1 to 64 safe characters, and its own id instead of any other', async () => {
     const almostSane = fc
       .tuple(fc.stringMatching(/^[A-Za-z0-9._-]{1,65}$/), fc.string({ maxLength: 1 }))
       .map(([text, other]) => Buffer.from(text.slice(0, 5) + other + text.slice(5)))

@@ -54,7 +54,7 @@ const deep = fc.constantFrom(
 )
 
 describe('a JSON body', () => {
-  it('a JSON body of any value or bytes, or almost right, gets an envelope and never a 500', async () => {
+  it('a random or almost valid JSON body is answered with a JSON envelope, and never with 500', async () => {
     const dictionary = fc
       .dictionary(fc.oneof(fc.constantFrom(...FIELDS, '__proto__'), fc.string()), fc.jsonValue())
       .map((value) => JSON.stringify(value))
@@ -136,7 +136,7 @@ describe('a JSON field that is sent twice', () => {
 })
 
 describe('a signed notification', () => {
-  it('a signed notification of any value or bytes gets an envelope and never a 500', async () => {
+  it('a signed notification of any value or bytes is answered with a JSON envelope, and never with 500', async () => {
     const orderId = '0'.repeat(32)
     const good = fc
       .tuple(fc.constantFrom(...NOTIFICATION_FIELDS), anyJson)

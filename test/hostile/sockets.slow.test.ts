@@ -44,7 +44,7 @@ async function expectStillServing(): Promise<void> {
 }
 
 describe('bytes on a socket', () => {
-  it('any or almost right bytes on a socket get an envelope or a closed connection; the next client is served', async () => {
+  it('random or almost valid HTTP bytes get a JSON envelope or a closed connection, and the next client is served', async () => {
     const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
     const methods = fc.constantFrom('GET', 'POST', 'PUT', 'QUERY', 'TRACE', 'CONNECT', 'get', 'GET ', '\r\nGET', '')
     const address = fc.oneof(
