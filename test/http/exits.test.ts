@@ -206,7 +206,7 @@ describe('input that never becomes a request of Fastify', () => {
     expect(head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('an address in absolute form is accepted, and HTTP/1.0 needs no Host, as load balancers check health', async () => {
+  it('load balancers’ health checks are answered, by absolute-form target or by HTTP/1.0 without a Host', async () => {
     const absolute = (url: string) => raw(`${start('GET', `http://pay.example.in${url}`)}\r\n`)
     expect((await absolute('/livez')).head).toMatch(/^HTTP\/1.1 200 /)
     expect((await absolute(`${CREATE}?a=b`)).head).toMatch(/^HTTP\/1.1 405 /)

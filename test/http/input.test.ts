@@ -71,7 +71,7 @@ describe('a body', () => {
     ['percent-encoded bytes that are not UTF-8', 'mid=%FF%FE'],
     ['an encoded half of a surrogate pair', 'note=%ED%A0%80'],
     ['raw bytes that are not UTF-8', Buffer.from([0x6d, 0x69, 0x64, 0x3d, 0xff, 0xfe])],
-  ])('a body is no form with %s', async (_name, body) => {
+  ])('a form body with %s is refused', async (_name, body) => {
     expect((await send(body)).body).toEqual(refusal(400, MALFORMED_FORM))
   })
 
