@@ -10,7 +10,7 @@ const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toStrin
 describe('without a password', () => {
   const isOperator = createCallerCheck(readersOf({}))
 
-  it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])('Host %s: for this machine only', (host) => {
+  it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])('Host %s admits only loopback', (host) => {
     for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) expect(isOperator({ host }, address)).toBe(true)
     for (const address of ['172.18.0.1', '::ffff:10.0.0.7', '203.0.113.9', 'fd00::1', undefined]) {
       expect(isOperator({ host }, address)).toBe(false)
