@@ -286,7 +286,7 @@ describe.each(['webhook', 'acquirer'] as const)(
       ['chunks and a trailer', `${CHUNKED}2\r\nok\r\n0\r\nx: y\r\n\r\n`],
       ['another protocol', `${UPGRADE}bytes of it`],
       ['bytes that are not HTTP', '\u0000\u0001HTTP/1.1 200 OK\r\n\r\n'],
-    ])('a call ends when the receiver resets after any number of bytes of %s', async (_what, answer) => {
+    ])('a call ends when the receiver resets the connection after any number of bytes of %s', async (_what, answer) => {
       const receiver = await listen((socket) => {
         socket.write(answer.slice(0, receiver.connections - 1))
         // Together with a reset the system would drop what was written.

@@ -113,7 +113,7 @@ const WRITTEN_OUT = [
 const REFUSED = { failure: 'not allowed', text: 'The address is not public, nor in RETURN_CALL_ALLOWED_NETWORKS' }
 
 describe('addresses that no outbound call reaches', () => {
-  it.each(NAMES_OF)('no outbound call reaches a name of $what: $addresses', async ({ addresses }) => {
+  it.each(NAMES_OF)('no outbound call reaches a host name resolving to $what: $addresses', async ({ addresses }) => {
     const inside = await listen(answerOk, '::')
     const count = countAttempts()
     const outcome = await callUrl('http://shop.example:PORT/', inside.port, { resolve: resolvesTo(...addresses) })
@@ -152,7 +152,7 @@ describe('addresses that no outbound call reaches', () => {
     expect({ outcome, ...count }).toEqual({ outcome: { failure: 'not allowed', text }, attempts: 0 })
   })
 
-  it('an outbound call goes to the judged address of a name, even if the name has got another address meanwhile', async () => {
+  it('an outbound call goes to the very address that was checked, even if the host name resolves to another meanwhile', async () => {
     const judged = await listen(answerOk, '127.0.0.2')
     const inside = await listen(answerOk, '127.0.0.1', judged.port)
     const answers = ['127.0.0.2', '127.0.0.1', '127.0.0.2']
@@ -185,13 +185,13 @@ describe('a call reaches a listener in an allowed network', () => {
     ['http://2130706433:PORT/', '127.0.0.1/32'],
     ['http://１２７.０.０.１:PORT/', '127.0.0.1/32'],
     ['http://0.0.0.0:PORT/', '0.0.0.0/32'],
-  ])('an outbound call by %s is made when %s is allowed, by http too', async (url, network) => {
+  ])('an outbound call to %s is made when %s is allowed, over http too', async (url, network) => {
     const inside = await listen(answerOk, '::')
     const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], kind: 'webhook' as const })
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
   })
 
-  it('an outbound call by localhost is made when both addresses are allowed, whichever the receiver listens on', async () => {
+  it('an outbound call to localhost is made when both addresses are allowed, whichever the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       const inside = await listen(answerOk, host)
       const options = { allowedNetworks: ['127.0.0.1/32', '::1/128'], kind: 'webhook' as const }
@@ -199,7 +199,7 @@ describe('a call reaches a listener in an allowed network', () => {
     }
   })
 
-  it('an outbound call by a name keeps the name in the Host header', async () => {
+  it('an outbound call to a host name keeps the name in the Host header', async () => {
     const inside = await listen(answerOk)
     const options = { allowedNetworks: ['127.0.0.1/32'], resolve: resolvesTo('127.0.0.1') }
     expect(await callUrl('http://shop.example:PORT/a?b=c', inside.port, options)).toMatchObject({ status: 200 })
