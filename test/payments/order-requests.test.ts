@@ -77,7 +77,7 @@ describe('checkPaymentStatus', () => {
   it.each([
     ['FAIL', 'Payment failed'],
     ['REJECT', 'Payment rejected'],
-  ])('checkPaymentStatus answers %s as final 10 minutes after expiry, as an attempt before', async (outcome, msg) => {
+  ])('checkPaymentStatus answers %s as final only 10 minutes after expiry', async (outcome, msg) => {
     const { orderId } = (await create()).body.data
     await notify(service, notification(orderId, { status: outcome }))
     for (const seconds of [25 * 60 - 1, 1]) {
@@ -123,7 +123,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'REJECT' })
   })
 
-  it('checkPaymentStatus answers an orderId with its own order, since no other order may have it as order_id', async () => {
+  it('checkPaymentStatus finds an order by our orderId, which no other order can take as its order_id', async () => {
     const { orderId } = (await create({ order_id: 'first' })).body.data
     const shadow = await create({ order_id: orderId, amount: '7' })
     expect([shadow.status, shadow.body]).toEqual([409, refusal(409, 'Order ID already exists')])
@@ -131,7 +131,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200 } })
   })
 
-  it('an order_id may look like an orderId that does not exist, or is another merchant’s', async () => {
+  it('createPaymentIntent accepts an order_id that equals an unknown orderId or one of another merchant', async () => {
     const other = await newMerchant(service.db)
     const { orderId } = (await post(service.app, CREATE, intentFields(other.mid), other.key)).body.data
     for (const order_id of ['f'.repeat(32), orderId]) expect((await create({ order_id })).status).toBe(200)

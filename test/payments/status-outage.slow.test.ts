@@ -115,7 +115,7 @@ const WAYS: [string, () => void | Promise<void>, () => Promise<void>][] = [
 ]
 
 describe.each(WAYS)('while %s', (_name, begin, end) => {
-  it('in an outage of 1 s, a paid order stays paid in the books of the shop', async () => {
+  it('a shop whose checkPaymentStatus meets a database outage of 1 s still learns that its order is paid', async () => {
     await ask()
     await begin()
     // The key is remembered for a second: one call fails in its own query, and one in the look-up of its key.
@@ -156,7 +156,7 @@ it('a key revoked while its call waits for the database, and a wrong secret, are
   for (const { status } of await answers) expect(status).toBe(401)
 })
 
-it('a service that ends answers waiting calls with 503 at once, and ends with exit code 0', async () => {
+it('the service, when stopped, answers waiting calls with 503 at once, and ends with exit code 0', async () => {
   proxy.cut('refused')
   const answer = ask(unseenKey())
   await sleep(500)
