@@ -73,7 +73,7 @@ it('an acquirer’s own refund of a late payment is stored once and ends the exc
   })
 })
 
-it('an acquirer’s own refund whose id comes in the other case is one refund', async () => {
+it('an acquirer’s own refund is stored once, even if a later notification has its id in capitals', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   const id = unique('own')

@@ -158,7 +158,7 @@ describe('a refund update', () => {
     expect(await resolutionOf(exceptionId)).toBe(`the refund succeeded, reference ${SUCCESS.reference}`)
   })
 
-  it('a failed refund makes room for another refund, which pending and successful refunds do not', async () => {
+  it('a failed refund frees its amount for another refund; a pending or successful refund does not', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId, { amount: 15_000 })
     await expect(newRefund(orderId, { amount: 5_001 })).rejects.toThrow('exceeds')
