@@ -37,7 +37,7 @@ function queueOf(job: Job, { key = 'queue', group = 'group' } = {}) {
 
 const hangs: Job = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(false)))
 
-it('the scheduler begins the next job when one ends, and never has more under way than a queue may have', async () => {
+it('the scheduler begins the next job when one ends, and never exceeds a queue’s limit of simultaneous jobs', async () => {
   const { queue, seen } = queueOf(() => sleep(2, true))
   const { stop, looks } = startOver([queue])
   await until('many were done', () => seen.begun > 100)
@@ -46,7 +46,7 @@ it('the scheduler begins the next job when one ends, and never has more under wa
   expect(seen.most).toBe(AT_ONCE.ofQueue)
 })
 
-it('the scheduler keeps places for another group when one group is full', async () => {
+it('the scheduler still begins jobs of one group of queues when another group has reached its limit of hanging jobs', async () => {
   const slow = ['a', 'b', 'c'].map((key) => queueOf(hangs, { key, group: 'slow' }))
   const quick = queueOf(() => sleep(1, true), { key: 'd', group: 'quick' })
   const { stop } = startOver([...slow, quick].map(({ queue }) => queue))
@@ -55,7 +55,7 @@ it('the scheduler keeps places for another group when one group is full', async 
   await stop()
 })
 
-it('the scheduler begins no more jobs of a queue once one is not stored as done', async () => {
+it('the scheduler begins no more jobs of a queue once a job of the queue has failed', async () => {
   const { queue, seen } = queueOf(async () => {
     throw new Error('the database is away')
   })
@@ -71,7 +71,7 @@ it('the scheduler begins no more jobs of a queue once one is not stored as done'
   expect(new Set(warnings)).toEqual(new Set(['what is due was not done, or not stored as done']))
 })
 
-it('the scheduler begins nothing new while nothing can be claimed, and goes on looking', async () => {
+it('the scheduler begins no job while the claiming of jobs fails, and goes on looking for due jobs', async () => {
   const { queue, seen } = queueOf(hangs)
   let takes = 0
   const claim: Queue['claim'] = async (most) => {
@@ -84,7 +84,7 @@ it('the scheduler begins nothing new while nothing can be claimed, and goes on l
   await stop()
 })
 
-it('the scheduler looks for due work again after a look that failed', async () => {
+it('the scheduler looks for due jobs again after a search for them that failed', async () => {
   const { stop, looks, warnings } = startOver([], async () => {
     throw new Error('the database is away')
   })
@@ -93,7 +93,7 @@ it('the scheduler looks for due work again after a look that failed', async () =
   expect(warnings).toContain('what is due was not looked up')
 })
 
-it('the scheduler does the jobs of one source while the look of another source hangs', async () => {
+it('the scheduler does the jobs of one source while the search for due jobs of another source hangs', async () => {
   const { queue, seen } = queueOf(() => sleep(1, true))
   const log = { warn: () => undefined }
   let isOver: (queues: Queue[]) => void = () => undefined
@@ -106,7 +106,7 @@ it('the scheduler does the jobs of one source while the look of another source h
   await stopping
 })
 
-it('the scheduler, when stopped, waits a while for what is under way, and begins nothing more', async () => {
+it('the scheduler, when stopped, begins no new job, and waits a while for the jobs under way', async () => {
   const long = queueOf(hangs, { key: 'long' })
   const short = queueOf(() => sleep(20, true), { key: 'short' })
   const { stop } = startOver([long.queue, short.queue])
