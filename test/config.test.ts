@@ -109,12 +109,12 @@ describe('the configuration', () => {
     )
   })
 
-  it('HOST may be open to the world without opening the metrics', () => {
+  it('HOST may be 0.0.0.0 while the metrics stay on 127.0.0.1, unless OPS_HOST says otherwise', () => {
     expect(readConfig({ DATABASE_URL, HOST: '0.0.0.0' }).opsHost).toBe('127.0.0.1')
     expect(readConfig({ DATABASE_URL, OPS_HOST: '10.0.0.11' }).opsHost).toBe('10.0.0.11')
   })
 
-  it('TRUST_PROXY may be addresses and networks, and nothing that would have to be guessed at', () => {
+  it('TRUST_PROXY accepts complete addresses and networks, and refuses abbreviated or malformed ones', () => {
     const trustProxy = (TRUST_PROXY: string) => readConfig({ DATABASE_URL, TRUST_PROXY }).trustProxy
     expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toEqual(['10.0.0.1', '10.1.0.0/16', '2001:db8::/32'])
     for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {

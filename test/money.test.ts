@@ -28,7 +28,7 @@ describe('the largest amount of a merchant', () => {
   const takes = (schema: { safeParse: (value: unknown) => { success: boolean } }, value: unknown) =>
     schema.safeParse(value).success
 
-  it('a merchant’s largest amount and no rupee more is accepted, as text and as a number, by strict and by shop', () => {
+  it('amounts up to the merchant’s largest are accepted, and none above, in whole rupees and where paise are allowed', () => {
     const least = fc.integer({ min: 1, max: HIGHEST_MAX_RUPEES })
     const near = (max: number) =>
       fc.oneof(fc.integer({ min: 0, max: 1_000_000 }), fc.integer({ min: Math.max(0, max - 12), max: max + 12 }))
@@ -118,7 +118,7 @@ describe('an amount, 1.00 to 500000.00 rupees', () => {
     )
   })
 
-  it('an amount in whole rupees is the same for a strict and a shop merchant', () => {
+  it('an amount in whole rupees is read as the same paise, whether the merchant may send paise or not', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 500_000 }), fc.constantFrom('', '.0', '.00'), (rupees, decimals) => {
         for (const value of [`${rupees}${decimals}`, `00${rupees}${decimals}`, rupees]) {
