@@ -1,7 +1,5 @@
-// node src/dev/build.mjs [FOLDER]
-//
-// What `npm run build` runs: dist/server.js and dist/cli/ops.js with all that they need from node_modules inside.
-// One file instead of hundreds: ready was measured 2.7 times as late as a bare Fastify without it, and 1.3 times with it.
+// node src/dev/build.mjs [FOLDER], by `npm run build`: dist/server.js and dist/cli/ops.js with what they need from
+// node_modules, since a bundle starts sooner than hundreds of files.
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
 import { tsImport } from 'tsx/esm/api'
