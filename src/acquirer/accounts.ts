@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { allOrNone, checked, listOf, secureUrl } from '../variables.ts'
 
-/** Settings of the acquirers that are set up. Those of `direct` are the secrets of its notifications. */
+/** Settings of the acquirers that are set up. `direct` has only the secrets with which its notifications are signed. */
 export type AcquirerSettings = {
   direct: readonly string[]
   setu?: SetuSettings | undefined
@@ -18,9 +18,9 @@ type Account = {
 export type SetuSettings = Account & { loginUrl: string }
 
 export type CashfreeSettings = Account & {
-  /** Whether the account is Cashfree's sandbox, where nobody pays: a page plays the customer. */
+  /** Whether the account is in Cashfree's sandbox, where no money moves: a web page simulates the customer. */
   isSandbox?: boolean
-  /** Below this address notifications are taken. Undefined in commands, which make no orders. */
+  /** The service's address, below which it takes notifications. Undefined in commands, which create no orders. */
   publicUrl?: string | undefined
 }
 
@@ -42,7 +42,7 @@ export const ACCOUNT_VARIABLES = {
 
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
 
-/** Commands, which take no notifications, have no service. */
+/** Settings of the HTTP service. Commands pass none, because they take no notifications. */
 type Service = { production: boolean; publicUrl: string }
 
 /** The accounts that are set up. Throws an Error for the operator when only some credentials of one are set. */
@@ -70,7 +70,7 @@ function setuAccount({
   )
 }
 
-/** Cashfree signs notifications with any client secret of the account. */
+/** Cashfree signs notifications with one of the account's client secrets, so all of them are accepted. */
 function cashfreeAccount(variables: Variables, service?: Service): CashfreeSettings | undefined {
   const { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET } = variables
   const account = allOrNone('Cashfree', { CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET })

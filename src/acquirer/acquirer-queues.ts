@@ -30,7 +30,7 @@ export function acquirerQueues<Due>(
   }
 }
 
-/** Keeps an AcquirerError from the scheduler's log: the client has logged it. */
+/** Ignores an AcquirerError, which the client has logged already, so that the scheduler does not log it again. */
 export function ignoreAcquirerError(error: unknown): undefined {
   if (!(error instanceof AcquirerError)) throw error
 }

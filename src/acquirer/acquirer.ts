@@ -4,15 +4,15 @@ import type { AcquirerClient } from './client.ts'
 import type { Notifications } from './notification.ts'
 
 export type Acquirer<Settings> = {
-  /** Names of the variables that set the acquirer up, for the operator. */
+  /** Names of the environment variables that set the acquirer up, for messages to the operator. */
   variables: string
-  /** The reason why the acquirer cannot serve a merchant, for the operator; undefined when it can. */
+  /** The reason why the acquirer cannot serve a merchant, as a text for the operator; undefined when there is none. */
   faultOf?: (merchant: AcquirerMerchant) => string | undefined
   /** Undefined unless the acquirer is set up. */
   notifications: (settings: Settings) => Notifications | undefined
-  /** Absent where this service makes the links; undefined unless the acquirer is set up. `elapsedMs` is a monotonic clock. */
+  /** Absent if this service makes the links. Returns undefined unless the acquirer is set up. `elapsedMs` is monotonic. */
   client?: (settings: Settings, http: HttpClient, elapsedMs: () => number) => AcquirerClient | undefined
-  /** Absent where only the bank's file reports settlements; undefined unless the acquirer is set up. */
+  /** Absent if only a file of the bank reports settlements. Returns undefined unless the acquirer is set up. */
   settled?: (settings: Settings, http: HttpClient) => ReadSettled | undefined
 }
 
@@ -20,7 +20,7 @@ export type AcquirerMerchant = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: st
 
 /**
  * Reads an acquirer's settlements of the days `from` to `to` (`YYYY-MM-DD`, IST, both included), page by page. `pause` resolves
- * after so many milliseconds. Throws an AcquirerError.
+ * after `ms` milliseconds. Throws an AcquirerError.
  */
 export type ReadSettled = (
   days: { from: string; to: string },
@@ -29,22 +29,22 @@ export type ReadSettled = (
 
 /** Money that an acquirer adds to a payout, or deducts from it. */
 export type SettledEvent = {
-  /** The acquirer's own word, for the operator. */
+  /** The acquirer's own name for the kind of event, shown to the operator. */
   kind: string
   /** In paise; negative for a deduction. */
   amount: number
-  /** The event as a line of a settlement file; undefined unless the event is a payment or takes one back. */
+  /** The event as a line of a settlement file; undefined unless the event is a payment or takes a payment back. */
   line?: SettledLine | undefined
 }
 
-/** Texts are as the acquirer wrote them: the import checks them. `fee` and `tax` are in paise. */
+/** Texts are unchecked, as the acquirer wrote them; the import checks them. `fee` and `tax` are in paise. */
 type SettledLine = {
   orderId: string | undefined
   utr: string | undefined
-  /** A name under which the line may be stored already: the acquirer reported `utr` later. */
+  /** The `utr` under which an import may have stored the line before the acquirer reported the present `utr`. */
   earlierUtr?: string | undefined
   paymentUtr: string | undefined
-  /** Undefined until the payout. */
+  /** Undefined until the money is paid out. */
   payoutUtr: string | undefined
   fee: number | undefined
   tax: number | undefined

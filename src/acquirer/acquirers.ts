@@ -20,11 +20,11 @@ export const LINKING_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)
 /** Names of the acquirers that report their settlements. */
 export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.settled)
 
-/** Undefined if the acquirer of this name is not set up. */
+/** The reader of an acquirer's settlements; undefined if the acquirer does not report settlements or is not set up. */
 export const settledReader = (name: string, settings: AcquirerSettings, http: HttpClient): ReadSettled | undefined =>
   ACQUIRERS.get(name)?.settled?.(settings, http)
 
-/** The reason why a merchant cannot have this acquirer, for the operator; undefined when it can. */
+/** The reason why a merchant cannot use this acquirer, as a text for the operator; undefined when there is none. */
 export function acquirerFault(
   name: string,
   merchant: AcquirerMerchant,
@@ -38,7 +38,7 @@ export function acquirerFault(
   return acquirer.faultOf?.(merchant)
 }
 
-/** One warning for each acquirer that is not set up and so cannot carry out refunds. `names` are those of open refunds. */
+/** One warning for each acquirer that is not set up and so cannot carry out refunds. `names` are the acquirers of open refunds. */
 export const refundWarnings = (names: readonly string[], settings: AcquirerSettings): string[] =>
   names
     .filter((name) => !isSetUp(name, settings))
@@ -72,7 +72,7 @@ export function createAcquirers(settings: AcquirerSettings, http: HttpClient, op
     clients,
     notifications,
 
-    /** The client that makes a merchant's links; undefined where we make them. Throws 503 if the acquirer is not set up. */
+    /** The client that makes a merchant's links; undefined if this service does. Throws 503 if the acquirer is not set up. */
     clientOf({ mid, acquirer }: Merchant): AcquirerClient | undefined {
       if (isSetUp(acquirer, settings)) return clients.get(acquirer)
       options.onCall(acquirer, 'createLink', 'refused')

@@ -8,13 +8,13 @@ import { acquirerQueues, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient } from './client.ts'
 
 const HOUR_MS = 3_600_000
-/** A refund that the acquirer does not know a day after it was sent is left to a person: no timer guesses. */
+/** A refund that the acquirer still does not know a day after it was sent is left to a person to decide. */
 const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 
 type Refunding = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
 
-/** Sends refunds, and queries refunds that have no end yet: a job source for each acquirer. */
+/** Returns a job source for each acquirer, which sends new refunds and queries refunds that are under way. */
 export function dueRefunds({
   due,
   updates,

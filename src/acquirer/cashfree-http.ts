@@ -9,12 +9,12 @@ import { parseExact } from './exact-json.ts'
 import { createJsonRequest, failed, type JsonAnswer, orAbsent, shortText } from './json-request.ts'
 import { bankReference, isoTime } from './notification.ts'
 
-/** Requests to Cashfree, and its fields. Every number is read as its text, see exact-json.ts. */
+/** Requests to Cashfree, and the fields of its answers and notifications. Numbers are read as text, see exact-json.ts. */
 
 export const NAME = 'cashfree'
 const API_VERSION = '2025-01-01'
 
-/** Throws unless the status of the answer is one of `expected`. A request that `isOpen` carries no credentials. */
+/** Throws unless the HTTP status of the answer is one of `expected`. A request with `isOpen` carries no credentials. */
 export type CashfreeRequest = (
   request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<
     HttpRequest,
@@ -38,12 +38,12 @@ export function createCashfreeRequest(
   }
 }
 
-/** An identifier. Older samples of Cashfree write it as a number. */
+/** An identifier at Cashfree. In older samples of Cashfree identifiers are numbers, which parseExact returns as text. */
 const cashfreeId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
 
-/** Rupees with at most two decimals; becomes paise. */
+/** Reads rupees with at most two decimals, and returns paise. */
 export const rupees = bankAmount.transform(toPaise)
 
 /** Statuses of payments that have ended; a payment of any other status is under way. */
@@ -53,8 +53,8 @@ export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
 ])
 
 /**
- * Fields of a payment in answers and notifications. An identifier or a time in an unknown form is left out: the payment counts all
- * the same.
+ * Fields of a payment in answers and notifications. An identifier or a time in an unknown form is left out, and the payment is
+ * recorded without it.
  */
 export const paymentFields = {
   order_id: text(64),
@@ -66,7 +66,7 @@ export const paymentFields = {
   cf_payment_id: cashfreeId.optional().catch(undefined),
 }
 
-/** Undefined while the payment is under way. `orderId` is the order that the caller expects. */
+/** Returns undefined while the payment is under way. `orderId` is the order that the caller expects. */
 export function toPaymentReport(
   orderId: string,
   payment: z.output<z.ZodObject<typeof paymentFields>>,

@@ -19,7 +19,7 @@ import {
   routeOfOwnForm,
 } from './notification.ts'
 
-/** Fields that an event of a payment must have. Customer data beside them is not read. */
+/** The fields that are read from a payment event. Cashfree also sends customer data, which is not read. */
 const PaymentEvent = z
   .object(paymentFields)
   .superRefine(requiredWithSuccess('payment_status', 'SUCCESS', ['bank_reference', 'payment_time']))
@@ -37,7 +37,7 @@ const checkRefund = bodyCheck(RefundEvent)
 
 type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund', Fields>> }
 
-/** Undefined for an event that changes nothing; the fields of such an event are not checked. */
+/** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
 function readEvent({ data }: Event): Notification | undefined {
   const refund = data?.refund ?? data?.auto_refund
   if (refund) return { refund: readRefund(refund, data?.auto_refund !== undefined) }
@@ -51,7 +51,7 @@ function readRefund(fields: Fields, isAutomatic: boolean): RefundUpdate {
   const event = checkRefund({ ...fields })
   const { bank_reference: utr, cf_payment_id: paymentId, refund_type: type = 'MERCHANT_INITIATED' } = event
   const update = toRefundUpdate(event)
-  // The name of a refund that a person has made in Cashfree's dashboard does not have the form of our names.
+  // A refund that a person has made in Cashfree's dashboard has a refund_id that is not in the form of our identifiers.
   const ourRefundId = (event.refund_id ?? '').toLowerCase()
   if (!isAutomatic && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)) return { ...update, ourRefundId }
   if (update.amount < 1 || update.amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)
@@ -64,7 +64,7 @@ const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUP
 const SIGNATURE =
   'Send x-webhook-signature: base64 of the HMAC-SHA256 of x-webhook-timestamp and the body, nothing between them'
 
-/** Fields that name the payment or refund. Cashfree sends customer data beside them, which must not be stored. */
+/** The fields of an unreadable notification that are stored. Cashfree also sends customer data, which must not be stored. */
 const KEPT = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
   ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],

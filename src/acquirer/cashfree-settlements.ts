@@ -7,16 +7,16 @@ import { type JsonAnswer, notBelieved, shortText } from './json-request.ts'
 
 const PAGE_EVENTS = 1_000
 /**
- * 500,000 events: Cashfree takes 200 orders and 100 refunds a minute, so a day has at most 432,000. That many pages take 17 minutes
- * by PAUSE_MS.
+ * 500 pages hold 500,000 events. A day has at most 432,000, because Cashfree takes 200 orders and 100 refunds a minute. With
+ * PAUSE_MS after each, 500 pages take 17 minutes.
  */
 const MOST_PAGES = 500
-/** Limits of a page: an event has 2 to 3 kB. */
+/** Limits of the time and size of one page's answer: an event has 2 to 3 kB. */
 const LIMIT = { ms: 30_000, bytes: 16 * 1024 * 1024 }
-/** Cashfree takes 30 calls a minute of its reconciliation. */
+/** Pause between two pages: Cashfree allows 30 calls of its reconciliation a minute. */
 const PAUSE_MS = 2_000
 
-/** Values that mean an absent field: Cashfree's own samples write null as a text too. */
+/** Values that mean an absent field. Cashfree's own samples also contain null as a text. */
 const NOTHING: readonly unknown[] = [null, '', 'null', 'null,']
 const orNothing = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (NOTHING.includes(value) ? undefined : value), schema.optional())
@@ -96,7 +96,7 @@ function readPage(answer: JsonAnswer): z.output<typeof Page> {
   throw notBelieved(answer, `Cashfree told of settlements in a form that is not known${fault}`)
 }
 
-/** Types of events that take a payment back, each as a negative line. */
+/** Types of events that take a payment back and become lines with a negative amount. */
 const TAKEN_BACK = ['REFUND', 'DISPUTE', 'CHARGEBACK']
 
 function toSettled({ event_details: event, ...details }: z.output<typeof Event>): SettledEvent {
@@ -104,10 +104,10 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const takesBack = TAKEN_BACK.includes(type) && event.sale_type !== 'CREDIT'
   const isDebit = takesBack || event.sale_type === 'DEBIT'
   const told = event.event_settlement_amount ?? event.event_amount ?? 0
-  // Cashfree writes the amount of a debit with a sign or without.
+  // Cashfree writes the amount of a debit with or without a minus sign.
   const amount = isDebit ? -Math.abs(told) : told
   const kind = status === 'SUCCESS' ? type : `${type} ${status}`
-  // A pending refund or chargeback may be deducted already, so it is a line too.
+  // A pending refund or chargeback may be deducted already, so it becomes a settlement line too.
   const isLine = takesBack
     ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
     : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
@@ -126,7 +126,7 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   return { kind, amount, line }
 }
 
-/** The bank's reference of a refund, once there is one; of any other deduction, Cashfree's identifier of the event. */
+/** The `utr` of a deduction: the bank's reference of a refund, once known; otherwise Cashfree's identifier of the event. */
 function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
   const own = id && `E${id}`
   return type === 'REFUND' && UTR.test(arn) ? { utr: arn, earlierUtr: own } : { utr: own }

@@ -25,7 +25,7 @@ import { readPaymentLink } from './payment-link.ts'
 
 /*
  * Cashfree Payments, API of 2025-01-01. Source: its published OpenAPI document (orders, payments, refunds, simulation) and its
- * guides (webhooks). Built against these documents alone. Our orderId is also Cashfree's name of the order.
+ * guides (webhooks). This code was written from these documents alone. Our orderId is also Cashfree's identifier of the order.
  */
 
 const OrderAnswer = z.object({
@@ -47,7 +47,7 @@ const RefundAnswer = z.object({ refund_id: z.string(), ...refundFields })
 export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequest): AcquirerClient {
   const { isSandbox = false, publicUrl = '' } = settings
 
-  /** Creates the order. A 409 means that Cashfree has the order already, since a proxy may repeat the request. */
+  /** Creates the order. After a 409 the existing order is read: a proxy may have repeated the request. */
   async function makeOrder(intent: Intent, signal: AbortSignal | undefined): Promise<string> {
     const { orderId, amount, expiresAt } = intent
     const body = {
@@ -84,7 +84,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     const path = `orders/${order.orderId}/refunds/${order.ourRefundId}`
     const answer = await request({ method: 'GET', path }, signal, [200, 404])
     if (answer.status === 200) return updateOf(answer, order)
-    // A 404 that is not Cashfree's own, such as a proxy's, says nothing of the refund.
+    // A 404 that does not come from Cashfree, but from a proxy, does not mean that the refund is unknown.
     if (codeOf(answer) !== undefined) return undefined
     throw notBelieved(answer, 'Cashfree answered 404 in a form that is not its own')
   }
@@ -114,7 +114,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     async getPayment({ orderId }, signal) {
       const payments = await paymentsOf(orderId, signal)
       const isPaid = ({ payment_status: status }: z.output<typeof PaymentAnswer>) => status === 'SUCCESS'
-      // A payment that is under way may still succeed, so a failed one ends the order only when none is.
+      // A payment under way may still succeed, so a failed payment is reported only when no payment is under way.
       const hasEnded = payments.every(({ payment_status: status }) => PAYMENT_ENDS.has(status))
       const last = payments.find(isPaid) ?? (hasEnded ? payments.at(-1) : undefined)
       return last && toPaymentReport(orderId, last)
@@ -122,7 +122,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
 
     async refund(order, signal) {
       const { orderId, ourRefundId, amount, note, isSecond } = order
-      // A refund names the order, not the payment: Cashfree would send back the payment that the order was paid by.
+      // Cashfree's refund names only the order and sends back its first payment, so a second payment is not refunded here.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
@@ -131,7 +131,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
         ...REFUSED,
       ])
       if (answer.status === 200) return updateOf(answer, order)
-      // Cashfree may refuse a repeat because the first request has arrived.
+      // Cashfree may refuse a repeated request because the first request has created the refund.
       const known = await getRefund(order, signal)
       if (known) return known
       const code = codeOf(answer)
@@ -153,13 +153,13 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
   }
 }
 
-/** Cashfree takes an https address of at most 250 characters. Without one it notifies the address of its dashboard. */
+/** Cashfree takes an https address of at most 250 characters. Without an address it notifies the one set in its dashboard. */
 function notifyUrlBelow(publicUrl: string): string | undefined {
   const url = `${publicUrl}/acquirer/${NAME}/notification`
   return url.startsWith('https:') && url.length <= 250 ? url : undefined
 }
 
-/** Cashfree requires an identifier of the customer. A hash is sent, so that no name leaves. */
+/** Cashfree requires an identifier of the customer. A hash is sent, so that Cashfree does not get the customer's name. */
 function customerOf({ mid, customer: { mobile } }: Intent) {
   const id = createHash('sha256').update(`${mid} ${mobile}`).digest('hex').slice(0, 40)
   return { customer_id: id, customer_phone: /^[6-9]/.test(mobile) ? mobile : '9999999999' }
@@ -174,7 +174,7 @@ function noteOf(note: string, most: number): string | undefined {
 const ONLY_ITS_OWN =
   'Cashfree takes refunds of the payment that an order was paid by: send a second one back in its dashboard'
 
-/** Statuses that refuse a refund for good, if the answer has Cashfree's own form. */
+/** HTTP statuses by which Cashfree may refuse a refund. Such a status from a proxy does not count as a refusal. */
 const REFUSED = [400, 404, 409, 422]
 const codeOf = ({ body }: JsonAnswer) => shortText((body as { code?: unknown } | undefined)?.code)
 

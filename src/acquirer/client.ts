@@ -8,8 +8,8 @@ import type { RefundUpdate } from '../refunds/refund.ts'
 import { undone } from './json-request.ts'
 
 /**
- * The client of an acquirer that makes its own links. Every call ends at `signal`, or without a signal at the limit of `withLimits`,
- * and rejects with an AcquirerError.
+ * The client of an acquirer that makes its own links. `signal` aborts a call; a call without a signal has the time limit of
+ * `withLimits`. A call that fails or is aborted rejects with an AcquirerError.
  */
 export type AcquirerClient = {
   /**
@@ -21,21 +21,21 @@ export type AcquirerClient = {
     merchant: { id: string; payees: readonly string[] },
     signal?: AbortSignal,
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
-  /** Closes a link, so that nobody can pay by it. Resolves to `refused` where the order may have been paid already. */
+  /** Closes a link, so that nobody can pay by it. Resolves to `refused` if the order may have been paid already. */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'refused'>
-  /** The last payment of an order; undefined when there is none, or while the payment is under way. */
+  /** The last payment of an order; undefined when the order has no payment, and while a payment is under way. */
   getPayment: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport | undefined>
-  /** Plays a customer who pays `amount`, in paise, by a link, or fails to. Only an acquirer's sandbox takes this call. */
+  /** Simulates a payment of `amount` (in paise) by a link, which succeeds or fails. Only an acquirer's sandbox takes this call. */
   simulate: (
     link: PaymentLink,
     attempt: { payeeVpa: string; amount: number; succeeds: boolean },
     signal?: AbortSignal,
   ) => Promise<void>
-  /** Sends a refund. Undefined where only a person can send money back. */
+  /** Sends a refund. Undefined if only a person can send money back at this acquirer. */
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
   /** The state of a refund; undefined when the acquirer does not have the refund. */
   getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
-  /** Whether the acquirer recognises a repeated refund by our name of the refund. Otherwise a refund is sent at most once. */
+  /** Whether the acquirer recognises a repeated refund by its `ourRefundId`. If not, a refund is sent at most once. */
   repeatsRefunds?: boolean | undefined
 }
 
@@ -54,7 +54,7 @@ export type ClientOptions = {
   limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs'>
 }
 
-/** Returns `client` with its calls limited in time and number. Calls are counted, and failed ones logged. */
+/** Returns `client` with limits: the time of each call, and the number of calls under way at once. Failed calls are logged. */
 export function withLimits(
   name: string,
   client: AcquirerClient,
@@ -67,7 +67,7 @@ export function withLimits(
     send: (signal: AbortSignal) => Promise<T>,
     signal = AbortSignal.timeout(limits.requestMs),
   ): Promise<T> {
-    // A payment's query is never refused here: it is counted before it is sent, and an order has only three.
+    // getPayment is never refused here, because the refused query would count as one of the three that an order has.
     if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
       onCall(name, callName, 'crowded')
       throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))

@@ -32,7 +32,7 @@ export const PaymentNotification = z
       .optional(),
   })
   .superRefine(requiredWithSuccess('status', 'SUCCESS', ['UTR', 'paidAt']))
-  // The rule of requiredWithSuccess as JSON Schema: FAIL or REJECT, or else UTR and paidAt are required.
+  // The rule of requiredWithSuccess as JSON Schema: UTR and paidAt are required unless the status is FAIL or REJECT.
   .meta({ anyOf: [{ properties: { status: { enum: ['FAIL', 'REJECT'] } } }, { required: ['UTR', 'paidAt'] }] })
 
 export const paymentNotification = operation({

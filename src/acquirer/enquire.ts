@@ -42,7 +42,7 @@ export function createLinkCloser({
       if ((await client?.closeLink(order.paymentLink)) !== 'refused') return
       await enquire(order, { client: client as AcquirerClient, reports, now })
     } catch (err) {
-      // The client has logged an AcquirerError. A link that stays open expires by itself, and an enquiry follows the expiry.
+      // The client has logged the AcquirerError. A link that stays open expires by itself, then its payment is queried.
       if (err instanceof AcquirerError) return
       log.error(
         { err, orderId: order.orderId },
@@ -52,7 +52,7 @@ export function createLinkCloser({
   }
 }
 
-/** Queries orders whose end has not been reported: a job source for each acquirer. */
+/** Returns a job source for each acquirer, which queries the payments of orders whose outcome was not reported. */
 export function dueEnquiries({
   enquiries,
   clients,

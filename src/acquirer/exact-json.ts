@@ -5,8 +5,8 @@
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-]|\s*:)|[{}]/g
 
 /**
- * Parses JSON with each number as its text: a decimal amount or an identifier of 19 digits must not become a float. Throws a
- * SyntaxError for invalid JSON, and for an object with a name twice, where JSON.parse would take the last value.
+ * Parses JSON and returns each number as its text, because a decimal amount or an identifier of 19 digits must not become a float.
+ * Throws a SyntaxError for invalid JSON, and for an object in which a name occurs twice: JSON.parse would take the last value.
  */
 export function parseExact(json: string): unknown {
   const objects: Set<string>[] = []

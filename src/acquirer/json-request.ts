@@ -34,7 +34,7 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
   }
 }
 
-/** Marks an AcquirerError as proof that the call changed nothing at the acquirer. Other errors pass unchanged. */
+/** Marks an AcquirerError to say that the call has changed nothing at the acquirer. Returns other errors unchanged. */
 export function undone<E>(error: E): E {
   if (error instanceof AcquirerError) error.isUndone = true
   return error

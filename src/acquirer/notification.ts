@@ -23,15 +23,15 @@ export type Notification = { payment: PaymentReport } | { refund: RefundUpdate }
 export type Fields = Record<string | symbol, unknown>
 
 export type Notifications = {
-  /** JSON.parse where it is left out. */
+  /** The parser of the body; JSON.parse by default. */
   parse?: (json: string) => unknown
-  /** Adds the acquirer's route: that of an operation, or of `routeOfOwnForm`. */
+  /** Adds the acquirer's HTTP route, which is made by `operation` or by `routeOfOwnForm`. */
   register: (app: FastifyInstance, dependencies: NotificationDependencies) => void
   /** Throws 401 unless `body` is signed. */
   requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
-  /** The orderId for the log line, read before the fields are checked, so that refused notifications have it too. */
+  /** The orderId for the log, read before the fields are checked, so that refused notifications are logged with it too. */
   orderIdOf: (fields: Fields) => unknown
-  /** Returns the part of an unreadable signed body that may be stored: no customer data. */
+  /** Returns the part of an unreadable signed body that may be stored, without customer data. */
   keep: (body: Buffer) => Buffer
 }
 
@@ -39,7 +39,7 @@ export const isoTime = z.iso
   .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
   .transform((time) => new Date(time))
 
-/** A payment's UTR. An unknown form counts as absent, since only a success needs a UTR. */
+/** A payment's UTR. A value in an unknown form counts as absent, because only a successful payment needs a UTR. */
 export const bankReference = utr.optional().catch(undefined)
 
 /** A refinement: an object whose field `status` is `success` has all fields in `needed`. */
@@ -66,7 +66,7 @@ export const NOTIFICATION_REFUSALS = [
   notificationRefused('UTR of another order'),
 ]
 
-/** Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a report that contradicts ours. */
+/** Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a report that contradicts our records. */
 export async function recordNotification(
   { reports, now }: Pick<NotificationDependencies, 'reports' | 'now'>,
   report: PaymentReport,
@@ -154,7 +154,7 @@ export function isSigned(header: unknown, secrets: readonly string[], ...parts: 
   return signed
 }
 
-/** Returns the fields of these names, at any depth, of a body. The other fields may be customer data. */
+/** Returns the JSON of `body` with only the fields called `names`, at any depth. Other fields may hold customer data. */
 export function onlyFields(body: Buffer, names: string[]): Buffer {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(body.toString('utf8')), names))

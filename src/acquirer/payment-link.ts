@@ -4,14 +4,14 @@ import { bankAmount, toDecimalText } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { UPI_PREFIX } from '../payments/upi-links.ts'
 
-/** Printable ASCII without `"` and `#`, which would end the link in a page or as an address. */
+/** Printable ASCII without blank, `"` and `#`: in HTML `"` would end the attribute with the link, and `#` ends a query. */
 const QUERY = /^[!\x24-\x7e]+$/
 const LINK_LIMIT_CHARACTERS = 2_048
 
 /**
- * Reads `tr` and payee of a link that an acquirer has made for an intent. The link is never changed, since it may be signed, and
- * may have further parameters. `payees` are the payees that the merchant accepts, see isAccepted. Throws an AcquirerError with
- * `facts` for a link that must not be shown.
+ * Reads `tr` and payee of a link that an acquirer has made for an intent. Other parameters are allowed, and the link is never
+ * changed, since it may be signed. `payees` are the payees that the merchant accepts, see isAccepted. Throws an AcquirerError
+ * with `facts` for a link that must not be shown to a customer.
  */
 export function readPaymentLink(
   link: string,
@@ -22,7 +22,7 @@ export function readPaymentLink(
   const query = link.slice(UPI_PREFIX.length)
   const isLink = link.startsWith(UPI_PREFIX) && link.length <= LINK_LIMIT_CHARACTERS && QUERY.test(query)
   const parameters = isLink ? [...new URLSearchParams(query)] : []
-  // Names are compared without regard to case: an app may take PA for pa.
+  // The case of parameter names is ignored, because an app may read PA as pa.
   const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
   const only = (name: string) => {
     const [value = '', ...others] = valuesOf(name)
@@ -32,7 +32,7 @@ export function readPaymentLink(
   const [payeeVpa, reference] = [only('pa'), only('tr')]
   const isOfOrder =
     isAmount(only('am')) &&
-    // `mam` is the least that may be paid. With one below the amount, the customer would choose how much to pay.
+    // A `mam` (minimum amount) below the amount would let the customer pay less.
     valuesOf('mam').every(isAmount) &&
     only('cu') === 'INR' &&
     /^[A-Za-z0-9]{1,35}$/.test(reference)

@@ -6,7 +6,7 @@ import type { RefundUpdate } from '../refunds/refund.ts'
 import { orAbsent, shortText } from './json-request.ts'
 import { bankReference, isoTime } from './notification.ts'
 
-/** Setu's fields, in answers and notifications alike. */
+/** The fields that Setu's answers and notifications have in common. */
 
 export const NAME = 'setu'
 
@@ -15,16 +15,16 @@ export const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
 export const acquirerId = z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu')
 
 const PAISE_RULE = 'must be whole paise'
-/** An amount in whole paise, up to 14 digits: the most that the database holds and `bankAmount` takes. */
+/** An amount in whole paise of at most 14 digits, which is also the maximum of the database and of `bankAmount`. */
 export const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
 
-/** A time in RFC 3339, or with a zone without its colon (+0530), as in the examples of Setu's guides. */
+/** A time in RFC 3339. Its zone may be written without the colon (+0530), as in the examples of Setu's guides. */
 const moment = z.preprocess(
   (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
   isoTime,
 )
 
-/** A payment's identifier. An unknown form counts as absent: the payment counts all the same. */
+/** A payment's identifier. A value in an unknown form counts as absent, and the payment is recorded without it. */
 const paymentId = z.string().regex(ACQUIRER_ID).optional().catch(undefined)
 
 export const paymentFields = {
@@ -48,7 +48,7 @@ export const toPaymentReport = (orderId: string, status: FinalStatus, payment: P
   names: namesOf(payment),
 })
 
-/** Undefined unless both names are known: a refund needs both. */
+/** Returns undefined unless both identifiers of the payment are known: a refund needs both. */
 function namesOf({ id, txnId }: Payment): PaymentNames | undefined {
   return id !== undefined && txnId !== undefined ? { id, txnId } : undefined
 }

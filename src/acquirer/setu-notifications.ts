@@ -17,7 +17,7 @@ import { acquirerId, NAME, paise, paymentFields, refundFields, toPaymentReport, 
 const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const
 
-/** Fields that the two events of a payment's end must have. Customer data beside them is not read. */
+/** The fields that are read from the two events of a payment's end. Setu also sends customer data, which is not read. */
 const PaymentEvent = z
   .object({
     eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
@@ -37,7 +37,7 @@ const RefundEvent = z.object({
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
 
-/** Undefined for an event that changes nothing; the fields of such an event are not checked. */
+/** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
 function readEvent(fields: Fields): Notification | undefined {
   const type = String(fields.eventType ?? '')
   if (Object.hasOwn(REFUND_EVENTS, type)) {
@@ -51,7 +51,7 @@ function readEvent(fields: Fields): Notification | undefined {
 
 const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
 
-/** Fields that name the payment. Setu sends the customer's address and account beside them, which must not be stored. */
+/** The fields of an unreadable notification that are stored: Setu also sends the customer's address and account. */
 const KEPT = [...Object.keys(PaymentEvent.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
 
 export const setuNotifications = ({ notificationSecrets }: SetuSettings): Notifications => ({

@@ -1,6 +1,6 @@
 import { AcquirerError } from '../errors.ts'
 
-/** A token is valid for 300 s, and Setu advises to renew it in the 4th minute. The last 10 s are left to requests on their way. */
+/** A token is valid for 300 s, and Setu advises to renew it in the 4th minute. The last 10 s are kept for requests in transit. */
 const TOKEN_FRESH_MS = 240_000
 const TOKEN_VALID_MS = 290_000
 
@@ -26,7 +26,7 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
   }
 
   return {
-    /** After the token was refused, call `renew`: the next `get` then fetches another one. */
+    /** When Setu has refused the token, call `renew`: the next `get` then fetches a new token. */
     async get(signal: AbortSignal | undefined): Promise<{ value: string; renew: () => void }> {
       const age = current ? elapsedMs() - current.since : Number.POSITIVE_INFINITY
       // A failed log-in is ignored while the old token is valid: the next call tries again.
@@ -40,7 +40,7 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
   }
 }
 
-/** Settles as `promise` does, or rejects when `signal` aborts first. `promise` goes on, since other calls share it. */
+/** Settles as `promise` does, or rejects when `signal` aborts first. `promise` is not aborted, because other calls share it. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new AcquirerError('unavailable', 'the acquirer did not answer in time'))

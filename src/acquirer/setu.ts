@@ -36,7 +36,7 @@ import { createToken } from './setu-token.ts'
  * against these documents alone; the guide for operators says how to try it with an account of Setu's sandbox.
  */
 
-/** The form of a payee's UPI address at Setu, which takes no other. */
+/** The form of a payee's UPI address at Setu. Setu refuses an address of any other form. */
 const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
 
 /** UPI address of the sandbox's simulated customer. It belongs to nobody. */
@@ -70,7 +70,7 @@ const RefundsAnswer = z.object({ refunds: z.array(z.unknown()) })
 
 const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
 
-/** Statuses that refuse a refund for good, if the answer has Setu's own form. */
+/** HTTP statuses by which Setu refuses a refund for good. Such a status from a proxy does not count as a refusal. */
 const REFUSED = [400, 404, 422]
 const RefusalAnswer = z.object({ code: z.string().min(1), detail: z.unknown() })
 
@@ -129,7 +129,7 @@ export function setuClient(
     return toPaymentReport(orderId, last.status === 'success' ? 'SUCCESS' : 'FAIL', last)
   }
 
-  /** Finds the names of a payment that no report has named: it must be the last payment of its link. */
+  /** Finds Setu's identifiers of a payment whose report had none. Setu reports only the last payment of a link. */
   async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
     const last = await getPayment(order, signal)
     if (last?.status === 'SUCCESS' && last.utr === order.utr && last.names) return last.names
@@ -150,7 +150,7 @@ export function setuClient(
       }
       const answer = await request({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
       const { data: made } = DynamicQr.safeParse(answer.body)
-      // A link of another order is refused even for the same payee and amount: paying by it would pay that other order.
+      // A link of another order is refused even for the same payee and amount: its payment would count for the other order.
       if (!made || (made.referenceId ?? orderId) !== orderId) {
         throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
       }
@@ -175,7 +175,7 @@ export function setuClient(
     // Setu has no guard against repeated refunds, and finds a refund only by its payment.
     async refund(order, signal) {
       const { ourRefundId, amount, note, paymentLink } = order
-      // Without the payment's names no refund was sent, so the error is marked as undone.
+      // Without the payment's identifiers no refund is sent, so the error is marked: the call has changed nothing.
       const payment =
         order.payment ??
         (await namesOfPayment(order, signal).catch((error) => {
@@ -201,7 +201,7 @@ export function setuClient(
         .refunds.flatMap((refund) => RefundAnswer.safeParse(refund).data ?? [])
         .filter(({ referenceId }) => referenceId === ourRefundId)
         .map(updateOf)
-      // A refund that a person had sent again may be listed twice.
+      // Setu may list a refund twice, if a person had it sent again. A success counts first, a failure last.
       const byStatus = ['SUCCESS', 'PENDING', 'FAIL'].map((status) => ours.find((update) => update.status === status))
       const update = byStatus.find((found) => found !== undefined)
       return update && { ...update, payment }
@@ -215,7 +215,7 @@ function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundU
   return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
 }
 
-/** Setu's reason for a refusal. Throws for an answer that is not Setu's own, such as a proxy's: the refund may have arrived. */
+/** Setu's reason for a refusal. Throws for an answer that is not Setu's, but a proxy's: Setu may have taken the refund. */
 function refusalOf(answer: JsonAnswer): string {
   const { code } = readBody(RefusalAnswer, answer, `Setu answered ${answer.status} in a form that is not its own`)
   return `refused: ${shortText(code) ?? answer.status}`
