@@ -11,8 +11,8 @@ const GENERATED = [
   'test/payments/upi-links.test.ts',
   'test/payments/interleavings.test.ts',
   'test/docs/request-schemas.test.ts',
-  'test/books/reconcile-months.test.ts',
-  'test/books/closed-months.test.ts',
+  'test/reconciliation/reconcile-months.test.ts',
+  'test/reconciliation/closed-months.test.ts',
   'test/acquirer/histories.test.ts',
 ]
 

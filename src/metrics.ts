@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { LINKING_NAMES } from './acquirer/acquirers.ts'
-import type { OpenCounts } from './books/overview.ts'
 import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus, type ReportSource } from './payments/outcome.ts'
+import type { OpenCounts } from './reconciliation/overview.ts'
 
 /** Seconds. The p99 of a payment on a busy instance is in the middle. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]

@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import { createAudit } from '../books/audit.ts'
-import { countsText } from '../books/spell.ts'
 import { identifier } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { groupRupees } from '../money.ts'
+import { createAudit } from '../reconciliation/audit.ts'
+import { countsText } from '../reconciliation/operator-texts.ts'
 import { command } from './command.ts'
 import { table } from './output.ts'
 

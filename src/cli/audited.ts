@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
-import { type AuditedCommand, createAudit } from '../books/audit.ts'
 import { hasState, UNDEFINED_TABLE } from '../db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { type AuditedCommand, createAudit } from '../reconciliation/audit.ts'
 import { CommandError } from './errors.ts'
 import type { Output } from './output.ts'
 

@@ -1,16 +1,16 @@
 import * as z from 'zod'
-import { createExceptions, type PaymentException } from '../books/exceptions.ts'
+import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
+import { dayText, nextDay, startOfDay } from '../ist.ts'
+import { shopAmountText, toIndianText, toJsonNumber } from '../money.ts'
+import { isOrderId } from '../payments/intent.ts'
+import { createExceptions, type PaymentException } from '../reconciliation/exceptions.ts'
 import {
   createPaymentHistory,
   type PaymentHistory,
   type SettledPayment,
   type Sought,
-} from '../books/payment-history.ts'
-import { stepsOf } from '../books/payment-steps.ts'
-import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
-import { dayText, nextDay, startOfDay } from '../ist.ts'
-import { shopAmountText, toIndianText, toJsonNumber } from '../money.ts'
-import { isOrderId } from '../payments/intent.ts'
+} from '../reconciliation/payment-history.ts'
+import { stepsOf } from '../reconciliation/payment-steps.ts'
 import { toRefundData } from '../refunds/refund.ts'
 import { command } from './command.ts'
 import { CommandError } from './errors.ts'

@@ -1,7 +1,7 @@
-import { countDays } from '../books/bank-days.ts'
-import type { OpenDifference } from '../books/open-differences.ts'
 import { toIstDay } from '../ist.ts'
+import { countDays } from '../ledger/bank-days.ts'
 import { toSumText } from '../money.ts'
+import type { OpenDifference } from '../reconciliation/open-differences.ts'
 import { line, spellDifference, spreadsheet, wireDifference } from './reconcile-report.ts'
 
 const COLUMNS =

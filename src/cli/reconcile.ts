@@ -1,15 +1,22 @@
 import * as z from 'zod'
-import { addDays, countDays } from '../books/bank-days.ts'
-import { ALL, type ClosedMonth, closeMonth, daysOfMonth, type Figures, figuresOf } from '../books/closed-months.ts'
-import { openDifferences } from '../books/open-differences.ts'
-import { findPayout, type Payout, type PayoutRow } from '../books/payout.ts'
-import { type Asked, findDifference, reconcile } from '../books/reconcile.ts'
-import { enterResolution } from '../books/resolutions.ts'
-import { faultsText } from '../books/spell.ts'
 import type { Database } from '../db/pool.ts'
 import { identifier, matching, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstDay, toIstTime } from '../ist.ts'
+import { addDays, countDays } from '../ledger/bank-days.ts'
 import { groupRupees, toSumText } from '../money.ts'
+import {
+  ALL,
+  type ClosedMonth,
+  closeMonth,
+  daysOfMonth,
+  type Figures,
+  figuresOf,
+} from '../reconciliation/closed-months.ts'
+import { openDifferences } from '../reconciliation/open-differences.ts'
+import { faultsText } from '../reconciliation/operator-texts.ts'
+import { findPayout, type Payout, type PayoutRow } from '../reconciliation/payout.ts'
+import { type Asked, findDifference, reconcile } from '../reconciliation/reconcile.ts'
+import { enterResolution } from '../reconciliation/resolutions.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'

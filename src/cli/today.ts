@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { refundWarnings } from '../acquirer/acquirers.ts'
-import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../books/day.ts'
-import { countOpen, createOverview } from '../books/overview.ts'
-import { balanceUntilYesterday, type RecentBalance } from '../books/recent-balance.ts'
+import { cached } from '../db/cached.ts'
+import { isOutage } from '../db/outage.ts'
+import type { Database } from '../db/pool.ts'
+import { istDayOf, toIstDay, toIstTime } from '../ist.ts'
+import { LIMITS } from '../limits.ts'
+import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
+import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../reconciliation/day.ts'
 import {
   agesText,
   importText,
@@ -12,13 +16,9 @@ import {
   returnCallsText,
   shareText,
   webhookText,
-} from '../books/spell.ts'
-import { cached } from '../db/cached.ts'
-import { isOutage } from '../db/outage.ts'
-import type { Database } from '../db/pool.ts'
-import { istDayOf, toIstDay, toIstTime } from '../ist.ts'
-import { LIMITS } from '../limits.ts'
-import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
+} from '../reconciliation/operator-texts.ts'
+import { countOpen, createOverview } from '../reconciliation/overview.ts'
+import { balanceUntilYesterday, type RecentBalance } from '../reconciliation/recent-balance.ts'
 import { acquirersOfOpenRefunds } from '../refunds/store.ts'
 import { command } from './command.ts'
 import { clearScreen, printNote, type Terminal, table, toOneLine } from './output.ts'

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { LONGEST_ORDER_MS, type OrderCounts } from '../books/day.ts'
 import type { Limits } from '../limits.ts'
+import { LONGEST_ORDER_MS, type OrderCounts } from '../reconciliation/day.ts'
 
 const HOURS = 24
 /** Counts of days whose orders have all ended are used for this time, those of recent days for half a refresh. */

@@ -1,6 +1,7 @@
-import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../books/day.ts'
-import { countOpen, type Overview } from '../books/overview.ts'
-import type { RecentBalance } from '../books/recent-balance.ts'
+import { type Html, html } from '../html.ts'
+import { toIstDay, toIstText, toIstTime } from '../ist.ts'
+import { toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
+import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../reconciliation/day.ts'
 import {
   agesText,
   ageText,
@@ -10,10 +11,9 @@ import {
   returnCallsText,
   shareText,
   webhookText,
-} from '../books/spell.ts'
-import { type Html, html } from '../html.ts'
-import { toIstDay, toIstText, toIstTime } from '../ist.ts'
-import { toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
+} from '../reconciliation/operator-texts.ts'
+import { countOpen, type Overview } from '../reconciliation/overview.ts'
+import type { RecentBalance } from '../reconciliation/recent-balance.ts'
 import { type Bar, plot } from './plot.ts'
 
 /** A day or an hour of India from its first moment, without counts until its orders are counted. */

@@ -6,10 +6,12 @@ import { describe, expect, it } from 'vitest'
 const FOLDERS: Record<string, RegExp> = {
   acquirer:
     /^npm:zod$|^(errors|fields|ist|money|variables)\.ts$|^http\/(operation|input)\.ts$|^(payments|refunds|acquirer)\//,
-  books: /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|payments|refunds|settlements|books)\//,
+  ledger: /^npm:zod$|^(fields|ist|money)\.ts$|^(db|payments|refunds|ledger)\//,
+  reconciliation:
+    /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|ledger|payments|reconciliation|refunds|settlements)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|refunds|checkout)\//,
-  cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|books|cli|db|outbound|payments|refunds|settlements|tenants|webhooks)\//,
+  cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|cli|db|ledger|outbound|payments|reconciliation|refunds|settlements|tenants|webhooks)\//,
   db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,
   scheduler: /^repeat\.ts$/,
@@ -17,7 +19,7 @@ const FOLDERS: Record<string, RegExp> = {
   // Knows no feature.
   http: /^npm:|^(errors|fields)\.ts$|^http\//,
   tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields|ist|money)\.ts$|^(db|tenants)\//,
-  operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(books|db|operator)\//,
+  operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(db|ledger|operator|reconciliation)\//,
   payments:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list(-operation)?\.ts$|^(db|payments)\//,
   refunds:

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { holidaysOf } from '../../src/books/bank-holidays.ts'
+import { holidaysOf } from '../../src/ledger/bank-holidays.ts'
 import { runOps } from '../support/ops.ts'
 import { startService, type TestService } from '../support/service.ts'
 

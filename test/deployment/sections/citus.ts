@@ -58,7 +58,7 @@ const POLL_MS = 100
 
 /** The tests that know of one server only are left out: they look at its locks and plans, or change its rows by themselves. */
 const TESTS = [
-  'test/books/reconcile.test.ts',
+  'test/reconciliation/reconcile.test.ts',
   'test/acquirer/enquiries.test.ts',
   'test/acquirer/payment-notification.test.ts',
   'test/db/one-shard.test.ts',

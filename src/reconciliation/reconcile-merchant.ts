@@ -1,5 +1,5 @@
+import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import { toSumText } from '../money.ts'
-import { addDays, type BankDays } from './bank-days.ts'
 import { type Difference, differenceId, owedBy, type Unnamed } from './differences.ts'
 import { findDifferences } from './find-differences.ts'
 import type { Entry, MerchantBooks, OpenException } from './merchant-books.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Finding, reconcile } from '../../src/books/reconcile.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { newId } from '../../src/payments/intent.ts'
+import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { saveRefundException } from '../../src/refunds/record-update.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'

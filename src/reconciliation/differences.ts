@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { dayText } from '../ist.ts'
+import type { BankDays } from '../ledger/bank-days.ts'
 import { toSumText } from '../money.ts'
-import type { BankDays } from './bank-days.ts'
 
 export type DifferenceKind =
   | 'not settled'

@@ -1,5 +1,5 @@
+import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import { toSumText } from '../money.ts'
-import { addDays, type BankDays } from './bank-days.ts'
 import type { Unnamed } from './differences.ts'
 import type { ExceptionOfMoney, MerchantBooks, PaidOn, SettledOn, TakenBackRow } from './merchant-books.ts'
 import type { Days } from './paid-and-settled.ts'

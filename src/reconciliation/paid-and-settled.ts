@@ -1,7 +1,7 @@
 import { startOfDay } from '../ist.ts'
+import { addDays } from '../ledger/bank-days.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
 import { EXPIRY_GRACE_MINUTES, LONGEST_EXPIRY_MINUTES } from '../payments/outcome.ts'
-import { addDays } from './bank-days.ts'
 
 /** Days are `YYYY-MM-DD`, IST, both included. */
 export type Days = { from: string; to: string }

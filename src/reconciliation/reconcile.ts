@@ -1,8 +1,8 @@
 import type { PoolClient } from 'pg'
 import { type Database, setLocally } from '../db/pool.ts'
 import { toIstDay } from '../ist.ts'
-import { addDays, type BankDays, createBankDays } from './bank-days.ts'
-import { holidaysOf } from './bank-holidays.ts'
+import { addDays, type BankDays, createBankDays } from '../ledger/bank-days.ts'
+import { holidaysOf } from '../ledger/bank-holidays.ts'
 import {
   ALL,
   type ClosedMonth,

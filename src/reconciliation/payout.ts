@@ -1,5 +1,5 @@
 import type { Database } from '../db/pool.ts'
-import { addDays, type BankDays } from './bank-days.ts'
+import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import { createMerchantBooks, type Snapshot } from './merchant-books.ts'
 import { dayOf, paiseOf, settlementsOfAll, type Texts, textOf, withPaise } from './paid-and-settled.ts'
 import { inSnapshot } from './reconcile.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
 import { startOfDay, toIstDay } from '../ist.ts'
-import { addDays, type BankDays } from './bank-days.ts'
+import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import type { MerchantBooks, Snapshot } from './merchant-books.ts'
 import { boundsOf, CARRIED_UTR, type Days } from './paid-and-settled.ts'
 import { spellSums, type Totals, totalsFrom } from './sums.ts'

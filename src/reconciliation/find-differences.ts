@@ -1,5 +1,5 @@
 import { batchesOf } from '../db/batches.ts'
-import type { BankDays } from './bank-days.ts'
+import type { BankDays } from '../ledger/bank-days.ts'
 import { causeOf, type FoundDifference, type Unnamed } from './differences.ts'
 import { findElsewhere } from './elsewhere.ts'
 import { explainByNoOrder, TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
