@@ -3,17 +3,22 @@ import type { PoolClient } from 'pg'
 /** Rows in memory at once. */
 const FETCHED_ROWS = 1_000
 
-/** Yields the rows of a query in batches; no batch is empty. A client runs one such query at a time. */
+/** Yields the rows of a query in batches; no batch is empty. */
 export async function* batchesOf<Row extends object>(
   client: PoolClient,
   query: string,
   values: unknown[],
 ): AsyncGenerator<Row[]> {
-  await client.query(`declare found no scroll cursor for ${query}`, values)
+  cursors += 1
+  const name = `found_${cursors}`
+  await client.query(`declare ${name} no scroll cursor for ${query}`, values)
   for (;;) {
-    const { rows } = await client.query<Row>(`fetch ${FETCHED_ROWS} from found`)
+    const { rows } = await client.query<Row>(`fetch ${FETCHED_ROWS} from ${name}`)
     if (rows.length > 0) yield rows
     if (rows.length < FETCHED_ROWS) break
   }
-  await client.query('close found')
+  await client.query(`close ${name}`)
 }
+
+/** Numbers the cursors, since a transaction may read several at once. */
+let cursors = 0

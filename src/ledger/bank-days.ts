@@ -1,3 +1,6 @@
+/** Days are `YYYY-MM-DD`, IST, both included. */
+export type Days = { from: string; to: string }
+
 /**
  * The days on which Indian banks work: all but Sundays, the second and fourth Saturday of a month, and `holidays`, which
  * differ by state and year. A day is `YYYY-MM-DD`.

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
 import { startOfDay, toIstDay } from '../ist.ts'
-import { addDays, type BankDays } from '../ledger/bank-days.ts'
-import type { MerchantBooks, Snapshot } from './merchant-books.ts'
-import { boundsOf, CARRIED_UTR, type Days } from './paid-and-settled.ts'
+import { addDays, type Days } from '../ledger/bank-days.ts'
+import type { Ledger, Snapshot } from '../ledger/read-ledger.ts'
+import { boundsOf, CARRIED_UTR } from '../ledger/sql.ts'
+import { orderIdsBegin } from '../payments/intent.ts'
 import { spellSums, type Totals, totalsFrom } from './sums.ts'
 
 export type Figures = Readonly<Omit<ReturnType<typeof spellSums>, 'open'>>
@@ -73,15 +74,14 @@ export const closedMonthOf = ({ from, to }: Days, closed: readonly ClosedMonth[]
 
 /** What a merchant's books of a closed month say otherwise now; undefined where nothing differs. */
 export async function compareWithClosed(
-  books: MerchantBooks,
+  ledger: Ledger,
   month: ClosedMonth,
   totals: Totals,
-  bankDays: BankDays,
 ): Promise<MonthChange | undefined> {
   const { to } = daysOfMonth(month.month)
-  const figures = differingFigures(month, books.mid, totals)
-  const by = await changesSince(books, month.closedAt, to)
-  if (figures.length > 0 && (await becameDue(books, month.closedAt, to, bankDays))) by.push(NOT_DUE_YET)
+  const figures = differingFigures(month, ledger.mid, totals)
+  const by = await changesSince(ledger, month.closedAt, to)
+  if (figures.length > 0 && (await becameDue(ledger, month.closedAt, to))) by.push(NOT_DUE_YET)
   if (figures.length === 0 && by.length === 0) return undefined
   return { closedAt: month.closedAt, closedBy: month.closedBy, figures, by }
 }
@@ -97,13 +97,13 @@ export function differingFigures(month: ClosedMonth, mid: string, totals: Totals
 const NOT_DUE_YET = 'payments that were not due yet'
 
 /** Whether a payment of the days until `to` was not due when the month was closed: a payment is judged after the next bank day. */
-async function becameDue({ client, mid, known }: MerchantBooks, closedAt: Date, to: string, bankDays: BankDays) {
+async function becameDue({ client, mid, known, bankDays }: Ledger, closedAt: Date, to: string) {
   const dueFrom = (moment: Date) => startOfDay(bankDays.previousBankDay(toIstDay(moment)))
   const { rows } = await client.query(
     `select from payments
       where mid = $1 and coalesce(paid_at, heard_at) >= $2 and coalesce(paid_at, heard_at) < least($3::timestamptz, $4)
       limit 1`,
-    [mid, dueFrom(closedAt), dueFrom(known), boundsOf({ from: to, to }).end],
+    [mid, dueFrom(closedAt), dueFrom(known), boundsOf({ from: to, to })[1]],
   )
   return rows.length > 0
 }
@@ -112,11 +112,11 @@ async function becameDue({ client, mid, known }: MerchantBooks, closedAt: Date, 
  * Names who has changed the merchant's books of the days until `to` after `since`: imports, undos, reports, refunds, exceptions,
  * resolutions, bank holidays. A row that one file brought and changed counts once.
  */
-export async function changesSince({ client, mid, known }: MerchantBooks, since: Date, to: string): Promise<string[]> {
+async function changesSince({ client, mid, known }: Ledger, since: Date, to: string): Promise<string[]> {
   const { rows: ofNoOrder } = await client.query<{ by: string; utr: string }>(OF_NO_ORDER, [known, since])
-  const { end, endOrderId } = boundsOf({ from: to, to })
+  const [, end] = boundsOf({ from: to, to })
   const told = [ofNoOrder.map(({ by }) => by), ofNoOrder.map(({ utr }) => utr)]
-  const values = [mid, known, since, end, to, endOrderId, ...told]
+  const values = [mid, known, since, end, to, orderIdsBegin(end), ...told]
   const { rows } = await client.query<{ by: string; rows: number }>(CHANGES, values)
   return rows.map(({ by, rows }) => (rows > 1 ? `${by} (${rows})` : by))
 }

@@ -1,6 +1,6 @@
+import type { Days } from '../ledger/bank-days.ts'
 import { toIndianDigits, toIndianText } from '../money.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
-import type { Days } from './paid-and-settled.ts'
 import type { RecentBalance } from './recent-balance.ts'
 
 /** What the operator reads, at the command line and on the page in the same words. */

@@ -1,10 +1,10 @@
 import type { Database } from '../db/pool.ts'
+import { CARRIED_UTR } from '../ledger/sql.ts'
 import { type Intent, orderIdsBegin } from '../payments/intent.ts'
 import type { FinalStatus, ReportSource, Status } from '../payments/outcome.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { listRefunds } from '../refunds/store.ts'
 import { createExceptions, type PaymentException } from './exceptions.ts'
-import { CARRIED_UTR } from './paid-and-settled.ts'
 
 export type PaymentHistory = Pick<
   Intent,

@@ -1,7 +1,7 @@
 import type { Database } from '../db/pool.ts'
-import { addDays, type BankDays } from '../ledger/bank-days.ts'
-import { createMerchantBooks, type Snapshot } from './merchant-books.ts'
-import { dayOf, paiseOf, settlementsOfAll, type Texts, textOf, withPaise } from './paid-and-settled.ts'
+import { addDays } from '../ledger/bank-days.ts'
+import { createLedger, type Snapshot } from '../ledger/read-ledger.ts'
+import { dayOf, paiseOf, settlementsOfAll, type Texts, textOf, withPaise } from '../ledger/sql.ts'
 import { inSnapshot } from './reconcile.ts'
 
 /** One settlement of a payout and the payment that it carries. Amounts are in paise; `gross` is with fee and tax. */
@@ -34,45 +34,45 @@ type Sought = { payout: string; mid?: string | undefined; pid?: string | undefin
  * were due on their day. All merchants' unless `mid` or `pid` is given.
  */
 export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
-  const read = inSnapshot(db, asked.now, (snapshot, bankDays) => readPayout(snapshot, bankDays, asked))
+  const read = inSnapshot(db, asked.now, (snapshot) => readPayout(snapshot, asked))
   const { value } = await read.next()
   await read.return(undefined)
   return value as Payout
 }
 
-async function* readPayout(
-  snapshot: Snapshot,
-  { bankDayFrom, previousBankDay }: BankDays,
-  { payout, mid, pid }: Sought,
-): AsyncGenerator<Payout> {
+async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): AsyncGenerator<Payout> {
+  const { bankDayFrom, previousBankDay } = snapshot.bankDays
   const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [payout, snapshot.known, mid, pid])
   const rows = found.rows.map((row) => withPaise<PayoutRow>(row, 'paid', 'gross', 'fee', 'tax', 'net'))
   const payments: PaymentOfSum[] = []
   const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')
   for (const { mid, day } of new Map(sums.map((row) => [`${row.mid} ${bankDayFrom(row.day)}`, row])).values()) {
-    const books = createMerchantBooks(snapshot, mid)
-    if ((await books.unnamedDays([day])).length === 0) continue
     const due = bankDayFrom(day)
-    await books.paidDays({ from: previousBankDay(due), to: addDays(due, -1) })
-    const unsettled = await snapshot.client.query<Texts<PaymentOfSum>>(UNSETTLED)
-    payments.push(...unsettled.rows.map((row) => withPaise<PaymentOfSum>({ ...row, mid }, 'paid')))
+    const days = { from: previousBankDay(due), to: addDays(due, -1) }
+    const { settled, items } = await createLedger(snapshot, mid).readDays({ from: days.from, to: day }, days)
+    if (!settled.some((one) => one.day === day && one.unnamedRows > 0)) continue
+    for await (const batch of items) {
+      const utrs = batch.flatMap(({ utr, waitsOn }) => (waitsOn === undefined ? [] : [utr]))
+      const unsettled = await snapshot.client.query<Texts<PaymentOfSum>>(UNSETTLED, [mid, utrs])
+      payments.push(...unsettled.rows.map((row) => withPaise<PaymentOfSum>(row, 'paid')))
+    }
   }
   yield { rows, payments }
 }
 
 const ROWS = `
-  select s.mid, ${textOf(dayOf('s.initiated_at'))} as day, i.order_id as "orderId", s.key as utr, s.utr as "settlementUtr",
+  select s.mid, ${textOf(dayOf('s.at'))} as day, i.order_id as "orderId", s.key as utr, s.utr as "settlementUtr",
          s.status, i.amount * 100 + i.paise as paid, ${paiseOf('s.gross')} as gross,
          ${paiseOf('coalesce(s.fee, 0)')} as fee, ${paiseOf('coalesce(s.tax, 0)')} as tax, ${paiseOf('s.amount')} as net
     from (${settlementsOfAll(`(bank_reference_number = $1 or utr in ($1, upper($1), lower($1)))
              and ($3::text is null or mid = $3)
              and ($4::text is null or mid in (select mid from partner_merchants where pid = $4))`)}) s
     left join payment_intents i on i.mid = s.mid and i.utr = s.key collate "default"
-   order by s.mid, s.initiated_at, s.utr`
+   order by s.mid, s.at, s.utr`
 
-/** Payments that no settlement carries. */
+/** Payments by their UTRs. */
 const UNSETTLED = `
-  select ${textOf('day')} as day, order_id as "orderId", utr, paid::text as paid
-    from read_days p
-   where order_id is not null
+  select mid, ${textOf('p.day')} as day, order_id as "orderId", item as utr, amount_paise::text as paid
+    from ledger p
+   where mid = $1 and kind = 'payment' and item = any ($2)
    order by p.day, order_id`

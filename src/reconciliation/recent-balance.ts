@@ -2,10 +2,9 @@ import type { PoolClient } from 'pg'
 import { hasState, QUERY_CANCELED } from '../db/outage.ts'
 import { type Database, readBriefly, setLocally } from '../db/pool.ts'
 import { toIstDay } from '../ist.ts'
-import { addDays, createBankDays } from '../ledger/bank-days.ts'
-import { holidaysOf } from '../ledger/bank-holidays.ts'
-import { createMerchantBooks } from './merchant-books.ts'
-import { boundsOf, type Days } from './paid-and-settled.ts'
+import { addDays, type Days } from '../ledger/bank-days.ts'
+import { createLedger } from '../ledger/read-ledger.ts'
+import { boundsOf } from '../ledger/sql.ts'
 import { snapshotOf } from './reconcile.ts'
 import { reconcileMerchant } from './reconcile-merchant.ts'
 
@@ -31,18 +30,16 @@ export async function balanceUntilYesterday(
     return await readBriefly(db, statementTimeoutMs, async (client) => {
       await client.query('set transaction isolation level repeatable read')
       await setLocally(client, ['jit = off'])
-      const bankDays = createBankDays(await holidaysOf(client))
-      const today = toIstDay(now)
-      const to = addDays(today, -1)
+      const snapshot = await snapshotOf(client, now)
+      const { bankDays } = snapshot
+      const to = addDays(toIstDay(now), -1)
       const days = { from: bankDays.previousBankDay(to), to }
       const mids = await activeMids(client, { from: bankDays.previousBankDay(days.from), to })
       if (mids.length > MERCHANTS_READ) return undefined
-      const snapshot = await snapshotOf(client, now, { keepsDays: false })
       let [differences, openExceptions] = [0, 0]
       for (const mid of mids) {
         if (performance.now() > until) return undefined
-        const books = createMerchantBooks(snapshot, mid)
-        for await (const finding of reconcileMerchant(books, { ...days, today, bankDays }, 0n)) {
+        for await (const finding of reconcileMerchant(createLedger(snapshot, mid), days)) {
           if (finding.type !== 'total') continue
           differences += finding.sums.differences
           openExceptions += finding.sums.openExceptions
@@ -61,7 +58,7 @@ export async function balanceUntilYesterday(
  * lie in the order of the time at which they were stored; a file may be dated some days ahead.
  */
 async function activeMids(client: PoolClient, days: Days): Promise<string[]> {
-  const { begin, end } = boundsOf(days)
+  const [begin, end] = boundsOf(days)
   const { rows } = await client.query<{ mid: string }>(
     `select mid from settlements where known_at >= $1::timestamptz - interval '7 days' and initiated_at >= $1 and initiated_at < $2
       union select mid from payments where heard_at >= $1

@@ -1,58 +1,48 @@
-import { addDays, type BankDays } from '../ledger/bank-days.ts'
+import { toIstDay } from '../ist.ts'
+import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
+import { type Difference, differenceId, owedBy, type Unnamed } from '../ledger/differences.ts'
+import type { Judging, PayoutForm } from '../ledger/judge-item.ts'
+import { daysOfPayouts, judgePayouts, type JudgedPayout } from '../ledger/judge-payouts.ts'
+import { groupBy } from '../ledger/match-deductions.ts'
+import { differencesOf } from '../ledger/read-items.ts'
+import type { Ledger, UnevenItem } from '../ledger/read-ledger.ts'
 import { toSumText } from '../money.ts'
-import { type Difference, differenceId, owedBy, type Unnamed } from './differences.ts'
-import { findDifferences } from './find-differences.ts'
-import type { Entry, MerchantBooks, OpenException } from './merchant-books.ts'
-import type { Days } from './paid-and-settled.ts'
-import { compareSums, type DayForm, judgePayouts, type Payouts } from './payouts.ts'
-import { type OverdueRefund, overdueRefunds } from './refunded.ts'
+import { compareSums } from './compare-sums.ts'
+import {
+  type Entry,
+  type OpenException,
+  type OverdueRefund,
+  openExceptions,
+  overdueRefunds,
+  readEntries,
+} from './read-open.ts'
 import { addSums, type Balance, carriedBy, noSums, type Sums, type Totals, totalsFrom } from './sums.ts'
+
+type FileForm = PayoutForm | 'by payment and by sums'
 
 /** What the books say of one merchant, in this order. */
 export type MerchantFinding =
   /** Exceptions of no known order come under an empty `mid`. */
-  | { type: 'merchant'; mid: string; file: DayForm | 'by payment and by sums' }
+  | { type: 'merchant'; mid: string; file: FileForm }
   | ({ type: 'difference' } & Difference)
   | ({ type: 'exception' } & OpenException)
-  /** One that is older than T+5 days. It moves no money, so the books balance with it. */
+  /** A refund older than T+5 days. It moves no money, so the books balance with it. */
   | ({ type: 'refund' } & OverdueRefund)
   | ({ type: 'day'; mid: string; day: string } & Sums & Balance)
   | { type: 'total'; mid: string; sums: Totals }
 
-/** `today` is not judged yet: the bank may still pay. */
-export type ReportedDays = Days & { today: string; bankDays: BankDays }
-
 /**
- * Compares one merchant's payments with his settlements. `brought` is what the bank owes him before the days. Nothing is
- * yielded for a merchant with nothing to report.
+ * What the books of one merchant say of these days. Nothing is yielded for a merchant with nothing to report. The day of
+ * `ledger.known` and later ones are not judged: the bank may still pay.
  */
-export async function* reconcileMerchant(
-  books: MerchantBooks,
-  days: ReportedDays,
-  brought: bigint,
-): AsyncGenerator<MerchantFinding> {
-  const { from, to, today, bankDays } = days
-  const payouts = await judgePayouts(books, days, bankDays)
-  const byDay = sumsByDay(payouts, days)
-  const entries = await books.entries(days)
-  for (const { day, amount } of entries) at(byDay, day).resolved += amount
-  const sums = await compareSums(books, payouts, days, bankDays)
-  const byPayment = {
-    overdueDays: payouts.paid.flatMap(({ day }) =>
-      isJudged(day) && isByPayment(bankDays.nextBankDay(day)) ? [day] : [],
-    ),
-    settledDays: payouts.settled.flatMap(({ day }) => (isByPayment(bankDays.bankDayFrom(day)) ? [day] : [])),
-    refundDays: payouts.refunds.flatMap(({ day, undeducted }) =>
-      undeducted > 0n && isJudged(day) && isByPayment(bankDays.nextBankDay(day)) ? [day] : [],
-    ),
-  }
-  const isNamed = byPayment.overdueDays.length + byPayment.refundDays.length > 0 || payouts.namesPayments
-  const rows = isNamed ? findDifferences(books, days, byPayment, bankDays) : []
-  const found = nameEach(books.mid, inOrder(sums, rows), entries)
-  const merchant = { type: 'merchant', mid: books.mid, file: spellForms(payouts, days) } as const
+export async function* reconcileMerchant(ledger: Ledger, days: Days): AsyncGenerator<MerchantFinding> {
+  const { mid } = ledger
+  const brought = await broughtForward(ledger, days.from)
+  const { byDay, found, file } = await readBooks(ledger, days)
+  const merchant = { type: 'merchant', mid, file } as const
   const total = totalsFrom(brought)
   let told = false
-  for await (const finding of eachOf(found, books.openExceptions(days), await overdueRefunds(books, days))) {
+  for await (const finding of eachOf(found, openExceptions(ledger, days), await overdueRefunds(ledger, days))) {
     if (!told) yield merchant
     told = true
     if (finding.type === 'exception') total.openExceptions += 1
@@ -66,40 +56,55 @@ export async function* reconcileMerchant(
   for (const [day, daySums] of [...byDay].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const carried = carriedBy(total.carried, daySums)
     addSums(total, daySums)
-    yield { type: 'day', mid: books.mid, day, ...daySums, brought: total.carried, carried }
+    yield { type: 'day', mid, day, ...daySums, brought: total.carried, carried }
     total.carried = carried
   }
-  yield { type: 'total', mid: books.mid, sums: total }
-
-  function isByPayment(day: string) {
-    return payouts.formOf(day) === 'by payment'
-  }
-  function isJudged(day: string) {
-    return day >= from && day <= to && bankDays.nextBankDay(day) < today
-  }
+  yield { type: 'total', mid, sums: total }
 }
 
-/** What was paid and settled on each of the days that have anything. */
-function sumsByDay({ paid, settled, refunds, formOf }: Payouts, { from, to, today, bankDays }: ReportedDays) {
+/** The differences of these days, by the order of their days. */
+export async function* differencesOfDays(ledger: Ledger, days: Days): AsyncGenerator<Difference> {
+  const { found } = await readBooks(ledger, days)
+  yield* found
+}
+
+/** The sums of each day that has any, and the differences in the order of their days. */
+async function readBooks(ledger: Ledger, days: Days) {
+  const { bankDays } = ledger
+  const window = daysOfPayouts(days, bankDays)
+  const { refunds, ...matched } = await ledger.matched()
+  const entries = await readEntries(ledger, days)
+  const { paid, settled, items } = await ledger.readDays(window, days)
+  const counted = refunds.filter(({ isOfSecond }) => !isOfSecond)
+  const undeducted = counted.filter(({ refundId }) => !matched.rowOf.has(refundId))
+  const judged = await judgeWindow(ledger, window, { paid, settled, undeducted })
+  const judging = { ...matched, ...bankDays, ...judged, isJudged: isJudgedBy(ledger) }
   const byDay = new Map<string, Sums>()
-  // Payments whose payout comes after `to` count as open: that payout is judged with its own days.
-  const judgedUntil = to < today ? addDays(to, 1) : today
-  for (const { day, settledDay, count, paid: sum, fromDayFile } of paid) {
-    if (day < from || day > to) continue
+  const isAsked = ({ day }: { day: string }) => day >= days.from && day <= days.to
+  // Payments whose payout comes after the days are awaited: that payout is judged with its own days.
+  const isAwaited = (account: string | null, due: string, day: string) =>
+    due > days.to || !judging.isJudged(day) || judging.formOf(account, due) === 'by payment'
+  for (const { day, settledDay, account, count, paid: sum } of paid.filter(isAsked)) {
     const sums = at(byDay, day)
-    const due = bankDays.nextBankDay(day)
     sums.paidCount += count
     sums.paid += sum
-    sums.fromDayFile += fromDayFile
-    if (settledDay === null && (formOf(due) === 'by payment' || due >= judgedUntil)) sums.open += sum
+    if (settledDay === null && isAwaited(account, bankDays.nextBankDay(day), day)) sums.open += sum
   }
-  for (const { day, paidOut: _, named: __, ...sums } of settled) {
-    if (day >= from && day <= to) Object.assign(at(byDay, day), sums)
+  // Nothing is awaited of what went back before it was settled.
+  for (const { paidOn: day, account, amount, isSettled } of undeducted) {
+    if (isAsked({ day }) && !isSettled && isAwaited(account, bankDays.nextBankDay(day), day))
+      at(byDay, day).open -= amount
   }
-  for (const { day, refunded } of refunds) {
-    if (day >= from && day <= to) at(byDay, day).refunded += refunded
+  for (const [day, count] of await ledger.learnedFromDayFile(days)) at(byDay, day).fromDayFile += count
+  for (const { day, settledCount, gross, fee, tax, net } of settled.filter(isAsked)) {
+    const sums = at(byDay, day)
+    addSums(sums, { ...noSums(), settledCount, gross, fee, tax, net })
   }
-  return byDay
+  for (const { day, amount } of counted.filter(isAsked)) at(byDay, day).refunded += amount
+  for (const { day, amount } of entries) at(byDay, day).resolved += amount
+  const sums = await compareSums(ledger, judged.payouts, undeducted, days)
+  const found = inOrderOfDays(sums, judgeEach(ledger, items, judging), days)
+  return { byDay, found: nameEach(ledger.mid, found, entries), file: formsOf(judged.payouts, days, bankDays) }
 }
 
 /** The sums of a day, which begin with nothing. */
@@ -109,21 +114,88 @@ function at(byDay: Map<string, Sums>, day: string): Sums {
   return sums
 }
 
-function spellForms({ payouts, formOf }: Payouts, { from, to, bankDays }: ReportedDays) {
-  const inDays = [...payouts.keys()].filter((day) => day >= from && day <= bankDays.nextBankDay(to))
-  const [first = formOf(from), ...others] = new Set(inDays.map(formOf))
-  return others.length > 0 ? 'by payment and by sums' : first
+/** A day is judged after the bank day on which its payments are paid out. */
+const isJudgedBy = ({ known, bankDays }: Ledger) => {
+  const today = toIstDay(known)
+  return (day: string) => bankDays.nextBankDay(day) < today
 }
 
-/** Merges differences of sums, which are few, with those of payments. Both are sorted by day. */
-async function* inOrder(sums: Unnamed[], byPayment: AsyncIterable<Unnamed> | Unnamed[]): AsyncGenerator<Unnamed> {
-  const waiting = [...sums]
-  for await (const one of byPayment) {
-    while (waiting[0] !== undefined && waiting[0].day <= one.day) yield waiting.shift() as Unnamed
-    yield one
+/** Judges the payouts of a window. Those of its first bank day are left out, since the window begins amid their payments. */
+async function judgeWindow(ledger: Ledger, window: Days, facts: Omit<Parameters<typeof judgePayouts>[0], 'failed'>) {
+  const { bankDays } = ledger
+  const first = bankDays.nextBankDay(window.from)
+  const failed = (await ledger.failedPayments()).map(({ account, day, amount }) => {
+    return { account, day, settledDay: null, count: -1, paid: -amount }
+  })
+  const within = <T extends { day: string }>(all: readonly T[], after: string) =>
+    all.filter(({ day }) => day >= after && day <= window.to)
+  const inWindow = {
+    paid: within([...facts.paid, ...failed], window.from),
+    settled: within(facts.settled, addDays(window.from, 1)),
+    undeducted: within(facts.undeducted, window.from),
   }
-  yield* waiting
+  const hasRows = inWindow.settled.some(({ day, paidOut }) => paidOut > 0 && bankDays.bankDayFrom(day) === first)
+  const formBefore = hasRows ? 'by payment' : await formOfPayoutBefore(ledger, addDays(window.from, 1))
+  return judgePayouts(inWindow, bankDays, formBefore)
 }
+
+/** The form of the last payout with rows before `day`, else of the first after it; sums where there is none. */
+async function formOfPayoutBefore(ledger: Ledger, day: string): Promise<PayoutForm> {
+  const { bankDayFrom, previousBankDay } = ledger.bankDays
+  const nearest = await ledger.nearestSettledDay(day)
+  if (nearest === undefined) return 'by sums'
+  const payoutDay = bankDayFrom(nearest)
+  const window = { from: previousBankDay(payoutDay), to: payoutDay }
+  const { paid, settled } = await ledger.readDays(window, NO_DAYS)
+  const within = {
+    paid: paid.filter(({ day }) => day >= window.from && day < payoutDay),
+    settled: settled.filter(({ day }) => day > window.from),
+  }
+  const { payouts } = judgePayouts({ ...within, undeducted: [] }, ledger.bankDays, 'by sums')
+  return payouts.find(({ day, rows }) => day === payoutDay && rows > 0)?.form ?? 'by sums'
+}
+
+/** Days that nobody asks for. */
+const NO_DAYS = { from: '2000-01-02', to: '2000-01-01' }
+
+async function* judgeEach(
+  ledger: Ledger,
+  batches: AsyncIterable<UnevenItem[]>,
+  judging: Judging,
+): AsyncGenerator<{ differences: Unnamed[]; until: string }> {
+  const failed = new Set((await ledger.failedPayments()).map(({ utr }) => utr))
+  const isJudged = ({ utr, day, waitsOn }: UnevenItem) => {
+    if (waitsOn === undefined || failed.has(utr)) return true
+    return judging.isJudged(day) && judging.formOf(waitsOn, judging.nextBankDay(day)) === 'by payment'
+  }
+  for await (const items of batches) {
+    const utrs = items.filter(isJudged).map(({ utr }) => utr)
+    const differences = utrs.length === 0 ? [] : await differencesOf(ledger, utrs, judging)
+    yield { differences, until: (items.at(-1) as UnevenItem).day }
+  }
+}
+
+/** Differences of the days, in the order of their days. Items come in that order too, but a row of one may be of a later day. */
+async function* inOrderOfDays(
+  sums: readonly Unnamed[],
+  judged: AsyncIterable<{ differences: Unnamed[]; until: string }>,
+  { from, to }: Days,
+): AsyncGenerator<Unnamed> {
+  let held = [...sums]
+  for await (const { differences, until } of judged) {
+    held.push(...differences.filter(({ day }) => day >= from && day <= to))
+    held.sort(byDayAndKind)
+    const next = held.findIndex(({ day }) => day >= until)
+    yield* next < 0 ? held : held.slice(0, next)
+    held = next < 0 ? [] : held.slice(next)
+  }
+  yield* held.sort(byDayAndKind)
+}
+
+const byDayAndKind = (a: Unnamed, b: Unnamed) => (placeOf(a) < placeOf(b) ? -1 : 1)
+// An absent name comes last, as PostgreSQL sorts it.
+const placeOf = ({ day, kind, orderId, settlementUtr }: Unnamed) =>
+  [day, kind, orderId ?? '~', settlementUtr ?? '~'].join('\n')
 
 /**
  * Names each difference, and says how a person has ended it. One that has changed since, or is none any more, is open
@@ -134,14 +206,11 @@ async function* nameEach(
   found: AsyncIterable<Unnamed>,
   entries: readonly Entry[],
 ): AsyncGenerator<Difference> {
-  const entered = new Map<string, Entry[]>()
-  for (const entry of entries) entered.set(entry.differenceId, [...(entered.get(entry.differenceId) ?? []), entry])
+  const entered = groupBy(entries, ({ differenceId }) => differenceId)
   for await (const one of found) {
-    const id = differenceId(one)
-    const difference = { ...one, id, owed: owedBy(one), entries: 0 }
-    const ended = entered.get(id)
-    entered.delete(id)
-    yield ended ? endedBy(ended, difference) : difference
+    const difference = withName(one)
+    yield endedBy(entered.get(difference.id), difference)
+    entered.delete(difference.id)
   }
   for (const [id, ended] of entered) {
     const { day, kind, orderId, utr, settlementUtr } = ended[0] as Entry
@@ -152,14 +221,56 @@ async function* nameEach(
   }
 }
 
-function endedBy(entries: readonly Entry[], difference: Difference): Difference {
+const withName = (one: Unnamed): Difference => ({ ...one, id: differenceId(one), owed: owedBy(one), entries: 0 })
+
+function endedBy(entries: readonly Entry[] = [], difference: Difference): Difference {
+  const last = entries.at(-1)
+  if (last === undefined) return difference
   const ended = entries.reduce((sum, { amount }) => sum + amount, 0n)
   const owed = difference.owed + ended
-  const { reason } = entries.at(-1) as Entry
   const known = { ...difference, owed, entries: entries.length }
-  if (owed === 0n) return { ...known, resolution: reason }
-  const before = `${toSumText(-ended)} of it was resolved: ${reason}`
+  if (owed === 0n) return { ...known, resolution: last.reason }
+  const before = `${toSumText(-ended)} of it was resolved: ${last.reason}`
   return { ...known, cause: `${difference.cause}; ${before}` }
+}
+
+/**
+ * What the bank owes the merchant before `day`: all movements until then, less the differences that the resolution of an exception
+ * accounts for, which is no movement.
+ */
+async function broughtForward(ledger: Ledger, day: string): Promise<bigint> {
+  const sum = await ledger.sumBefore(day)
+  const { ofUtr } = await ledger.exceptions()
+  const { refundsOf, ...matched } = await ledger.matched()
+  const resolved = [
+    ...[...ofUtr.values()].filter(({ resolution }) => resolution !== null),
+    ...(await ledger.failedPayments()),
+    ...[...refundsOf.values()].flat().filter(({ isOfSecond }) => isOfSecond),
+  ].map(({ utr }) => utr)
+  const utrs = [...new Set([...resolved, ...(ledger.settledOfNoOrder.get(ledger.mid) ?? [])])]
+  if (utrs.length === 0) return sum
+  const judging = { ...matched, refundsOf, ...ledger.bankDays, isJudged: isJudgedBy(ledger), formOf: () => BY_SUMS }
+  const explained: Difference[] = []
+  for (let at = 0; at < utrs.length; at += ITEMS_READ) {
+    const differences = await differencesOf(ledger, utrs.slice(at, at + ITEMS_READ), judging)
+    explained.push(...differences.filter((one) => one.resolution !== null && one.day < day).map(withName))
+  }
+  if (explained.length === 0) return sum
+  const entries = groupBy(
+    await readEntries(ledger, { from: '2000-01-01', to: addDays(day, -1) }),
+    ({ differenceId }) => differenceId,
+  )
+  return explained.reduce((left, one) => left - endedBy(entries.get(one.id), one).owed, sum)
+}
+
+const BY_SUMS: PayoutForm = 'by sums'
+/** Items that are read at once. */
+const ITEMS_READ = 1_000
+
+function formsOf(payouts: readonly JudgedPayout[], { from, to }: Days, { nextBankDay }: BankDays): FileForm {
+  const asked = payouts.filter(({ day }) => day >= from && day <= nextBankDay(to))
+  const [first = 'by sums', ...others] = new Set(asked.map(({ form }) => form))
+  return others.length > 0 ? 'by payment and by sums' : first
 }
 
 async function* eachOf(

@@ -1,24 +1,19 @@
 import type { PoolClient } from 'pg'
 import { type Database, setLocally } from '../db/pool.ts'
-import { toIstDay } from '../ist.ts'
-import { addDays, type BankDays, createBankDays } from '../ledger/bank-days.ts'
+import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
+import { type Difference, dayOfDifference } from '../ledger/differences.ts'
+import { createLedger, readExceptions, type Snapshot } from '../ledger/read-ledger.ts'
+import { CARRIED_UTR, PAID_OUT, settlementsKnown, settlementsOfAll } from '../ledger/sql.ts'
 import {
   ALL,
-  type ClosedMonth,
-  changesSince,
   closedMonthOf,
   compareWithClosed,
-  daysOfMonth,
   differingFigures,
   type MonthChange,
   readClosedMonths,
 } from './closed-months.ts'
-import { type Difference, dayOfDifference } from './differences.ts'
-import { TELLS_OF_MONEY } from './exceptions-of-no-order.ts'
-import { createMerchantBooks, type MerchantBooks, type Snapshot } from './merchant-books.ts'
-import { CREATE_READ_DAYS, type Days, settlementsKnown } from './paid-and-settled.ts'
-import { type MerchantFinding, type ReportedDays, reconcileMerchant } from './reconcile-merchant.ts'
+import { differencesOfDays, type MerchantFinding, reconcileMerchant } from './reconcile-merchant.ts'
 import { addTotals, type Totals, totalsFrom } from './sums.ts'
 
 /** What the books say of each merchant, where the month was closed what has changed, and its total; then all together. */
@@ -35,43 +30,39 @@ export type Asked = Days & Merchants & { now: Date }
 export type Merchants = { mid?: string | undefined; pid?: string | undefined }
 
 /**
- * Compares payments with settlements, merchant after merchant, in one snapshot of the database (in a Citus cluster, one
- * of each server). Merchants with nothing to report are left out. Memory does not grow with the number of payments.
+ * Reads the ledger of one merchant after another, in one snapshot of the database (in a Citus cluster, one of each server).
+ * Merchants with nothing to report are left out. Memory does not grow with the number of payments.
  */
 export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Finding> {
-  yield* inSnapshot(db, asked.now, async function* (snapshot, bankDays) {
+  yield* inSnapshot(db, asked.now, async function* (snapshot) {
     const all = totalsFrom(0n)
-    const days = { ...asked, today: toIstDay(asked.now), bankDays }
-    const closed = await readClosedMonths(snapshot)
-    const month = closedMonthOf(asked, closed)
+    const month = closedMonthOf(asked, await readClosedMonths(snapshot))
     for await (const mid of midsOf(snapshot.client, asked)) {
-      const books = createMerchantBooks(snapshot, mid)
+      const ledger = createLedger(snapshot, mid)
       let isReported = false
-      for await (const finding of reconcileMerchant(books, days, await broughtForward(books, days, closed))) {
+      for await (const finding of reconcileMerchant(ledger, asked)) {
         isReported = true
         if (finding.type === 'total') {
           addTotals(all, finding.sums)
-          const changed = month && (await compareWithClosed(books, month, finding.sums, bankDays))
+          const changed = month && (await compareWithClosed(ledger, month, finding.sums))
           if (changed) yield { type: 'changed', mid, ...changed }
         }
         yield finding
       }
       // A merchant who had something when the month was closed, and has nothing now.
       if (isReported || month?.figures[mid] === undefined) continue
-      const changed = await compareWithClosed(books, month, totalsFrom(0n), bankDays)
+      const changed = await compareWithClosed(ledger, month, totalsFrom(0n))
       if (changed === undefined) continue
       yield { type: 'merchant', mid, file: 'by payment' }
       yield { type: 'changed', mid, ...changed }
       yield { type: 'total', mid, sums: totalsFrom(0n) }
     }
-    const balances = all.differences === 0 && all.openExceptions === 0
     const isAll = asked.mid === undefined && asked.pid === undefined
-    const figures = isAll && month ? differingFigures(month, ALL, all) : []
     yield {
       type: 'end',
       sums: all,
-      balances,
-      changed: figures,
+      balances: all.differences === 0 && all.openExceptions === 0,
+      changed: isAll && month ? differingFigures(month, ALL, all) : [],
       newestImport: await findNewestImport(snapshot, asked.mid),
     }
   })
@@ -81,34 +72,29 @@ export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Fin
 export async function findDifference(db: Database, id: string, now: Date): Promise<Difference | undefined> {
   const day = dayOfDifference(id)
   if (day === undefined) return undefined
-  const findings = inSnapshot(db, now, async function* (snapshot, bankDays) {
-    const days = { from: day, to: day, today: toIstDay(now), bankDays }
+  const found = inSnapshot(db, now, async function* (snapshot) {
     for await (const mid of midsOf(snapshot.client, {})) {
-      yield* reconcileMerchant(createMerchantBooks(snapshot, mid), days, 0n)
+      yield* differencesOfDays(createLedger(snapshot, mid), { from: day, to: day })
     }
   })
-  for await (const finding of findings) {
-    if (finding.type === 'difference' && finding.id === id) return finding
-  }
+  for await (const difference of found) if (difference.id === id) return difference
   return undefined
 }
 
 /**
- * Yields what `read` finds in one snapshot. There are no time limits: the comparison may take longer than the operator
+ * Yields what `read` finds in one snapshot. There are no time limits: the reading may take longer than the operator
  * allows others, and its reader may be a person with a pager.
  */
 export async function* inSnapshot<T>(
   db: Database,
   known: Date,
-  read: (snapshot: Snapshot, bankDays: BankDays) => AsyncGenerator<T>,
+  read: (snapshot: Snapshot) => AsyncGenerator<T>,
 ): AsyncGenerator<T> {
   const client = await db.connect()
   try {
-    await client.query('begin isolation level repeatable read')
-    const keepsDays = await mayKeepDays(client)
-    if (keepsDays) await client.query(CREATE_READ_DAYS)
+    await client.query('begin isolation level repeatable read read only')
     await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
-    yield* read(await snapshotOf(client, known, { keepsDays }), createBankDays(await holidaysOf(client)))
+    yield* read(await snapshotOf(client, known))
   } finally {
     await client.query('rollback').then(
       () => client.release(),
@@ -117,25 +103,19 @@ export async function* inSnapshot<T>(
   }
 }
 
-/** Whether the transaction may make temporary tables. Without them days are read again, which takes longer. */
-async function mayKeepDays(client: PoolClient): Promise<boolean> {
-  const { rows } = await client.query<{ may: boolean }>(
-    `select has_database_privilege(current_database(), 'temporary')
-            and current_setting('transaction_read_only') = 'off' as may`,
+/** What the transaction of `client` sees. */
+export async function snapshotOf(client: PoolClient, known: Date): Promise<Snapshot> {
+  const { ofUtr: noOrder } = await readExceptions(client, '', known)
+  const resolved = [...noOrder.values()].filter(({ resolution }) => resolution !== null).map(({ utr }) => utr)
+  const { rows } = await client.query<{ mid: string; utrs: string[] }>(
+    `select mid, array_agg(key) as utrs
+       from (${settlementsOfAll(`${CARRIED_UTR} = any ($1) and ${PAID_OUT}`)}) s
+      group by mid`,
+    [resolved, known],
   )
-  return rows[0]?.may ?? false
+  const settledOfNoOrder = new Map(rows.map(({ mid, utrs }) => [mid, utrs]))
+  return { client, known, bankDays: createBankDays(await holidaysOf(client)), noOrder, settledOfNoOrder }
 }
-
-/** What the transaction of `client` sees. Without `keepsDays` nothing is written. */
-export const snapshotOf = async (
-  client: PoolClient,
-  known: Date,
-  { keepsDays }: Pick<Snapshot, 'keepsDays'>,
-): Promise<Snapshot> => ({
-  ...{ client, known, keepsDays },
-  isPast: await isBefore(client, known),
-  utrsOfNoOrder: await readUtrsOfNoOrder(client, known),
-})
 
 /** Every mid, and at last an empty one, which stands for orders that nobody knows; or those that are asked for. */
 export async function* midsOf(client: PoolClient, { mid, pid }: Merchants): AsyncGenerator<string> {
@@ -163,61 +143,6 @@ export async function* midsOf(client: PoolClient, { mid, pid }: Merchants): Asyn
 
 /** Merchants whose names are read at once. */
 const MERCHANTS_READ = 500
-
-/**
- * What the bank owes the merchant before the days. It is added up from the end of the last closed month whose figures
- * still hold, else from his first day.
- */
-async function broughtForward(
-  books: MerchantBooks,
-  { from, today, bankDays }: ReportedDays,
-  closed: readonly ClosedMonth[],
-): Promise<bigint> {
-  let first = await books.firstDay()
-  if (first === undefined || first >= from) return 0n
-  let brought = 0n
-  for (const { month, closedAt, figures } of closed) {
-    const { to } = daysOfMonth(month)
-    // A month that was closed before its last payments were due says nothing of them yet.
-    if (to >= from || to < first || toIstDay(closedAt) <= bankDays.nextBankDay(to)) continue
-    if ((await changesSince(books, closedAt, to)).length > 0) continue
-    first = addDays(to, 1)
-    brought = toPaise(figures[books.mid]?.carriedForward ?? '0.00')
-    break
-  }
-  if (first >= from) return brought
-  for await (const finding of reconcileMerchant(
-    books,
-    { from: first, to: addDays(from, -1), today, bankDays },
-    brought,
-  )) {
-    if (finding.type === 'total') brought = finding.sums.carried
-  }
-  return brought
-}
-
-const toPaise = (rupees: string) => BigInt(rupees.replace('.', ''))
-
-/** UTRs of exceptions of no known order that tell of money: the 10,000 newest. */
-async function readUtrsOfNoOrder(client: PoolClient, known: Date): Promise<string[]> {
-  const { rows } = await client.query<{ utr: string }>(
-    `select upper(e.utr) as utr
-       from payment_exceptions e
-      where e.mid = '' and e.received_at <= $1 and ${TELLS_OF_MONEY}
-      order by e.received_at desc
-      limit 10000`,
-    [known],
-  )
-  return rows.map(({ utr }) => utr)
-}
-
-async function isBefore(client: PoolClient, known: Date): Promise<boolean> {
-  const { rows } = await client.query<{ past: boolean }>(
-    'select exists (select 1 from payments where heard_at > $1) as past',
-    [known],
-  )
-  return rows[0]?.past ?? false
-}
 
 /** The newest file that still stands; with `mid` the newest that brought or changed one of his settlements. */
 async function findNewestImport({ client, known }: Snapshot, mid?: string): Promise<Import | null> {

@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
-import type { Difference } from './differences.ts'
+import type { Difference } from '../ledger/differences.ts'
 
 /**
  * Enters what ends a difference: the amount that the bank owes by it is not expected any more. Returns false when somebody else

@@ -138,7 +138,7 @@ describe('the operator’s page', () => {
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 30_000 }
     const blocked = await startPage(service, { ...FORGETFUL, operatorDatabase, operatorPage })
     const locker = await service.db.connect()
-    await locker.query('begin; lock table payment_intents')
+    await locker.query('begin; lock table payments, payment_intents')
     const first = await blocked.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '30'])
     expect(textOf(first.body)).toContain(

@@ -344,7 +344,9 @@ it('a difference is found by its id alone, as in the report of the month', { tim
     const asked = found.filter(
       ({ kind, mid }, index) => kind.startsWith('sum') || mid === 'M9_FAULTS' || index % 17 === 0,
     )
-    for (const one of asked.slice(0, 40)) expect(await findDifference(db, one.id, new Date())).toEqual(one)
+    for (const { type: _, ...one } of asked.slice(0, 40)) {
+      expect(await findDifference(db, one.id, new Date())).toEqual(one)
+    }
   }
 })
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { differenceId } from '../../src/reconciliation/differences.ts'
+import { differenceId } from '../../src/ledger/differences.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
@@ -116,15 +116,33 @@ describe('a payment', () => {
     ])
   })
 
-  it('a payment charged back and then paid again is two differences that cancel each other', async () => {
+  it('a chargeback is a difference until the bank pays the payment again, and a second one tells the whole history', async () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('E1', at('2026-11-11'), { paymentUtr: 'P1', amount: '-200' })
-    await settle('N2', at('2026-11-12'), { paymentUtr: 'P1' })
-    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([
-      { kind: 'taken back', settlementUtr: 'E1', utr: 'P1', owed: 200_00n },
-      { kind: 'settled twice', settlementUtr: 'N2', utr: 'P1', owed: -200_00n },
+    const takenBack = { kind: 'taken back', utr: 'P1', owed: 200_00n }
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...takenBack, settlementUtr: 'E1' }])
+    await settle('N2', at('2026-12-12'), { paymentUtr: 'P1' })
+    expect(await differencesOf('2026-11-01', '2026-12-31', '2027-01-15')).toEqual([])
+    await settle('E2', at('2026-12-14'), { paymentUtr: 'P1', amount: '-200' })
+    expect(await differencesOf('2026-11-01', '2026-12-31', '2027-01-15')).toMatchObject([
+      {
+        ...{ ...takenBack, settlementUtr: 'E2' },
+        cause: expect.stringContaining(
+          '; settled on 2026-11-10, taken back on 2026-11-11, paid again on 2026-12-12, taken back on 2026-12-14',
+        ),
+      },
     ])
+  })
+
+  it('a double settlement that the bank takes back is no difference any more, and carries nothing forward', async () => {
+    await pay('P1', at('2026-11-09'))
+    await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
+    await settle('N2', at('2026-11-10', '18:00:00'), { paymentUtr: 'P1' })
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ kind: 'settled twice', owed: -200_00n }])
+    await settle('E1', at('2026-11-12'), { paymentUtr: 'P1', amount: '-200' })
+    const findings = await find('2026-11-01', '2026-11-30')
+    expect(endOf(findings)).toMatchObject({ balances: true, sums: { differences: 0, carried: 0n } })
   })
 
   it('a payment is not settled by a settlement dated more than a day before its order, whatever days are asked for', async () => {
@@ -163,20 +181,22 @@ describe('a payment', () => {
     expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { open: 200_00n } })
   })
 
-  it('a payment counts on the bank’s day, but never before its order was made nor after its notification came', async () => {
+  it('a payment counts on the day that the bank told, else on the day of its report, as in the list of transactions', async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
-    await pay('P1', at('2026-11-01'), { madeAt: at('2026-11-10'), toldAt: at('2026-11-10', '12:01:00') })
-    await pay('P2', at('2026-11-30'), { madeAt: at('2026-11-11'), toldAt: at('2026-11-11', '12:01:00') })
     const late = await pay('P3', at('2026-11-12'), { madeAt: at('2026-09-01'), toldAt: at('2026-11-12') })
     await except('late payment', 'P3', late, at('2026-11-12'))
     await pay('P4', at('2026-11-16'), { madeAt: at('2026-11-16', '11:59:00'), toldAt: at('2026-11-18') })
+    await db.query(
+      `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+       values ($1, 'P5', $2, 20000, $3, 'first', 'direct')`,
+      [mid, 'f'.repeat(32), at('2026-11-17')],
+    )
     const findings = await find('2026-11-01', '2026-11-30')
     const paid = findings.flatMap((one) => (one.type === 'day' && one.paidCount > 0 ? [[one.day, one.paidCount]] : []))
     expect(paid).toEqual([
-      ['2026-11-10', 1],
-      ['2026-11-11', 1],
       ['2026-11-12', 1],
       ['2026-11-16', 1],
+      ['2026-11-17', 1],
     ])
   })
 })
@@ -235,9 +255,9 @@ describe('a settlement of no known payment', () => {
     await settle('UNKNOWN1', at('2026-11-10'))
     const ofNothing = 'no order and no exception of this merchant carries its UTR'
     expect((await differencesOf('2026-11-10')).map(({ utr, orderId, cause }) => [utr, orderId, cause])).toEqual([
+      ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
       ['TW1', null, `${ofNothing}; order ${paid} of merchant ${neighbour} carries its UTR`],
       ['PALONE1', null, ofNothing],
-      ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
     ])
     // It stands apart from the merchants, and only where all of them are asked for.
     const all = await find('2026-11-09', '2026-11-09', '2026-12-15', null)

@@ -1,0 +1,134 @@
+import type { Unnamed } from './differences.ts'
+import { type Item, type ItemException, type ItemRow, type Judging, judgeItem } from './judge-item.ts'
+import type { Ledger } from './read-ledger.ts'
+import {
+  CARRIED_UTR,
+  dayOf,
+  PAID_OUT,
+  paiseOf,
+  settlementsKnown,
+  settlementsOfAll,
+  type Texts,
+  textOf,
+  WAS_PAID_OUT,
+  withPaise,
+} from './sql.ts'
+
+/** The differences of these items of one merchant. At most some hundred UTRs at once. */
+export async function differencesOf(ledger: Ledger, utrs: readonly string[], judging: Judging): Promise<Unnamed[]> {
+  const items = await readItems(ledger, utrs)
+  return tellElsewhere(
+    ledger,
+    items.flatMap((item) => judgeItem(item, judging)),
+  )
+}
+
+async function readItems(ledger: Ledger, utrs: readonly string[]): Promise<Item[]> {
+  const payments = await readPayments(ledger, utrs)
+  const rows = await readRows(ledger, utrs)
+  const { refundsOfPayment } = await ledger.matched()
+  const { ofUtr, failures } = await ledger.exceptions()
+  const noOrder = await readNoOrder(
+    ledger,
+    utrs.filter((utr) => rows.has(utr) && !ofUtr.has(utr)),
+    rows,
+  )
+  return utrs.map((utr) => {
+    const payment = payments.get(utr)
+    return {
+      ...{ mid: ledger.mid, utr, payment, rows: rows.get(utr) ?? [] },
+      refunds: payment === undefined ? [] : (refundsOfPayment.get(utr) ?? []).filter(({ isOfSecond }) => !isOfSecond),
+      exception: ofUtr.get(utr) ?? noOrder.get(utr),
+      failure: payment && failures.get(payment.orderId),
+    }
+  })
+}
+
+async function readPayments({ client, mid, known }: Ledger, utrs: readonly string[]) {
+  type Payment = NonNullable<Item['payment']>
+  const { rows } = await client.query<Texts<Payment & { utr: string }>>(
+    `select item as utr, order_id as "orderId", ${textOf('day')} as day, at, account, amount_paise::text as amount
+       from ledger
+      where mid = $1 and kind = 'payment' and item = any ($3) and recorded_at <= $2`,
+    [mid, known, utrs],
+  )
+  return new Map(rows.map(({ utr, ...row }) => [utr, withPaise<Payment>(row, 'amount')]))
+}
+
+async function readRows({ client, mid, known }: Ledger, utrs: readonly string[]): Promise<Map<string, ItemRow[]>> {
+  const { rows } = await client.query<Texts<ItemRow & { item: string }>>(
+    `select s.key as item, s.utr, ${textOf(dayOf('s.at'))} as day, s.at, s.account, s.status, s.amount < 0 as "isDeduction",
+            ${paiseOf('s.gross')} as gross, ${paiseOf('s.fee')} as fee, ${paiseOf('s.tax')} as tax,
+            s.payment_utr is not null as "namesPayment", s.status = 'FAILED' and ${WAS_PAID_OUT} as "wasPaidOut",
+            s.import_id as "importId"
+       from (${settlementsKnown(`${CARRIED_UTR} = any ($3)`)}) s
+      order by s.at, s.utr`,
+    [mid, known, utrs],
+  )
+  const byItem = new Map<string, ItemRow[]>()
+  for (const { item, ...row } of rows) {
+    const known = byItem.get(item) ?? []
+    byItem.set(item, [...known, withPaise<ItemRow>(row, 'gross', 'fee', 'tax')])
+  }
+  return byItem
+}
+
+/**
+ * Exceptions of no known order that explain settlements of the merchant, by UTR. The resolution of one covers its money once: for
+ * the merchant who was settled first.
+ */
+async function readNoOrder(
+  { client, mid, known, noOrder }: Ledger,
+  utrs: readonly string[],
+  rows: ReadonlyMap<string, readonly ItemRow[]>,
+): Promise<Map<string, ItemException>> {
+  const found = new Map(utrs.flatMap((utr) => (noOrder.has(utr) ? [[utr, noOrder.get(utr) as ItemException]] : [])))
+  const first = [...found].flatMap(([utr, { resolution }]) => {
+    const row = rows.get(utr)?.find(({ status, isDeduction }) => status === 'SUCCESS' && !isDeduction)
+    return resolution === null || row === undefined ? [] : [{ utr, at: row.at }]
+  })
+  if (first.length === 0) return found
+  const settledBefore = await client.query<{ utr: string }>(
+    // Materialized, since Citus joins settlements of all merchants to nothing else.
+    `with earlier as materialized (${settlementsOfAll(`${CARRIED_UTR} = any ($3) and mid <> $1 and ${PAID_OUT}`)})
+     select a.utr
+       from unnest($3::text[], $4::timestamptz[]) as a (utr, at)
+       join earlier e on e.key = a.utr and (date_trunc('milliseconds', e.at), e.mid) < (a.at, $1)`,
+    [mid, known, first.map(({ utr }) => utr), first.map(({ at }) => at)],
+  )
+  for (const { utr } of settledBefore.rows) found.set(utr, { ...(found.get(utr) as ItemException), resolution: null })
+  return found
+}
+
+/**
+ * Completes payments that are not settled by settlements of other merchants that carry their UTR, and settlements of no known
+ * payment by other merchants' orders that were paid by it: the bank has booked the money under another name.
+ */
+async function tellElsewhere({ client, mid, known }: Ledger, differences: Unnamed[]): Promise<Unnamed[]> {
+  const read = async (sought: Unnamed['kind'], query: string): Promise<[string | null, string][]> => {
+    const utrs = differences.flatMap(({ kind, utr }) => (kind === sought ? [utr] : []))
+    if (utrs.length === 0) return []
+    const { rows } = await client.query<{ utr: string; text: string }>(query, [mid, known, utrs])
+    return rows.map(({ utr, text }) => [`${sought} ${utr}`, text])
+  }
+  const texts = new Map([
+    ...(await read('not settled', SETTLED_ELSEWHERE)),
+    ...(await read('no known payment', PAID_ELSEWHERE)),
+  ])
+  if (texts.size === 0) return differences
+  return differences.map((one) => {
+    const text = texts.get(`${one.kind} ${one.utr}`)
+    return text === undefined ? one : { ...one, cause: `${one.cause}; ${text}` }
+  })
+}
+
+const SETTLED_ELSEWHERE = `
+  select distinct on (key) key as utr, 'settlement ' || utr || ' of merchant ' || mid || ' carries it' as text
+    from (${settlementsOfAll(`${CARRIED_UTR} = any ($3) and mid <> $1 and ${PAID_OUT}`)}) s
+   order by key, at, mid, utr`
+
+const PAID_ELSEWHERE = `
+  select distinct on (utr) utr, 'order ' || order_id || ' of merchant ' || mid || ' carries its UTR' as text
+    from payments
+   where utr = any ($3) and mid <> $1 and heard_at <= $2
+   order by utr, heard_at, mid`
