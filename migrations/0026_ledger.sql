@@ -20,6 +20,27 @@ alter table difference_resolutions
   add constraint difference_resolutions_written_off_as_check
     check (written_off_as in ('chargeback', 'charge', 'write-off', 'bank-error'));
 
+-- Every settlement says since when it is known, so that no condition has to ask for null.
+update settlements set known_at = '-infinity' where known_at is null;
+alter table settlements alter column known_at set default '-infinity';
+update settlement_versions set known_at = '-infinity' where known_at is null;
+alter table settlement_versions alter column known_at set default '-infinity';
+
+-- What the money carried forward from a closed month consists of. Append-only.
+create table closed_items (
+  mid text not null,
+  -- `YYYY-MM`
+  month text not null,
+  -- The id of a difference that was open; empty for the rest, which was not due yet or has ended since the month.
+  item text not null,
+  -- Of the difference; the last one of the month for the rest.
+  day date not null,
+  balance_paise bigint not null,
+  constraint closed_items_pkey primary key (mid, month, item)
+);
+create trigger closed_items_append_only before update or delete or truncate on closed_items
+  for each statement execute function refuse_to_rewrite();
+
 -- What the acquirers owe each merchant, as open items. A row is a movement of an item, which is named by the UTR of a payment; it
 -- counts on `day`, India's, and was known from recorded_at until replaced_at. Positive amounts are owed to the merchant. The sum of
 -- an item's movements is what is left of it; the sum of all movements of the days until a day is carried forward from that day.
@@ -34,7 +55,7 @@ select p.mid, p.utr, 'payment', p.utr, p.order_id, p.acquirer, coalesce(p.paid_a
 select s.mid, upper(coalesce(s.payment_utr, s.utr)), case when s.amount < 0 then 'deduction' else 'settlement' end, s.utr,
        null, s.account, s.at, (s.at at time zone interval '330 minutes')::date,
        -((s.amount + coalesce(s.fee, 0) + coalesce(s.tax, 0)) * 100)::bigint, (coalesce(s.fee, 0) * 100)::bigint,
-       (coalesce(s.tax, 0) * 100)::bigint, s.payment_utr is not null, coalesce(s.known_at, '-infinity'), s.replaced_at
+       (coalesce(s.tax, 0) * 100)::bigint, s.payment_utr is not null, s.known_at, s.replaced_at
   from (select mid, utr, payment_utr, amount, fee, tax, account, known_at, status, initiated_at as at,
                'infinity'::timestamptz as replaced_at
           from settlements

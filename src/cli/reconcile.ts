@@ -1,9 +1,10 @@
 import * as z from 'zod'
-import type { Database } from '../db/pool.ts'
+import type { Database, Queryable } from '../db/pool.ts'
 import { identifier, matching, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { addDays, countDays } from '../ledger/bank-days.ts'
 import { groupRupees, toSumText } from '../money.ts'
+import { storeClosedItems, sumsUntil } from '../reconciliation/closed-items.ts'
 import {
   ALL,
   type ClosedMonth,
@@ -12,7 +13,7 @@ import {
   type Figures,
   figuresOf,
 } from '../reconciliation/closed-months.ts'
-import { openDifferences } from '../reconciliation/open-differences.ts'
+import { type OpenDifference, openDifferences } from '../reconciliation/open-differences.ts'
 import { faultsText } from '../reconciliation/operator-texts.ts'
 import { findPayout, type Payout, type PayoutRow } from '../reconciliation/payout.ts'
 import { type Asked, findDifference, reconcile } from '../reconciliation/reconcile.ts'
@@ -104,7 +105,8 @@ export const reconcileCommands = [
         // With the lock an import that is under way is either in the closed month, or a change since.
         const closedAt = await lockedAt(client)
         const figures = await readFigures(db, { ...days, now: closedAt })
-        const kept = await closeMonth(client, { month, closedAt, closedBy: person, figures })
+        const { kept, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
+        if (isNew) await keepItems(db, client, { month, to: days.to, closedAt })
         const faults = faultsText(kept.figures[ALL] as Figures)
         return {
           json: kept,
@@ -156,6 +158,15 @@ async function readFigures(db: Database, days: Asked): Promise<Record<string, Fi
   }
   return figures
 }
+
+/** Keeps what is carried forward from the month, item by item. */
+async function keepItems(db: Database, client: Queryable, { month, to, closedAt }: Closing): Promise<void> {
+  const open: OpenDifference[] = []
+  for await (const difference of openDifferences(db, { to, now: closedAt })) open.push(difference)
+  await storeClosedItems(client, month, open, await sumsUntil(db, to, closedAt))
+}
+
+type Closing = { month: string; to: string; closedAt: Date }
 
 function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth, now: Date): string {
   const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => ({

@@ -6,8 +6,10 @@ grant select on schema_migrations, merchants, partner_merchants, access_keys, se
 -- The service updates only the day of a key's last use: neither secret, owner nor rights.
 grant update (last_used_on) on access_keys to upi_service;
 -- For the operator's page. The audit is missing: an intruder in the service must learn nothing of the operators.
-grant select on settlement_imports, settlement_versions, bank_holidays, bank_holiday_changes, difference_resolutions, ledger
-  to upi_service;
+grant select on settlement_imports, settlement_versions, bank_holidays, bank_holiday_changes, difference_resolutions, ledger,
+  closed_items to upi_service;
+-- Who has closed a month is not for the service.
+grant select (month, closed_at) on closed_months to upi_service;
 -- An order's outcome and number of events change, its amount and payee do not. The sandbox sets expires_at, which gives no
 -- more power than setting the status. `for no key update` needs the right to update a column.
 grant select, insert, update (status, utr, expires_at, event_sequence, fail_told_at) on payment_intents to upi_service;

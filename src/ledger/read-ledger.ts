@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
-import type { BankDays, Days } from './bank-days.ts'
+import { startOfDay } from '../ist.ts'
+import { addDays, type BankDays, type Days } from './bank-days.ts'
 import type { ItemException } from './judge-item.ts'
 import type { PaidOn, SettledOn } from './judge-payouts.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from './match-deductions.ts'
@@ -32,6 +33,8 @@ export type Snapshot = {
   noOrder: ReadonlyMap<string, ExceptionOfMoney>
   /** UTRs of those that were resolved and that settlements carry, by the mid of the settlement. */
   settledOfNoOrder: ReadonlyMap<string, readonly string[]>
+  /** What all movements until the end of the day `to` add up to, in paise, by mid; undefined where no month was closed. */
+  closed?: { to: string; sums: ReadonlyMap<string, bigint> } | undefined
 }
 
 /** A report of money that was not taken for a payment, or that a payment has failed after all. `day` is the bank's, else ours. */
@@ -56,7 +59,7 @@ export type Ledger = ReturnType<typeof createLedger>
 
 /** Reads the open items of one merchant. */
 export function createLedger(snapshot: Snapshot, mid: string) {
-  const { client, known, bankDays, noOrder } = snapshot
+  const { client, known, bankDays, noOrder, closed } = snapshot
   let matched: ReturnType<typeof readMatched> | undefined
   let exceptions: ReturnType<typeof readExceptions> | undefined
   let failed: ReturnType<typeof readFailed> | undefined
@@ -125,11 +128,15 @@ export function createLedger(snapshot: Snapshot, mid: string) {
 
     /** What the movements of all days before `day` add up to, in paise. */
     async sumBefore(day: string): Promise<bigint> {
+      const from = closed !== undefined && closed.to < day ? addDays(closed.to, 1) : undefined
       const { rows } = await client.query<{ sum: string }>(
-        `select coalesce(sum(amount_paise), 0)::text as sum from ledger where mid = $1 and at < $3 and ${KNOWN}`,
-        [mid, known, boundsOf({ from: day, to: day })[0]],
+        `select coalesce(sum(amount_paise), 0)::text as sum
+           from ledger
+          where mid = $1 and at >= coalesce($3::timestamptz, '-infinity') and at < $4 and ${KNOWN}`,
+        [mid, known, from && startOfDay(from), startOfDay(day)],
       )
-      return BigInt((rows[0] as { sum: string }).sum)
+      const [{ sum }] = rows as [{ sum: string }]
+      return BigInt(sum) + (from === undefined ? 0n : (closed?.sums.get(mid) ?? 0n))
     },
 
     /** All refunds that succeeded, oldest first, and the rows that deduct them. */

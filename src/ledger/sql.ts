@@ -25,7 +25,7 @@ export const settlementsOfAll = (condition: string) => {
            coalesce(value_date::timestamp at time zone ${IST}, initiated_at) as at, ${CARRIED_UTR} as key,
            amount + coalesce(fee, 0) + coalesce(tax, 0) as gross
       from ${table}
-     where (known_at is null or known_at <= $2) and ${condition}`
+     where known_at <= $2 and ${condition}`
   return `${from('settlements')} union all ${from('settlement_versions')} and replaced_at > $2`
 }
 

@@ -53,19 +53,20 @@ export async function readClosedMonths({ client, known }: Pick<Snapshot, 'client
   return rows
 }
 
-/** Keeps a month's figures. Returns what is kept, which is of the first closing. */
+/** Keeps a month's figures. Returns what is kept, which is of the first closing; `isNew` when this is the first. */
 export async function closeMonth(
   db: Queryable,
   { month, closedAt, closedBy, figures }: Omit<ClosedMonth, 'sha256'>,
-): Promise<ClosedMonth> {
+): Promise<{ kept: ClosedMonth; isNew: boolean }> {
   const text = JSON.stringify(figures)
-  await db.query(
+  const inserted = await db.query(
     `insert into closed_months (month, closed_at, closed_by, sha256, figures) values ($1, $2, $3, $4, $5)
-     on conflict do nothing`,
+     on conflict do nothing
+     returning 1`,
     [month, closedAt, closedBy, createHash('sha256').update(text).digest('hex'), text],
   )
   const { rows } = await db.query<ClosedMonth>(`select ${COLUMNS} from closed_months where month = $1`, [month])
-  return rows[0] as ClosedMonth
+  return { kept: rows[0] as ClosedMonth, isNew: inserted.rows.length > 0 }
 }
 
 /** The closed month that these days are, if they are one. */

@@ -1,7 +1,12 @@
 import { toIstDay } from '../ist.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import type { Unnamed } from '../ledger/differences.ts'
-import { type DifferingPayout, differingPayouts, type JudgedPayout, type UndeductedRefund } from '../ledger/judge-payouts.ts'
+import {
+  type DifferingPayout,
+  differingPayouts,
+  type JudgedPayout,
+  type UndeductedRefund,
+} from '../ledger/judge-payouts.ts'
 import type { ExceptionOfMoney, Ledger, TakenBackRow } from '../ledger/read-ledger.ts'
 import { toSumText } from '../money.ts'
 

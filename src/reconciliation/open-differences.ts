@@ -1,6 +1,8 @@
 import type { Database } from '../db/pool.ts'
+import { addDays } from '../ledger/bank-days.ts'
 import type { Difference } from '../ledger/differences.ts'
 import { createLedger, type Ledger } from '../ledger/read-ledger.ts'
+import { type ClosedBase, daysSince, readClosedBase } from './closed-items.ts'
 import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
 import { differencesOfDays } from './reconcile-merchant.ts'
 
@@ -19,13 +21,11 @@ export function openDifferences(
   { to, now, ...merchants }: Merchants & { to: string; now: Date },
 ): AsyncGenerator<OpenDifference> {
   return inSnapshot(db, now, async function* (snapshot) {
+    const closed = await readClosedBase(snapshot.client, now, addDays(to, 1))
     for await (const mid of midsOf(snapshot.client, merchants)) {
       const ledger = createLedger(snapshot, mid)
-      const from = await ledger.firstDay()
-      if (from === undefined || from > to) continue
       let found: Difference[] = []
-      for await (const difference of differencesOfDays(ledger, { from, to })) {
-        if (difference.resolution !== null) continue
+      for await (const difference of openOfMerchant(ledger, closed, to)) {
         found.push(difference)
         if (found.length < LOOKED_UP) continue
         yield* await withMerchantOrderIds(ledger, found)
@@ -34,6 +34,22 @@ export function openDifferences(
       yield* await withMerchantOrderIds(ledger, found)
     }
   })
+}
+
+/** The open differences of one merchant until `to`, oldest first. `closed` is where reading may begin. */
+export async function* openOfMerchant(
+  ledger: Ledger,
+  closed: ClosedBase | undefined,
+  to: string,
+): AsyncGenerator<Difference> {
+  const first = closed === undefined ? await ledger.firstDay() : undefined
+  const runs = closed === undefined ? [{ from: first ?? addDays(to, 1), to }] : await daysSince(ledger, closed, to)
+  for (const days of runs) {
+    if (days.from > days.to) continue
+    for await (const difference of differencesOfDays(ledger, days)) {
+      if (difference.resolution === null) yield difference
+    }
+  }
 }
 
 /** The same differences with the shop's own names of their orders. */

@@ -5,6 +5,7 @@ import { holidaysOf } from '../ledger/bank-holidays.ts'
 import { type Difference, dayOfDifference } from '../ledger/differences.ts'
 import { createLedger, readExceptions, type Snapshot } from '../ledger/read-ledger.ts'
 import { CARRIED_UTR, PAID_OUT, settlementsKnown, settlementsOfAll } from '../ledger/sql.ts'
+import { readClosedBase } from './closed-items.ts'
 import {
   ALL,
   closedMonthOf,
@@ -34,7 +35,9 @@ export type Merchants = { mid?: string | undefined; pid?: string | undefined }
  * Merchants with nothing to report are left out. Memory does not grow with the number of payments.
  */
 export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Finding> {
-  yield* inSnapshot(db, asked.now, async function* (snapshot) {
+  yield* inSnapshot(db, asked.now, async function* (newSnapshot) {
+    const closed = await readClosedBase(newSnapshot.client, newSnapshot.known, asked.from)
+    const snapshot = { ...newSnapshot, closed }
     const all = totalsFrom(0n)
     const month = closedMonthOf(asked, await readClosedMonths(snapshot))
     for await (const mid of midsOf(snapshot.client, asked)) {

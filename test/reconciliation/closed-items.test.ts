@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { type Database, inTransaction } from '../../src/db/pool.ts'
+import { createLedger } from '../../src/ledger/read-ledger.ts'
+import { readClosedBase } from '../../src/reconciliation/closed-items.ts'
+import { openDifferences, openOfMerchant } from '../../src/reconciliation/open-differences.ts'
+import { inSnapshot, reconcile } from '../../src/reconciliation/reconcile.ts'
+import { enterResolution } from '../../src/reconciliation/resolutions.ts'
+import { undoImport } from '../../src/settlements/imports.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { isSlow } from '../support/generated.ts'
+import { runOps } from '../support/ops.ts'
+import { importRows, istMoment, MERCHANTS, makeMonths, type Row, storeMonths } from './months.ts'
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 3)
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+const asText = (found: unknown) =>
+  JSON.stringify(found, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+
+async function opsAt(moment: Date, ...args: string[]) {
+  vi.useFakeTimers({ toFake: ['Date'], now: moment })
+  try {
+    return await runOps(url, ['reconcile', ...args])
+  } finally {
+    vi.useRealTimers()
+  }
+}
+
+/** What is open until `to`, and what is brought forward to the day after, of each merchant; read from the first day on. */
+async function readFromTheFirstDay(to: string, after: string, now: Date) {
+  const read = inSnapshot(db, now, async function* (snapshot) {
+    const open: unknown[] = []
+    const sums: Record<string, string> = {}
+    for (const { mid } of MERCHANTS) {
+      const ledger = createLedger(snapshot, mid)
+      for await (const { cause: _, ...one } of openOfMerchant(ledger, undefined, to)) open.push(one)
+      sums[mid] = String(await ledger.sumBefore(after))
+    }
+    yield { open, sums, base: await readClosedBase(snapshot.client, now, after) }
+  })
+  const { value } = await read.next()
+  await read.return(undefined)
+  return value as { open: unknown[]; sums: Record<string, string>; base: { month: string } | undefined }
+}
+
+/** The same, read from the end of the last closed month on. */
+async function readFromTheClose(to: string, after: string, now: Date) {
+  const open: unknown[] = []
+  for await (const { cause: _, merchantOrderId: __, ...one } of openDifferences(db, { to, now })) open.push(one)
+  const read = inSnapshot(db, now, async function* (snapshot) {
+    const closed = await readClosedBase(snapshot.client, now, after)
+    const sums: Record<string, string> = {}
+    for (const { mid } of MERCHANTS) {
+      sums[mid] = String(await createLedger({ ...snapshot, closed }, mid).sumBefore(after))
+    }
+    yield sums
+  })
+  const { value } = await read.next()
+  await read.return(undefined)
+  return { open, sums: value }
+}
+
+it('what is open and what is brought forward are the same, read from the last closed month or from the first day', {
+  timeout: 300_000,
+}, async () => {
+  const { ledgers, facts } = makeMonths(800, isSlow() ? Date.now() % 100_000 : 11)
+  let before: { importId: number; rows: Row[] } | undefined
+  let waiting: Row[] = []
+  let number = 0
+  const bases: (string | undefined)[] = []
+  await storeMonths(db, { ledgers, facts }, async (day, imported) => {
+    number += 1
+    const moment = (time: string) => istMoment(day, time)
+    if (waiting.length > 0) await importRows(db, waiting.splice(0), moment('21:00:00'))
+    if (day === '2026-02-01' || day === '2026-03-03') {
+      const closed = await opsAt(moment('21:10:00'), 'close', '--month', day === '2026-02-01' ? '2026-01' : '2026-02')
+      expect(closed.code).toBe(0)
+    }
+    if (number % 9 === 0 && before !== undefined) {
+      const { importId, rows } = before
+      const undone = await inTransaction(db, (client) =>
+        undoImport(client, importId, { now: moment('21:30:00'), person: 'asha' }),
+      )
+      if (!('refused' in undone))
+        waiting = number % 2 === 0 ? [...rows] : rows.map((row) => ({ ...row, amount: row.amount - 1 }))
+    }
+    before = imported === undefined ? undefined : { importId: imported, rows: facts.get(day)?.rows ?? [] }
+    if (number % 6 === 0) {
+      await db.query(
+        `insert into payment_resolutions
+         select mid, exception_id, 'refunded', 'asha', $1 from payment_exceptions order by exception_id limit $2
+         on conflict do nothing`,
+        [moment('22:00:00'), number],
+      )
+      const found = []
+      for await (const one of reconcile(db, { from: '2026-01-01', to: day, now: moment('22:00:00') })) {
+        if (one.type === 'difference' && one.resolution === null && found.length < 2) found.push(one)
+      }
+      for (const one of found) await enterResolution(db, one, { reason: 'seen', by: 'asha', now: moment('22:30:00') })
+    }
+    if (number === 50) {
+      await db.query(`insert into bank_holiday_changes values ('2026-01-20', 1, 'told late', 'Asha', $1)`, [
+        moment('22:40:00'),
+      ])
+    }
+    if (number % 5 !== 0) return
+    const now = moment('23:59:59.999')
+    const { base, ...whole } = await readFromTheFirstDay(day, day, now)
+    bases.push(base?.month)
+    expect(asText(await readFromTheClose(day, day, now)), day).toBe(asText(whole))
+  })
+  expect(new Set(bases)).toEqual(new Set([undefined, '2026-01', '2026-02']))
+  // What was carried forward consists of these items.
+  const { rows } = await db.query(
+    `select i.mid, sum(i.balance_paise)::text as sum, m.closed_at as "closedAt" from closed_items i
+       join closed_months m using (month) where month = '2026-01' group by 1, 3 order by 1`,
+  )
+  for (const { mid, sum, closedAt } of rows) {
+    const { rows: moved } = await db.query(
+      `select sum(amount_paise)::text as sum from ledger
+        where mid = $1 and day <= '2026-01-31' and recorded_at <= $2 and replaced_at > $2`,
+      [mid, closedAt],
+    )
+    expect(moved).toEqual([{ sum }])
+  }
+})
