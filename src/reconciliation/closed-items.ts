@@ -101,16 +101,16 @@ export async function daysSince(ledger: Ledger, { month, closedAt, to: end }: Cl
  */
 const DAYS_SINCE = `
   with touched as materialized (
-    select item, day
+    select item
       from ledger
      where mid = $1 and at < $4 and (recorded_at > $3 and recorded_at <= $2 or replaced_at > $3 and replaced_at <= $2)
      union all
-    select upper(e.utr) collate "C", null
+    select upper(e.utr) collate "C"
       from payment_exceptions e
       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
      where e.mid in ($1, '') and e.utr <> '' and (e.received_at > $3 or r.resolved_at > $3)
      union all
-    select p.utr, null
+    select p.utr
       from payment_exceptions e
       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
       join payments p on p.mid = $1 and p.order_id = e.order_id
@@ -119,13 +119,10 @@ const DAYS_SINCE = `
   select distinct ${textOf('day')} as day
     from (select day from closed_items where mid = $1 and month = $5
            union all
-          select day from touched
-           union all
           select l.day from touched t join ledger l on l.mid = $1 and l.item = t.item and l.at < $4
            union all
           -- Another calendar may judge every day otherwise.
           select l.day
             from ledger l
            where l.mid = $1 and l.at < $4
-             and exists (select from bank_holiday_changes where changed_at > $3 and changed_at <= $2)) each
-   where day is not null`
+             and exists (select from bank_holiday_changes where changed_at > $3 and changed_at <= $2)) each`

@@ -208,16 +208,33 @@ async function* nameEach(
 ): AsyncGenerator<Difference> {
   const entered = groupBy(entries, ({ differenceId }) => differenceId)
   for await (const one of found) {
+    yield* goneBefore(one.day)
     const difference = withName(one)
     yield endedBy(entered.get(difference.id), difference)
     entered.delete(difference.id)
   }
-  for (const [id, ended] of entered) {
-    const { day, kind, orderId, utr, settlementUtr } = ended[0] as Entry
-    const nothing = { paid: null, settled: null, owed: 0n, exceptionId: null, resolution: null, entries: 0 }
-    const gone = { id, mid, day, kind, orderId, utr, settlementUtr, ...nothing, cause: 'it is no difference any more' }
-    const left = endedBy(ended, gone)
-    if (left.resolution === null) yield left
+  yield* goneBefore('9999-12-31')
+
+  function* goneBefore(next: string): Generator<Difference> {
+    for (const [id, ended] of entered) {
+      const { day, kind, orderId, utr, settlementUtr } = ended[0] as Entry
+      if (day >= next) return
+      entered.delete(id)
+      const nothing = { paid: null, settled: null, owed: 0n, exceptionId: null, resolution: null, entries: 0 }
+      const gone = {
+        id,
+        mid,
+        day,
+        kind,
+        orderId,
+        utr,
+        settlementUtr,
+        ...nothing,
+        cause: 'it is no difference any more',
+      }
+      const left = endedBy(ended, gone)
+      if (left.resolution === null) yield left
+    }
   }
 }
 
