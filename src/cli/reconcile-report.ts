@@ -104,7 +104,7 @@ function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { f
   const imported = newestImport
     ? `newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
     : 'no settlement file was imported yet'
-  return `${imported}\n${balanceText({ from, to, ...sums })}`
+  return `${imported}\n${balanceText({ from, to, ...sums, carriedForward: sums.carried })}`
 }
 
 /**

@@ -6,11 +6,12 @@ import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
 import { istDayOf, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
-import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber } from '../money.ts'
+import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber, toSumText } from '../money.ts'
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../reconciliation/day.ts'
 import {
   agesText,
   importText,
+  openDifferencesText,
   recentBalanceText,
   refundsText,
   returnCallsText,
@@ -109,10 +110,16 @@ function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerc
     webhooks,
     returnCalls,
     settlementImport,
-    balance: balance ?? null,
+    balance: balance === undefined ? null : balanceToJson(balance),
     migration,
   }
 }
+
+const balanceToJson = ({ carriedForward, open, ...days }: RecentBalance) => ({
+  ...days,
+  carriedForward: toSumText(carriedForward),
+  open: { ...open, owed: toSumText(open.owed) },
+})
 
 const inRupees = <T extends { amount: number }>(one: T): T => ({ ...one, amount: toJsonNumber(one.amount) })
 
@@ -137,6 +144,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
     'return calls': returnCallsText(overview.returnCalls, now),
     settlements: importText(overview, now),
     books: recentBalanceText(balance),
+    differences: openDifferencesText(balance),
     schema: overview.migration ?? 'none',
   }
   return [

@@ -6,6 +6,7 @@ import {
   agesText,
   ageText,
   importText,
+  openDifferencesText,
   recentBalanceText,
   refundsText,
   returnCallsText,
@@ -191,7 +192,7 @@ function needs({ overview, balance, warnings }: Open, now: Date): Html {
     returnCalls,
   } = overview
   const count = countOpen(open)
-  const differs = balance?.balances === false
+  const differs = balance !== undefined && (!balance.balances || balance.open.count > 0)
   if (count + refunds.open + webhooks.behind + returnCalls.givenUp + warnings.length === 0 && !differs) {
     return html`<p>Nothing: no exception and no refund is open, no webhook is behind, and no setting is wrong.</p>`
   }
@@ -204,7 +205,9 @@ function needs({ overview, balance, warnings }: Open, now: Date): Html {
   })
   const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
   return html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}${
-    differs ? html`<p>Books: ${recentBalanceText(balance)}. <a href="docs#reconcile">What to do</a></p>` : undefined
+    differs
+      ? html`<p>Books: ${recentBalanceText(balance)}. Differences: ${openDifferencesText(balance)}. <a href="docs#reconcile">What to do</a></p>`
+      : undefined
   }${
     count > 0
       ? html`<h3>Exceptions: ${toIndianDigits(count)} open, ${toIndianRupees(amount)}</h3>
@@ -236,5 +239,6 @@ const facts = ({ overview, balance }: Open, now: Date): Html =>
   html`<dl class="facts">
 <div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
 <div><dt>Books</dt><dd>${recentBalanceText(balance)}</dd></div>
+<div><dt>Differences</dt><dd>${openDifferencesText(balance)}</dd></div>
 <div><dt>Schema</dt><dd>${overview.migration ?? 'none'}</dd></div>
 </dl>`

@@ -1,5 +1,5 @@
 import type { Days } from '../ledger/bank-days.ts'
-import { toIndianDigits, toIndianText } from '../money.ts'
+import { groupRupees, toIndianDigits, toIndianText, toSumText } from '../money.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
 import type { RecentBalance } from './recent-balance.ts'
 
@@ -63,16 +63,18 @@ export function importText({ settlementImport }: Pick<Overview, 'settlementImpor
   return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
 }
 
-/** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception` */
+/** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception`; or `…balances, 26409.99 carried forward` */
 export function balanceText({
   from,
   to,
   differences,
   openExceptions,
-}: Days & Pick<RecentBalance, 'differences' | 'openExceptions'>): string {
+  carriedForward,
+}: Days & Pick<RecentBalance, 'differences' | 'openExceptions' | 'carriedForward'>): string {
   const days = from === to ? from : `${from} to ${to}`
   const faults = faultsText({ differences, openExceptions })
-  return faults === '' ? `${days} balances` : `${days} does not balance: ${faults}`
+  if (faults !== '') return `${days} does not balance: ${faults}`
+  return `${days} balances${carriedForward === 0n ? '' : `, ${toSumText(carriedForward)} carried forward`}`
 }
 
 /** `2 differences, 1 open exception`; empty when there are none. */
@@ -89,6 +91,17 @@ const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} 
 /** The last days, and the command that says more; without `balance` what to ask instead. */
 export function recentBalanceText(balance: RecentBalance | undefined): string {
   if (balance === undefined) return 'not known yet: ops reconcile says whether yesterday balances'
-  const { from, to } = balance
-  return `${balanceText(balance)}${balance.balances ? '' : ` (ops reconcile --from ${from} --to ${to})`}`
+  const { from, to, balances, open, carriedForward } = balance
+  const days = groupRupees(balanceText(balance))
+  if (!balances) return `${days} (ops reconcile --from ${from} --to ${to})`
+  return carriedForward === 0n || open.count > 0 ? days : `${days}, all of it not due yet`
+}
+
+/** What is open of all days, and the command that lists it. */
+export function openDifferencesText(balance: RecentBalance | undefined): string {
+  if (balance === undefined) return 'not known yet: ops reconcile differences lists what is open'
+  const { count, owed, oldest } = balance.open
+  if (count === 0) return 'none open'
+  const rupees = groupRupees(toSumText(owed))
+  return `${toIndianDigits(count)} open, together ${rupees}, the oldest of ${oldest} (ops reconcile differences)`
 }

@@ -255,7 +255,7 @@ function endedBy(entries: readonly Entry[] = [], difference: Difference): Differ
  * What the bank owes the merchant before `day`: all movements until then, less the differences that the resolution of an exception
  * accounts for, which is no movement.
  */
-async function broughtForward(ledger: Ledger, day: string): Promise<bigint> {
+export async function broughtForward(ledger: Ledger, day: string): Promise<bigint> {
   const sum = await ledger.sumBefore(day)
   const { ofUtr } = await ledger.exceptions()
   const { refundsOf, ...matched } = await ledger.matched()

@@ -54,7 +54,10 @@ describe('ops today', () => {
       returnCalls: { givenUp: 0, newest: [] },
       warnings: [],
       settlementImport: null,
-      balance: { from: '2026-03-27', to: '2026-03-30', balances: true, differences: 0, openExceptions: 0 },
+      balance: {
+        ...{ from: '2026-03-27', to: '2026-03-30', balances: true, differences: 0, openExceptions: 0 },
+        ...{ carriedForward: '0.00', open: { count: 0, owed: '0.00', oldest: null } },
+      },
       migration: expect.stringMatching(/^\d{4}_/),
     })
     expect(await today('--by-merchant')).not.toMatch(/NaN|undefined|null|Infinity/)
@@ -206,6 +209,7 @@ describe('ops today', () => {
       `return calls   2 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
       'settlements    bank.csv was imported 4 h ago',
       'books          2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
+      'differences    1 open, together 1,020.30, the oldest of 2026-04-01 (ops reconcile differences)',
     ]) {
       expect(text).toContain(line)
     }

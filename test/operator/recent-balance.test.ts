@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { applyGrants } from '../../src/db/grants.ts'
 import type { Database } from '../../src/db/pool.ts'
+import { openDifferencesText, recentBalanceText } from '../../src/reconciliation/operator-texts.ts'
 import { balanceUntilYesterday } from '../../src/reconciliation/recent-balance.ts'
 import { reconcile } from '../../src/reconciliation/reconcile.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
@@ -46,14 +47,16 @@ const balance = (limitMs = 4_000) => balanceUntilYesterday(asService, NOW, limit
 async function endOfReport() {
   for await (const finding of reconcile(db, { ...DAYS, now: NOW })) {
     if (finding.type !== 'end') continue
-    const { differences, openExceptions } = finding.sums
-    return { ...DAYS, balances: finding.balances, differences, openExceptions }
+    const { differences, openExceptions, carried } = finding.sums
+    return { ...DAYS, balances: finding.balances, differences, openExceptions, carriedForward: carried }
   }
   throw new Error('a report without an end')
 }
 
 it('yesterday balances when its payouts match its payments, also for merchants settled by sums', async () => {
-  expect(await balance()).toEqual({ ...DAYS, balances: true, differences: 0, openExceptions: 0 })
+  const nothing = { count: 0, owed: 0n, oldest: null }
+  const none = { ...DAYS, balances: true, differences: 0, openExceptions: 0, open: nothing }
+  expect(await balance()).toEqual({ ...none, carriedForward: 0n })
   const [{ mid: named }, { mid: bySums }] = [await newMerchant(db), await newMerchant(db)]
   for (const mid of [named, bySums]) {
     await pay(mid, `A${mid.toUpperCase()}`, '2026-11-13')
@@ -64,8 +67,13 @@ it('yesterday balances when its payouts match its payments, also for merchants s
   await settle(named, 'N2', '2026-11-17', 200, `B${named}`)
   await settle(bySums, 'S1', '2026-11-16')
   await settle(bySums, 'S2', '2026-11-17')
-  expect(await endOfReport()).toEqual(await balance())
-  expect(await balance()).toEqual({ ...DAYS, balances: true, differences: 0, openExceptions: 0 })
+  // Yesterday's two payments are not due yet.
+  const found = await balance()
+  expect(found).toEqual({ ...none, carriedForward: 400_00n })
+  expect(found).toMatchObject((await endOfReport()) as object)
+  expect(recentBalanceText(found)).toBe(
+    '2026-11-16 to 2026-11-17 balances, 400.00 carried forward, all of it not due yet',
+  )
 })
 
 it('yesterday does not balance where the whole report finds a difference, with the rights of the service', async () => {
@@ -91,8 +99,16 @@ it('yesterday does not balance where the whole report finds a difference, with t
      values ($1, '2611170123456789', 1, '2026-11-17', 'sums differ', 5000, 'paid by hand', 'asha', $2)`,
     [ended, at('2026-11-17')],
   )
-  expect(await endOfReport()).toEqual(await balance())
-  expect(await balance()).toEqual({ ...DAYS, balances: false, differences: 4, openExceptions: 1 })
+  await pay(named, 'D0', '2026-10-05')
+  const found = await balance()
+  expect(found).toMatchObject((await endOfReport()) as object)
+  expect(found).toMatchObject({ ...DAYS, balances: false, differences: 4, openExceptions: 1 })
+  // The settlement of nothing and what is owed for D2, S3, the entry that is gone, and of October D0.
+  expect(found?.open).toEqual({ count: 5, owed: -200_00n + 200_00n + 50_00n + 50_00n + 200_00n, oldest: '2026-10-05' })
+  expect([recentBalanceText(found), openDifferencesText(found)]).toEqual([
+    '2026-11-16 to 2026-11-17 does not balance: 4 differences, 1 open exception (ops reconcile --from 2026-11-16 --to 2026-11-17)',
+    '5 open, together 300.00, the oldest of 2026-10-05 (ops reconcile differences)',
+  ])
 })
 
 it('the balance of yesterday is unknown when a statement takes too long, or of too many merchants', async () => {
