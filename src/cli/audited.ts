@@ -10,9 +10,9 @@ import type { Output } from './output.ts'
 export type Change = (work: (client: pg.PoolClient) => Promise<Output>) => Promise<Output>
 
 /**
- * Runs a command that changes something. The audit has a row of the command before it begins, so that no change is
- * without one, whatever becomes of the process. The outcome is stored in the transaction of `change`, or, where the
- * command takes several steps and makes no `change`, after the last step.
+ * Runs a command that changes something. The audit gets the command's row before the command begins, so that no change
+ * lacks a row, even if the process is killed. The outcome is stored in the transaction of `change`. A command with
+ * transactions of its own does not call `change`: the outcome is stored after the last one.
  */
 export async function runAudited(
   { makesAudit, ...audited }: Pick<AuditedCommand, 'command' | 'arguments'> & { makesAudit: boolean },
@@ -44,10 +44,10 @@ export async function runAudited(
     if (!inOneTransaction) await end(db, 'done', output.made)
     return output
   } catch (error) {
-    // A command in several steps that ends with an unforeseen error has no outcome: part of its change may be stored.
-    // The outcome of a transaction that was committed after all stands: the second one is not stored.
+    // A command with its own transactions gets no outcome after an unexpected error: part of its change may be stored.
+    // An outcome that was committed before the error is not overwritten: the audit stores only the first outcome.
     if (inOneTransaction || error instanceof CommandError) {
-      // An error of the audit is ignored here: the operator has to read the error of the command.
+      // A second error, from the audit, is ignored: the operator has to read the error of the command.
       await end(db, 'failed', { fault: faultOf(error) }).catch(() => undefined)
     }
     throw error

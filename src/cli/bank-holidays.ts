@@ -56,16 +56,16 @@ export const bankHolidayCommands = [
 
 const CSV_HEADER = /^"?(day|date)"?\s*,/i
 const CSV_LINE = /^"?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d{4})"?\s*,(.*)$/
-/** The line of a month, such as `April 2024 1591011`: its days follow, each in a line. */
+/** A line that names a month, such as `April 2024 1591011`. The month's holidays follow, one in each line. */
 const MONTH_LINE = /^([a-z]+)\s+(20\d\d)[\s\d]*$/i
 const DAY_OF_MONTH_LINE = /^(.*\S)\s+(\d{1,2})$/
 const MONTHS = 'january february march april may june july august september october november december'.split(' ')
 const OTHERS_SHOWN = 3
 
 /**
- * Reads a list of holidays: lines of CSV, or of the Reserve Bank's page, where the name of a month stands above its
- * days. `others` are lines of neither form, such as headings. Throws a CsvFileError when a day does not exist or has
- * no month.
+ * Reads a list of holidays as CSV, or as text copied from the Reserve Bank's page, where the name of a month stands
+ * above its days. `others` are lines in neither form, such as headings. Throws a CsvFileError when a day does not
+ * exist, when no month stands above a day, and when the list has no holiday.
  */
 function readHolidays(list: string): { holidays: BankHoliday[]; others: LineFault[] } {
   const holidays: BankHoliday[] = []

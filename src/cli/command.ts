@@ -8,7 +8,7 @@ import { type Change, runAudited } from './audited.ts'
 import { UsageError } from './errors.ts'
 import type { Output, Terminal } from './output.ts'
 
-/** What every command works with. `person` runs it. The pool connects at its first query. */
+/** What every command works with. `person` is the operator's name. `db` connects at the first query. */
 export type Context = {
   config: DatabaseConfig
   db: Database
@@ -18,20 +18,20 @@ export type Context = {
   terminal: Terminal
 }
 
-/** `change` is the transaction of a command; commands of several steps do not use it. */
+/** `change` runs work in the command's transaction. Commands with transactions of their own do not use `change`. */
 export type ChangingContext = Context & { change: Change }
 
 /** `client` is the connection of the transaction. */
 type TransactionContext = Context & { client: pg.PoolClient }
 
 export type Command = {
-  /** Its words, such as `merchants add`. */
+  /** The command's words, such as `merchants add`. */
   name: string
-  /** One line of `ops --help`. */
+  /** The command's line in `ops --help`. */
   summary: string
-  /** Flags and arguments, as the help shows them behind the name. */
+  /** Flags and arguments, as the help shows them after the name. */
   usage: string
-  /** A command that changes something takes `--by`. */
+  /** Whether the command changes something, and so takes `--by`. */
   changes: boolean
   /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
   prepare: (args: string[]) => PreparedCommand
@@ -41,18 +41,18 @@ export type Command = {
 export type PreparedCommand = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
 
 type CommandDefinition<S extends z.ZodObject, C = Context> = {
-  /** Usage and schema are left out where nothing follows the name. */
+  /** Flags and arguments in the help. A command without any has neither `usage` nor `schema`. */
   usage?: string
   schema?: S
-  /** The key of `schema` that is no flag but the one word behind the name. */
+  /** The key of `schema` for the word after the command's name. Every other key is a flag. */
   argument?: keyof S['shape'] & string
   run: (input: z.output<S>, context: C) => Promise<Output>
 }
 
-/** `audited` replaces a flag's value in the audit, where the value may hold a secret or the customer's data. */
+/** `audited` replaces the values of flags in the audit: values that may hold a secret or the customer's data. */
 type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
-  /** True for `migrate`, which makes the tables of the audit: before it there may be none to write to. */
+  /** True for `migrate`, which creates the audit's tables: they may not exist when the command begins. */
   makesAudit?: boolean
 }
 
@@ -69,7 +69,7 @@ export function command<S extends z.ZodObject>(
   return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
 
-/** A command that changes something: the audit stores who ran it, with which arguments, and how it ended. */
+/** A command that changes something. The audit stores its person, its arguments and its outcome. */
 export function changingCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -156,7 +156,7 @@ function parse(args: string[], options: Record<string, Flag>) {
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
   } catch (error) {
-    // Node.js' first sentence names the flag; the next ones explain the `--` of shells, which is no help here.
+    // The first sentence of Node.js names the wrong flag. The other sentences advise `--`, which is no help.
     throw new UsageError((error as Error).message.split(/\. |\n/)[0] ?? '')
   }
 }

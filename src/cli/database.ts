@@ -9,7 +9,7 @@ export const databaseCommands = [
   changingCommand('migrate', 'Bring the tables to what this version needs', {
     makesAudit: true,
     async run(_, { config, db, terminal }) {
-      // On a worker the migrations would fail half-way, at the first table that refers to another.
+      // Migrations on a Citus worker would fail half-way, at the first table with a foreign key.
       if (await isWorker(db)) throw new CommandError(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => printNote(terminal, message) })
       await applyGrants(config.databaseMigrateUrl)
@@ -29,7 +29,7 @@ export const databaseCommands = [
       if (pending.length > 0) throw new CommandError('the database is not migrated: run ops migrate')
       const result = await spread(db, (step) => printNote(terminal, step))
       if ('refused' in result) throw new CommandError(result.refused)
-      // Rights reach the shards of a table only once these exist, so they are granted again.
+      // Rights are granted again, because the shards of a newly spread table have none yet.
       await applyGrants(config.databaseMigrateUrl)
       return {
         json: result,

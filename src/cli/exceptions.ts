@@ -14,7 +14,7 @@ export const exceptionId = z
   .toLowerCase()
   .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
 
-/** Filters of a list of exceptions. An exception counts on the day of India on which it was received. */
+/** Filters of a list of exceptions. An exception belongs to the day (IST) on which it was stored. */
 const Filters = z.object({
   kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
   mid: identifier.optional(),
@@ -74,7 +74,7 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
     }
   })
 
-/** Resolves the exceptions whose count the person has confirmed, none that came since. */
+/** Resolves the exceptions whose count and sum the operator has confirmed, and none stored since. */
 async function resolveAll(
   filters: Filters,
   { reason, yes }: { reason: string; yes: boolean },
@@ -102,7 +102,7 @@ const toMoments = ({ from, to, ...filters }: Filters) => ({
   until: to === undefined ? undefined : nextDay(startOfDay(to)),
 })
 
-/** `2 exceptions, ₹400.00` */
+/** Text such as `2 exceptions, ₹400.00`. */
 const sumText = (exceptions: PaymentException[]) =>
   `${toIndianDigits(exceptions.length)} exception${exceptions.length === 1 ? '' : 's'}, ${toIndianRupees(amountOf(exceptions))}`
 

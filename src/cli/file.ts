@@ -7,10 +7,10 @@ import { errorText } from '../fields.ts'
 import { CommandError } from './errors.ts'
 import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 
-/** A path, or `-` for standard input. */
+/** The argument that names a file: a path, or `-` for standard input. */
 export const FILE = z.string(errorText('must be a path'))
 
-/** Hands the file to `work`. Bad lines of a CSV file become a CommandError that names them. */
+/** Opens the file for `work`. A CsvFileError becomes a CommandError that names the wrong lines. */
 export async function readFile<T>(
   file: string,
   terminal: Terminal,
@@ -32,7 +32,7 @@ async function openFile(path: string): Promise<Readable> {
   return createReadStream(path)
 }
 
-/** `nameOf` names a line for the operator. */
+/** The CommandError for a CSV file with wrong lines. `nameOf` turns a line number into the text for the operator. */
 export function refusedLines(
   { message, faults, count }: CsvFileError,
   nameOf = (line: number) => `line ${line}`,

@@ -51,7 +51,7 @@ export const findPaymentCommands = [
       }
       const others = {
         exceptions: 'utr' in sought || 'amount' in sought ? await createExceptions(db).ofNoOrder(sought) : [],
-        // Settlements of every merchant, whatever --mid says: the UTR may have been settled to another one.
+        // Settlements of all merchants, even with --mid: the payment may have been settled to another merchant.
         settlements: 'utr' in sought ? await histories.settlementsOf([sought.utr]) : [],
       }
       return {
@@ -89,7 +89,7 @@ const toJson = (history: PaymentHistory, now: Date) => ({
 })
 
 /**
- * One payment with all its steps, or several in a line each; then the exceptions without an order, and the settlements
+ * One payment with all its steps, or a table of several payments. Exceptions without an order follow, then settlements
  * of the UTR that are not among the steps.
  */
 function describeFound(

@@ -9,7 +9,7 @@ import { CommandError } from './errors.ts'
 import { listed, record, shown } from './output.ts'
 
 const OneKey = z.object({
-  /** The form of a public key alone: a secret key that was pasted by mistake must not get into the audit. */
+  /** Only text in the form of a public key, so that a secret key pasted by mistake does not get into the audit. */
   publicKey: matching(/^pk_[\w-]{1,64}$/, 'must be the public key, pk_…'),
 })
 const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() })

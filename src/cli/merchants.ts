@@ -64,7 +64,7 @@ export const merchantCommands = [
   ),
 ]
 
-/** Refuses a merchant whom its acquirer cannot serve: it could take no payments. */
+/** Refuses a merchant whom its acquirer cannot serve, since the merchant could take no payments. */
 function refuseFaultyAcquirer(
   { acquirer, ...merchant }: Pick<Merchant, 'vpa' | 'acquirer'> & { acquirerMerchantId?: string | null | undefined },
   config: Pick<DatabaseConfig, 'acquirers'>,
@@ -90,7 +90,7 @@ async function show(merchant: Merchant, db: Queryable): Promise<Output> {
   return { json: shown, text: record({ ...fields, maxAmount: toIndianDigits(fields.maxAmount) }) }
 }
 
-/** The merchant with its warnings, each with the command that mends it. */
+/** The merchant with a warning for each wrong setting. A warning names the command that corrects the setting. */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   return { ...(await show(merchant, db)), warnings }

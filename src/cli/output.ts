@@ -7,9 +7,9 @@ import { groupRupees } from '../money.ts'
 type CellValue = string | number | boolean | Date | null | readonly string[]
 
 /**
- * Result of a command: one JSON document for `--json`, and the same as text. A result too long for memory comes in
- * `chunks`, already in the form that was requested. `warnings` go to stderr, a line each; scripts find them in the
- * document. `made` names for the audit what the command made, where no argument names it.
+ * Result of a command: a JSON document for `--json`, and the same as text. A result too long for memory comes in
+ * `chunks`, already as JSON or text. `warnings` go to stderr, a line each, unless `--json` is given: the document has
+ * its own. `made` is what the audit stores of the result, such as a new identifier.
  */
 export type Output = (
   | { json: unknown; text: string; chunks?: never }
@@ -21,10 +21,10 @@ export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; 
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
 
-/** The names in `mid, name, by day file`. */
+/** The union of the names in a list: `'mid' | 'name'` for `'mid, name'`. */
 type Names<S extends string> = S extends `${infer Name}, ${infer Rest}` ? Name | Names<Rest> : S
 
-/** A table of records under `columns`, such as `mid, name`; `none` when there are no records. */
+/** A table of records as text. `columns` is a list such as `mid, name`. Without records the text is `none`. */
 export function table<C extends string>(
   columns: C,
   rows: readonly Record<Names<C>, CellValue>[],
@@ -34,7 +34,7 @@ export function table<C extends string>(
   return rows.length === 0 ? none : alignColumns([names, ...rows.map((row) => names.map((name) => show(row[name])))])
 }
 
-/** Groups the digits of amounts in decimal text, as people read them. */
+/** Groups the digits of all amounts in decimal text as in India: 100000.00 becomes 1,00,000.00. */
 export const forPeople = <T extends object>(fields: T) =>
   Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? groupRupees(value) : value]),
@@ -70,7 +70,7 @@ export function say(stream: NodeJS.WritableStream, text: string): void {
   stream.write(`${neutralize(text)}\n`)
 }
 
-/** Writes a message to stderr: one line, or on a terminal a line for each of `details`. */
+/** Writes a message to stderr: on a terminal with a line for each of `details`, otherwise all in one line. */
 export function printNote({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
   say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
@@ -81,7 +81,7 @@ export async function confirm({ stdin, stderr }: Terminal, question: string): Pr
   return false
 }
 
-/** A reader of a pipe may stop before the end of a long result, as `head` does: no error. */
+/** Ignores the error after a pipe's reader, such as `head`, has left before the end of a long result. */
 function unlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
@@ -90,7 +90,7 @@ export function clearScreen({ stdout }: Terminal): void {
   if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
 }
 
-/** Returns the function that shows a count of `unit`, such as lines; undefined where stderr is no terminal. */
+/** Returns a function that shows a count of `unit`, such as lines; undefined if stderr is not a terminal. */
 export type ShowProgress = (unit: string) => ((count: number) => void) | undefined
 
 /** Shows the progress of `work` in one line on a terminal's stderr, and removes the line at the end. */
@@ -120,19 +120,19 @@ function show(cell: CellValue): string {
 }
 
 /**
- * Characters of foreign text that a terminal obeys or does not show: control characters, marks that turn the writing
- * direction, separators of lines. Our own line breaks are exempt, and the joiners, which Indian names need.
+ * Characters by which foreign text could control a terminal or hide itself: control and format characters, lone
+ * surrogates, line and paragraph separators. Line breaks are exempt, and the joiners, which Indian names need.
  */
 const OBEYED = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 const neutralize = (text: string) => text.replace(OBEYED, '\ufffd')
 
-/** Escapes OBEYED characters in JSON. Its value stays the same: JSON has them inside strings only. */
+/** Escapes OBEYED characters. The JSON keeps its value, because they occur only inside its strings. */
 const escapeJson = (json: string) => json.replace(OBEYED, (character) => character.split('').map(toEscape).join(''))
 
 const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Foreign text as part of one line, without line breaks. */
+/** Foreign text that is safe in one line of a terminal. */
 export function toOneLine(text: string): string {
   return neutralize(text).replaceAll('\n', '\ufffd')
 }

@@ -20,7 +20,7 @@ import { FILE, readFile } from './file.ts'
 import { ourOrderId } from './find-payments.ts'
 import { withProgress } from './output.ts'
 
-/** Younger intents may still be paid: INTENT_EXPIRY_MINUTES is at most one day. */
+/** At least one day, because younger intents may still be paid: INTENT_EXPIRY_MINUTES is at most one day. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
@@ -50,8 +50,8 @@ export const paymentCommands = [
         throw new CommandError(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
       }
       const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
-      // Other contradictions are typing errors, no reports of the bank. An exception of them would unbalance the books
-      // for good.
+      // Any other contradiction is a typing error of the operator, not a report of the bank: its exception would
+      // unbalance the books for ever.
       const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
       const source = { source: 'operator' as const, now: () => now, person, note, saves }
       const recorded = await createReports(db).record(report, source)
@@ -109,7 +109,7 @@ export const paymentCommands = [
       const warnings: string[] = []
       const result = await readFile(file, terminal, (csv, progress) =>
         importDayFile(db, csv, {
-          // The clock, not the start of the command: a payment may become late during the import.
+          // The present time, not the start of the command, because a payment may become late during the import.
           now: () => new Date(),
           onChecked: progress('lines checked'),
           onRecorded: progress('lines recorded'),
@@ -156,7 +156,7 @@ const KEPT_DAYS = 365
 const KEEP_LONGER =
   'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
 
-/** A command makes one call, and its error is the command's message: no log, no metrics. */
+/** No log and no metrics: a command makes one call to the acquirer, and shows the call's error to the operator. */
 const ACQUIRER_OPTIONS = {
   log: { warn: () => undefined, error: () => undefined },
   onCall: () => undefined,

@@ -56,7 +56,7 @@ export const refundCommands = [
           exception === undefined ? orderId !== undefined && note !== undefined : !orderId && amount === undefined,
         'give --order-id and --note, or --exception, whose whole payment goes back',
       ),
-    // A note may be about the customer, whose data is forgotten later.
+    // The audit must not store a note, because it may name the customer, and the audit is never erased.
     audited: { note: withhold },
     async run({ orderId = '', exception, amount, note }, { db, now, person }) {
       const request =
@@ -126,7 +126,7 @@ async function endByPerson(id: string, update: RefundUpdate, { db, now, person }
   }
   const ended = await createRefundUpdates(db).record(before, update, person, now)
   const refund = ended?.refund as Refund
-  // Another person, or the acquirer, has ended the refund meanwhile.
+  // An unchanged refund was ended meanwhile by another person or by the acquirer.
   if (!ended?.changed) refuseEnded(refund)
   return {
     ...shownRefund(refund),
@@ -140,7 +140,7 @@ function refuseEnded({ ourRefundId, status, reference, reason, endedAt }: Refund
   throw new CommandError(`${ourRefundId} has ended as ${status} at ${toIstTime(endedAt)}: ${detail}`)
 }
 
-/** The refund that ends an exception: of a double payment by its own UTR, of a late payment as the order's payment. */
+/** The request for a refund that ends an exception: with the UTR of a double payment, without UTR for a late one. */
 async function ofException(db: Database, id: string, note: string | undefined) {
   const found = await createExceptions(db).find(id)
   if (!found) throw new CommandError(`there is no exception ${id}: see ops payments exceptions`)

@@ -33,7 +33,7 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
 }
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 
-/** A busy database may take seconds to accept a connection: too long for a payment, not for an operator. */
+/** Longer than the limit of the service: a busy database may take seconds to connect, and an operator can wait. */
 const CONNECT_TIMEOUT_MS = 10_000
 
 const WHO =
@@ -43,8 +43,8 @@ const EXIT_FAULT = 1
 const EXIT_USAGE = 2
 
 /**
- * Runs the command in `args`, the words behind `ops`. Returns the exit code: 0, 1 for an error, 2 for a command that
- * was typed wrongly. The result goes to stdout, all else to stderr.
+ * Runs the command in `args`, the words after `ops`. Returns the exit code: 0, 1 for an error, 2 for a command that
+ * was typed wrongly. The result goes to stdout, everything else to stderr.
  */
 export async function main(args: string[], terminal: Terminal & { env: NodeJS.ProcessEnv }): Promise<number> {
   const asksHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
@@ -78,10 +78,10 @@ async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Para
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `works on ${nameDatabase(url)}`)
-  // A lost connection fails the query that waits on it as well, and `main` reports that error.
+  // The pool's warning of a lost connection is dropped: the query on it fails too, and `main` reports that error.
   const log = { warn: () => undefined }
-  // Queries have no time limit: an import may take minutes, and the operator has Ctrl-C. The import of a day file takes
-  // nine connections: one for the file, eight for lines. All else takes one.
+  // Queries have no time limit: an import may take minutes, and the operator can press Ctrl-C. The import of a day file
+  // takes nine connections, one for the file and eight for its lines. Other commands take fewer.
   const db = createPool({ url, size: 9, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
   try {
     const person = by ?? config.operator ?? loginName()
@@ -91,7 +91,7 @@ async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Para
   }
 }
 
-/** The user of a container may have no name. */
+/** The name of the system's user, or `uid …`: in a container the user may have no name. */
 function loginName(): string {
   try {
     return userInfo().username
@@ -100,7 +100,7 @@ function loginName(): string {
   }
 }
 
-/** The database of `url` as the driver reads it, without the password. */
+/** Names the database of `url` with host and user, as the driver reads them, but without the password. */
 function nameDatabase(url: string): string {
   const { database, host, port, user } = new pg.Client({ connectionString: url })
   return `the database ${database} at ${host}:${port} as ${user}`
@@ -111,7 +111,7 @@ function wordsOf(args: string[]): string[] {
   return firstFlag === -1 ? args : args.slice(0, firstFlag)
 }
 
-/** Whether `typed` is `name` with letters missing or too many at the end of words, such as `merchant list`. */
+/** Whether each word of `typed` is the start of a word of `name`, or the reverse, as in `merchant lists`. */
 function isNearly(typed: readonly string[], name: string): boolean {
   return name.split(' ').every((word, index) => {
     const given = typed[index] ?? ''
@@ -119,7 +119,7 @@ function isNearly(typed: readonly string[], name: string): boolean {
   })
 }
 
-/** Usage of `command`; else of the commands that begin with `word`; else a list of all. */
+/** The help for `command`. Without one: the help for all commands whose first word is `word`, or the overview. */
 function help(command: Command | undefined, [word = '']: string[]): string {
   const commands = command ? [command] : COMMANDS.filter(({ name }) => name.split(' ')[0] === word)
   if (commands.length === 0) return OVERVIEW
@@ -137,7 +137,7 @@ const OVERVIEW = [
   'ops COMMAND --help shows its flags. Every command takes --json, for scripts.',
 ].join('\n\n')
 
-/** The error in one line for the operator. */
+/** The text of an error for the operator, in one line. */
 function explain(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException

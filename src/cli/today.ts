@@ -26,7 +26,7 @@ import { clearScreen, printNote, type Terminal, table, toOneLine } from './outpu
 
 const REFRESH_MS = 5_000
 const HOURS = 24
-/** Merchants in the text; `--json` has all. */
+/** Largest number of merchants in the text; `--json` has all. */
 const MERCHANTS_SHOWN = 20
 
 export const todayCommands = [
@@ -58,7 +58,7 @@ export const todayCommands = [
   }),
 ]
 
-/** Yields the result of `look` every REFRESH_MS until Ctrl-C, through outages of the database. */
+/** Yields the result of `look` every REFRESH_MS until Ctrl-C. An outage of the database does not end the loop. */
 async function* again(terminal: Terminal, look: (now: Date) => Promise<string>): AsyncGenerator<string> {
   const stopped = new AbortController()
   process.once('SIGINT', () => stopped.abort())
@@ -78,7 +78,7 @@ async function* again(terminal: Terminal, look: (now: Date) => Promise<string>):
 
 type Today = Awaited<ReturnType<typeof readToday>> & { balance: RecentBalance | undefined }
 
-/** Orders of today by hour and by merchant, the merchant with most orders first. */
+/** Reads the orders of today (IST) by hour and by merchant, the merchant with most orders first. */
 async function readToday(db: Database, now: Date) {
   const since = istDayOf(now)
   const [counts, overview] = await Promise.all([
@@ -162,7 +162,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
 const BAR_CELLS = 20
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** A bar of at most 20 characters; a share above 0 takes an eighth of one at least. */
+/** A bar of `share` (0 to 1) of 20 characters. A share above 0 has at least an eighth of one character. */
 function bar(share: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * BAR_CELLS * 8)) : 0
   return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`

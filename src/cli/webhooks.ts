@@ -17,7 +17,7 @@ import { CommandError } from './errors.ts'
 import { listed, type Output, record, shown } from './output.ts'
 
 const HOUR_MS = 60 * 60_000
-/** The earlier secret signs too for this time: a merchant's servers may take over the new one on different days. */
+/** Time in which both secrets sign, because a merchant's servers may not all get the new secret at once. */
 const ROTATION_MS = 24 * HOUR_MS
 const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
 const URL_RULE = 'must be a URL of at most 2048 characters'
@@ -47,7 +47,7 @@ export const webhookCommands = [
   atomicCommand('webhooks add', 'Add an address to tell of a merchant’s payments', {
     usage: '--mid M1 --url https://shop.example/hook [--label text]',
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
-    // The query and fragment of a URL may hold a password of the merchant: the audit stores the rest.
+    // The audit stores a URL without query and fragment, because both may hold a password of the merchant.
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
     async run({ mid, url, label }, { config, client, now }) {
       const { allowedNetworks } = config.webhooks
@@ -161,7 +161,7 @@ export const webhookCommands = [
   }),
 ]
 
-/** A new secret, plain for the merchant and sealed for the database. */
+/** A new signing secret: in plain text for the merchant, and encrypted for the database. */
 function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, { webhooks }: DatabaseConfig) {
   const secret = newSigningSecret()
   return { secret, sealed: seal(requireKey(webhooks.sealingKey), secret, ownerOf(endpoint)) }
