@@ -1,5 +1,5 @@
-// node src/dev/build.mjs [FOLDER], by `npm run build`: dist/server.js and dist/cli/ops.js with what they need from
-// node_modules, since a bundle starts sooner than hundreds of files.
+// node src/dev/build.mjs [FOLDER], which `npm run build` runs, bundles the service and the operator's commands with
+// their libraries into FOLDER (dist), because a bundle starts sooner than hundreds of files.
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
 import { tsImport } from 'tsx/esm/api'
@@ -17,20 +17,20 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  // Node.js 21 and later have `navigator`. Without it pg makes a Response to detect Cloudflare, which loads Node.js
-  // 20's fetch and makes a start longer.
+  // Without `navigator`, which Node.js 20 lacks, pg detects Cloudflare by a Response: this loads fetch and delays the
+  // start.
   define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
   external: [
     'pg-native',
-    // The guides are rendered below, so a server needs no renderer.
+    // The build renders the guides below, so the service does not need the renderer.
     './src/docs/render-guide.ts',
-    // Fastify loads these for JSON Schemas, which every instance does without (NO_JSON_SCHEMA), and for `inject`: in
-    // the bundle they delay the start.
+    // Fastify needs these packages only for JSON Schemas, which the service does not use (NO_JSON_SCHEMA), and for
+    // `inject`. In the bundle they would delay the start.
     '@fastify/ajv-compiler',
     '@fastify/fast-json-stringify-compiler',
     'light-my-request',
   ],
-  // Libraries in CommonJS require the modules of Node.js.
+  // CommonJS libraries call `require` for the modules of Node.js, and an ES module has no `require`.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
   },

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** The search for free ports begins beside 3000 and 3001, so that they are as easy to remember. */
+/** The search for free ports begins next to the usual 3000 and 3001, so that the suggestion is easy to remember. */
 const FIRST_FREE_PORT = 3002
 
 /**
- * Ends the process with one sentence if another program listens on a port of the service. Called before the database
- * starts, so that nothing is left behind.
+ * Ends the process with one sentence if another program listens on a port of the service. Called before the database is
+ * started, so that no database server is left running.
  */
 export async function exitIfPortsAreBusy(): Promise<void> {
   const { HOST, PORT, OPS_HOST, OPS_PORT, npm_lifecycle_event: script } = process.env
@@ -24,7 +24,7 @@ export async function exitIfPortsAreBusy(): Promise<void> {
   process.exit(1)
 }
 
-/** Any other error of a port or an address is reported by the service itself. */
+/** Whether another program listens on the port. The service itself reports every other error of a port or a host. */
 async function isBusy(host: string, port: number): Promise<boolean> {
   const server = createServer().listen({ host, port })
   try {

@@ -5,20 +5,18 @@ import { fileURLToPath } from 'node:url'
 import { migrate } from '../db/migrate.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 
-/** Reads `.env` as compose does: a variable that is set already wins. */
+/** Reads `.env` as Docker Compose does: a variable of the environment wins over the same variable in the file. */
 export function readEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile()
 }
 
-/** The database of the checkout is used where no other is named, outside production. */
+/** Whether to use the checkout's own database: outside production, if no variable names another one. */
 export function needsCheckoutDatabase(): boolean {
   const { DATABASE_URL, DATABASE_URL_FILE, NODE_ENV } = process.env
   return !DATABASE_URL && !DATABASE_URL_FILE && NODE_ENV !== 'production'
 }
 
-/**
- * Sets DATABASE_URL to the checkout's own PostgreSQL server, migrated. A server that this process starts ends with it.
- */
+/** Starts the checkout's PostgreSQL server unless it runs, migrates it and sets DATABASE_URL. Stops it at exit. */
 export async function useCheckoutDatabase(): Promise<{ directory: string; databaseUrl: string }> {
   try {
     const directory = checkoutDirectory()
@@ -34,8 +32,8 @@ export async function useCheckoutDatabase(): Promise<{ directory: string; databa
 }
 
 /**
- * The database lies inside the checkout; root's lies outside, since the server's user may be unable to enter the home
- * that holds the checkout.
+ * The folder of the checkout's database: `.data` in the checkout. For root the folder lies elsewhere, because the
+ * unprivileged user of PostgreSQL may have no right to enter the home directory that holds the checkout.
  */
 function checkoutDirectory(): string {
   const checkout = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))

@@ -1,7 +1,7 @@
 import { type Demo, SETTLED_MONTH } from './demo.ts'
 import type { DemoWebhook } from './demo-webhook.ts'
 
-/** Commands for a second terminal, printed by `npm start`. `now` gives each start an order_id of its own. */
+/** The commands that `npm start` prints for a second terminal. Their order_id contains `now`, so each start differs. */
 export function demoCommands(demo: Demo & { webhook: DemoWebhook }, now: Date): string {
   const base = (process.env.PUBLIC_URL || `http://localhost:${process.env.PORT || 3000}`).replace(/\/+$/, '')
   const orderId = `demo-${Math.floor(now.getTime() / 1000)}`
@@ -72,7 +72,7 @@ function environment(names: Record<string, string>, { publicKey, secretKey }: De
   return values.map(([name, value]) => `export ${name}=${value}`).join('\n')
 }
 
-/** `-w` adds the newline that an answer lacks: the next prompt would stand behind it. */
+/** A curl command. `-w` prints a newline after the answer, so that the prompt begins a new line. */
 function curl(path: string, fields: Record<string, string>): string {
   const data = Object.entries(fields).map(([name, value]) => `--data-urlencode '${name}=${value}'`)
   const lines = [`curl -sS -w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY"`, `"$BASE_URL${path}"`, ...data]

@@ -7,14 +7,14 @@ import { ownerOf, seal, unseal } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
 import { MID, makeForDemo } from './demo.ts'
 
-/** The receiver of the demo merchant's webhooks, on this machine. */
+/** Port and signing secret of the receiver of the demo merchant's webhooks, which runs on this machine. */
 export type DemoWebhook = { port: number; secret: string }
 
 const ENDPOINT = 'ep_demo'
 
 /**
- * Sets what is missing for webhooks, for the service and for `npm run ops` alike: a sealing key, saved in `directory`,
- * and this machine as an allowed network.
+ * Sets the variables that webhooks need, unless they are set: a sealing key, saved in `directory`, and this machine as
+ * an allowed network. Called for the service and for `npm run ops`, so that both use the same key.
  */
 export function useWebhookSettings(directory: string): void {
   if (!process.env.WEBHOOK_SEALING_KEY_FILE) process.env.WEBHOOK_SEALING_KEY ||= keptKey(directory)
@@ -24,7 +24,7 @@ export function useWebhookSettings(directory: string): void {
 function keptKey(directory: string): string {
   const file = join(directory, 'webhook-sealing-key')
   try {
-    // The second of two programs that start at once finds the key of the first.
+    // The flag `wx` never overwrites: of two programs that start at once, the second reads the key of the first.
     writeFileSync(file, randomBytes(32).toString('base64'), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
@@ -33,12 +33,12 @@ function keptKey(directory: string): string {
 }
 
 /**
- * The webhook of the demo merchant, made if missing, and switched on again unless a person disabled it. Its secret
- * stays while the sealing key opens it. Its port follows the service's, so that two demos on one machine do not get
- * each other's webhooks.
+ * Creates the demo merchant's webhook if missing, and switches it on again unless an operator has disabled it. The
+ * webhook keeps its secret while the sealing key can decrypt it. The receiver's port is the service's plus 2, so that
+ * two demos on one machine do not receive each other's webhooks.
  */
 export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise<DemoWebhook> {
-  // useWebhookSettings has set the key.
+  // The sealing key is never undefined here, because useWebhookSettings has set it.
   const sealingKey = readDatabaseConfig(process.env).webhooks.sealingKey as KeyObject
   const port = (Number(process.env.PORT) || 3000) + 2
   return makeForDemo(databaseUrl, async (client) => {
@@ -66,7 +66,7 @@ async function findSecret(client: pg.Client, sealingKey: KeyObject): Promise<str
   try {
     return rows[0] && unseal(sealingKey, rows[0].secret, OWNER)
   } catch {
-    // Another sealing key, such as one set in .env meanwhile, made this secret unreadable.
+    // The secret was encrypted with another sealing key, for example before a key was set in `.env`.
     return undefined
   }
 }

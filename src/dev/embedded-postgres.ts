@@ -22,7 +22,7 @@ import pg from 'pg'
 import { hasState, INVALID_PASSWORD } from '../db/outage.ts'
 import { type Account, findBinaries, SERVER_ENVIRONMENT, serverAccount } from './postgres-binaries.ts'
 
-/** Everything that the server of one database cluster needs. */
+/** Everything that is needed to start the server of one database cluster. */
 export type Cluster = {
   bin: string
   dataDirectory: string
@@ -33,38 +33,38 @@ export type Cluster = {
 }
 
 type EmbeddedPostgres = {
-  /** URL of the database `postgres`, as superuser. */
+  /** URL of the database `postgres`, with the superuser and the password. */
   url: string
   cluster: Cluster
-  /** Stops a server that this process started. Blocks, so that it may be called while exiting. */
+  /** Stops the server if this process started it. Synchronous, so that a handler of `exit` may call it. */
   stop(): void
 }
 
 const SETTINGS = ['timezone=UTC', 'log_timezone=UTC', 'log_checkpoints=off']
-/** Fast, not durable: a crash of the machine may destroy the data. */
+/** Fast settings without durability: a crash of the machine may destroy the data. */
 const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300']
 
-/** Recovery replays the log of five minutes at most. */
+/** Enough for crash recovery, which replays at most five minutes of WAL. */
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 30_000
 const POLL_MS = 50
 const CONNECT_TIMEOUT_MS = 2_000
-/** A start fails while another process starts first, the random port is taken, or children of a killed server end. */
+/** A start may fail while another process starts the server, the port is taken, or a killed server's children live. */
 const START_ATTEMPTS = 20
 const RETRY_MS = 250
 const PASSING_FAULT = /address already in use|shared memory block .* is still in use|lock file .* already exists/i
-/** An id above the highest that Linux and macOS give to a process. */
+/** A process id above the highest that Linux and macOS assign. */
 const NO_PROCESS = 2_147_483_647
 
 /**
- * A real PostgreSQL server on a random port of 127.0.0.1, with data, password and log in `directory`, which is made if
- * missing. A server that runs there already is used. A server that this process starts ends with it, even if the
- * process is killed. `durable: false` is for tests.
+ * Starts PostgreSQL on a random port of 127.0.0.1, with data, password and log in `directory`, which is created if
+ * missing. A server that already runs on the directory is used instead. A started server ends with this process, even
+ * if the process is killed. `durable: false` is for tests.
  */
 export async function startEmbeddedPostgres(options: {
   directory: string
   durable: boolean
-  /** Folder of an installed PostgreSQL, used in place of the project's own. */
+  /** Folder of an installed PostgreSQL, used instead of the development dependency. */
   installed?: string | undefined
 }): Promise<EmbeddedPostgres> {
   const account = serverAccount()
@@ -85,14 +85,14 @@ export async function startEmbeddedPostgres(options: {
   return { url: clusterUrl(cluster, port), cluster, stop: () => isOurs && stopServer(cluster) }
 }
 
-/** The server of `cluster`: the running one, or a new one on `port` or a random port. */
+/** Finds the running server of `cluster`, or starts one on `port`; without `port`, on a random port. */
 export async function startOrFind(cluster: Cluster, port?: number): Promise<{ port: number; isOurs: boolean }> {
   for (let attempt = 1; ; attempt += 1) {
     const running = await untilAnswers(cluster)
     if (running !== undefined) return { port: running.port, isOurs: false }
     const launched = launch(cluster, port ?? (await freePort()))
     const started = await untilAnswers(cluster, launched)
-    // PostgreSQL ends one of two servers that start at the same moment.
+    // Another process may have started its server at the same moment: PostgreSQL ends one of the two.
     if (started !== undefined) return { port: started.port, isOurs: started.pid === launched.pid }
     const log = readFileSync(cluster.logFile, 'utf8').trim()
     if (!PASSING_FAULT.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL does not start:\n${log}`)
@@ -100,11 +100,11 @@ export async function startOrFind(cluster: Cluster, port?: number): Promise<{ po
   }
 }
 
-/** Stops the server of `cluster` and waits for its end. Blocks, so that a process may do it last. */
+/** Stops the server of `cluster` and waits for its end. Synchronous, so that a handler of `exit` may call it. */
 export function stopServer(cluster: Cluster): void {
   const pid = readPostmaster(cluster)?.pid
   if (pid === undefined) return
-  // PostgreSQL's fast shutdown.
+  // SIGINT is PostgreSQL's fast shutdown, which does not wait for clients to disconnect.
   process.kill(pid, 'SIGINT')
   const deadline = Date.now() + STOP_TIMEOUT_MS
   const never = new Int32Array(new SharedArrayBuffer(4))
@@ -114,14 +114,14 @@ export function stopServer(cluster: Cluster): void {
 export const clusterUrl = ({ password }: Pick<Cluster, 'password'>, port: number) =>
   `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
-/** Makes `directory` with the right to enter it for the server's user; secret files have rights of their own. */
+/** Creates `directory` so that the server's user may enter it; files with secrets have stricter rights of their own. */
 function makeDirectory(directory: string, account: Account): void {
   const outermost = mkdirSync(directory, { recursive: true }) ?? directory
   const mode = account ? 0o711 : 0o700
   for (let path = directory; path.startsWith(outermost); path = dirname(path)) chmodSync(path, mode)
 }
 
-/** The password file belongs to the server's user, as whom initdb reads it. */
+/** Reads the password file, or creates it for the server's user, as which initdb reads the file. */
 function readOrMakePassword(file: string, account: Account): string {
   if (!existsSync(file)) {
     const partial = `${file}.${process.pid}`
@@ -134,7 +134,7 @@ function readOrMakePassword(file: string, account: Account): string {
 }
 
 function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: string): void {
-  // The directory has another name until it is complete: an interrupted attempt must not be taken for a database.
+  // The directory gets its real name once it is complete, so that an interrupted attempt is not taken for a database.
   const partial = `${dataDirectory}.${process.pid}`
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial, { mode: 0o700 })
@@ -146,7 +146,7 @@ function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: stri
   rmSync(partial, { recursive: true, force: true })
 }
 
-/** Ignores that another process was first: several may start at once on a fresh clone, and share the result. */
+/** Ignores the error if another process was first: processes that start at once on a fresh clone share the result. */
 function makeOnce(make: () => void): void {
   try {
     make()
@@ -156,8 +156,8 @@ function makeOnce(make: () => void): void {
 }
 
 /**
- * Starts a server in a session of its own, out of reach of the terminal's Ctrl-C. A guard process ends the server when
- * this process is killed: the system then closes the pipe from which the guard reads.
+ * Starts a server in a session of its own, which Ctrl-C in the terminal does not reach. A guard process ends the server
+ * when this process ends, even by SIGKILL: the system then closes the pipe from which the guard reads.
  */
 function launch(cluster: Cluster, port: number): ChildProcess {
   const { bin, dataDirectory, account } = cluster
@@ -176,9 +176,9 @@ function launch(cluster: Cluster, port: number): ChildProcess {
 }
 
 /**
- * Replaces the process id in a left-over postmaster.pid: PostgreSQL does not start while that number is in use, even
- * by a zombie or an unrelated process. The other lines stay: by them PostgreSQL sees whether children of the old
- * server live.
+ * Replaces the process id in a left-over postmaster.pid, because PostgreSQL does not start while a process with this id
+ * exists, even a zombie or an unrelated process. The other lines stay, because PostgreSQL needs them to find out
+ * whether children of the old server still run.
  */
 function disownPidFile(cluster: Cluster): void {
   const file = pidFile(cluster)
@@ -190,8 +190,8 @@ function disownPidFile(cluster: Cluster): void {
 const pidFile = ({ dataDirectory }: Cluster) => join(dataDirectory, 'postmaster.pid')
 
 /**
- * Process id and port in postmaster.pid, if that process is the server of this cluster: after a crash or a reboot
- * another process may have the number. A zombie, which nobody reaps in a container without init, has no command line.
+ * Reads process id and port from postmaster.pid; undefined unless the process is the server of this cluster. After a
+ * crash or a reboot an unrelated process may have the id. A zombie does not count, because its command line is empty.
  */
 function readPostmaster(cluster: Cluster): { pid: number; port: number } | undefined {
   try {
@@ -209,7 +209,7 @@ function commandLine(pid: number): string {
   return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout
 }
 
-/** Waits while a server starts or stops. Undefined when none runs, or `launched` has ended without one. */
+/** Waits until the cluster's server answers. Undefined if there is no server and `launched` is absent or has ended. */
 async function untilAnswers(cluster: Cluster, launched?: ChildProcess) {
   const deadline = Date.now() + READY_TIMEOUT_MS
   for (;;) {

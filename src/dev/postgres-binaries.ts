@@ -3,17 +3,17 @@ import { cpSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync } fro
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 
-/** System user of the server; undefined is our own. */
+/** The system user that runs the server; undefined for the user of this process. */
 export type Account = { uid: number; gid: number } | undefined
 
 type Binaries = { bin: string; majorVersion: string }
 
-/** PG* variables of the user must not reach the server. */
+/** The server's whole environment, without the user's PG* variables, which would change its settings. */
 export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
 
 const SET_DATABASE_URL = 'Set DATABASE_URL to a PostgreSQL server of your own.'
 
-/** PostgreSQL refuses to run as root: for root it runs as an unprivileged user that exists already. */
+/** For root an existing unprivileged user, because PostgreSQL refuses to run as root. */
 export function serverAccount(): Account {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8')
@@ -25,9 +25,9 @@ export function serverAccount(): Account {
 }
 
 /**
- * Finds the programs of PostgreSQL in `installed/bin`, or else in the development dependency. They are copied into
- * `directory` if `account` cannot run them in place: only its owner may be able to enter the home that holds the
- * checkout.
+ * Finds the programs of PostgreSQL in `installed/bin`, or without `installed` in the development dependency, from which
+ * they are copied into `directory` if `account` cannot run them: a home directory that holds the checkout may be closed
+ * to other users.
  */
 export function findBinaries(directory: string, account: Account, installed?: string): Binaries {
   const { native, version } = installed === undefined ? findPackage() : { native: installed, version: '' }
@@ -55,7 +55,7 @@ function findPackage(): { native: string; version: string } {
   }
 }
 
-/** Links cannot be in an npm package: its postinstall script makes them, which `ignore-scripts` skips. */
+/** Creates the package's symbolic links, because its postinstall script does not run under `ignore-scripts`. */
 function addLinks(folder: string): void {
   const list = join(folder, 'pg-symlinks.json')
   if (!existsSync(list)) return
@@ -66,7 +66,7 @@ function addLinks(folder: string): void {
     try {
       symlinkSync(relative(dirname(target), source), path)
     } catch {
-      // The folder is read-only, or another process has just made the link: `inspect` finds out whether it matters.
+      // The folder is read-only, or another process has just made the link. `inspect` checks whether the programs run.
     }
   }
 }
@@ -83,7 +83,7 @@ function copyPrograms(from: string, to: string): void {
   const partial = `${to}.${process.pid}`
   cpSync(from, partial, { recursive: true, verbatimSymlinks: true })
   addLinks(partial)
-  // A strict umask leaves the originals readable by their owner alone.
+  // The originals may be readable by their owner alone, if the umask was strict when they were installed.
   spawnSync('chmod', ['-R', 'a+rX', partial])
   if (!existsSync(to)) renameSync(partial, to)
   rmSync(partial, { recursive: true, force: true })

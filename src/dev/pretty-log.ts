@@ -1,13 +1,13 @@
-// Imported before the service when its output is a terminal: one line for people for each request. Any other reader of
-// the log gets JSON.
+// Makes the log readable for people, a line for each request. Imported before the service if stdout is a terminal;
+// otherwise the log stays JSON.
 import { pino } from 'pino'
 import pretty from 'pino-pretty'
 
 const lines = pretty({
-  // Synchronous, so that log lines and other output keep their order.
+  // Synchronous writes keep log lines and other output in order.
   sync: true,
   translateTime: 'SYS:HH:MM:ss',
-  // The message shows these fields already.
+  // These fields are part of messageFormat.
   ignore: 'id,method,route,status,durationMs,publicKey,mid',
   messageFormat: (line, messageKey) => {
     const { method, route, status, durationMs, publicKey, id } = line

@@ -1,5 +1,5 @@
-// WEBHOOK_SECRET=whsec_… PORT=3002 node src/dev/receive-webhooks.mjs verifies the webhooks of the demo merchant as a
-// shop does, and prints them. `npm start` prints this line.
+// WEBHOOK_SECRET=whsec_… PORT=3002 node src/dev/receive-webhooks.mjs
+// Verifies the demo merchant's webhooks as a shop does, and prints them. `npm start` prints the command above.
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'

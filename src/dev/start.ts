@@ -1,4 +1,4 @@
-// `npm start`: the service, and on a fresh clone its database and a demo merchant.
+// Runs `npm start`: the service, and where no database is named, also a database and a demo merchant.
 import { randomBytes } from 'node:crypto'
 import { exitIfPortsAreBusy } from './busy-ports.ts'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
@@ -15,11 +15,11 @@ if (needsCheckoutDatabase()) {
   const demo = await ensureDemo({ databaseUrl, directory, now: new Date() })
   useWebhookSettings(directory)
   const webhook = await ensureDemoWebhook(databaseUrl, new Date())
-  // No bank stands behind the demo: its pay pages have a button that pays without money.
+  // The demo has no bank, so its pay pages get a button that simulates a payment.
   process.env.SANDBOX = 'on'
-  // The acquirer's guide is served only with a secret, which its samples need.
+  // The acquirer's guide is served only if a secret is set.
   if (!process.env.ACQUIRER_SECRETS_FILE) process.env.ACQUIRER_SECRETS ||= randomBytes(24).toString('hex')
-  // Ctrl-C ends the demo at once, since no balancer has to notice.
+  // Ctrl-C ends the demo at once, because there is no load balancer to wait for.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
   console.log(demoCommands({ ...demo, webhook }, new Date()))

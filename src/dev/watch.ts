@@ -1,4 +1,4 @@
-// `npm run dev`: `npm start`, again after each change. The database stays up, since this process uses it too.
+// Runs `npm run dev`: `npm start`, again after each change of a file. This process keeps the database up meanwhile.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
@@ -6,7 +6,7 @@ import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './check
 readEnvFile()
 if (needsCheckoutDatabase()) {
   await useCheckoutDatabase()
-  // Without DATABASE_URL the service finds the database by itself and adds the demo.
+  // DATABASE_URL is removed, because start.ts creates the demo only where no database is named.
   delete process.env.DATABASE_URL
 }
 const tsx = createRequire(import.meta.url).resolve('tsx/cli')

@@ -1,8 +1,8 @@
 // node src/dev/with-install.mjs [FILE [args…]]
 //
-// Installs the dependencies if they are missing or older than package-lock.json, then runs FILE in this very process,
-// as if it had been run directly. It imports nothing but node: modules, because on a fresh clone nothing else is there.
-// It is no `prestart` script, because npm skips those under `ignore-scripts`.
+// Installs the dependencies if they are missing or older than package-lock.json, then runs FILE in this process. This
+// script imports only node: modules, because a fresh clone has no others. npm scripts call it explicitly instead of by
+// `prestart`, because npm skips `prestart` scripts under `ignore-scripts`.
 import { spawnSync } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -31,9 +31,9 @@ function isInstalled() {
 }
 
 function install() {
-  // stdout belongs to the command.
+  // Messages go to stderr, because stdout belongs to the program in FILE.
   console.error('Installing dependencies (npm ci) …')
-  // tsx and PostgreSQL are development dependencies: NODE_ENV=production must not leave them out.
+  // Development dependencies, such as tsx and PostgreSQL, are needed even with NODE_ENV=production.
   const npmArgs = ['ci', '--include=dev']
   const npm = process.env.npm_execpath ?? ''
   const options = { cwd: root, encoding: 'utf8', maxBuffer: OUTPUT_LIMIT_BYTES }

@@ -2,11 +2,11 @@ import * as z from 'zod'
 
 type JsonSchema = { [keyword: string]: unknown; properties?: Record<string, JsonSchema>; anyOf?: JsonSchema[] }
 
-/** JSON Schema of a JSON body, with an example for each field. It does not say that unknown fields are ignored. */
+/** JSON Schema of a JSON body, with an example for each field. The schema does not mention unknown fields. */
 export function toJsonBodySchema(schema: z.ZodType, example: Record<string, unknown>): JsonSchema {
   const { properties = {}, ...rest } = withoutDialect(z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }))
   const filledIn = Object.entries(properties).map(([name, property]) => {
-    // Postman and Insomnia read `example` of a field, neither `examples` nor an example of the body.
+    // Postman and Insomnia read only the `example` of a field, not `examples` and not the example of the body.
     return [name, name in example ? { ...property, example: example[name] } : property]
   })
   return { ...rest, properties: Object.fromEntries(filledIn) }
@@ -26,7 +26,7 @@ const address = (name: string) => `#/components/schemas/${name}`
 export const refTo = (name: string) => ({ $ref: address(name) })
 
 /**
- * JSON Schemas of answers and their named parts, which refer to one another. Generated code names its types by them.
+ * JSON Schemas of answers and of their parts, which refer to each other by name. Code generators use these names.
  */
 export function toAnswerSchemas(named: Record<string, z.ZodType>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>()
@@ -35,7 +35,7 @@ export function toAnswerSchemas(named: Record<string, z.ZodType>): Record<string
   return Object.fromEntries(Object.entries(schemas).map(([name, { $id, ...schema }]) => [name, withoutDialect(schema)]))
 }
 
-/** OpenAPI 3.1 has one dialect for the whole document, so no schema names it. */
+/** Removes `$schema`: an OpenAPI 3.1 document has one dialect of JSON Schema for all its schemas. */
 function withoutDialect({ $schema, ...schema }: z.core.JSONSchema.BaseSchema): JsonSchema {
   return schema as JsonSchema
 }

@@ -17,7 +17,7 @@ import { HEADERS, responsesOf } from './responses.ts'
 
 export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
-/** OpenAPI 3.1 document of `operations`, from the schemas that check requests and the refusals in errors.ts. */
+/** OpenAPI 3.1 document of `operations`, made from the schemas that check requests and the refusals in errors.ts. */
 export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   const bodies = operations.flatMap(({ body }) => body ?? [])
   const isSigned = operations.some(({ access }) => access === 'signature')
@@ -44,14 +44,14 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   }
 }
 
-/** The answer of a failure: `Refusal` of envelope.ts. */
+/** The body of a refusal: type `Refusal` of envelope.ts. */
 const Refusal = z.strictObject({
   status: z.literal(false),
   statusCode: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
   msg: z.string().min(1).meta({ description: 'What to do, for people. It may change; decide by `statusCode`.' }),
 })
 
-/** Refusals of every operation beside its own, by who may call it. */
+/** Refusals that all operations have in common, by the kind of caller; an operation may have others. */
 const COMMON_REFUSALS: Record<Described['access'], Failure[]> = {
   key: [
     unauthorized(),
@@ -73,7 +73,7 @@ const SECURITY: Record<Described['access'], object> = {
   anyone: { security: [] },
 }
 
-/** `/pay/:orderId` is `/pay/{orderId}` in OpenAPI. */
+/** A route's path in OpenAPI's notation: `/pay/:orderId` becomes `/pay/{orderId}`. */
 const templateOf = ({ path }: Described) => path.replace(/:(\w+)/g, '{$1}')
 
 const PATH_PARAMETERS: Record<string, object> = {
@@ -116,7 +116,7 @@ function pathItem(operation: Described) {
 function bodyContent(body: NonNullable<Described['body']>, access: Described['access']) {
   const { name, schema, example, jsonExample = example } = body
   const json = { 'application/json': { schema: refTo(name), example: jsonExample } }
-  // Signatures are defined for JSON alone.
+  // A signed body is always JSON: signatures are not defined for forms.
   if (access === 'signature') return json
   return { 'application/x-www-form-urlencoded': { schema: toFormSchema(schema, example), example }, ...json }
 }

@@ -1,16 +1,16 @@
 import { type Html, html, trustedHtml } from '../html.ts'
 
-/** The pages below /docs. Their addresses are relative, since a proxy may serve the service under a path. */
+/** The pages below /docs. Links between them are relative, because a proxy may serve the service under a path. */
 
 export type DocsOptions = {
   publicUrl: string
-  /** Whether this service takes notifications of an acquirer. */
+  /** Whether this service takes notifications of the acquirer `direct`: then the acquirer's guide is public. */
   takesNotifications: boolean
-  /** With simulated payments the redirect_urls of samples lead to a page of the service itself. */
+  /** Whether payments are simulated: the redirect_urls of samples then lead to a page of this service. */
   sandbox: boolean
 }
 
-/** Public guides by the last part of their address. The operator's guides are not public. */
+/** Public guides by the last segment of their path. The operator's guides are not public. */
 const GUIDES = {
   merchant: { title: 'For the merchant’s developer', does: 'Take payments: from the first one to every refusal.' },
   shops: {
@@ -31,7 +31,7 @@ export function guideNames({ takesNotifications }: DocsOptions): GuideName[] {
   return names.filter((name) => takesNotifications || name !== 'acquirer')
 }
 
-/** /docs: who reads what. */
+/** The page /docs, which lists the guides with their readers. */
 export function indexPage(options: DocsOptions): string {
   const card = (href: string, title: string, text: string) =>
     html`<li><a href="docs/${href}"><strong>${title}</strong></a><br>${text}</li>`
@@ -53,7 +53,7 @@ ${card('reference', 'Reference', 'Every operation with its fields and answers; s
   })
 }
 
-/** /llms.txt: the documents for programs that read text, in the form of llmstxt.org. */
+/** The file /llms.txt, which lists the documents for language models in the format of llmstxt.org. */
 export function llmsText(options: DocsOptions): string {
   const { publicUrl } = options
   const guides = guideNames(options).map(
@@ -69,26 +69,26 @@ ${guides.join('')}- [openapi.json](${publicUrl}/openapi.json): Every operation w
 `
 }
 
-/** /docs/merchant and the other guides; `fragment` comes from renderGuide. */
+/** The page of a guide, such as /docs/merchant. `fragment` is the HTML that renderGuide returns. */
 export function guidePage(name: GuideName, fragment: string, options: DocsOptions): string {
   return page(GUIDES[name].title, { at: name, options, body: filledInHtml(fragment, options) })
 }
 
-/** Titles of the guides on the port for operators: /docs, and below it. */
+/** Titles of the guides on the operator's port, where /docs is the operator's guide. */
 export const OPERATOR_GUIDES = { operator: 'For the operator', setu: 'Setu', cashfree: 'Cashfree' } as const
 
 export function operatorPage(name: keyof typeof OPERATOR_GUIDES, fragment: string, options: Addresses): string {
   return page(OPERATOR_GUIDES[name], { at: name === 'operator' ? 'docs' : name, body: filledInHtml(fragment, options) })
 }
 
-/** /docs/reference, drawn by OpenAPI Explorer. Requests go to the host that the page came from, whatever its name. */
+/** The page /docs/reference, made by OpenAPI Explorer. Its requests go to the host from which the page was loaded. */
 export function referencePage(options: DocsOptions): string {
   return page('Reference', {
     at: 'reference',
     options,
     head: html`<script src="reference.js" type="module"></script>
 <script src="openapi-explorer.min.js" type="module"></script>`,
-    // OpenAPI Explorer brings its own `main`.
+    // A section instead of `main`, because OpenAPI Explorer contains its own `main`.
     body: html`<section class="file" id="text" aria-label="Reference">
 <h1>Reference</h1>
 <p>The same for programs: <a href="../openapi.json">openapi.json</a></p>
@@ -98,7 +98,7 @@ export function referencePage(options: DocsOptions): string {
   })
 }
 
-/** /docs/thanks, the shop of the sandbox: the customer's browser arrives there after paying. */
+/** The page /docs/thanks, to which a sandbox's samples send the customer's browser after the payment. */
 export function thanksPage(orderId: string | undefined, options: DocsOptions): string {
   const command = `curl -u "$PUBLIC_KEY:$SECRET_KEY" ${options.publicUrl}/v1/payments/checkPaymentStatus \\
   -d mid=DEMO_MERCHANT -d order_id=${orderId ?? 'YOUR_ORDER_ID'}`
@@ -116,9 +116,9 @@ open an address. Before it ships, the shop’s server asks what became of the or
 }
 
 type Parts = {
-  /** The last part of the page's address. */
+  /** The last segment of the page's path. */
   at: 'docs' | 'reference' | 'thanks' | GuideName | keyof typeof OPERATOR_GUIDES
-  /** Public pages link to one another. */
+  /** Options of a public page, for its links to the other public pages; absent on the operator's port. */
   options?: DocsOptions
   head?: Html
   body: Html
@@ -158,13 +158,13 @@ const currentIf = (isCurrent: boolean) => (isCurrent ? html` aria-current="page"
 
 type Addresses = Pick<DocsOptions, 'publicUrl'> & Partial<DocsOptions>
 
-/** Samples can be pasted as they are: {PUBLIC_URL} in a guide becomes the address of this service. */
+/** Replaces {PUBLIC_URL} and {SHOP_URL} in a guide by real addresses, so that its samples work when pasted. */
 export function filledIn(text: string, { publicUrl, sandbox }: Addresses, spell = (value: string) => value): string {
   const values: Record<string, string> = {
     PUBLIC_URL: publicUrl,
     SHOP_URL: sandbox ? `${publicUrl}/docs/thanks` : 'https://shop.example/thanks',
   }
-  // Braces in the address of a link are percent-encoded.
+  // Braces may be percent-encoded, as they are in the href of a link.
   return text.replace(/(?:\{|%7B)([A-Z]+_URL)(?:\}|%7D)/g, (whole, name) => spell(values[name] ?? whole))
 }
 

@@ -1,9 +1,9 @@
 import { Marked, Renderer, type Tokens } from 'marked'
 
 /**
- * A guide in Markdown as HTML: contents in `nav`, text in `main`. Throws when two headings have the same anchor. A
- * build renders the guides, so that an installation needs neither this file nor its library; a checkout renders a
- * guide at its first request.
+ * Renders a guide's Markdown as HTML, with the contents in `nav` and the text in `main`. Throws when two headings have
+ * the same anchor. Called by the build, so that an installation needs neither this file nor its library, and in a
+ * checkout at the first request of a guide.
  */
 export function renderGuide(markdown: string): string {
   const tokens = marked.lexer(markdown)
@@ -32,7 +32,7 @@ const marked = new Marked({
       if (depth === 1) return `<h1>${inner}</h1>\n`
       return `<h${depth} id="${anchor(text)}"><a href="#${anchor(text)}">${inner}</a></h${depth}>\n`
     },
-    // Wide code and tables scroll in a box of their own; `tabindex` lets the keyboard scroll it.
+    // Wide code and tables scroll in a box of their own. `tabindex` makes the box scrollable by keyboard.
     code(token) {
       const html = Renderer.prototype.code.call(this, token).replace('<pre>', '<pre tabindex="0">')
       return `<div class="code">${html.trim()}</div>\n`
@@ -43,7 +43,7 @@ const marked = new Marked({
   },
 })
 
-/** Anchor of a heading as code hosts make it, so that links work there and here. */
+/** Anchor of a heading, made as code hosts make anchors, so that a link works there and on our pages. */
 function anchor(heading: string): string {
   return heading
     .toLowerCase()

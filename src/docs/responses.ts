@@ -21,7 +21,7 @@ function header(description: string, example?: string, required = true) {
   return { description, required, schema: { type: 'string' }, ...(example !== undefined && { example }) }
 }
 
-/** Meaning of each status, whatever the operation. */
+/** Meaning of each HTTP status, the same for all operations. */
 const MEANING: Record<string, string> = {
   400: 'The body or some fields are wrong; `msg` names every wrong field at once.',
   401: 'No, malformed, unknown, wrong or revoked credentials.',
@@ -38,10 +38,10 @@ const MEANING: Record<string, string> = {
   '4XX': 'What any address may answer to what is no proper request: 400, 408, 417 or 431.',
 }
 
-/** Refusals of broken HTTP, at any address. */
+/** Refusals of requests with faulty HTTP, which any path may answer. */
 const NO_PROPER_REQUEST = [improperHost(), requestTimeout(), expectationFailed(), headersTooLarge()]
 
-/** Responses of an operation: one success, and a refusal for each status of `failures`. */
+/** Responses of an operation: one success, a refusal for each status of `failures`, and 4XX for faulty HTTP. */
 export function responsesOf(
   answer: Described['answer'],
   failures: readonly Failure[],
@@ -51,7 +51,7 @@ export function responsesOf(
   const responses: Record<string, ResponseObject> = {
     '200': toResponse(answer, { ...headerRefs('x-request-id'), ...headers }),
   }
-  // Operations that answer with HTML also refuse with HTML.
+  // An operation whose answer is HTML also has HTML refusals.
   const type = answer.type === 'text/html' ? answer.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)

@@ -23,7 +23,7 @@ import {
 
 const FOR_A_MINUTE = { 'cache-control': 'public, max-age=60' }
 
-/** The policy allows the files of the service, `data:` images and requests to the service, and nothing inline. */
+/** Headers of a page. Scripts, styles and requests are limited to this service; inline scripts are forbidden. */
 const pageHeaders = (styles = "'self'") => ({
   'content-security-policy':
     `default-src 'none'; script-src 'self'; style-src ${styles}; img-src 'self' data:; connect-src 'self'; ` +
@@ -32,12 +32,12 @@ const pageHeaders = (styles = "'self'") => ({
   'referrer-policy': 'no-referrer',
 })
 const PAGE_HEADERS = pageHeaders()
-/** The library of the reference sets styles on its elements: inline styles must be allowed. */
+/** Inline styles are allowed on the reference's page, because OpenAPI Explorer sets styles on its elements. */
 const REFERENCE_HEADERS = pageHeaders("'self' 'unsafe-inline'")
 
 const HTML = 'text/html; charset=utf-8'
 
-/** `/openapi.json`, `/llms.txt`, the guides, and the reference, from which requests can be sent: all public. */
+/** The public documents: `/openapi.json`, `/llms.txt`, the guides, and the reference, which can send requests. */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & DocsOptions) {
   const document = async () => {
     // Imported at the first request, so that the service is ready sooner.
@@ -46,8 +46,8 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
   }
   serve(app, '/openapi.json', 'application/json; charset=utf-8', document, FOR_A_MINUTE)
   servePage(app, '/docs', async () => indexPage(options))
-  // The redirect names no host, so that the browser stays on its own. Its path comes from PUBLIC_URL: a proxy may have
-  // removed that of the request.
+  // The redirect names no host, so that the browser stays on the host that it has used. The path is that of PUBLIC_URL,
+  // because a proxy may have removed this path from the request.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
   app.get('/', async (_request, reply) => reply.redirect(docs))
   for (const name of guideNames(options)) serveGuide(app, `/docs/${name}`, name, guidePage, options)
@@ -57,14 +57,14 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
   if (options.sandbox) {
     app.get('/docs/thanks', async ({ query }, reply) => {
       const { order_id: orderId } = query as { order_id?: unknown }
-      // order_id becomes part of a shell command: only harmless characters are taken.
+      // The page shows a shell command with order_id, so only characters without a meaning in a shell are accepted.
       const known = typeof orderId === 'string' && /^[\w-]{1,64}$/.test(orderId) ? orderId : undefined
       return reply.headers(PAGE_HEADERS).type(HTML).send(thanksPage(known, options))
     })
   }
 }
 
-/** Guides of the operator, on the listener that only the operator reaches. */
+/** The operator's guides, on the port that only the operator reaches. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
   for (const name of Object.keys(OPERATOR_GUIDES) as (keyof typeof OPERATOR_GUIDES)[]) {
     serveGuide(app, name === 'operator' ? '/docs' : `/docs/${name}`, name, operatorPage, options)
@@ -86,7 +86,7 @@ function servePage(app: FastifyInstance, url: string, make: () => Promise<string
   serve(app, url, HTML, make, { ...headers, ...FOR_A_MINUTE })
 }
 
-/** Serves a guide as a page, and its Markdown with `.md` behind the address. */
+/** Serves a guide as a page at `url`, and as Markdown at `url` with `.md`. */
 function serveGuide<Name extends string, Options extends Pick<DocsOptions, 'publicUrl'>>(
   app: FastifyInstance,
   url: string,
@@ -99,7 +99,7 @@ function serveGuide<Name extends string, Options extends Pick<DocsOptions, 'publ
   serve(app, `${url}.md`, 'text/markdown; charset=utf-8', markdown, FOR_A_MINUTE)
 }
 
-/** Serves the result of `make`, made and compressed once, at the first request. */
+/** Serves the result of `make`, which is called and compressed once, at the first request. */
 function serve(
   app: FastifyInstance,
   url: string,
@@ -116,7 +116,7 @@ function serve(
         throw error
       })
     const { plain, gzipped, etag } = await made
-    // A weak tag, since both codings share it.
+    // A weak ETag, because the plain and the gzipped body share one tag.
     reply.headers({ ...headers, etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' })
     if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
     if (!takesGzip(request.headers['accept-encoding'])) return reply.type(type).send(plain)
@@ -127,7 +127,7 @@ function serve(
 async function pack(text: string) {
   const plain = Buffer.from(text)
   const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`
-  // Asynchronous gzip runs in a thread of its own: 750 kB would block the event loop.
+  // Asynchronous gzip runs in a thread of its own: synchronous gzip of 750 kB would block the event loop.
   return { plain, gzipped: await promisify(gzip)(plain), etag }
 }
 
@@ -135,7 +135,7 @@ function takesGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(acceptEncoding))
 }
 
-/** Our own file, or the script of the library, which a build copies beside ours. */
+/** Reads a file of src/docs/ui, or in a checkout OpenAPI Explorer's script, which a build copies to that folder. */
 async function readAsset(name: string): Promise<string> {
   const ours = new URL(`./ui/${name}`, import.meta.url)
   const file = existsSync(ours) ? ours : createRequire(import.meta.url).resolve(`openapi-explorer/dist/browser/${name}`)
@@ -143,11 +143,11 @@ async function readAsset(name: string): Promise<string> {
   return name === 'guide.css' ? COLOURS + text : text
 }
 
-/** The guide as HTML: rendered by the build, or here in a checkout. */
+/** Reads a guide's HTML from the build. In a checkout there is none, so the guide is rendered here. */
 async function readGuide(name: string): Promise<string> {
   const built = new URL(`./guides/${name}.html`, import.meta.url)
   if (existsSync(built)) return readFile(built, 'utf8')
-  // A build has neither this module nor its Markdown library.
+  // Imported only in a checkout: a build has neither this module nor its Markdown library.
   const { renderGuide } = await import('./render-guide.ts')
   return renderGuide(await readMarkdown(name))
 }

@@ -1,4 +1,4 @@
-// Adds a copy button to each block of code. On plain http browsers give a page no clipboard.
+// Adds a copy button to each block of code, except over plain http, where browsers offer no clipboard.
 if (navigator.clipboard) {
   for (const block of document.querySelectorAll('.code')) {
     const code = block.querySelector('code')

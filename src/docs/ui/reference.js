@@ -1,6 +1,6 @@
-// OpenAPI Explorer shows and searches summaries only, so the name of the operation is added to its summary. Examples
-// become the defaults of a form, so that the first press of Execute is answered 200. order_id gets none: a second press
-// would be a repeat. Its own name becomes its example, since an input without one has no name for a screen reader.
+// OpenAPI Explorer shows and searches only summaries, so each summary gets the operation's name. Examples of required
+// fields become defaults, so that the first press of Execute is answered 200. An order_id gets no default, because the
+// second press would repeat it. A field without an example gets its name as one, since screen readers read examples.
 document.querySelector('openapi-explorer').addEventListener('spec-loaded', ({ detail }) => {
   for (const path of detail.tags.flatMap(({ paths }) => paths)) {
     path.summary = path.shortSummary = `${path.summary} · ${path.operationId}`
