@@ -9,16 +9,16 @@ type Dependencies = Omit<Parameters<typeof createPaymentWatch>[0], 'onError'> & 
   log: Logger
 }
 
-/** Server-sent events for open pay pages. The script of a refused page requests its state every few seconds. */
+/** Sends server-sent events to open pay pages. A page whose events are refused requests its state every few seconds. */
 export function pageEvents(app: FastifyInstance, { findCheckout, intents, now, log, limits }: Dependencies) {
   const onError = (error: Error) => log.warn({ error: error.message }, 'open pages were not looked up')
   const watch = createPaymentWatch({ intents, now, limits, onError })
   app.addHook('preClose', async () => watch.close())
-  // A HEAD route would run the same handler and open a stream that nothing closes.
+  // HEAD is not supported: Fastify would run the same handler and open a stream that nothing closes.
   const options = { exposeHeadRoute: false }
   app.get<{ Params: { orderId: string } }>(`${ORDER_PATH}/events`, options, async ({ params }, reply) => {
     const checkout = await findCheckout(params.orderId)
-    // After a 503 of the deadline, or after the client has left, nothing would close the stream.
+    // No stream is opened after a 503 of the deadline or after the client has left, because nothing would close it.
     if (reply.sent || reply.raw.destroyed) return reply
     const events = watch.open(checkout)
     if (events === undefined) throw unavailable()

@@ -2,12 +2,12 @@ import { notFound, paymentClosed } from '../errors.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 
-/** Path of an order's page; the paths of its events and QR codes begin with it. */
+/** Path of an order's pay page. The paths of the order's events and QR codes begin with the same path. */
 export const ORDER_PATH = '/pay/:orderId'
 
 export const noPaymentHere = () => notFound('There is no payment at this address')
 
-/** Rejects with 404 for an unknown orderId, with 410 for a disabled merchant. */
+/** Finds an order by its orderId. Rejects with 404 for an unknown orderId and with 410 for a disabled merchant. */
 export type FindCheckout = (orderId: string | undefined) => Promise<Checkout>
 
 export function createCheckoutFinder(intents: Pick<Intents, 'findCheckout'>): FindCheckout {

@@ -15,8 +15,8 @@ import { type PageTexts, TEXTS, textsFor } from './texts.ts'
 import { type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
 /**
- * The state that a page shows. In `open` and `attemptFailed` the intent can be paid. In `timeUp` the intent has expired, but
- * the bank may still report a payment for some minutes. The other states are final.
+ * The state that a page shows. In `open` and `attemptFailed` the intent can be paid. In `timeUp` the intent has
+ * expired, but the bank may still report a payment for some minutes. The other states are final.
  */
 export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'refunded' | 'failed' | 'expired' | 'cancelled'
 
@@ -24,7 +24,7 @@ const FINAL: readonly PageState[] = ['paid', 'refunded', 'failed', 'expired', 'c
 
 export const isFinal = (state: PageState): boolean => FINAL.includes(state)
 
-/** The status of an unpaid intent is that of its last attempt; until expiry the customer may try again. */
+/** An unpaid intent has the status of its last attempt, but the customer may try again until it expires. */
 export function pageState(
   { status, expiresAt, refunded }: Pick<Checkout, 'status' | 'expiresAt'> & { refunded?: boolean },
   now: Date,
@@ -46,14 +46,14 @@ const CSS = (withoutComments(COLOURS) + readPart('page.css'))
   .replace(/([{;][\w-]+): /g, '$1:')
 const JS = readPart('page.js')
 
-/** Removes comments and indentation, because a page has to arrive over slow networks too. */
+/** Removes comments and indentation, so that pages load faster over slow networks. Comments must have one line. */
 function withoutComments(text: string): string {
   return text.replace(/^\s*(?:\/\/.*|\/\*.*\*\/)?\n?/gm, '')
 }
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Headers of every page: only our own style and script, no frames, no Referer, no search engines. */
+/** Headers of every page. Only the page's own style and script are allowed; frames, Referer and indexing are not. */
 const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
@@ -70,36 +70,36 @@ const PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-robots-tag': 'noindex, nofollow',
   'referrer-policy': 'no-referrer',
-  // The texts depend on the language, the links of wallets on the system.
+  // The page's texts depend on the language, and its wallet links on the customer's system.
   vary: 'accept-language, user-agent',
 } as const
 
 export const pageHeaders = ({ language }: PageTexts) => ({ ...PAGE_HEADERS, 'content-language': language })
 
-/** Without JavaScript: seconds until a page that is not final loads again. */
+/** Seconds after which a page reloads itself if JavaScript is off. A page in a final state does not reload. */
 const RELOAD_SECONDS: { [state in PageState]?: number } = { open: 5, attemptFailed: 5, timeUp: 15 }
 
-/** `refunds` are the refunds that a sandbox may end. */
+/** What a page depends on beside its checkout. `refunds` are the refunds that a sandbox may end. */
 type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; platform: Platform; texts: PageTexts }
 
-/** The page contains no data of the customer, and every address in it is relative to /pay/. */
+/** The HTML of a pay page, without customer data. Its links to the service are relative to /pay/. */
 export function payPageText(checkout: Checkout, drawing: Drawing): string {
   const { now, sandbox, refunds, texts } = drawing
   const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`
-  // In a line that is too narrow, our number breaks in its middle.
+  // Our orderId has 32 digits: where the line is too short, `<wbr>` breaks the orderId in its middle.
   const ours = html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}`
   const reload = RELOAD_SECONDS[state]
   const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${reload}"></noscript>` : undefined
   const outcome = (of: EndState, more?: Html) => {
     const { sign, moneyMayBeMissing } = OUTCOMES[of]
-    // The text of `paid` announces that the page is about to leave, so the script shows it only then.
+    // The text of `paid` announces the return to the shop, so it is hidden until the script starts the return.
     const text = `${texts[`${of}Text`]}${moneyMayBeMissing ? ` ${texts.missingMoney}` : ''}`
     return html`<section class="${of}" data-state="${of}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${texts[`${of}Title`]}</h2>${more}<p class="quiet"${hiddenIf(of === 'paid')}>${text}</p></section>`
   }
   const title = isPayable(state) ? texts.pay : texts[`${state}Title`]
-  // Screen readers announce only text that appears in an existing element with role=status.
+  // The element with role=status is always present, because screen readers announce only changes of an existing one.
   return html`${head(texts, `${title} · ${payee.name}`, refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main class="pay">
@@ -115,7 +115,8 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 <div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>${texts.attemptFailed}</p>
 <p class="lost" hidden>${texts.lost}</p></div>
 ${
-  // No state leads back to this section, so it is left out once nothing can be paid. The script shows and hides the others.
+  // The section to pay is left out once nothing can be paid, because no state leads back to it. The script shows and
+  // hides the other sections.
   isPayable(state) ? openSection(checkout, drawing) : undefined
 }
 ${outcome(
@@ -141,8 +142,8 @@ ${refunds.filter(({ endedAt }) => endedAt === null).map((refund) => refundForm(r
 type EndState = Exclude<PageState, 'open' | 'attemptFailed'>
 
 /**
- * States in which nothing can be paid. `sign` is an SVG path in a square of 24, drawn as a line. With `moneyMayBeMissing`,
- * money may have left the customer's account all the same.
+ * The states in which nothing can be paid. `sign` is an SVG path in a square of 24 units, drawn as a line. With
+ * `moneyMayBeMissing` the page says what to do if money has left the customer's account all the same.
  */
 const OUTCOMES: Record<EndState, { sign: string; moneyMayBeMissing: boolean }> = {
   paid: { sign: 'M6 12.5l4 4 8-9', moneyMayBeMissing: false },
@@ -153,12 +154,12 @@ const OUTCOMES: Record<EndState, { sign: string; moneyMayBeMissing: boolean }> =
   timeUp: { sign: 'M12 6v6l4 2.5', moneyMayBeMissing: false },
 }
 
-/** A QR for another device to scan, and links that open a wallet on this device; page.css shows one or both. */
+/** The section to pay: a QR for another device, and wallet links for this device. page.css shows one or both. */
 function openSection(checkout: Checkout, { now, platform, texts }: Drawing): Html {
   const { orderId, amount, expiresAt } = checkout
   const address = sandboxAddress(checkout)
   const links = address ? [{ app: 'any' as const, href: address }] : walletLinks(upiLinkQuery(checkout), platform)
-  // With loading=lazy a browser does not load a QR that the style hides.
+  // loading=lazy, because a browser then does not load a QR that page.css hides.
   const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="${fill(texts.qrCode, { amount: toIndianText(amount) })}" width="320" height="320" loading="lazy">`
   const link = ({ app, href }: WalletLink, index: number) => {
     const isFirst = app === 'any' && index === 0
@@ -205,7 +206,7 @@ function refundForm({ orderId, refundId, amount }: Refund, texts: PageTexts): Ht
 </form>`
 }
 
-/** The page for a refusal: in the customer's language if customers can cause the refusal, else its English message. */
+/** The page for a refusal, in the customer's language if TEXTS has the refusal's text, otherwise in English. */
 export function refusalPage({ code, message }: Failure, acceptLanguage: string | undefined) {
   const isOurs = code in TEXTS
   const texts = textsFor(isOurs ? acceptLanguage : undefined)
@@ -221,13 +222,13 @@ export function refusalPage({ code, message }: Failure, acceptLanguage: string |
   return { headers: pageHeaders(texts), body: body.toString() }
 }
 
-/** Replaces each `{name}` of a text by its value. */
+/** Replaces each `{name}` in a text by its value. */
 function fill(text: string, values: Record<string, Html | string>): Html {
-  // split also returns the group of the pattern, so every second part is a name.
+  // Every second part is a name, because split also returns what the group of the pattern has matched.
   return html`${text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : values[part]))}`
 }
 
-/** HH:MM in India, after the date unless it is today. */
+/** The time as HH:MM in IST, preceded by the date unless that is today. */
 function istTime(moment: Date, now: Date): string {
   const [day = '', time = ''] = toIstText(moment).split(' ')
   return `${toIstText(now).startsWith(day) ? '' : `${day} `}${time.slice(0, 5)}`

@@ -7,7 +7,7 @@ import { refundsInSandbox } from './simulate.ts'
 import { textsFor } from './texts.ts'
 import { platformOf } from './wallet-links.ts'
 
-/** A browser loads a page again that was refused while the service was briefly away. */
+/** Seconds after which a browser reloads a page that was refused with 503. */
 const REFUSED_PAGE_RELOAD_SECONDS = 5
 
 export const payPage = operation({
@@ -23,7 +23,7 @@ export const payPage = operation({
   answer: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
   route: {
     config: { refusalPage: (failure, request) => refusalPage(failure, request.headers['accept-language']) },
-    // Without JavaScript the page reloads itself, and must go on after a 503.
+    // A page without JavaScript reloads itself every few seconds, and has to continue after a 503.
     onSend: (_request, reply, payload, done) => {
       if (reply.statusCode === 503) reply.header('refresh', REFUSED_PAGE_RELOAD_SECONDS)
       done(null, payload)
@@ -35,7 +35,7 @@ export const payPage = operation({
       const moment = now()
       const texts = textsFor(headers['accept-language'])
       const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools, checkout) : []
-      // The page's script requests these headers by HEAD while it gets no events.
+      // The page's script requests the x-payment headers by HEAD while the page gets no events.
       reply.headers({
         ...pageHeaders(texts),
         'x-payment-state': pageState(checkout, moment),
@@ -51,6 +51,6 @@ type Dependencies = {
   findCheckout: FindCheckout
   pools: Pick<Pools, 'pages'>
   now: () => Date
-  /** Whether pages have a form that simulates payments. */
+  /** Whether pay pages have a form that simulates payments. */
   sandbox: boolean
 }

@@ -5,11 +5,11 @@ import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { startRepeating } from '../repeat.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
 
-/** Heartbeats keep proxies from closing a quiet connection, and a page notices a dead connection by a missing heartbeat. */
+/** Look-ups per heartbeat. Heartbeats keep proxies from closing quiet connections, and let pages detect dead ones. */
 const HEARTBEAT_LOOK_UPS = 20
 /**
- * Range of the time after which a browser reconnects. Without the spread, 10,000 pages of a stopped instance would come to
- * another instance at the same moment.
+ * Shortest time in milliseconds after which a browser reconnects. The time is random, because otherwise 10,000 pages of
+ * a stopped instance would connect to another instance at the same moment.
  */
 const COME_BACK_FROM_MS = 1_000
 const COME_BACK_TO_MS = 4_000
@@ -17,8 +17,8 @@ const COME_BACK_TO_MS = 4_000
 type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable }
 
 /**
- * Sends the states of payments to open pay pages by server-sent events. However many pages are open, an instance sends one
- * query a second; without open pages it sends none.
+ * Sends the states of payments to open pay pages by server-sent events. An instance makes one query a second for all
+ * its open pages together, and none without open pages.
  */
 export function createPaymentWatch({
   intents,
@@ -81,7 +81,7 @@ export function createPaymentWatch({
   const allPages = () => [...pagesOf.values()].flatMap((pages) => [...pages])
 
   return {
-    /** Returns a page's events: its state at once, an end when it is final; undefined when too many pages are open. */
+    /** Returns a page's events, which begin with its state and end with a final one; undefined if too many are open. */
     open(checkout: Checkout): Readable | undefined {
       const ofOrder = pagesOf.get(checkout.orderId) ?? new Set()
       if (openPages >= limits.open || ofOrder.size >= limits.openOfOrder) return undefined
@@ -92,13 +92,13 @@ export function createPaymentWatch({
       events.once('close', () => remove(page))
       events.push(`retry: ${randomInt(COME_BACK_FROM_MS, COME_BACK_TO_MS)}\n\n`)
       events.push(heartbeat)
-      // A request may still arrive while the instance closes.
+      // While the instance closes, a new page's events end at once, so that its browser reconnects to another instance.
       if (closed) end(page)
       else update(page, checkout, now())
       return events
     },
 
-    /** Ends every page's connection; the browsers reconnect to another instance. */
+    /** Ends the connections of all pages. Their browsers reconnect to another instance. */
     close() {
       closed = true
       void stop()

@@ -12,7 +12,7 @@ import { qrPng, qrSvg } from './qr-image.ts'
 export const payQrPng = qr('payQrPng', 'png', 'image/png')
 export const payQrSvg = qr('payQrSvg', 'svg', 'image/svg+xml')
 
-/** Longest time for which a browser or proxy caches a QR: it must not be shown for long after its payment is closed. */
+/** Longest time for which browsers and proxies cache a QR, which must not be shown long after its payment is closed. */
 const MAX_AGE_SECONDS = 30
 
 type QrFormat = 'png' | 'svg'
@@ -20,8 +20,8 @@ type QrFormat = 'png' | 'svg'
 export type DrawQr = (format: QrFormat, text: string) => Promise<Buffer>
 
 /**
- * Returns the function that draws the QR of a text, with a cache, because browsers, proxies and attackers request the same QR
- * again. Drawing blocks the event loop, so only one QR is drawn in a turn of it.
+ * Returns a function that draws the QR of a text. QRs are cached, because browsers, proxies and attackers request the
+ * same QR again. Drawing blocks the event loop, so each turn of the loop draws at most one QR.
  */
 export function createDrawQr({ qrImagesBytes }: Pick<Limits['pages'], 'qrImagesBytes'>): DrawQr {
   const images = new LRUCache<string, Buffer, { format: QrFormat; text: string }>({
@@ -65,7 +65,7 @@ function qr(name: string, format: QrFormat, type: string) {
         if (!isPayable(pageState(checkout, moment))) throw paymentClosed()
         const openForMs = checkout.expiresAt.getTime() - moment.getTime()
         const maxAge = Math.min(MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
-        // An intent's link never changes, so its orderId is enough for the tag.
+        // The orderId serves as ETag, because the link of an intent, and so its QR, never changes.
         const etag = `"${checkout.orderId}"`
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
         if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()

@@ -14,24 +14,24 @@ import type { RefundUpdates } from '../refunds/record-update.ts'
 import { listRefunds } from '../refunds/store.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 
-/** The simulated outcome of a payment or, with `refund_id`, of a refund. */
+/** A request to simulate the outcome of a payment or, with `refund_id`, of a refund. */
 export const Simulation = z.object({
   status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
   refund_id: refundId.optional(),
 })
 
-/** Refunds of an order at the acquirer `direct`. The others end in their acquirer's own sandbox. */
+/** The refunds that our sandbox may end: those at `direct`. Other refunds end in the sandbox of their acquirer. */
 export const refundsInSandbox = (
   { pages }: Pick<Pools, 'pages'>,
   { mid, orderId }: Pick<Checkout, 'mid' | 'orderId'>,
 ) => listRefunds(pages, { mid, orderId, acquirer: 'direct' })
 
-/** Longer than the bank may take to report a payment. */
+/** Minutes since expiry in the simulation of a late payment, more than the 10 in which a payment is still on time. */
 const LATE_BY_MINUTES = 60
 
 const ONE_RUPEE_IN_PAISE = 100
 
-/** The form of a sandbox's pay page, which scripts may send too. */
+/** Handles the form on the pay pages of a sandbox. Scripts may send the same request. */
 export function simulation(app: FastifyInstance, dependencies: Dependencies) {
   const check = bodyCheck(Simulation)
   type Request = { Params: { orderId: string }; Body: Record<string, unknown> }
@@ -48,13 +48,13 @@ type Dependencies = {
   intents: Pick<Intents, 'expire'>
   reports: Reports
   now: () => Date
-  /** By the name of their acquirer. */
+  /** Clients of acquirers, by the acquirer's name. */
   clients: ReadonlyMap<string, Pick<AcquirerClient, 'simulate'>>
   refunds: Pick<RefundUpdates, 'record'>
   pools: Pick<Pools, 'pages'>
 }
 
-/** Simulates a customer and their bank. A simulated report obeys the rules of real ones. */
+/** Simulates a customer's payment and the bank's report of it. A simulated report is judged like a real one. */
 async function simulate(
   { mid, orderId, amount, payee, paymentLink }: Checkout,
   { status, refund_id: name }: z.output<typeof Simulation>,
@@ -69,7 +69,7 @@ async function simulate(
       await intents.expire({ mid, orderId }, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
       return report('SUCCESS')
     case 'TWICE':
-      // The bank of an acquirer's link refuses a second payment.
+      // A link of an acquirer is paid only once, because its bank refuses a second payment.
       if (client) return report('SUCCESS')
       await report('SUCCESS')
       return report('SUCCESS')
@@ -79,7 +79,7 @@ async function simulate(
       return report(status)
   }
 
-  /** The sandbox of the acquirer reports the payment if the acquirer made the link. */
+  /** Records a simulated payment. If an acquirer has made the link, the acquirer's sandbox simulates it instead. */
   async function report(outcome: FinalStatus, paise = amount): Promise<void> {
     if (client) {
       return client.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })

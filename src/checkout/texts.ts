@@ -1,13 +1,13 @@
 import { preferredLanguage } from '../http/accept-language.ts'
 
-/** Languages of the pay page, the default first. */
+/** Languages of the pay page. The first one is the default. */
 const LANGUAGES = ['en', 'hi'] as const
 
 export type Language = (typeof LANGUAGES)[number]
 
 /**
- * Every text of the pay page; `{name}` is replaced by a value. A new language is one more name in LANGUAGES, and a column here,
- * which the compiler then requires. Texts of merchants are never translated.
+ * All texts of the pay page, where `{name}` is replaced by a value. A new language needs its name in LANGUAGES; the
+ * compiler then requires its translation of each text. Texts of merchants are never translated.
  */
 export const TEXTS = {
   pay: { en: 'Pay', hi: 'भुगतान करें' },
@@ -65,7 +65,7 @@ export const TEXTS = {
     en: 'Please do not pay any more. If you have just paid, stay here: this page goes on looking for your payment.',
     hi: 'कृपया अब भुगतान न करें। अगर आपने अभी-अभी भुगतान किया है, तो यहीं रुकें: यह पेज आपके भुगतान की जाँच करता रहेगा।',
   },
-  // We cannot see the customer's account, but the bank and the merchant can.
+  // The text names the bank and the merchant, because the service cannot see the customer's account.
   missingMoney: {
     en: 'If money has left your account, keep the reference number (UTR) that your UPI app shows, and ask the merchant or your bank about it.',
     hi: 'अगर आपके खाते से पैसे कट गए हैं, तो आपके UPI ऐप में दिख रहा रेफ़रेंस नंबर (UTR) संभालकर रखें और विक्रेता या अपने बैंक से पूछें।',

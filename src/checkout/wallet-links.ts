@@ -1,13 +1,13 @@
 import { upiLinks } from '../payments/upi-links.ts'
 
-/** The system on which a link is opened. `unknown` is every device that names neither of the others. */
+/** The system of the customer's device. `unknown` is every system other than Android and iOS. */
 export type Platform = 'android' | 'ios' | 'unknown'
 
-/** A link and the app that it opens. For `any` the customer, or else the system, chooses the app. */
+/** A link and the app that the link opens. For `any` the customer or the system chooses the app. */
 export type WalletLink = { app: 'any' | 'Google Pay' | 'PhonePe' | 'Paytm' | 'BHIM' | 'CRED'; href: string }
 
 /**
- * The wallets in the order of their number of payments. Sources, read in November 2026: Google, "Integrate Google Pay for
+ * The wallets, those with most payments first. Sources, read in November 2026: Google, "Integrate Google Pay for
  * in-app payments" for iOS and Android; Juspay, "UPI Package Names"; Razorpay, "List of Supported UPI Apps".
  */
 const WALLETS = [
@@ -19,14 +19,14 @@ const WALLETS = [
 ] as const
 
 /**
- * The links of a page on `platform`, in the order of the page. `query` is the query of a UPI link, ours or an acquirer's;
- * every link carries it unchanged.
+ * The wallet links of a page for `platform`, in the order of the page. All links carry `query`, the query of our or an
+ * acquirer's UPI link, unchanged.
  */
 export function walletLinks(query: string, platform: Platform): WalletLink[] {
   const { intent, gpay, phonepe, paytm } = upiLinks(query)
   switch (platform) {
     case 'android':
-      // On Android the customer chooses among all UPI apps. An intent with a package opens the app, or its page in the store.
+      // Android lets the customer choose among all UPI apps. An intent with a package opens that app or its store page.
       return [
         { app: 'any', href: intent },
         ...WALLETS.map(({ app, androidPackage }) => ({
@@ -35,7 +35,7 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
         })),
       ]
     case 'ios':
-      // iOS itself chooses an app for the scheme upi: the link comes last, for customers of other apps.
+      // iOS itself chooses the app for the scheme `upi`, so this link comes last, for customers of other apps.
       return [
         ...WALLETS.map(({ app, iosScheme }) => ({ app, href: `${iosScheme}://upi/pay?${query}` })),
         { app: 'any', href: intent },
@@ -51,8 +51,8 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
 }
 
 /**
- * The system in a User-Agent. The service reads it, so that the links are right without JavaScript too. An iPad claims to be a
- * Mac and is `unknown`: a UPI app needs the SIM of a phone, so an iPad's customer scans the QR.
+ * The system in a User-Agent, which the service reads so that links work without JavaScript. An iPad claims to be a Mac
+ * and is `unknown`: a UPI app needs the SIM of a phone, so a customer with an iPad scans the QR.
  */
 export function platformOf(userAgent = ''): Platform {
   if (/\bAndroid\b/.test(userAgent)) return 'android'

@@ -7,9 +7,9 @@ const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const LOOPBACK = networksOf(['127.0.0.0/8', '::1/128'])
 
 /**
- * Returns a check of callers. With a password the caller must send it. Without one the caller must be on this machine
- * and use a local name for it, or use an allowed host: any other name may be a website's that leads a browser to our
- * address (DNS rebinding).
+ * Returns a check of callers. If a password is set, the caller must send it. Otherwise the caller must use an allowed
+ * host, or be on this machine and use a local name such as localhost. Any other name may belong to a website that
+ * leads a browser to our address (DNS rebinding).
  */
 export function createCallerCheck({ password, allowedHosts }: Config['opsReaders']) {
   const passwordHash = password === undefined ? undefined : hashSecret(password)
@@ -22,7 +22,7 @@ export function createCallerCheck({ password, allowedHosts }: Config['opsReaders
   }
 }
 
-/** The password of Basic authentication; any user name is taken. */
+/** The password that was sent by Basic authentication, with any user name. */
 function sentPassword({ authorization = '' }: IncomingHttpHeaders): string {
   const [, credentials = ''] = /^Basic +(\S+)$/i.exec(authorization) ?? []
   return Buffer.from(credentials, 'base64')

@@ -5,7 +5,7 @@ import type { Limits } from '../limits.ts'
 import { LONGEST_ORDER_MS, type OrderCounts } from '../reconciliation/day.ts'
 
 const HOURS = 24
-/** Counts of days whose orders have all ended are used for this time, those of recent days for half a refresh. */
+/** Time for which the counts of a day are cached once all its orders have ended. */
 const OLDER_COUNTS_MS = 6 * 60 * 60 * 1000
 
 type Stage = {
@@ -16,11 +16,11 @@ type Stage = {
 }
 
 /**
- * Counts orders by hour when somebody opens the page, and caches the counts. Days are counted in the background,
- * newest first, one statement at a time: many orders take seconds of the database.
+ * Counts orders by hour when somebody opens the operator's page, and caches the counts. Days are counted in the
+ * background, newest first, one statement at a time, because the database needs seconds to count many orders.
  */
 export function createDayCounts({ countByHour, log, now, limits }: Stage) {
-  // Stale counts are shown while new ones are made.
+  // Stale counts are returned until new ones are ready.
   const remembered = new LRUCache<number, OrderCounts[]>({
     max: 2 * limits.days,
     allowStale: true,
@@ -32,7 +32,7 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
   async function countAll(days: readonly Date[]): Promise<void> {
     for (const since of days) {
       const moment = now()
-      // Half a refresh, so that each refresh of the page shows new counts.
+      // Recent counts are cached for half the interval of reloads, so that each reload shows new ones.
       const isRecent = moment.getTime() - since.getTime() < HOURS * 60 * 60_000 + LONGEST_ORDER_MS
       const ttl = isRecent ? limits.refreshSeconds * 500 : OLDER_COUNTS_MS
       remembered.set(since.getTime(), await countByHour({ since, hours: HOURS }, moment), { ttl })
@@ -41,8 +41,8 @@ export function createDayCounts({ countByHour, log, now, limits }: Stage) {
   }
 
   /**
-   * Returns the orders by hour of Indian days, which must come newest first. A day is undefined that is not counted
-   * after `waitMs`. `failed` means that counting failed; the next call counts again.
+   * Returns the orders by hour of `days` (IST), which must come newest first. A day that is not counted within `waitMs`
+   * is undefined. `failed` is whether the last counting has failed; the next call counts again.
    */
   return async (days: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
     const old = days.filter((day) => !remembered.has(day.getTime()))

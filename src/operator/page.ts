@@ -17,28 +17,28 @@ import { countOpen, type Overview } from '../reconciliation/overview.ts'
 import type { RecentBalance } from '../reconciliation/recent-balance.ts'
 import { type Bar, plot } from './plot.ts'
 
-/** A day or an hour of India from its first moment, without counts until its orders are counted. */
+/** A day or an hour (IST) with its first moment. `counts` is undefined until the orders are counted. */
 export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
 type PageOfToday = {
   now: Date
-  /** Counts of each hour of today so far, and of each of the last days, today included; both oldest first. */
+  /** The hours of today so far, and the last days with today; both oldest first. */
   hours: readonly Counted[]
   days: readonly Counted[]
-  /** Counting failed. It is tried again only after a pause. */
+  /** Whether the last counting of orders has failed. The next reload of the page counts again. */
   failed: boolean
   overview: Overview
   balance: RecentBalance | undefined
-  /** Warnings about settings, a sentence each. */
+  /** Warnings about settings, one sentence each. */
   warnings: readonly string[]
   publicUrl: string
-  /** Seconds until the page reloads itself; undefined when its reader has switched that off. */
+  /** Seconds until the page reloads itself; undefined if the reader has switched reloads off. */
   refreshSeconds: number | undefined
 }
 
 /**
- * Returns the page and its `refresh` header. Addresses are relative, since a proxy may serve the page under a path.
- * The page has no customer data.
+ * Returns the operator's page and its `refresh` header. The page has no customer data. Its links are relative, because
+ * a proxy may serve the page under a path.
  */
 export function pageOfToday({ now, hours, days, failed, publicUrl, refreshSeconds, ...open }: PageOfToday) {
   const today = hours.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
@@ -83,7 +83,7 @@ const COUNTING = 'Still counting: what is missing follows, the newest first.'
 const NOT_COUNTED =
   'The database did not count what is missing. It is asked again half a minute later; the log of the service says why.'
 
-/** A page of a title and a sentence, in place of the page of today. */
+/** A page with only a title and a text, which is sent when the operator's page is refused or unavailable. */
 export function messagePage(title: string, text: string): string {
   return document(html`<main class="guide" id="text">
 <h1>${title}</h1>
@@ -170,7 +170,7 @@ function conversionText(counts: OrderCounts): string {
 
 type HtmlCell = Html | string | undefined
 
-/** A table whose rows begin with their heading. */
+/** A table whose rows begin with a heading cell. */
 const table = (label: string, columns: readonly string[], rows: readonly (readonly HtmlCell[])[]): Html =>
   html`<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>

@@ -1,16 +1,16 @@
 import { type Html, html } from '../html.ts'
 
-/** A bar of `whole` height with a coloured `part`, and its tooltip. Without `whole` it is a gap. */
+/** A bar of height `whole`, of which `part` has another colour, with a tooltip. A bar without `whole` is a gap. */
 export type Bar = { whole: number | undefined; part: number; text: string }
 
-/** Sizes within the SVG, which is stretched: only their proportions matter. */
+/** Units of the SVG, which CSS stretches to the page, so that only the proportions matter. */
 const BAR_WIDTH = 10
 const GAP = 2
 const HEIGHT = 100
 
 /**
- * Draws bars as SVG without script or inline style: the classes `whole` and `part` colour them. `label` describes the
- * plot to people who do not see it; a table beside it must have the numbers.
+ * Draws bars as SVG without script or inline style: CSS colours the classes `whole` and `part`. `label` describes the
+ * plot to screen readers, for which a table next to the plot must show the numbers.
  */
 export function plot(bars: readonly Bar[], label: string): Html {
   const most = Math.max(1, ...bars.map(({ whole = 0 }) => whole))

@@ -15,7 +15,7 @@ import { createCallerCheck } from './caller.ts'
 import { createDayCounts } from './day-counts.ts'
 import { messagePage, pageOfToday } from './page.ts'
 
-/** The policy allows our own styles and `data:` images: no script, nothing inline, nothing of other hosts. */
+/** Headers of the page. Only styles of this service and `data:` images are allowed; scripts are not. */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
@@ -28,7 +28,7 @@ const HEADERS = {
 
 const HOUR_MS = 60 * 60_000
 
-/** Refuses every request, even to an unknown address, that does not come from the operator. */
+/** Refuses every request that does not come from the operator, even to a path that does not exist. */
 export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders']) {
   const isOperator = createCallerCheck(readers)
   app.addHook('onRequest', async ({ headers, socket }, reply) => {
@@ -50,14 +50,14 @@ type OperatorPageOptions = {
   log: Pick<Logger, 'warn'>
   now: () => Date
   publicUrl: string
-  /** Warnings about settings, a sentence each. */
+  /** Warnings about settings, one sentence each. */
   readWarnings: (db: Queryable) => Promise<string[]>
-  /** Mean delay of timers in the last second, in ms. */
+  /** Mean delay of timers in the last second, in milliseconds. */
   latenessMs: () => number
   limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lateness' | 'lookUps'>
 }
 
-/** The page of the operator, `/`: today, the last days, and what needs a person. It only reads. */
+/** Serves the operator's page at `/`: today, the last days, and what needs a person. The page changes nothing. */
 export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOptions) {
   const { db, log, now, publicUrl, readWarnings, latenessMs, limits } = options
   const { days: dayCount, refreshSeconds } = limits.operatorPage
@@ -90,7 +90,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
     ])
     const hoursBegun = Math.floor((moment.getTime() - today.getTime()) / HOUR_MS) + 1
     const isCounting = counts.includes(undefined) && !failed
-    // The balance waits until the days are counted, so that orders and metrics have a connection.
+    // The balance is read only once the days are counted, so that payments and metrics find a free connection.
     const balance = isCounting
       ? undefined
       : await Promise.race([readBalance(), sleep(limits.operatorPage.waitMs, undefined)])
@@ -131,7 +131,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
 
 const BUSY = ['The service is busy', 'Payments come first, so this page waits until the service is less busy.'] as const
 
-/** Title of a page with the cause of an error, and a sentence that says what to do. */
+/** The title and the text of the page that is shown after an error. */
 function causeOf(error: unknown): [string, string] {
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) {
     return ['The database is not migrated', 'It lacks a table or a column that this version reads. Run "ops migrate".']

@@ -1,16 +1,16 @@
 const { state, expires, now, events } = document.body.dataset
-// Long enough to read the UTR. A customer who needs longer touches the page or presses a key (WCAG 2.2, 2.2.1).
+// Time to read the UTR before the page leaves. A touch or a key keeps the page open for longer (WCAG 2.2, 2.2.1).
 const LEAVE_AFTER_MS = 8000
 const RELOAD_AFTER_MS = 5000
-// The spread is random, so that pages that were refused together do not come again together.
+// The pause has a random part, so that pages that were refused together do not retry at the same moment.
 const ASK_AGAIN_AFTER_MS = 2000
 const ASK_AGAIN_SPREAD_MS = 2000
-// Longer than a browser's own reconnection: 1 to 4 seconds, and the answer.
+// Longer than the browser's own reconnection, which takes 1 to 4 seconds and the time of the answer.
 const LOST_AFTER_MS = 6000
-// After two missed heartbeats the connection is dead, although the browser takes it for open.
+// After two missed heartbeats the connection counts as dead, even if the browser reports it as open.
 const HEARTBEATS_MISSED = 2.5
 
-// Difference of the clocks: the service's clock decides, not the customer's.
+// Milliseconds by which the customer's clock is ahead of the service's, because the service's clock decides.
 const ahead = Date.now() - Number(now)
 const back = document.querySelector('.back')
 const unpaid = document.querySelector('.unpaid')
@@ -22,7 +22,7 @@ const leaving = document.querySelector('.paid .quiet')
 const left = document.querySelector('.left')
 const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
 const { title } = document
-// The end of every title, ` · payee`.
+// The end of every page title: ` · ` and the payee's name.
 const ofPayee = title.slice(title.indexOf(' · '))
 const isFinal = (section) => 'final' in section.dataset
 let shown = state
@@ -36,7 +36,7 @@ function show(next) {
   if (next === shown) return
   const section = sectionOf(next)
   if (!section) {
-    // The section is missing in this page, so the page has to be loaded again.
+    // The page was sent without the section for this state, so the page is loaded again.
     setTimeout(() => location.reload(), RELOAD_AFTER_MS)
     return
   }
@@ -51,27 +51,27 @@ function show(next) {
   unpaid.hidden = over
   const heading = section.querySelector('h2')
   document.title = heading ? heading.textContent + ofPayee : title
-  // Screen readers read the focused heading. The focus must not stay on a hidden element.
+  // The heading gets the focus, so that screen readers read it and the focus does not stay on a hidden element.
   if (heading) heading.focus()
   if (next === 'paid') leave()
 }
 
-// Waits while the customer is still in the wallet app. A customer who presses a key, touches the page or moves the focus stays.
+// Returns to the shop once the page is visible. A key, a touch or a move of the focus cancels the return.
 function leave() {
   if (document.hidden) return document.addEventListener('visibilitychange', leave, { once: true })
   leaving.hidden = false
   const timer = setTimeout(() => location.replace(back.getAttribute('href')), LEAVE_AFTER_MS)
   const stay = () => {
     clearTimeout(timer)
-    // Without its place, the pressed element would move away.
+    // The text stays in the layout, because otherwise the pressed element would move.
     leaving.style.visibility = 'hidden'
   }
   for (const event of ['keydown', 'pointerdown']) addEventListener(event, stay)
-  // relatedTarget is null when the window gets the focus, as after the wallet app.
+  // relatedTarget is null when the window itself gets the focus, as when the customer comes back from the wallet app.
   addEventListener('focusin', ({ relatedTarget }) => relatedTarget && stay())
 }
 
-// Browsers give a page on plain http no clipboard.
+// The copy button is hidden over plain http, where browsers offer no clipboard.
 copy.hidden = !navigator.clipboard
 copy.addEventListener('click', async () => {
   await navigator.clipboard.writeText(utr.textContent)
@@ -83,7 +83,7 @@ function showUtr(text) {
   utr.parentElement.hidden = text === ''
 }
 
-// Most lost connections come back before the customer needs to know.
+// The message is delayed, because most lost connections come back within a few seconds.
 function expectConnection() {
   losing ??= setTimeout(sayLost, navigator.onLine ? LOST_AFTER_MS : 0)
 }
@@ -103,7 +103,7 @@ function hideLost() {
   lost.hidden = true
 }
 
-// The service may be too busy to draw a QR.
+// A failed QR is requested again, because the service may have been too busy to draw it.
 function askAgainFor({ target: image }) {
   const after = ASK_AGAIN_AFTER_MS + Math.random() * ASK_AGAIN_SPREAD_MS
   if (!over) setTimeout(() => image.setAttribute('src', `${image.src.split('?')[0]}?again=${Date.now()}`), after)
@@ -115,8 +115,8 @@ function countDown() {
   if (shown !== 'open' && shown !== 'attemptFailed') return
   const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
   if (seconds === 0) {
-    // The service decides when the time is over. While it still answers `open`, after a change of the customer's clock, no
-    // time is shown.
+    // The service decides when the time is over: if it still sends `open`, as after a change of the customer's clock,
+    // the page shows `open` again, but no time.
     left.textContent = ''
     return show('timeUp')
   }
@@ -138,7 +138,7 @@ function listen() {
   mine.onopen = hideLost
   mine.addEventListener('heartbeat', ({ data }) => expectHeartbeat(Number(data)))
   mine.onmessage = ({ data }) => show(data)
-  // Sent before the state `paid`.
+  // The UTR arrives before the state `paid`, which shows it.
   mine.addEventListener('utr', ({ data }) => showUtr(data))
   mine.addEventListener('over', () => {
     over = true
@@ -152,11 +152,11 @@ function listen() {
   }
 }
 
-// Events may be refused for long: meanwhile the page requests its state.
+// The page requests its state by HEAD while its events are refused, which may last long.
 async function askAgain() {
   const answer = await fetch(location.href, { method: 'HEAD' }).catch(() => undefined)
-  // After 404 and 410 the reloaded page says why the payment is gone. After other statuses a proxy's error page could
-  // replace this one.
+  // After 404 and 410 the reloaded page says why the payment is gone. After other statuses the page does not reload,
+  // because a proxy's error page could replace it.
   if (answer?.status === 404 || answer?.status === 410) return location.reload()
   const next = answer?.headers.get('x-payment-state')
   if (next) {
@@ -170,14 +170,14 @@ async function askAgain() {
 if (!over) {
   countDown()
   listen()
-  // The script sends the form, so that the page stays and sees a simulated payment as it sees a real one.
+  // The script sends the sandbox's form, so that the page stays and gets a simulated payment by events like a real one.
   document.querySelector('.sandbox')?.addEventListener('submit', async (event) => {
     event.preventDefault()
     const body = new URLSearchParams({ status: event.submitter.value })
     const answer = await fetch(event.target.action, { method: 'POST', redirect: 'manual', body })
     if (answer.type !== 'opaqueredirect') alert(await answer.text())
   })
-  // A phone drops the connection while its owner is in the wallet app; the state must be shown at once afterwards.
+  // The page reconnects when it becomes visible, because a phone drops the connection while a wallet app is in front.
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) listenAnew()
   })
