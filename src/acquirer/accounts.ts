@@ -26,7 +26,7 @@ export type CashfreeSettings = Account & {
 
 const isPrintable = (text: string) => /^[!-~]+$/.test(text)
 
-/** The variables of the accounts at acquirers, each also as `NAME_FILE`. */
+/** The variables that hold the accounts at acquirers. Each may also be set as `NAME_FILE`, the path of a file. */
 export const ACCOUNT_VARIABLES = {
   SETU_API_URL: secureUrl.default('https://umap.setu.co'),
   SETU_LOGIN_URL: secureUrl.default('https://accountservice.setu.co/v1/users/login'),

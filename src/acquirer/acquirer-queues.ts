@@ -1,13 +1,13 @@
 import { AcquirerError } from '../errors.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 
-/** What is due at an acquirer. `findDue` returns merchants. `claimDue` also plans the next attempt of what it returns. */
+/** Work that is due at an acquirer. `findDue` returns merchants. `claimDue` returns work and plans its next attempt. */
 type DueAtAcquirer<Due> = {
   findDue: (acquirer: string, limit: number, now: Date) => Promise<string[]>
   claimDue: (acquirer: string, mid: string, limit: number, now: Date) => Promise<Due[]>
 }
 
-/** The due jobs of one acquirer. Each merchant has a queue of its own, so that one merchant's backlog delays no other's. */
+/** The due jobs of an acquirer. Each merchant has a queue of its own, so that its backlog delays no other merchant. */
 export function acquirerQueues<Due>(
   name: string,
   acquirer: string,

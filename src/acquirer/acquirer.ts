@@ -4,13 +4,13 @@ import type { AcquirerClient } from './client.ts'
 import type { Notifications } from './notification.ts'
 
 export type Acquirer<Settings> = {
-  /** Names of the environment variables that set the acquirer up, for messages to the operator. */
+  /** Names of the environment variables with the acquirer's settings, for messages to the operator. */
   variables: string
   /** The reason why the acquirer cannot serve a merchant, as a text for the operator; undefined when there is none. */
   faultOf?: (merchant: AcquirerMerchant) => string | undefined
-  /** Undefined unless the acquirer is set up. */
+  /** The acquirer's notifications; undefined unless the acquirer is set up. */
   notifications: (settings: Settings) => Notifications | undefined
-  /** Absent if this service makes the links. Returns undefined unless the acquirer is set up. `elapsedMs` is monotonic. */
+  /** Absent if we make the links. Returns undefined unless the acquirer is set up. `elapsedMs` is a monotonic clock. */
   client?: (settings: Settings, http: HttpClient, elapsedMs: () => number) => AcquirerClient | undefined
   /** Absent if only a file of the bank reports settlements. Returns undefined unless the acquirer is set up. */
   settled?: (settings: Settings, http: HttpClient) => ReadSettled | undefined
@@ -19,8 +19,8 @@ export type Acquirer<Settings> = {
 export type AcquirerMerchant = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
 
 /**
- * Reads an acquirer's settlements of the days `from` to `to` (`YYYY-MM-DD`, IST, both included), page by page. `pause` resolves
- * after `ms` milliseconds. Throws an AcquirerError.
+ * Reads an acquirer's settlements of the days `from` to `to` (`YYYY-MM-DD`, IST, both included), page by page. Throws
+ * an AcquirerError. `pause` resolves after `ms` milliseconds.
  */
 export type ReadSettled = (
   days: { from: string; to: string },
@@ -31,20 +31,20 @@ export type ReadSettled = (
 export type SettledEvent = {
   /** The acquirer's own name for the kind of event, shown to the operator. */
   kind: string
-  /** In paise; negative for a deduction. */
+  /** The amount in paise; negative for a deduction. */
   amount: number
   /** The event as a line of a settlement file; undefined unless the event is a payment or takes a payment back. */
   line?: SettledLine | undefined
 }
 
-/** Texts are unchecked, as the acquirer wrote them; the import checks them. `fee` and `tax` are in paise. */
+/** A settlement line, with the acquirer's texts unchecked: the import checks them. `fee` and `tax` are in paise. */
 type SettledLine = {
   orderId: string | undefined
   utr: string | undefined
   /** The `utr` under which an import may have stored the line before the acquirer reported the present `utr`. */
   earlierUtr?: string | undefined
   paymentUtr: string | undefined
-  /** Undefined until the money is paid out. */
+  /** The UTR of the payout; undefined until the money is paid out. */
   payoutUtr: string | undefined
   fee: number | undefined
   tax: number | undefined

@@ -38,15 +38,15 @@ export function acquirerFault(
   return acquirer.faultOf?.(merchant)
 }
 
-/** One warning for each acquirer that is not set up and so cannot carry out refunds. `names` are the acquirers of open refunds. */
+/** A warning for each acquirer in `names`, those of open refunds, that is not set up and so cannot carry them out. */
 export const refundWarnings = (names: readonly string[], settings: AcquirerSettings): string[] =>
   names
     .filter((name) => !isSetUp(name, settings))
     .map((name) => `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`)
 
 /**
- * Whether an acquirer is set up. `direct` always is: links that we make work without notifications. A database may name an acquirer
- * that only a newer version of the service knows.
+ * Whether an acquirer is set up. `direct` always is, because our own links work without notifications. An unknown
+ * acquirer is not: a newer version of the service may have stored its name.
  */
 function isSetUp(name: string, settings: AcquirerSettings): boolean {
   const acquirer = ACQUIRERS.get(name)
@@ -55,7 +55,7 @@ function isSetUp(name: string, settings: AcquirerSettings): boolean {
 
 export type Acquirers = ReturnType<typeof createAcquirers>
 
-/** `elapsedMs` is a monotonic clock. */
+/** The options of all clients. `elapsedMs` is a monotonic clock. */
 type AcquirersOptions = ClientOptions & { elapsedMs: () => number }
 
 export function createAcquirers(settings: AcquirerSettings, http: HttpClient, options: AcquirersOptions) {
@@ -72,7 +72,7 @@ export function createAcquirers(settings: AcquirerSettings, http: HttpClient, op
     clients,
     notifications,
 
-    /** The client that makes a merchant's links; undefined if this service does. Throws 503 if the acquirer is not set up. */
+    /** The client that makes a merchant's links; undefined if we do. Throws 503 if the acquirer is not set up. */
     clientOf({ mid, acquirer }: Merchant): AcquirerClient | undefined {
       if (isSetUp(acquirer, settings)) return clients.get(acquirer)
       options.onCall(acquirer, 'createLink', 'refused')

@@ -9,12 +9,12 @@ import { parseExact } from './exact-json.ts'
 import { createJsonRequest, failed, type JsonAnswer, orAbsent, shortText } from './json-request.ts'
 import { bankReference, isoTime } from './notification.ts'
 
-/** Requests to Cashfree, and the fields of its answers and notifications. Numbers are read as text, see exact-json.ts. */
+/** Requests to Cashfree, and the fields of answers and notifications. Numbers are read as text: see exact-json.ts. */
 
 export const NAME = 'cashfree'
 const API_VERSION = '2025-01-01'
 
-/** Throws unless the HTTP status of the answer is one of `expected`. A request with `isOpen` carries no credentials. */
+/** Sends a request. Throws unless the answer's HTTP status is in `expected`. With `isOpen` no credentials are sent. */
 export type CashfreeRequest = (
   request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<
     HttpRequest,
@@ -38,7 +38,7 @@ export function createCashfreeRequest(
   }
 }
 
-/** An identifier at Cashfree. In older samples of Cashfree identifiers are numbers, which parseExact returns as text. */
+/** An identifier at Cashfree. In Cashfree's older samples identifiers are numbers, which parseExact returns as text. */
 const cashfreeId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
@@ -53,8 +53,8 @@ export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
 ])
 
 /**
- * Fields of a payment in answers and notifications. An identifier or a time in an unknown form is left out, and the payment is
- * recorded without it.
+ * Fields of a payment in answers and notifications. A payment with an identifier or time in an unknown form is recorded
+ * without this field.
  */
 export const paymentFields = {
   order_id: text(64),

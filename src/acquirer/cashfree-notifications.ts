@@ -64,7 +64,7 @@ const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUP
 const SIGNATURE =
   'Send x-webhook-signature: base64 of the HMAC-SHA256 of x-webhook-timestamp and the body, nothing between them'
 
-/** The fields of an unreadable notification that are stored. Cashfree also sends customer data, which must not be stored. */
+/** The fields of an unreadable notification that are stored. Other fields may hold customer data. */
 const KEPT = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
   ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
@@ -72,7 +72,7 @@ const KEPT = [
 
 export const cashfreeNotifications = ({ notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,
-  // A notification of any age is taken: Cashfree does not document whether a repeat has a new time, and repeats change nothing.
+  // A notification may have any age: Cashfree does not say whether a repeat has a new time, and repeats change nothing.
   register: routeOfOwnForm(NAME, readEvent),
   requireSignature({ headers }, body) {
     const { 'x-webhook-signature': signature, 'x-webhook-timestamp': at } = headers

@@ -7,8 +7,8 @@ import { type JsonAnswer, notBelieved, shortText } from './json-request.ts'
 
 const PAGE_EVENTS = 1_000
 /**
- * 500 pages hold 500,000 events. A day has at most 432,000, because Cashfree takes 200 orders and 100 refunds a minute. With
- * PAUSE_MS after each, 500 pages take 17 minutes.
+ * 500 pages hold 500,000 events. A day has at most 432,000, because Cashfree takes 200 orders and 100 refunds a minute.
+ * With PAUSE_MS after each page, 500 pages take 17 minutes.
  */
 const MOST_PAGES = 500
 /** Limits of the time and size of one page's answer: an event has 2 to 3 kB. */
@@ -126,15 +126,15 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   return { kind, amount, line }
 }
 
-/** The `utr` of a deduction: the bank's reference of a refund, once known; otherwise Cashfree's identifier of the event. */
+/** The `utr` of a deduction: the bank's reference of a refund, if known, otherwise Cashfree's identifier of the event. */
 function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
   const own = id && `E${id}`
   return type === 'REFUND' && UTR.test(arn) ? { utr: arn, earlierUtr: own } : { utr: own }
 }
 
 /**
- * Fee and tax that were deducted from this payout, found by comparing the two amounts: negative where they were returned with a
- * refund, 0 where they are billed elsewhere. The settled amount plus both is then what was paid, or what went back.
+ * Fee and tax that were deducted from this payout, found by comparing the two amounts: negative if they were returned
+ * with a refund, 0 if they are billed elsewhere. The settled amount plus both equals what was paid, or what went back.
  */
 function chargesOf({ event_amount: whole, ...event }: EventDetails, takesBack: boolean) {
   const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event

@@ -24,8 +24,8 @@ import { requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
 /*
- * Cashfree Payments, API of 2025-01-01. Source: its published OpenAPI document (orders, payments, refunds, simulation) and its
- * guides (webhooks). This code was written from these documents alone. Our orderId is also Cashfree's identifier of the order.
+ * Cashfree Payments, API of 2025-01-01. Sources: Cashfree's published OpenAPI document (orders, payments, refunds,
+ * simulation) and guides (webhooks), from which alone this code was written. Cashfree's order_id is our orderId.
  */
 
 const OrderAnswer = z.object({
@@ -84,7 +84,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     const path = `orders/${order.orderId}/refunds/${order.ourRefundId}`
     const answer = await request({ method: 'GET', path }, signal, [200, 404])
     if (answer.status === 200) return updateOf(answer, order)
-    // A 404 that does not come from Cashfree, but from a proxy, does not mean that the refund is unknown.
+    // Only a 404 of Cashfree itself, with a code, means that the refund is unknown; a proxy may answer 404 too.
     if (codeOf(answer) !== undefined) return undefined
     throw notBelieved(answer, 'Cashfree answered 404 in a form that is not its own')
   }
@@ -122,7 +122,8 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
 
     async refund(order, signal) {
       const { orderId, ourRefundId, amount, note, isSecond } = order
-      // Cashfree's refund names only the order and sends back its first payment, so a second payment is not refunded here.
+      // A second payment is not refunded here, because Cashfree's refund names only the order and returns its first
+      // one.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
@@ -153,13 +154,13 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
   }
 }
 
-/** Cashfree takes an https address of at most 250 characters. Without an address it notifies the one set in its dashboard. */
+/** Cashfree takes an https address of at most 250 characters; without one, Cashfree uses that of its dashboard. */
 function notifyUrlBelow(publicUrl: string): string | undefined {
   const url = `${publicUrl}/acquirer/${NAME}/notification`
   return url.startsWith('https:') && url.length <= 250 ? url : undefined
 }
 
-/** Cashfree requires an identifier of the customer. A hash is sent, so that Cashfree does not get the customer's name. */
+/** The customer's identifier, which Cashfree requires: a hash, so that Cashfree does not get the customer's name. */
 function customerOf({ mid, customer: { mobile } }: Intent) {
   const id = createHash('sha256').update(`${mid} ${mobile}`).digest('hex').slice(0, 40)
   return { customer_id: id, customer_phone: /^[6-9]/.test(mobile) ? mobile : '9999999999' }

@@ -8,13 +8,13 @@ import type { RefundUpdate } from '../refunds/refund.ts'
 import { undone } from './json-request.ts'
 
 /**
- * The client of an acquirer that makes its own links. `signal` aborts a call; a call without a signal has the time limit of
- * `withLimits`. A call that fails or is aborted rejects with an AcquirerError.
+ * The client of an acquirer that makes its own links. `signal` aborts a call; a call without a signal has the time
+ * limit of `withLimits`. A call that fails or is aborted rejects with an AcquirerError.
  */
 export type AcquirerClient = {
   /**
-   * Makes a link for an intent, checked by `readPaymentLink`. The merchant's `id` is its identifier at the acquirer; the link pays
-   * one of `payees`, which is its `payeeVpa`.
+   * Makes a link for an intent, checked by `readPaymentLink`. The merchant's `id` is its identifier at the acquirer;
+   * the link pays one of `payees`, which is its `payeeVpa`.
    */
   createLink: (
     intent: Intent,
@@ -25,13 +25,13 @@ export type AcquirerClient = {
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'refused'>
   /** The last payment of an order; undefined when the order has no payment, and while a payment is under way. */
   getPayment: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport | undefined>
-  /** Simulates a payment of `amount` (in paise) by a link, which succeeds or fails. Only an acquirer's sandbox takes this call. */
+  /** Simulates a payment of `amount` (in paise) by a link. Only the sandbox of an acquirer supports this call. */
   simulate: (
     link: PaymentLink,
     attempt: { payeeVpa: string; amount: number; succeeds: boolean },
     signal?: AbortSignal,
   ) => Promise<void>
-  /** Sends a refund. Undefined if only a person can send money back at this acquirer. */
+  /** Sends a refund. Absent if only a person can send money back at this acquirer. */
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
   /** The state of a refund; undefined when the acquirer does not have the refund. */
   getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
@@ -41,7 +41,7 @@ export type AcquirerClient = {
 
 export type LinkedOrder = { orderId: string; paymentLink: PaymentLink }
 
-/** A refund to send or to query. `amount` is in paise, `utr` is the payment's. */
+/** A refund to send or to query. `amount` is in paise, `utr` is that of the refunded payment. */
 export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'>
 
 type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds'>
@@ -54,7 +54,7 @@ export type ClientOptions = {
   limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs'>
 }
 
-/** Returns `client` with limits: the time of each call, and the number of calls under way at once. Failed calls are logged. */
+/** Returns `client` with limits of a call's time and of the number of simultaneous calls. Failed calls are logged. */
 export function withLimits(
   name: string,
   client: AcquirerClient,

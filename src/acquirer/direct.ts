@@ -64,7 +64,7 @@ export const paymentNotification = operation({
   },
 })
 
-/** With `direct` this service makes the links, and the bank of the payee's account sends notifications in our own form. */
+/** With `direct` this service makes the links, and the payee's bank sends notifications in our own form. */
 export const direct: Acquirer<{ direct: readonly string[] }> = {
   variables: 'ACQUIRER_SECRETS',
   notifications({ direct: secrets }) {
@@ -80,12 +80,12 @@ export const direct: Acquirer<{ direct: readonly string[] }> = {
   },
 }
 
-/** Longest time between a signature and now. An older signature could be a replay; a later one comes from a wrong clock. */
+/** Largest age of a signature in either direction: an older one may be a replay, a future one shows a wrong clock. */
 const TOLERANCE_SECONDS = 300
 
 /**
  * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs these very bytes with one of `secrets`,
- * at a time within 5 minutes of `now`. Every secret and every v1 is tried, so that the time taken tells nothing.
+ * at a time within 5 minutes of `now`. Every secret and every v1 is compared, so that the duration reveals nothing.
  */
 function isSignedInTime(header: unknown, body: Buffer, secrets: readonly string[], now: Date): boolean {
   if (typeof header !== 'string' || header.length > 1_024) return false

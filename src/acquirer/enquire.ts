@@ -10,8 +10,8 @@ import type { AcquirerClient, LinkedOrder } from './client.ts'
 type Enquiring = { client: AcquirerClient; reports: Reports; now: () => Date }
 
 /**
- * Queries the payment of an order at its acquirer, and records the report. Undefined when the acquirer knows no payment that has
- * ended. Rejects with an AcquirerError.
+ * Queries the payment of an order at its acquirer, and records the report. Undefined if the acquirer knows no payment
+ * that has ended. Rejects with an AcquirerError.
  */
 export async function enquire(
   { orderId, paymentLink }: LinkedOrder,
@@ -22,8 +22,8 @@ export async function enquire(
 }
 
 /**
- * Returns a function that closes the link of a cancelled order; nobody waits for it. When the acquirer refuses, the order may be
- * paid, so the payment is queried.
+ * Returns a function that closes the link of a cancelled order. If the acquirer refuses, the order may be paid, so its
+ * payment is queried. No answer waits for the closing.
  */
 export function createLinkCloser({
   clients,

@@ -1,12 +1,12 @@
 /**
- * A string (a name if a colon follows), a number, or a brace. Digits that are no JSON number, or stand in place of a name, are not
- * matched, so that JSON.parse refuses them.
+ * A string (a name if a colon follows), a number, or a brace. Digits that are not a JSON number, or stand in place of a
+ * name, are not matched, so that JSON.parse refuses them.
  */
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-]|\s*:)|[{}]/g
 
 /**
- * Parses JSON and returns each number as its text, because a decimal amount or an identifier of 19 digits must not become a float.
- * Throws a SyntaxError for invalid JSON, and for an object in which a name occurs twice: JSON.parse would take the last value.
+ * Parses JSON and returns each number as text, because a decimal amount or an identifier of 19 digits must not become a
+ * float. Throws a SyntaxError for invalid JSON and for a name that an object has twice, which JSON.parse would accept.
  */
 export function parseExact(json: string): unknown {
   const objects: Set<string>[] = []

@@ -19,7 +19,7 @@ export type NotificationDependencies = {
 
 export type Notification = { payment: PaymentReport } | { refund: RefundUpdate }
 
-/** The unchecked fields of a notification. */
+/** The fields of a notification before any check. */
 export type Fields = Record<string | symbol, unknown>
 
 export type Notifications = {
@@ -29,7 +29,7 @@ export type Notifications = {
   register: (app: FastifyInstance, dependencies: NotificationDependencies) => void
   /** Throws 401 unless `body` is signed. */
   requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
-  /** The orderId for the log, read before the fields are checked, so that refused notifications are logged with it too. */
+  /** The orderId for the log, read before the fields are checked, because refused notifications are logged too. */
   orderIdOf: (fields: Fields) => unknown
   /** Returns the part of an unreadable signed body that may be stored, without customer data. */
   keep: (body: Buffer) => Buffer
@@ -66,7 +66,7 @@ export const NOTIFICATION_REFUSALS = [
   notificationRefused('UTR of another order'),
 ]
 
-/** Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a report that contradicts our records. */
+/** Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a contradiction to our records. */
 export async function recordNotification(
   { reports, now }: Pick<NotificationDependencies, 'reports' | 'now'>,
   report: PaymentReport,
@@ -84,7 +84,7 @@ export async function recordNotification(
   }
 }
 
-/** Records an acquirer's refund update. Throws 404 for an unknown refund, 409 for an update that differs from the refund. */
+/** Records an acquirer's refund update. Throws 404 for an unknown refund, 409 for an update about another refund. */
 async function recordRefund(
   acquirer: string,
   { refunds, now }: Pick<NotificationDependencies, 'refunds' | 'now'>,
@@ -97,8 +97,8 @@ async function recordRefund(
 }
 
 /**
- * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined for a
- * notification that changes nothing, and throws 400 for one that it cannot read.
+ * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined
+ * for a notification that changes nothing, and throws 400 for an unreadable one.
  */
 export function routeOfOwnForm(
   acquirer: string,
@@ -130,7 +130,7 @@ export function takeNotifications(
     if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
     done()
   })
-  // A signed body that is refused with 400 is stored, because it may be about money and the acquirer may never repeat it.
+  // A signed body that is refused with 400 is stored, because it may report money and may never be sent again.
   app.setErrorHandler(async (error, { signedBody }) => {
     if (signedBody && error instanceof Failure && error.code === 'badRequest') {
       await reports.saveUnreadable(keep(signedBody), now())
@@ -154,7 +154,7 @@ export function isSigned(header: unknown, secrets: readonly string[], ...parts: 
   return signed
 }
 
-/** Returns the JSON of `body` with only the fields called `names`, at any depth. Other fields may hold customer data. */
+/** Returns the JSON of `body` with only the fields in `names`, at any depth. Other fields may hold customer data. */
 export function onlyFields(body: Buffer, names: string[]): Buffer {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(body.toString('utf8')), names))

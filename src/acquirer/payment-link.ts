@@ -4,14 +4,14 @@ import { bankAmount, toDecimalText } from '../money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { UPI_PREFIX } from '../payments/upi-links.ts'
 
-/** Printable ASCII without blank, `"` and `#`: in HTML `"` would end the attribute with the link, and `#` ends a query. */
+/** Printable ASCII without space, `"` and `#`: `"` would end the link's attribute in HTML, and `#` ends a query. */
 const QUERY = /^[!\x24-\x7e]+$/
 const LINK_LIMIT_CHARACTERS = 2_048
 
 /**
- * Reads `tr` and payee of a link that an acquirer has made for an intent. Other parameters are allowed, and the link is never
- * changed, since it may be signed. `payees` are the payees that the merchant accepts, see isAccepted. Throws an AcquirerError
- * with `facts` for a link that must not be shown to a customer.
+ * Reads `tr` and payee of a link that an acquirer has made for an intent. Other parameters are allowed, and the link is
+ * never changed, because it may be signed. `payees` are the payees that the merchant accepts, see isAccepted. Throws an
+ * AcquirerError with `facts` for a link that must not be shown to a customer.
  */
 export function readPaymentLink(
   link: string,
@@ -49,7 +49,7 @@ export function readPaymentLink(
   return { reference, payeeVpa }
 }
 
-/** Compares UPI addresses without regard to case. A `*` before the `@` of `accepted` stands for any text, also none. */
+/** Whether a UPI address equals `accepted`, ignoring case. A `*` before the `@` of `accepted` stands for any text. */
 function isAccepted(vpa: string, accepted: string): boolean {
   const [given, [prefix = '', handle]] = [vpa.toLowerCase(), accepted.toLowerCase().split('*')]
   if (handle === undefined) return given === prefix

@@ -48,7 +48,7 @@ export const toPaymentReport = (orderId: string, status: FinalStatus, payment: P
   names: namesOf(payment),
 })
 
-/** Returns undefined unless both identifiers of the payment are known: a refund needs both. */
+/** The payment's identifiers; undefined unless both are known, because a refund needs both. */
 function namesOf({ id, txnId }: Payment): PaymentNames | undefined {
   return id !== undefined && txnId !== undefined ? { id, txnId } : undefined
 }

@@ -17,7 +17,7 @@ import { acquirerId, NAME, paise, paymentFields, refundFields, toPaymentReport, 
 const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const
 
-/** The fields that are read from the two events of a payment's end. Setu also sends customer data, which is not read. */
+/** The fields that are read from the two events of a payment's end. Setu's customer data is not read. */
 const PaymentEvent = z
   .object({
     eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
@@ -55,7 +55,7 @@ const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
 const KEPT = [...Object.keys(PaymentEvent.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
 
 export const setuNotifications = ({ notificationSecrets }: SetuSettings): Notifications => ({
-  // Setu's signature covers no time, so a copied notification stays valid for ever. Repeats change nothing, in any order.
+  // A copied notification stays valid for ever, because Setu's signature covers no time. Repeats change nothing.
   register: routeOfOwnForm(NAME, readEvent),
   requireSignature({ headers }, body) {
     if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)

@@ -1,12 +1,12 @@
 import { AcquirerError } from '../errors.ts'
 
-/** A token is valid for 300 s, and Setu advises to renew it in the 4th minute. The last 10 s are kept for requests in transit. */
+/** A token is valid for 300 s. Setu advises renewal in the 4th minute. The last 10 s are reserved for slow requests. */
 const TOKEN_FRESH_MS = 240_000
 const TOKEN_VALID_MS = 290_000
 
 /**
- * The log-in token of all calls: one log-in serves every call that waits for it. A token between 240 s and 290 s old is still used
- * while a new one is fetched. `elapsedMs` is a monotonic clock.
+ * The log-in token of all calls. One log-in serves every call that waits for it. A token that is 240 s to 290 s old is
+ * used while a new one is fetched. `elapsedMs` is a monotonic clock.
  */
 export function createToken(logIn: () => Promise<string>, elapsedMs: () => number) {
   let current: { value: string; since: number } | undefined
@@ -40,7 +40,7 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
   }
 }
 
-/** Settles as `promise` does, or rejects when `signal` aborts first. `promise` is not aborted, because other calls share it. */
+/** Settles as `promise`, or rejects when `signal` aborts first. Other calls share `promise`, so it goes on. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new AcquirerError('unavailable', 'the acquirer did not answer in time'))

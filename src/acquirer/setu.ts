@@ -32,8 +32,8 @@ import { setuNotifications } from './setu-notifications.ts'
 import { createToken } from './setu-token.ts'
 
 /*
- * Setu UMAP. Source: its published OpenAPI document (dynamic QR, payments, refunds) and its guides (log-in, notifications). Built
- * against these documents alone; the guide for operators says how to try it with an account of Setu's sandbox.
+ * Setu UMAP. Sources: Setu's published OpenAPI document (dynamic QR, payments, refunds) and guides (log-in,
+ * notifications). This code was written from these documents alone; our guide setu.md describes a test in the sandbox.
  */
 
 /** The form of a payee's UPI address at Setu. Setu refuses an address of any other form. */
@@ -150,7 +150,7 @@ export function setuClient(
       }
       const answer = await request({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
       const { data: made } = DynamicQr.safeParse(answer.body)
-      // A link of another order is refused even for the same payee and amount: its payment would count for the other order.
+      // A link of another order is refused even with equal payee and amount: it would pay the other order.
       if (!made || (made.referenceId ?? orderId) !== orderId) {
         throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
       }
@@ -215,7 +215,7 @@ function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundU
   return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
 }
 
-/** Setu's reason for a refusal. Throws for an answer that is not Setu's, but a proxy's: Setu may have taken the refund. */
+/** Setu's reason for a refusal. Throws for the answer of a proxy, because Setu may have accepted the refund. */
 function refusalOf(answer: JsonAnswer): string {
   const { code } = readBody(RefusalAnswer, answer, `Setu answered ${answer.status} in a form that is not its own`)
   return `refused: ${shortText(code) ?? answer.status}`

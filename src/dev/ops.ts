@@ -1,4 +1,4 @@
-// Runs `npm run ops -- …`, a command of the operator, on the database of the checkout if no variable names another one.
+// Runs `npm run ops -- …`, a command of the operator, on the checkout's database if no variable names another one.
 import { existsSync } from 'node:fs'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
 import { useWebhookSettings } from './demo-webhook.ts'

@@ -15,10 +15,10 @@ import type { Lists } from './lists.ts'
 
 const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
 
-/** A day of India, `dd-mm-yyyy`; becomes the day's first moment. */
+/** A day (IST) as `dd-mm-yyyy`, which becomes the first moment of the day. */
 const istDay = z
   .string(errorText(DATE_RULE))
-  // The pattern is only the form of a date; startOfIstDay checks whether that day exists.
+  // The pattern describes only the form of a date. startOfIstDay checks whether the date exists.
   .meta({ pattern: '^(0[1-9]|[12][0-9]|3[01])-(0[1-9]|1[0-2])-[0-9]{4}$' })
   .transform((text, context) => {
     const day = startOfIstDay(text)
@@ -34,7 +34,7 @@ const inOrder = ({ s_date, e_date }: { s_date: Date; e_date: Date }) => s_date <
 const NOT_IN_ORDER = { path: ['s_date'], error: 'must not be after e_date' }
 
 const range = { s_date, e_date }
-/** A range of all orders that a sandbox may have. */
+/** An example range that includes all orders of a sandbox. */
 const RANGE_EXAMPLE = { s_date: '01-01-2026', e_date: '31-12-2029' }
 
 const MerchantRange = z.object({ mid, ...range }).refine(inOrder, NOT_IN_ORDER)
@@ -51,7 +51,7 @@ export const isoMoment = z
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
   .meta({ format: 'date-time' })
 
-/** Retry-After in seconds when another long list is still being read. A quick reader takes this long for 1,000,000 records. */
+/** Retry-After if another long list is being read: the seconds that a quick reader takes for 1,000,000 records. */
 const LONG_LIST_RETRY_SECONDS = 5
 
 type Description<Record extends z.ZodObject> = {
@@ -83,7 +83,7 @@ export function describeList<Record extends z.ZodObject>({ name, list, record, e
 }
 
 type DescribedList = ReturnType<typeof describeList>
-/** `bodyName` is the name of the body's schema in the document. */
+/** The texts of a list in the OpenAPI document. `bodyName` is the name of the body's schema. */
 type ListTexts = { path: string; name?: string; bodyName: string; summary: string; description: string }
 
 export const merchantList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
@@ -143,7 +143,7 @@ async function answerList(
   const lines = await lists.short(list, mid, from, until, listLimits.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
-  // A caller gets one long list at a time, and all callers a few, so that slow readers leave connections for short lists.
+  // One long list per caller and a few in all may be read at a time, so that slow readers leave connections for others.
   const { longReaders } = lists
   if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
   if (longReaders.size >= listLimits.longAtOnce) throw unavailable()
@@ -164,10 +164,7 @@ function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
   return begin + lines.map(toRecord).join(between) + end
 }
 
-/**
- * Yields the text in pieces, for a list that is too long for the memory. An error of `batches` leaves the answer unfinished, so that
- * nobody takes a part for the whole list.
- */
+/** Yields a list that is too long for memory. After an error of `batches` the answer stays visibly incomplete. */
 async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
   const { begin, between, end } = frame(true)
   let before = begin
@@ -187,8 +184,8 @@ type Dependencies = {
 }
 
 /**
- * Breaks an answer off, which leaves invalid JSON, when its reader is too slow, has lost the right to read, or reads for too long. The
- * returned signal aborts when the answer was sent or broken off, or the client has left.
+ * Breaks an answer off, which leaves invalid JSON, if its reader is too slow, loses the right to read, or reads for too
+ * long. The returned signal aborts when the answer was sent or broken off, or when the client has left.
  */
 function watchReader(
   { raw }: FastifyReply,
@@ -205,7 +202,7 @@ function watchReader(
       const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
       if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
     }
-    // An error of the look-up ends no list: if the database is away, the list breaks off by itself.
+    // Only a refusal breaks the list off. Any other error of the look-up does not: the list's own database may work.
     await checkRight().catch((error) => error instanceof Failure && raw.destroy())
   }, readerCheckIntervalMs)
   const end = setTimeout(() => raw.destroy(), longestMs)
@@ -214,7 +211,7 @@ function watchReader(
     clearTimeout(end)
     over.abort()
   }
-  // The client may have left already.
+  // The event 'close' does not come again if the client has left already.
   if (raw.destroyed) setImmediate(stop)
   else raw.once('close', stop)
   return over.signal

@@ -2,14 +2,14 @@ import { prepared } from '../db/prepared.ts'
 
 type Description = {
   /**
-   * Name, SQL, and contents: a moment, free text, or else ASCII without quotes, backslashes and control characters, which JSON and
-   * COPY's text format write alike. `{mid}` stands for the merchant, whom every subquery must name: else Citus queries every shard.
-   * No column is null.
+   * Name, SQL, and contents: a moment, free text, or by default ASCII without quotes, backslashes and control
+   * characters, which JSON and COPY's text format write alike. `{mid}` stands for the merchant, whom every subquery
+   * must name, because Citus would otherwise query every shard. No column may be null.
    */
   fields: readonly (readonly [name: string, sql: string, holds?: 'moment' | 'free text'])[]
-  /** Tables with their joins. */
+  /** SQL of the tables with their joins. */
   from: string
-  /** SQL of a row's merchant, moment and UTR, the UTR in byte order. An index must have these three. */
+  /** SQL of a row's merchant, moment and UTR (in byte order). One index must have these three columns. */
   mid: string
   at: string
   utr: string
@@ -17,9 +17,9 @@ type Description = {
 
 export type List = ReturnType<typeof defineList>
 
-/** A list yields lines of COPY's text format, with moments in UTC. `toRecord` of a form reads them. */
+/** Defines a list. Its SQL yields lines of COPY's text format with moments in UTC, which a form's `toRecord` reads. */
 export function defineList({ fields, from, mid, at, utr }: Description) {
-  // Moments are in PostgreSQL's own text form, since to_json takes longer; toUtcIso makes them ISO 8601.
+  // Moments are in PostgreSQL's text form, because to_json takes longer. toUtcIso converts them to ISO 8601.
   const columns = fields.map(([, sql, holds]) => (holds === 'moment' ? `${sql} at time zone 'UTC'` : sql))
   const copied = columns.map((sql, index) => (fields[index]?.[2] === 'free text' ? escaped(sql) : sql))
   const rows = (first: string, until: string) => `
@@ -31,8 +31,8 @@ export function defineList({ fields, from, mid, at, utr }: Description) {
     fields,
 
     /**
-     * Yields one row: the number of records, counted up to `$4` + 1, and their lines in one text unless there are more than `$4`.
-     * `$1` is the mid, `$2` and `$3` are `from` and `until` of `copy`.
+     * SQL of one row: the number of records, counted up to `$4` + 1, and their lines in one text, or null if there are
+     * more than `$4`. `$1` is the mid, `$2` and `$3` are `from` and `until` of `copy`.
      */
     short: prepared(
       `select count(*)::integer as count, case when count(*) <= $4 then string_agg(line, E'\\n') end as lines
@@ -43,8 +43,9 @@ export function defineList({ fields, from, mid, at, utr }: Description) {
     ),
 
     /**
-     * SQL of the records from `from` until before `until`, oldest first, then by UTR in byte order. `mid` is SQL, because COPY takes
-     * no parameters. Moments are seconds since 1970, because ISO 8601 and PostgreSQL write dates of the year 1 differently.
+     * SQL of the records from `from` until before `until`, oldest first, then by UTR in byte order. `mid` is SQL,
+     * because COPY takes no parameters. Moments are seconds since 1970, because ISO 8601 and PostgreSQL write year 1
+     * differently.
      */
     copy: (mid: string, from: number, until: number) =>
       `copy (select ${columns} ${rows(String(from), String(until))} order by ${order}) to stdout`.replaceAll(
@@ -54,27 +55,27 @@ export function defineList({ fields, from, mid, at, utr }: Description) {
   }
 }
 
-/** SQL of free text in COPY's text format: of the escaped characters only these three would be read wrongly unescaped. */
+/** SQL of free text in COPY's text format. Only the three characters that `uncopied` would misread are escaped. */
 const escaped = (sql: string) => String.raw`replace(replace(replace(${sql}, '\', '\\'), E'\t', '\t'), E'\n', '\n')`
 
 export type Form = {
   type: string
-  /** The texts around the records and between two. */
+  /** The texts before the first record, between two records, and after the last one. */
   frame: (found: boolean) => { begin: string; between: string; end: string }
-  /** `line` must be decoded as Latin 1. */
+  /** Converts a line of COPY, decoded as Latin 1, to a record. */
   toRecord: (line: string) => string
 }
 
 type Spelling = {
-  /** The text before each value of a record. */
+  /** The texts before the values of a record, one for each value. */
   before: readonly string[]
   end: string
-  /** `plain` formats values that are not free text, `free` formats free text. */
+  /** `free` formats free text, `plain` any other text. */
   plain?: (value: string) => string
   free: (value: string) => string
 }
 
-/** Records are put together without JSON.stringify and `line.split`, which take longer. */
+/** Returns the function that makes a record of a line, without JSON.stringify and `line.split`, which take longer. */
 function toRecordOf({ fields }: Fields, { before, end, plain, free }: Spelling): Form['toRecord'] {
   const held = fields.map(([, , holds]) => holds)
   return (line) => {
@@ -109,7 +110,7 @@ export const jsonForm = (list: Fields, around: (found: boolean) => [string, stri
   }),
 })
 
-/** RFC 4180. A value that a spreadsheet would take for a formula gets a leading `'`, unless it is an amount. */
+/** The form of RFC 4180. A value that a spreadsheet would read as a formula gets a leading `'`, except an amount. */
 export const csvForm = (list: Fields): Form => ({
   type: 'text/csv; charset=utf-8; header=present',
   frame: () => ({ begin: `${list.fields.map(([name]) => name)}\r\n`, between: '', end: '' }),
@@ -130,10 +131,10 @@ const FORMULA = /^[=+\-@\t\r]/
 const AMOUNT = /^-?\d+\.\d\d$/
 const QUOTED = /[",\r\n]/
 
-/** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`. Microseconds are cut. */
+/** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`. Microseconds are cut off. */
 function toUtcIso(text: string): string {
   const day = text.slice(0, 10)
-  // Most moments are whole seconds.
+  // Most moments have no fraction of a second.
   if (text.length === WHOLE_SECONDS) return `${day}T${text.slice(11)}.000Z`
   return `${day}T${text.slice(11, 19)}.${text.slice(20, 23).padEnd(3, '0')}Z`
 }
@@ -143,7 +144,7 @@ const WHOLE_SECONDS = '2026-01-02 03:04:05'.length
 /** Text that COPY and JSON write alike: printable ASCII without quotes and backslashes. */
 const WRITTEN_ALIKE = /^[ !#-[\]-~]*$/
 
-/** COPY's text format writes a backslash before a backslash, and before these letters for control characters. */
+/** The letters that COPY's text format writes after a backslash, with the control characters that they stand for. */
 const COPIED: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
 
 const uncopied = (copied: string) =>

@@ -9,7 +9,7 @@ import type { List } from './list.ts'
 export type Lists = ReturnType<typeof createLists>
 
 export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>) {
-  /** Reads from the replica; from the primary if there is no replica, or if it is away, was promoted or fails. */
+  /** Reads from the replica, or from the primary if there is no replica or the replica fails or was promoted. */
   const onEither = async <T>(read: (db: Database) => T | Promise<T>): Promise<T> =>
     replica === undefined
       ? read(lists)
@@ -18,12 +18,12 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
           .catch(() => read(lists))
 
   return {
-    /** Callers that are reading a long list from this instance. */
+    /** Callers to whom this instance is sending a long list. */
     longReaders: new Set<string>(),
 
     /**
-     * Returns the lines of `mid` from `from` until before `until`, oldest first, then by UTR in byte order; undefined for more than
-     * `most` lines. One statement, because `long` has seven round trips.
+     * Returns the lines of `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Undefined
+     * if there are more than `most` lines. One statement is enough, while `long` takes seven round trips.
      */
     async short(list: List, mid: string, from: Date, until: Date, most: number): Promise<string[] | undefined> {
       const query = { ...list.short(mid, secondsOf(from), secondsOf(until), most), ...IN_TIME }
@@ -34,8 +34,8 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
     },
 
     /**
-     * Yields any number of lines in batches as the reader takes them, from one snapshot and in constant memory. Aborting `signal`
-     * ends the list at once. An error of the database is thrown to the reader.
+     * Yields any number of lines in batches as the reader takes them, from one snapshot and in constant memory. Ends at
+     * once when `signal` aborts. Throws errors of the database.
      */
     async *long(list: List, mid: string, from: Date, until: Date, signal: AbortSignal): AsyncGenerator<string[]> {
       const statement = list.copy(escapeLiteral(mid), secondsOf(from), secondsOf(until))
@@ -46,35 +46,35 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
 
 const secondsOf = (moment: Date) => moment.getTime() / 1000
 
-/** Longest wait for a replica's first answer, so that the primary can still answer in time. */
+/** Longest wait for the replica's first answer, short enough for the primary to answer in time afterwards. */
 const REPLICA_MS = 400
 
 const FOLLOWS = prepared('select pg_is_in_recovery() as follows')
 
-/** Throws when the replica is silent or was promoted: a promoted one gets no new rows, so a list would lack later payouts. */
+/** Throws if the replica is silent or was promoted, because a promoted replica lacks the primary's new rows. */
 async function checkThatItFollows(replica: Database): Promise<void> {
   const { rows } = await replica.query<{ follows: boolean }>({ ...FOLLOWS(), query_timeout: REPLICA_MS } as QueryConfig)
   if (!rows[0]?.follows) throw new Error('the replica of DATABASE_READ_URL does not follow the primary')
 }
 
 /**
- * Begins the transaction of a list. Sorting is off, so that PostgreSQL reads the list's index in its order: a plan that sorts sends
- * nothing before it has sorted. PostgreSQL would sort for a merchant with much of a large table, and for a merchant that is younger
- * than the table's statistics. Time limits are off, because the reader sets the pace; the service itself cuts off slow readers. Each
- * statement is a message of its own, since Citus would send a combined one to all its nodes.
+ * Begins the transaction of a list. Sorting is off, so that PostgreSQL reads the list's index in order: a plan with a
+ * sort sends nothing before the sort ends, and PostgreSQL would choose one for a merchant with many rows or without
+ * statistics. Time limits are off, because the reader sets the pace; the service itself cuts off slow readers. Each
+ * statement is a message of its own, because Citus would send a combined one to all its nodes.
  */
 const BEGIN = [
   'begin read only',
   'set local enable_sort = off',
   `set local datestyle = 'ISO'`,
   'set local statement_timeout = 0',
-  // When PostgreSQL has sent everything, the reader may still be taking buffered rows while the transaction is idle.
+  // The transaction is idle while a slow reader takes buffered rows after PostgreSQL has sent everything.
   'set local idle_in_transaction_session_timeout = 0',
 ]
 
 /**
- * Yields lines of COPY, which cost less processor time than rows of a query. Only closing the connection ends a COPY early: while a
- * slow reader takes nothing, PostgreSQL heeds neither statement_timeout nor pg_cancel_backend.
+ * Yields lines of COPY, which takes less processor time than a query. Only closing the connection ends a COPY early,
+ * because PostgreSQL obeys neither statement_timeout nor pg_cancel_backend while a slow reader takes nothing.
  */
 async function* copy(db: Database, statement: string, signal: AbortSignal): AsyncGenerator<string[]> {
   const client = await db.connect()
@@ -83,7 +83,7 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
     if (held) client.release(close)
     held = false
   }
-  // The signal must release the connection: when the reader has left, this loop is never resumed, so `finally` never runs.
+  // The signal releases the connection, because this loop, and so `finally`, is never resumed once the reader has left.
   const abort = () => release(true)
   signal.addEventListener('abort', abort, { once: true })
   try {
@@ -102,33 +102,30 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
   }
 }
 
-/**
- * Longest wait for the next bytes from PostgreSQL, which take milliseconds. Without this limit a silent cut of the network would hold
- * the list's connection, and its reader's next list, until the reader counts as too slow.
- */
+/** Longest wait for bytes from PostgreSQL: otherwise a silent cut of the network would hold connection and reader. */
 const SILENCE_MS = 5_000
 
-/** The types of pg lack this option. */
+/** A cast, because pg's types lack the option `query_timeout`. */
 const IN_TIME = { query_timeout: SILENCE_MS } as object
 
 const inTime = (text: string) => ({ text, ...IN_TIME })
 
-/** Lines that become JSON at once. More of them take more memory, and block the event loop longer. */
+/** Lines that become JSON at once. More lines would take more memory and block the event loop longer. */
 const LINES_AT_ONCE = 250
 
 /**
- * Yields at most LINES_AT_ONCE lines at a time. `onSilence` is called when no bytes come for SILENCE_MS, and has to
- * close the connection. The time that the reader takes does not count.
+ * Yields at most LINES_AT_ONCE lines at a time. Calls `onSilence`, which must close the connection, if no bytes come
+ * for SILENCE_MS. The time that the reader takes does not count.
  */
 async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<string[]> {
-  // Without a listener the process would end when the connection is lost after the last row and before the end of the COPY.
+  // Without a listener the process would end if the connection was lost after the last row but before the COPY's end.
   rows.on('error', () => undefined)
   let begun = ''
   let silence = setTimeout(onSilence, SILENCE_MS)
   try {
     for await (const chunk of rows) {
       clearTimeout(silence)
-      // A chunk may end within a UTF-8 character. Latin 1 preserves the bytes until a record is made.
+      // Latin 1 preserves the bytes until a record is made, because a chunk may end within a UTF-8 character.
       const lines = (begun + (chunk as Buffer).toString('latin1')).split('\n')
       begun = lines.pop() as string
       for (let i = 0; i < lines.length; i += LINES_AT_ONCE) yield lines.slice(i, i + LINES_AT_ONCE)

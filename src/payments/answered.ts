@@ -1,17 +1,17 @@
 import type { Queryable } from '../db/pool.ts'
 import { RETURN_CALL } from './outbox.ts'
 
-/** SQL condition: an answer has reported to the merchant that the order `i` has failed for good. */
+/** SQL condition: the merchant has got an answer that the order `i` has failed for good. */
 export const FAIL_TOLD = `(i.status = 'CANCELLED' or i.fail_told_at is not null)`
 
-/** SQL query for a written webhook of an order's expiry, which counts as reported. The arguments are SQL too. */
+/** SQL query for a stored webhook about an order's expiry, by which the merchant counts as told. Arguments are SQL. */
 export const writtenExpiries = (mid: string, orderId: string) => `
             select true
               from webhook_endpoints e
               join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = ${orderId}
              where e.mid = ${mid} and d.type = 'payment.expired'`
 
-/** Stores that an answer has reported an order's end: its failure for good, or its payment, which makes the return call needless. */
+/** Stores that an answer has told the merchant of an order's failure, or of its payment, which ends the return call. */
 export async function saveAnswered(
   db: Queryable,
   { mid, orderId, isFailed }: { mid: string; orderId: string; isFailed: boolean },

@@ -39,7 +39,7 @@ export const cancelPayment = operation({
 type Dependencies = {
   intents: Pick<Intents, 'cancel' | 'saveAnswered'>
   now: () => Date
-  /** Closes the acquirer's link. Never rejects; nobody waits for it. */
+  /** Closes the acquirer's link. Never rejects, because the answer does not wait for the result. */
   closeLink: (order: LinkedOrder) => Promise<void>
   inTurn: InTurn
   deadlineOf: DeadlineOf

@@ -35,7 +35,7 @@ const PaymentPending = z.strictObject({
 
 const PaymentStatusAnswer = z.union([PaymentFinal, PaymentPending])
 
-/** The body that names one payment. Its example is the demo's order of `npm start`. */
+/** The body of a request about one payment. Its example is the order that `npm start` creates. */
 export const WHICH_PAYMENT = {
   name: 'WhichPayment',
   schema: z.object({
@@ -45,7 +45,7 @@ export const WHICH_PAYMENT = {
   example: { mid: 'DEMO_MERCHANT', order_id: 'DEMO-1' },
 }
 
-/** `status` says whether `txnStatus` is final: public clients of the interface read it so. */
+/** The answer. Its `status` is whether `txnStatus` is final, because public clients read `status` in this meaning. */
 export const PAYMENT_STATUS = jsonAnswer({
   description: 'What is known now.',
   schema: PaymentStatusAnswer,
@@ -59,7 +59,7 @@ export const PAYMENT_STATUS = jsonAnswer({
   },
 })
 
-/** `orderId` is the identifier from the request, which the answer repeats. */
+/** The answer's data. `orderId` is the identifier in the request, ours or the merchant's, which the answer repeats. */
 export function toPaymentStatus(
   payment: PaymentStatus,
   orderId: string,
@@ -104,7 +104,7 @@ type Saving = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
 
 type Dependencies = Saving & { intents: Pick<Intents, 'findStatus'>; patiently: Patiently }
 
-/** Stores that an answer has reported the order's end, once the answer was sent. */
+/** Stores, once the answer was sent, that the merchant knows of the order's end. */
 export function saveOnceSent(
   reply: FastifyReply,
   { intents, now }: Saving,
@@ -114,7 +114,7 @@ export function saveOnceSent(
 ): void {
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
   if (!returnCallWaits && (!isFailed || failTold)) return
-  // 'finish' is emitted only when the whole answer was handed to an open connection: a caller that has left has got no answer. If
-  // this cannot be stored, the shop is only called once more, or a payment of the day file does not count as late.
+  // 'finish' is not emitted if the caller left before the whole answer was written. An error is ignored: then the shop
+  // gets one more return call, or a payment in a day file does not count as late.
   reply.raw.once('finish', () => void intents.saveAnswered({ mid, orderId, isFailed }, now()).catch(() => undefined))
 }

@@ -21,7 +21,7 @@ type Dependencies = {
   expiryMinutes: number
   publicUrl: string
   drawQr: (form: 'png', text: string) => Promise<Buffer>
-  /** The client that makes a merchant's links; undefined where we make them. Throws 503 if the acquirer is not set up. */
+  /** The client that makes a merchant's links; undefined if we make them. Throws 503 if the acquirer is not set up. */
   clientOf: (merchant: Merchant) => AcquirerClient | undefined
   /** Longest time for an acquirer to make a link. */
   linkMs: number
@@ -158,8 +158,8 @@ export const createOrderRequest = operation({
 })
 
 /**
- * Stores the intent of a request, or returns the stored one when the request is a repeat. Throws 403 for another merchant, 409 for a
- * used order_id, 422 for an Idempotency-Key of another request.
+ * Stores the intent of a request, or returns the stored intent if the request is a repeat. Throws 403 for another
+ * merchant, 409 for a used order_id, 422 for an Idempotency-Key of another request.
  */
 export async function storeNewPayment(
   operation: string,
@@ -181,9 +181,9 @@ export async function storeNewPayment(
 }
 
 /**
- * Requests a link from the acquirer, then stores the intent with the link and its payee. A repeat costs no request. The link, which
- * nobody has seen, is closed when another request with the same order_id was faster, or when PostgreSQL refuses the intent. Throws
- * 503 and stores nothing when there is no link.
+ * Requests a link from the acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
+ * and stores nothing if the acquirer makes no link. A link that nobody has seen is closed if another request with the
+ * same order_id was faster, or if PostgreSQL refuses the intent.
  */
 async function insertWithLink(
   intent: Intent,
@@ -196,11 +196,11 @@ async function insertWithLink(
   if (earlier) return earlier
   const merchant = { id: acquirerMerchantId ?? '', payees: payees.length > 0 ? payees : [vpa] }
   const { paymentLink, payeeVpa } = await client.createLink(intent, merchant, signal)
-  // Nobody waits for the close, and it is not repeated: a link that stays open expires by itself.
+  // The answer does not wait for the link's closing, which is never retried: a link that stays open expires by itself.
   const close = () => void client.closeLink(paymentLink).catch(() => undefined)
   const payee = { ...intent.payee, vpa: payeeVpa }
   const stored = await intents.insert({ ...intent, payee, paymentLink }).catch((error) => {
-    // Only a refused row is certainly not stored. After any other error a repeat may find the intent, so its link stays open.
+    // The link is closed only after a refusal: after any other error the intent may be stored and be found by a repeat.
     if (isRefusedRow(error)) close()
     throw error
   })
@@ -210,8 +210,9 @@ async function insertWithLink(
 }
 
 /**
- * Returns the Idempotency-Key with a fingerprint of the operation and its checked fields, which a retry must repeat; undefined
- * without the header. The fingerprint is personal data, because the customer can be guessed from it: see forget-customers.ts.
+ * Returns the Idempotency-Key, if there is one, with a fingerprint of the operation and its checked fields, which a
+ * retry must repeat. The fingerprint is personal data, because customer data can be guessed from it: see
+ * forget-customers.ts.
  */
 export function readIdempotency(
   header: string | string[] | undefined,

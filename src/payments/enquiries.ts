@@ -3,34 +3,34 @@ import { findDueMerchants } from './due-merchants.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 
 /**
- * Seconds from an intent's expiry to each query of its payment, while no end was reported: 90 s, 8 minutes and 2 hours. NPCI allows
- * three queries of a payment, the first one not before 90 s.
+ * Seconds from an intent's expiry to each query of its payment, unless an end is reported before: 90 s, 8 minutes and
+ * 2 hours. NPCI allows three queries of a payment, the first one after 90 s at the earliest.
  */
 const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 
 /** Shortest pause between two enquiries about an intent, when the first one was late. */
 const PAUSE_SECONDS = 60
 
-/** `enquiries` is the number of this enquiry, 1 to 3. */
+/** A query of an order's payment at its acquirer. `enquiries` is the query's number, 1 to 3. */
 export type Enquiry = { orderId: string; paymentLink: PaymentLink; enquiries: number }
 
 export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
   return new Date(expiresAt.getTime() + AFTER_EXPIRY_SECONDS[0] * 1000)
 }
 
-/** The queue of enquiries. Each one is counted before it is sent, so that neither a crash nor another instance sends a fourth. */
+/** The queue of enquiries. Each is counted before it is sent, so that a crash or another instance causes no fourth. */
 export function createEnquiries(db: Database) {
   return {
     findDue: (acquirer: string, limit: number, now: Date) =>
       findDueMerchants(db, 'acquirer_intents', acquirer, limit, now),
 
     /**
-     * Claims up to `limit` enquiries of a merchant that are due at an acquirer, longest due first. Intents that are paid by now are
-     * left out for good.
+     * Claims up to `limit` enquiries of a merchant that are due at an acquirer, longest due first. Enquiries about paid
+     * intents are dropped for good.
      */
     async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
-        // The select computes the new values, because Citus takes no interval in the `case` of an update.
+        // The select computes the new values, because Citus does not support an interval in the `case` of an update.
         `with due as materialized (
            select a.order_id, i.status = 'SUCCESS' as paid,
                   case when i.status <> 'SUCCESS' and a.enquiries < 2 then
@@ -53,7 +53,7 @@ export function createEnquiries(db: Database) {
       return rows.filter(({ paid }) => !paid).map(toEnquiry)
     },
 
-    /** Claims an enquiry about one order, due or not; undefined when all three were sent. */
+    /** Claims an enquiry about one order, even before it is due. Undefined if all three were sent. */
     async take(orderId: string): Promise<Enquiry | undefined> {
       const { rows } = await db.query<EnquiryRow>(
         `update acquirer_intents a

@@ -2,13 +2,13 @@ import type { Queryable } from '../db/pool.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 
 type Subject = {
-  /** Empty when the order is unknown. */
+  /** The merchant of the order; empty if the order is unknown. */
   mid: string
   orderId: string
   utr?: string | undefined
-  /** Rupees as decimal text. */
+  /** The reported amount, in rupees as decimal text. */
   amount: string
-  /** Empty for a refund. */
+  /** The reported status of the payment; empty for an exception about a refund. */
   status: FinalStatus | ''
   paidAt?: Date | null | undefined
   ourRefundId?: string
@@ -16,7 +16,7 @@ type Subject = {
   note?: string | undefined
 }
 
-/** Stores an exception for the operator. Returns whether the exception is new: a repeat of the same facts is the same row. */
+/** Stores an exception for the operator. Returns whether the exception is new: equal facts make one row. */
 export async function saveException(
   db: Queryable,
   kind: ExceptionKind,

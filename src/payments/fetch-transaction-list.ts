@@ -3,7 +3,7 @@ import { defineList } from '../lists/list.ts'
 import { describeList, isoMoment, merchantList, partnerList } from '../lists/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
-/** Second payments are left out: the operator gives them back. An integer times 0.01 has two decimals in PostgreSQL. */
+/** Second payments are left out, because the operator returns them. In PostgreSQL, an integer * 0.01 has 2 decimals. */
 const TRANSACTIONS = defineList({
   fields: [
     ['amount', 'p.amount_paise * 0.01'],

@@ -2,27 +2,27 @@ import type { Queryable } from '../db/pool.ts'
 import { orderIdsBegin } from './intent.ts'
 
 /**
- * Intents that one statement reads. Each statement is a transaction of its own, so an interrupted run loses nothing, and a payment
- * waits for a locked row for at most 0.2 s.
+ * Intents that one statement reads. Each statement is a transaction of its own, so that an interrupted run loses
+ * nothing, and a payment waits for a locked row for at most 0.2 s.
  */
 const STEP_INTENTS = 1_000
 
-/** The columns of `payment_intents` that are emptied, each of text or bytes; null stays null. */
+/** The columns of `payment_intents` that are emptied. Their type is text or bytea. Null stays null. */
 export const FORGOTTEN_COLUMNS = ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint']
 
-/** Which intents: created before a moment, or of any age with this e-mail address or mobile number. */
+/** The intents whose customers are forgotten: all before a moment, or all with an e-mail address or mobile number. */
 export type Forgotten = { before: Date } | { email: string } | { mobile: string }
 
 /**
- * Empties the customer's columns of intents and the notes of their refunds, and returns the number of intents that held such data. No
- * request can send empty text, so empty means forgotten. E-mail addresses are compared without regard to case. `onProgress` receives
- * the number so far.
+ * Empties the customer's columns of intents and the notes of their refunds. Returns the number of intents that held
+ * customer data; `onProgress` receives the number so far. Empty text means forgotten, because no request can send it.
+ * E-mail addresses are compared without regard to case.
  *
- * The fingerprint of an Idempotency-Key is emptied too: it is a hash over the customer's data, and an attacker who has the row can try
- * every mobile number against it. An empty fingerprint equals that of no request, so a repeat of the key is 422.
+ * The fingerprint of an Idempotency-Key is emptied too, because it is a hash over the customer's data: an attacker who
+ * has the row could try every mobile number against it. A repeat of the key is then 422.
  *
- * Reads one merchant after the other in the order of the primary key, up to `before`, because orderIds begin with their time. There
- * is no index of rows still to be emptied, since every createPaymentIntent would pay for it.
+ * Intents are read merchant by merchant in the order of the primary key, up to `before`, because orderIds begin with
+ * their time. An index of the rows to empty would save reading, but make every createPaymentIntent slower.
  */
 export async function forgetCustomers(
   db: Queryable,
@@ -45,17 +45,17 @@ export async function forgetCustomers(
   return forgotten
 }
 
-/** A text that sorts after every orderId, since orderIds begin with a hex digit. */
+/** Text that sorts after every orderId, because orderIds begin with a hex digit. */
 const AFTER_ALL = 'g'
 
-/** `last` is the last orderId of the step; null when no intent was left. */
+/** The result of a statement. `last` is the last orderId that it has read; null if no intent was left. */
 type Step = { last: string | null; forgotten: number }
 
-/** SQL condition: the intent is of the customer to forget. */
+/** SQL condition: the intent belongs to the customer to forget. */
 const THEIRS = `
   ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)`
 
-/** SQL condition: the intent still holds customer data. An older version may have left any column. */
+/** SQL condition: the intent holds customer data in any column. An older version may have emptied only some columns. */
 const REMEMBERED = `(${FORGOTTEN_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
 
 const FORGET_STEP = `
@@ -66,12 +66,12 @@ const FORGET_STEP = `
      order by order_id
      limit ${STEP_INTENTS}
   ), noted as (
-    -- A refund may be created after its customer was forgotten, with a new note.
+    -- Refunds are checked too, because a refund with a note may be created after its customer was forgotten.
     select order_id
       from refunds
      where mid = $1 and note <> '' and order_id > $2 and order_id <= (select max(order_id) from step)
   ), due as (
-    -- Rows are locked in the order of their ids, so that two runs at once wait for each other and do not deadlock.
+    -- Rows are locked in the order of their ids, so that two simultaneous runs do not deadlock.
     select order_id
       from payment_intents
      where mid = $1 and order_id in (select order_id from step where remembered union all select order_id from noted)

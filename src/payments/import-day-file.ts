@@ -11,13 +11,13 @@ import { bankAmount, toDecimalText } from '../money.ts'
 import { type ExceptionKind, FINAL_STATUSES, type PaymentReport } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
 
-/** Lines that are read at once. */
+/** Lines that one query reads from the temporary table. */
 const BATCH_LINES = 2_000
 
-/** Lines that are recorded at once, each in a transaction of its own. */
+/** Lines that are recorded simultaneously, each in a transaction of its own. */
 const LINES_AT_ONCE = 8
 
-/** Numbers of lines. A line of a late payment counts twice: as recorded, and as an exception. */
+/** Numbers of lines. The line of a late payment counts twice: as recorded, and as an exception. */
 export type DayFileResult = {
   recorded: number
   unchanged: number
@@ -25,10 +25,10 @@ export type DayFileResult = {
 }
 
 /**
- * Records each line of the acquirer's day file like a notification, in the order of the file. The file is streamed, so its size does
- * not matter. The whole file is checked first: a wrong line throws a CsvFileError, and nothing is stored. After that each batch stays
- * stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a query, and needs a
- * second connection.
+ * Records each line of the acquirer's day file like a notification, in the order of the file, which may have any size.
+ * The whole file is checked first: a wrong line throws a CsvFileError, and nothing is stored. Then each batch stays
+ * stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a
+ * query, and needs more than one connection.
  */
 export async function importDayFile(
   db: Database,
@@ -75,17 +75,17 @@ export async function importDayFile(
     }
     return result
   } finally {
-    // The temporary table and the settings end with the connection.
+    // Closing the connection removes the temporary table and the connection's settings.
     client.release(true)
   }
 }
 
-/** Called with the number of lines so far. */
+/** A callback for progress, called with the number of lines so far. */
 type OnProgress = ((lines: number) => void) | undefined
 
 /**
- * Checks the whole file and saves its lines in a temporary table. There is no transaction: it would last as long as the import, and
- * meanwhile PostgreSQL could not clean up deleted rows of any table.
+ * Checks the whole file and saves its lines in a temporary table. No transaction is used, because during a transaction
+ * as long as the import PostgreSQL could not clean up deleted rows of any table.
  */
 async function saveLines(
   client: PoolClient,
@@ -93,7 +93,7 @@ async function saveLines(
   onChecked: OnProgress,
   onWarning: OnWarning,
 ): Promise<void> {
-  // The file may come slowly, through a pipe, and the connection also rests while a batch is recorded.
+  // No time limits: a file may come slowly through a pipe, and the connection is idle while a batch is recorded.
   await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
   await client.query(`
     create temporary table day_file (
@@ -118,15 +118,15 @@ async function saveLines(
     },
     onWarning,
   )
-  // Without statistics PostgreSQL sorts the whole table for each batch.
+  // Without statistics PostgreSQL would sort the whole table for each batch.
   await client.query('analyze day_file')
 }
 
 type Line = PaymentReport & { line: number }
 
 /**
- * Returns the next lines after line `after`. A line without order_id is about the intent with its acquirer_reference. A reference of
- * no intent or of several counts as an orderId, which is then unknown.
+ * Returns the next lines after line number `after`. A line without order_id belongs to the intent whose link has the
+ * line's acquirer_reference. A reference of no intent or of several intents is kept as an orderId, which is unknown.
  */
 async function readLines(client: PoolClient, after: number): Promise<Line[]> {
   const { rows } = await client.query<{ [Column in keyof Line]: Line[Column] | null } & { reference: string | null }>(
@@ -153,7 +153,7 @@ async function readLines(client: PoolClient, after: number): Promise<Line[]> {
   )
 }
 
-/** Maps references of acquirers' links to orderIds. A reference that several intents share is left out. */
+/** Maps references of acquirers' links to orderIds, except references that several intents share. */
 async function findByReference(db: Queryable, references: string[]): Promise<Map<string, string>> {
   if (references.length === 0) return new Map()
   const { rows } = await db.query<{ reference: string; orderId: string }>(
@@ -167,7 +167,7 @@ async function findByReference(db: Queryable, references: string[]): Promise<Map
   return new Map(rows.map(({ reference, orderId }) => [reference, orderId]))
 }
 
-/** Returns the lines without those whose payment is already recorded with the same facts. */
+/** Returns the lines whose payment is not recorded yet, or is recorded with other facts. */
 async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<Line[]> {
   const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
     `select order_id as "orderId", utr, amount * 100 + paise as amount
@@ -184,8 +184,8 @@ async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<L
 }
 
 /**
- * Records lines with the same results as one after the other. Lines that share neither order nor UTR with another line are recorded
- * first, several at once, because their order makes no difference.
+ * Records lines with the same results as one after the other. Lines that share neither order nor UTR with another line
+ * are recorded first and simultaneously, because their sequence makes no difference.
  */
 async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
   const orders = countOf(lines.map(({ orderId }) => orderId))
@@ -196,7 +196,7 @@ async function recordLines(reports: Reports, lines: readonly Line[], now: () => 
   const recordAll = async (all: Iterable<Line>) => {
     for (const line of all) recorded.push(await reports.record(line, { source: 'day file', now }))
   }
-  // All workers take their next line from the same iterator.
+  // The simultaneous loops share one iterator, so that each line is recorded once.
   await Promise.all(Array.from({ length: LINES_AT_ONCE }, () => recordAll(alone)))
   await recordAll(lines.filter((line) => !isAlone(line)))
   return recorded
@@ -209,7 +209,7 @@ function countOf<T>(values: readonly T[]): Map<T, number> {
 }
 
 const COLUMNS = ['order_id', 'acquirer_reference', 'status', 'utr', 'amount', 'paid_at'] as const
-/** One line, checked by the rules of a notification. A field that is empty in the file is undefined here. */
+/** A line of the file, checked by the rules of a notification. Empty fields become undefined. */
 const CsvLine = z
   .object({
     order_id: text(64).optional(),
@@ -217,7 +217,7 @@ const CsvLine = z
     status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
     utr: utr.optional(),
     amount: bankAmount,
-    // The time is cut to milliseconds, as in a notification, because a repeated failed attempt is recognised by its time.
+    // The time is cut to milliseconds as in a notification, because the time identifies a repeated failed attempt.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
   })
   .superRefine((line, context) => {
@@ -232,7 +232,7 @@ const CsvLine = z
 
 const DAY_FILE: CsvFormat = {
   columns: COLUMNS,
-  // A file needs order_id or acquirer_reference, because one of the two names the order of a line.
+  // Each line names its order by order_id or acquirer_reference, so the file needs at least one of these two columns.
   required: [['status'], ['utr'], ['amount'], ['paid_at'], ['order_id', 'acquirer_reference']],
   check(fields) {
     const line = Object.fromEntries(COLUMNS.map((name, i) => [name, fields[i] || undefined]))
@@ -242,7 +242,7 @@ const DAY_FILE: CsvFormat = {
   },
 }
 
-/** A field in the text format of COPY. Backslash is the only character to escape: the checks refuse tabs and line breaks. */
+/** A field in COPY's text format. Only backslashes are escaped, because the checks refuse tabs and line breaks. */
 function toCopyText(value: string | undefined): string {
   return value === undefined ? '\\N' : value.replaceAll('\\', '\\\\')
 }

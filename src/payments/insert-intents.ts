@@ -7,17 +7,17 @@ import type { Limits } from '../limits.ts'
 import { firstEnquiry } from './enquiries.ts'
 import type { Intent } from './intent.ts'
 
-/** A full batch takes a few milliseconds, for which the requests behind it wait. */
+/** Largest number of rows in a batch, which takes a few milliseconds, for which the next requests wait. */
 const BATCH_ROWS = 200
-/** Two statements with the same unique keys in different orders deadlock, and PostgreSQL ends one of them. */
+/** Retries after a deadlock: two statements that insert the same keys in different orders may deadlock. */
 const DEADLOCK_RETRIES = 5
 
 type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
 
 /**
- * Returns a function that stores one intent, and resolves to false when a unique constraint kept the row out. Calls that arrive while
- * a batch is stored share the next batch: one round trip and one wait for the disk. A row that PostgreSQL refuses fails only its own
- * call.
+ * Returns a function that stores an intent. The function resolves to false if a unique constraint keeps the row out.
+ * Calls that arrive while a batch is stored share the next batch, to save round trips and waits for the disk. A refused
+ * row fails only its own call.
  */
 export function createInsert(
   db: Database,
@@ -29,12 +29,12 @@ export function createInsert(
   let isSpread: boolean | undefined
 
   async function storeNext(): Promise<void> {
-    // Calls that have waited longer than `waitingMs` get 503. They are at the front, since the queue is in order of arrival.
+    // Calls that have waited longer than `waitingMs` get 503. The oldest calls are at the front of the queue.
     const oldest = performance.now() - waitingMs
     while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())
     if (waiting.length > 0) await storeBatch(waiting.splice(0, BATCH_ROWS), DEADLOCK_RETRIES)
     busy = waiting.length > 0
-    // setImmediate instead of a timer: the next batch starts as soon as the event loop has read all arrived requests.
+    // setImmediate starts the next batch as soon as the event loop has read all requests that have arrived.
     if (busy) setImmediate(storeNext)
   }
 
@@ -48,7 +48,7 @@ export function createInsert(
     } catch (error) {
       if (hasState(error, DEADLOCK_DETECTED) && retries > 0) return storeBatch(batch, retries - 1)
       if (batch.length > 1 && isRefusedRow(error)) {
-        // PostgreSQL stored no row and does not say which one it refused, so each row is stored by itself.
+        // Each row is stored by itself, because PostgreSQL has stored none and does not say which one it refuses.
         for (const one of batch) await storeBatch([one], retries)
         return
       }
@@ -64,7 +64,7 @@ export function createInsert(
     })
 }
 
-/** Stores intents with their links, and returns the orderIds of new ones. */
+/** Stores intents with their links. Returns the orderIds of the intents that were new. */
 async function insertRows(db: Database, intents: Intent[], isSpread: boolean): Promise<Set<string>> {
   // Sorted to avoid deadlocks between two instances that insert the same keys.
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
@@ -78,14 +78,14 @@ async function insertRows(db: Database, intents: Intent[], isSpread: boolean): P
   })
 }
 
-/** Guards unique order_ids: of any number of simultaneous rows with the same key, one is stored. */
+/** Guards the uniqueness of order_ids: of any number of simultaneous rows with one key, PostgreSQL stores one. */
 const UNIQUE_ORDER_GUARD = 'on conflict do nothing returning order_id'
 
 /**
- * Returns a function that stores a row for each intent, and returns the orderIds of new rows. A single server gets arrays: one text
- * serves any number of rows and is prepared once on each connection. Citus (`isSpread`) gets `values`: it would fetch the rows of
- * `insert … select` to one node and send them on from there, in 20 times the time. Every parameter has a type, because PostgreSQL
- * repeats an untyped one in its error, and it may be a note.
+ * Returns a function that stores a row for each intent, and returns the orderIds of new rows. A single server gets
+ * arrays, because one statement then serves any number of rows and is prepared once per connection. Citus (`isSpread`)
+ * gets `values`, because `insert … select` takes 20 times as long there: its rows go through one node. Each parameter
+ * has a type, because PostgreSQL repeats untyped ones, such as a note, in errors.
  */
 function describeRows(
   table: string,

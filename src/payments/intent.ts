@@ -3,25 +3,25 @@ import type { Merchant } from '../tenants/merchants.ts'
 import type { NewPayment } from './new-payment.ts'
 
 /*
- * intent     a row of payment_intents: a request to be paid once, with its amount, payee and expiry
- * order      the same row as the shop sees it; merchantOrderId is the shop's name for it (order_id), orderId is ours
- * payment    money that a customer sends for an intent; the bank names it by a UTR
- * report     a payment's status from the bank, the operator or the sandbox: SUCCESS, FAIL or REJECT
- * change     an intent's new status by a report: SUCCESS, once (payment_changes), or a failed attempt (payment_attempts)
- * link       a link with its own `tr` that an acquirer has made for an intent (paymentLink)
- * exception  a report for the operator to look into, because it contradicts our records or comes too late
+ * intent     a row of payment_intents: a request to be paid once, with its amount, payee and expiry order      the same
+ * row as the shop sees it; merchantOrderId is the shop's name for it (order_id), orderId is ours payment    money that
+ * a customer sends for an intent; the bank names it by a UTR report     a payment's status from the bank, the operator
+ * or the sandbox: SUCCESS, FAIL or REJECT change     an intent's new status by a report: SUCCESS, once
+ * (payment_changes), or a failed attempt (payment_attempts) link       a link with its own `tr` that an acquirer has
+ * made for an intent (paymentLink) exception  a report for the operator to look into, because it contradicts our
+ * records or comes too late
  */
 
-/** The account that is paid: UPI's address (pa), name (pn) and category code (mc). */
+/** The account that is paid, with the UPI parameters address (pa), name (pn) and category code (mc). */
 type Payee = { vpa: string; name: string; mcc: string }
 
 export type Intent = {
   mid: string
-  /** Unguessable, time-ordered, 32 hex digits. In our links it is the UPI parameter `tr`. */
+  /** Our identifier: 32 hex digits, ordered by time, unguessable. In our links it is the UPI parameter `tr`. */
   orderId: string
-  /** The merchant's order_id, or our orderId where none was sent. */
+  /** The merchant's order_id; our orderId if the merchant sent none. */
   merchantOrderId: string
-  /** In paise. */
+  /** The amount to pay, in paise. */
   amount: number
   redirectUrl: string
   note: string
@@ -29,19 +29,19 @@ export type Intent = {
   payee: Payee
   createdAt: Date
   expiresAt: Date
-  /** Absent where we make the links ourselves. */
+  /** The acquirer's link; absent if this service makes the link. */
   paymentLink?: PaymentLink | null
-  /** Undefined where the merchant sent no Idempotency-Key. */
+  /** Undefined if the merchant sent no Idempotency-Key. */
   idempotency: Idempotency | undefined
 }
 
-/** `id` is the link's identifier at the acquirer, `reference` the link's `tr`. */
+/** A link of an acquirer. `id` is the acquirer's identifier of the link, `reference` is the `tr` in the link. */
 export type PaymentLink = { acquirer: string; merchantId: string; id: string; reference: string; link: string }
 
-/** `fingerprint` is a SHA-256 of the operation and its checked fields. */
+/** An Idempotency-Key. `fingerprint` is a SHA-256 of the request's operation and checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }
 
-/** Pure but for the random orderId. `expiryMinutes` is for merchants without a setting of their own. */
+/** Builds an intent without storing it. `expiryMinutes` applies to merchants without a setting of their own. */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
@@ -66,16 +66,16 @@ export function buildIntent(
 }
 
 /**
- * Returns a new orderId or ourRefundId: 48 bits of time, so that new ones lie together in the index, and 80 random bits, so that
- * nobody can guess one. The random bits come from a UUID without its version and variant digits, because Node.js prepares UUIDs in
- * advance.
+ * Returns a new orderId or ourRefundId: 48 bits of time, so that new identifiers are neighbours in the index, and 80
+ * random bits, so that nobody can guess an identifier. The random bits are those of a UUID without its version and
+ * variant digits, because Node.js prepares UUIDs in advance.
  */
 export function newId(now: Date): string {
   const uuid = randomUUID()
   return orderIdsBegin(now) + uuid.slice(0, 8) + uuid.slice(24)
 }
 
-/** The first 12 digits of an orderId from `moment`. Earlier orderIds sort before them; none is from before 1970. */
+/** The first 12 digits of orderIds from `moment`. Earlier orderIds sort before. A moment before 1970 counts as 1970. */
 export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }

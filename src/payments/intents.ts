@@ -7,7 +7,7 @@ import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { RETURN_CALL, writeDeliveries } from './outbox.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
 
-/** The stored intent, or that of the earlier request with the same Idempotency-Key, or why there is none. */
+/** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a refusal. */
 export type InsertOutcome =
   | { intent: Intent }
   | { refused: 'order id exists' | 'idempotency key was used for another request' }
@@ -27,9 +27,9 @@ export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & {
   status: Status
   utr: string | null
   orderId: string
-  /** Whether a paid order still has a return call: checkPaymentStatus has not yet reported the payment to the merchant. */
+  /** Whether the order is paid and has an undelivered return call, as long as no answer has reported the payment. */
   returnCallWaits: boolean
-  /** Whether an earlier answer has reported to the merchant that the order has failed for good. */
+  /** Whether the merchant has got an answer that the order has failed for good. */
   failTold: boolean
 }
 
@@ -40,7 +40,7 @@ export function createIntents(
 ) {
   const store = createInsert(creates, onBatch, inserts)
 
-  /** The intent of the earlier request with the same Idempotency-Key, or why a new one is refused; undefined if neither. */
+  /** The intent of the earlier request with this Idempotency-Key, or the reason of a refusal; undefined if neither. */
   async function findEarlier(intent: Intent): Promise<InsertOutcome | undefined> {
     const { mid, merchantOrderId, idempotency } = intent
     const { rows } = await requests.query<StoredIntent & { key: string | null; fingerprint: Buffer }>(
@@ -68,9 +68,9 @@ export function createIntents(
     findEarlier,
 
     /**
-     * Stores an intent, unless the merchant has used its merchantOrderId or Idempotency-Key before. A merchantOrderId equal to one
-     * of our orderIds counts as used, because findStatus could not tell the two orders apart. This check needs no constraint:
-     * nobody can guess an orderId, with its 80 random bits, before it is stored.
+     * Stores an intent, unless the merchant has used its merchantOrderId or Idempotency-Key before. A merchantOrderId
+     * that equals an orderId of the merchant counts as used, because findStatus could not tell the two orders apart. No
+     * constraint is needed for this, because nobody can guess an orderId before it is stored.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
       const { orderId, merchantOrderId } = intent
@@ -79,24 +79,24 @@ export function createIntents(
       if (earlier) return earlier
       if (await store(intent)) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
-      // A second query finds the reason: `on conflict` does not say which constraint refused the row, and its statement may not
-      // see the conflicting row.
+      // A second query finds the reason, because `on conflict` does not name the constraint that has refused the row,
+      // and the statement may not see the conflicting row.
       return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
-    /** The intent may be of any merchant: whoever knows an orderId got it from us. */
+    /** Finds an intent of any merchant. No key is checked, because nobody can guess an orderId. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
       const { rows } = await pages.query<Checkout>(FIND_CHECKOUT(orderId))
       return rows[0]
     },
 
-    /** States by orderId; unknown orderIds are left out. */
+    /** Finds the states of payments by their orderIds. Unknown orderIds are left out. */
     async findStates(orderIds: readonly string[]): Promise<Map<string, PaymentState>> {
       const { rows } = await pages.query<PaymentState & { orderId: string }>(FIND_STATES(orderIds))
       return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
     },
 
-    /** Moves the intent's expiry to `moment`, unless it is earlier. For sandboxes only. */
+    /** Moves an intent's expiry to `moment`, unless the expiry is earlier. For sandboxes only. */
     async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
       await pages.query(
         `with ended as (
@@ -108,8 +108,8 @@ export function createIntents(
     },
 
     /**
-     * Cancels an intent, named as for findStatus, unless it is paid or given up. Returns its new status; undefined for an unknown
-     * intent. `toClose` is the acquirer's link, when this call has cancelled the order. `claim` is that of `Ending`.
+     * Cancels an intent, named as for findStatus, unless paid or given up. Returns its status; undefined if unknown.
+     * `toClose` is the acquirer's link if this call has cancelled the intent. For `claim` see `Ending`.
      */
     async cancel(
       mid: string,
@@ -125,7 +125,7 @@ export function createIntents(
         async (client) => {
           const closed = await close(client, mid, found.orderId, now)
           if (closed) return { ...found, status: 'CANCELLED' as const, failTold: true, ...closed }
-          // The update changed nothing, because a payment was stored before it.
+          // Nothing was cancelled, because a payment was stored after the first query.
           return lookUpStatus(client, mid, merchantOrderId)
         },
         {
@@ -135,14 +135,14 @@ export function createIntents(
       )
     },
 
-    /** `orderId` is the merchant's order_id, or else our orderId. */
+    /** Finds an order of the merchant whose order_id or, if there is none, whose orderId is `orderId`. */
     findStatus: (mid: string, orderId: string) => lookUpStatus(requests, mid, orderId),
 
     saveAnswered: (answered: Parameters<typeof saveAnswered>[1], now: Date) => saveAnswered(requests, answered, now),
   }
 }
 
-/** Undefined when the order may not be cancelled any more. `toClose` is the acquirer's link, if there is one. */
+/** Cancels an order. Undefined if it was paid or given up before. `toClose` is the acquirer's link, if there is one. */
 async function close(
   client: Queryable,
   mid: string,
@@ -196,7 +196,7 @@ const statusBy = (column: string) => `
     from payment_intents i
    where mid = $1 and ${column} = $2`
 
-/** Not one query with `or`, which PostgreSQL does by two bitmaps: here the second part runs only if the first finds nothing. */
+/** `union all` instead of `or`, so that PostgreSQL runs the second part only if the first part finds nothing. */
 const FIND_STATUS = prepared(`${statusBy('merchant_order_id')} union all ${statusBy('order_id')} limit 1`)
 
 const FIND_CHECKOUT = prepared(

@@ -9,12 +9,12 @@ import { readUrl } from '../url.ts'
 const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
 
-/** The DNS allows 253 characters, and a name in its own script is never longer than in the DNS. */
+/** The longest host with port: the DNS allows 253 characters, and its form of a non-ASCII name is never shorter. */
 const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
 
 /**
- * The browser is sent to this address later, so only plain web addresses are accepted: no `javascript:`, no `https://bank@evil`. The
- * first check that fails ends the checks, because `new URL` takes too long for a host beyond HOST_LIMIT_CHARACTERS.
+ * Only plain web addresses are accepted, no `javascript:` and no `https://bank@evil`, because the customer's browser is
+ * sent there. The checks stop at the first failure, because `new URL` takes too long for very long hosts.
  */
 const redirectUrl = z
   .string(errorText(REDIRECT_RULE))
@@ -28,17 +28,17 @@ const redirectUrl = z
   )
   .refine((address) => readUrl(address) !== undefined, REDIRECT_RULE)
 
-/** Line breaks and tabs of a pasted remark become blanks; every other control character is refused. */
+/** A note. Line breaks and tabs, which pasted text may have, become spaces; other control characters are refused. */
 export function note(max: number, min = 1) {
   const rule = textRule(max, min)
   return (
     z
       .string(errorText(rule))
       .trim()
-      // The length is checked before line breaks are replaced, because replacing 16 KiB of them blocks the event loop. The limit is
-      // doubled, since characters and line breaks (\r\n) have up to two UTF-16 units.
+      // The length is checked before line breaks are replaced, because replacing 16 KiB of them blocks the event loop.
+      // The limit is doubled, because a character or line break (\r\n) has up to two UTF-16 units.
       .max(2 * max, rule)
-      // The document gets the rules of `text` as far as they hold before line breaks are replaced.
+      // The OpenAPI document gets those rules of `text` that apply before line breaks are replaced.
       .meta({
         minLength: min,
         maxLength: max,
@@ -51,7 +51,7 @@ export function note(max: number, min = 1) {
 
 export const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
 
-/** The fields stand in the order in which faults are named. */
+/** The fields of a payment intent, in the order in which a refusal names wrong fields. */
 export const NewPayment = z.object({
   mid,
   amount: orderAmount(USUAL_MAX_RUPEES).meta({
@@ -79,7 +79,7 @@ export const NewPayment = z.object({
 
 export type NewPayment = z.output<typeof NewPayment>
 
-/** Schemas by the merchant's largest amount. There are as many as operators have set different amounts. */
+/** Schemas by the merchant's largest amount. The map stays small: operators set few different amounts. */
 const schemas = new Map<number, Record<Merchant['input'], z.ZodObject>>()
 
 function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
@@ -89,7 +89,7 @@ function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
   if (!both) {
     both = {
       strict: NewPayment.extend({ amount: orderAmount(maxAmount) }),
-      // Amounts may have paise, and mobile numbers other spellings.
+      // Shops may send amounts with paise, and mobile numbers in other notations.
       shop: NewPayment.extend({ amount: shopAmount(maxAmount), customer_mobile: mobileAsWritten }),
     }
     schemas.set(maxAmount, both)
@@ -107,7 +107,7 @@ const EXAMPLE = {
   customer_mobile: '9876543210',
 }
 
-/** The body of the operations that make an intent. In JSON, `amount` may be a number too. */
+/** The body of the operations that create an intent. In JSON, `amount` may also be a number. */
 export const NEW_PAYMENT = {
   name: 'NewPayment',
   schema: NewPayment,

@@ -9,8 +9,8 @@ export type EventType =
   | 'refund.failed'
 
 /**
- * A payment's `txnStatus` and `utr` are those that checkPaymentStatus answers from then on; a refund's are its own status and
- * reference. `sequence` counts within the order.
+ * An event for webhooks. `txnStatus` and `utr` are those that checkPaymentStatus answers after the event, or the status
+ * and reference of a refund. `sequence` numbers the events of an order.
  */
 type Event = {
   orderId: string
@@ -22,9 +22,9 @@ type Event = {
 }
 
 /**
- * Writes one delivery of each event for each endpoint of the merchant that takes `type`. Must run in the transaction of the change,
- * so that both are stored or neither. Of events with the same sequence number only the first is delivered. A merchant without an
- * endpoint costs one look-up in a small index.
+ * Writes a delivery of each event for each endpoint of the merchant that takes `type`. Must run in the transaction of
+ * the change, so that change and deliveries are stored together or not at all. Of events with the same sequence number
+ * only the first is delivered. A merchant without endpoints costs one look-up in a small index.
  */
 export async function writeDeliveries(
   db: Queryable,
@@ -47,8 +47,8 @@ export async function writeDeliveries(
 }
 
 /**
- * The SQL of `writeDeliveries`. `events` is a relation `c` of order_id, sequence, txn_status, utr, our_refund_id and
- * occurred_at; `mid` names its merchant.
+ * The SQL of `writeDeliveries`. `events` is SQL for a relation `c` of order_id, sequence, txn_status, utr,
+ * our_refund_id and occurred_at. `mid` is SQL for the merchant of these events.
  */
 export const insertDeliveries = (type: EventType, mid: string, events: string) => `
   insert into webhook_deliveries
@@ -60,7 +60,7 @@ export const insertDeliveries = (type: EventType, mid: string, events: string) =
    where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
       on conflict do nothing`
 
-/** The endpoint_id of a merchant's return calls. */
+/** The endpoint_id under which a merchant's return calls are stored. */
 export const RETURN_CALL = 'return-call'
 
 /** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */

@@ -18,8 +18,8 @@ import {
 } from './outcome.ts'
 
 /**
- * The source of a report, and the clock. Reports of an operator also have `person` (the operator's name) and `note`. `saves` selects
- * the exceptions that are stored; by default all are.
+ * The source of a report, and the clock. Reports of an operator also have `person` (the operator's name) and `note`.
+ * `saves` selects the exceptions that are stored; by default all are.
  */
 export type Reporting = {
   source: ReportSource
@@ -29,15 +29,15 @@ export type Reporting = {
   saves?: (kind: Contradiction) => boolean
 }
 
-/** `changed` is false for a repeat; a `late` success is also saved as an exception. `exception` is why nothing was changed. */
+/** What a report has changed: nothing for a repeat or an `exception`. A `late` success is also an exception. */
 export type Recorded = { changed: boolean; late: boolean } | { exception: Contradiction }
 
 export type Reports = ReturnType<typeof createReports>
 
 /**
- * Callbacks for metrics, called after the report is stored. Repeats do not call `onException` and `onPayment`. They do call
- * `onSurplusAttempt`, since no surplus attempt is stored to recognise a repeat by. `onImpossibleTime` is called when a payment's time
- * is ignored.
+ * Callbacks for metrics, called after the report is stored. Repeats do not call `onException` and `onPayment`. Repeats
+ * of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised.
+ * `onImpossibleTime` is called when a payment's time is ignored.
  */
 type Listeners = {
   onException: (kind: ExceptionKind) => void
@@ -46,12 +46,12 @@ type Listeners = {
   onImpossibleTime: () => void
 }
 
-/** Bytes that are stored of an unreadable notification: readable ones have less. */
+/** Largest number of bytes that are stored of an unreadable notification. Readable notifications are shorter. */
 const UNREADABLE_BYTES = 2_048
 
 const nobody = () => undefined
 
-/** A report changes its intent, or is saved as an exception when it contradicts the intent. */
+/** Creates the recorder of reports. A report changes its intent; a report that contradicts it becomes an exception. */
 export function createReports(
   db: Database,
   {
@@ -62,7 +62,7 @@ export function createReports(
   }: Partial<Listeners> = {},
   { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
 ) {
-  /** Judges a report of a locked intent, and stores what follows. `stored` is undefined for an unknown order. */
+  /** Judges a report of the locked intent `stored`, which is undefined for an unknown order, and stores the result. */
   async function store(
     db: Queryable,
     stored: StoredIntent | undefined,
@@ -117,21 +117,21 @@ export function createReports(
 
   return {
     /**
-     * Judges a report and stores what follows: a success, a failed attempt, an exception, or nothing. The order's row is locked first,
-     * so that any number of equal reports at once make one change and get the same answer.
+     * Judges a report and stores the result: a success, a failed attempt, an exception, or nothing. The order's row is
+     * locked first, so that simultaneous equal reports make one change and get the same answer.
      */
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
       const { saved, paise, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(db, async (client) => {
         const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
-        // The clock is read under the lock, because a report that waited for it must be judged by the time after the wait.
+        // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
         const now = reporting.now()
         const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
         const received = { ...reporting, now, attempt: nameAttempt(report) }
         const result = await store(client, stored, { ...report, paidAt }, received)
         return { ...result, isImpossibleTime: paidAt !== report.paidAt }
       })
-      // The callbacks are called after the transaction, because a report that was rolled back changed nothing.
+      // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
       if (isSurplus) onSurplusAttempt()
       if (isImpossibleTime) onImpossibleTime()
       if (paise !== undefined) onPayment(report.status, reporting.source, paise)
@@ -140,8 +140,8 @@ export function createReports(
     },
 
     /**
-     * Saves the beginning of an unreadable signed body, unless `unreadableKept` bodies are saved. Several at once may exceed that
-     * limit by a few.
+     * Saves the beginning of an unreadable signed body, unless `unreadableKept` bodies are saved already. Simultaneous
+     * calls may exceed this limit by a few.
      */
     async saveUnreadable(body: Buffer, now: Date): Promise<void> {
       const { rows } = await db.query<{ room: boolean; saved: number }>(
@@ -163,10 +163,10 @@ export function createReports(
   }
 }
 
-/** `now` is the moment under the lock. `attempt` names a failed attempt. */
+/** A report's source and time. `now` is the moment under the lock. `attempt` is the name of a failed attempt. */
 type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
 
-/** Facts for the callbacks: `saved` is a new exception, `paise` the amount of a new payment or attempt. */
+/** The result, with facts for callbacks: `saved` is a new exception, `paise` the amount of a new payment or attempt. */
 type Stored = Recorded & { saved?: ExceptionKind | undefined; paise?: number | undefined; isSurplus?: true }
 
 type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & {
@@ -174,7 +174,7 @@ type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'atte
   createdAt: Date
 }
 
-/** An order's merchant never changes. Undefined for an unknown order. */
+/** Finds an order's merchant, which never changes. Undefined for an unknown order. */
 export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
   const { rows } = await db.query<{ mid: string }>(FIND_MERCHANT(orderId))
   return rows[0]?.mid
@@ -182,7 +182,7 @@ export async function findMerchant(db: Queryable, orderId: string): Promise<stri
 
 const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
-/** Undefined when the report comes from another acquirer than the order's. */
+/** Locks the intent of a report. Undefined if the order is unknown, or if another acquirer than its own reports. */
 async function lockIntent(
   db: Queryable,
   mid: string,
@@ -246,7 +246,7 @@ const paymentOf = (
   now: Date,
 ) => [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId]
 
-/** Yields one row unless another order has the UTR. `union`, because on Citus its second part sees the row of the first. */
+/** SQL that yields a row unless another order has the UTR. `union`, because on Citus both parts see an inserted row. */
 const TAKEN = `
   inserted as (
     insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
@@ -260,10 +260,10 @@ const TAKEN = `
     select order_id from payments where mid = $1 and utr = $2 and order_id = $3
   )`
 
-/** Assigns the UTR of a second payment to this order. The table's key decides when two orders report the UTR at once. */
+/** Assigns the UTR of a second payment to the order. If two orders report a UTR at once, the primary key picks one. */
 const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
 
-/** Assigns the UTR of the order's own payment, makes the order paid, and writes the deliveries for its merchant. */
+/** Assigns the UTR of the order's own payment, marks the order as paid, and writes the webhook deliveries. */
 const PAY = prepared(
   `with ${TAKEN}, changed as (
      insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
@@ -279,8 +279,8 @@ const PAY = prepared(
 )
 
 /**
- * Stores a failed attempt. Unless the order is over, the attempt becomes the intent's status and is delivered to the merchant. The
- * intent gets no UTR, which only a paid one has: the event has the UTR of the attempt.
+ * Stores a failed attempt. Unless the order is over, the intent gets the attempt's status, and a webhook reports the
+ * attempt with its UTR. The intent gets no UTR, because only a paid intent has one.
  */
 const ADD_ATTEMPT = prepared(
   `with added as (
@@ -298,15 +298,15 @@ const ADD_ATTEMPT = prepared(
    select from added`,
 )
 
-/** Names an attempt within its order by its reported UTR and time, even an impossible time. A repeat gets the same name. */
+/** Names a failed attempt within its order by the reported UTR and time, so that a repeat gets the same name. */
 function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {
   return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }
 
-/** Returns the beginning of `body` as text without NUL, which PostgreSQL refuses, and of at most `limitBytes` in UTF-8. */
+/** Returns the beginning of `body` as text of at most `limitBytes` in UTF-8, without NUL, which PostgreSQL refuses. */
 function toPlainText(body: Buffer, limitBytes: number): string {
-  // In stream mode the decoder leaves out a character that is cut at the end.
+  // A decoder in stream mode leaves out a character that is cut off at the end.
   const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, limitBytes), { stream: true })
-  // The text is cut twice, because a byte that is not UTF-8 becomes a character of three bytes.
+  // The text is cut twice, because the decoder makes a character of three bytes from each invalid byte.
   return begin(Buffer.from(begin(body).replaceAll('\0', '\ufffd')))
 }

@@ -2,25 +2,25 @@ import { toIstIso } from '../ist.ts'
 import { toDecimalText } from '../money.ts'
 import type { Intent } from './intent.ts'
 
-/** Longest `tn` that UPI apps show, in characters. */
+/** Largest number of characters that UPI apps show of a `tn`, the note in a link. */
 const NOTE_LIMIT = 50
 
 /**
- * The fields of a UPI link. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is percent-encoded, so a merchant's
- * text cannot add or change a parameter.
+ * The fields of a UPI link. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is percent-encoded,
+ * so that a merchant's text cannot add or change a parameter.
  */
 export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink'>
 
-/** The start of a link that any UPI app opens. The parameters behind it in an acquirer's link are never changed. */
+/** The start of a link that any UPI app opens. The rest of an acquirer's link is never changed. */
 export const UPI_PREFIX = 'upi://pay?'
 
-/** Returns the part of a link behind the `?`. */
+/** Returns the query of a payment's link, the part after the `?`. */
 export function upiLinkQuery(payment: Payment): string {
   if (payment.paymentLink) return payment.paymentLink.link.slice(UPI_PREFIX.length)
   return upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
 }
 
-/** The links differ only in their prefix: `intent` opens any UPI app, the others open one wallet each. */
+/** Links with the same query: `intent` opens any UPI app, each other link opens one wallet. */
 export function upiLinks(query: string) {
   return {
     intent: `${UPI_PREFIX}${query}`,
@@ -30,7 +30,7 @@ export function upiLinks(query: string) {
   }
 }
 
-/** The web address by which an acquirer's sandbox simulates a customer; undefined for every link that pays. */
+/** The web address at which an acquirer's sandbox simulates the customer; undefined for a link that moves money. */
 export const sandboxAddress = ({ paymentLink }: Pick<Payment, 'paymentLink'>) =>
   paymentLink && !paymentLink.link.startsWith(UPI_PREFIX) ? paymentLink.link : undefined
 
@@ -41,9 +41,9 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
 }
 
 /**
- * The link inside the QR: an acquirer's own, or ours, which carries its expiry, so that the payer's app refuses it in time. Our link
- * has only an ASCII note: percent-encoded, 50 characters of Devanagari make 93 modules a side instead of 61, which are too small for
- * many cameras to read from a screen.
+ * The link inside the QR: the acquirer's own, or ours. Our link contains its expiry, so that the payer's app refuses an
+ * expired one. Our link has no note unless the note is ASCII: 50 percent-encoded characters of Devanagari make 93
+ * modules a side instead of 61, too small for many cameras to read from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt' | 'expiresAt'>): string {
   if (payment.paymentLink) return payment.paymentLink.link
@@ -56,7 +56,7 @@ function upiQuery(
   { orderId, amount, payee }: Payment,
   { mode, qrMedium, note }: { mode: string; qrMedium: string; note: string | undefined },
 ) {
-  // The @ of the payee's address is not encoded, because some apps do not decode %40. VPA allows no other reserved character.
+  // The @ of the payee's UPI address stays literal, because some apps do not decode %40.
   const pa = encode(payee.vpa).replace('%40', '@')
   const tn = note === undefined ? '' : `&tn=${encode(note)}`
   return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}${tn}&am=${toDecimalText(amount)}&cu=INR&qrMedium=${qrMedium}`
@@ -65,16 +65,16 @@ function upiQuery(
 const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
 /**
- * Percent-encodes also !'()*, which encodeURIComponent leaves: RFC 3986 reserves them, and readers of links treat them
- * differently.
+ * Percent-encodes a value, and also !'()*, which encodeURIComponent does not encode: RFC 3986 reserves these
+ * characters, and apps treat them differently.
  */
 function encode(value: string): string {
   return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
 /**
- * A note as UPI apps accept it: letters, digits and marks of any script, blanks and `. , - _ :`, at most 50 characters,
- * cut between characters as a reader sees them. If nothing is left, it is `Payment`.
+ * Reduces a note to what UPI apps accept: letters, digits and marks of any script, spaces and `. , - _ :`, at most 50
+ * characters, never cut within a character as a reader sees it. An empty result becomes `Payment`.
  */
 export function transactionNote(note: string): string {
   const accepted = note
@@ -86,11 +86,11 @@ export function transactionNote(note: string): string {
 
 let graphemes: Intl.Segmenter | undefined
 
-/** The longest start of `text` that has at most `limit` code points and breaks no grapheme. */
+/** The longest beginning of `text` that has at most `limit` code points and does not cut a grapheme. */
 function cut(text: string, limit: number): string {
-  // A text has at least as many UTF-16 units as code points.
+  // `length` counts UTF-16 units, of which a text has at least as many as code points.
   if (text.length <= limit) return text
-  // The segmenter is made at its first use, because loading Intl would delay every start.
+  // The segmenter is created at its first use, because loading Intl would delay every start of the service.
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   let kept = ''
   let size = 0

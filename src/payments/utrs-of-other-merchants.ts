@@ -4,21 +4,22 @@ import type { JobSource } from '../scheduler/scheduler.ts'
 import { saveException } from './exceptions.ts'
 import type { ExceptionKind } from './outcome.ts'
 
-/** `amount` is in paise. */
+/** A payment whose UTR has paid an order of another merchant. `amount` is in paise. */
 type Payment = { mid: string; orderId: string; utr: string; amount: number; paidAt: Date | null }
 
 const KIND = 'UTR of another merchant' satisfies ExceptionKind
 
-/** Time between two searches. One statement compares the payments of as much time. */
+/** Time between two searches, and length of the period whose payments one statement compares. */
 const MINUTE_MS = 60_000
-/** Time that is searched again: payments may be stored late, and clocks differ. */
+/** Length of the period that is searched again, because payments may be stored late and clocks differ. */
 const AGAIN_MS = 5 * MINUTE_MS
-/** Time that a starting instance searches: another instance may have been killed before its search. */
+/** Length of the period that a starting instance searches, because another may have been killed before its search. */
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
- * Searches once a minute for payments whose UTR has paid an order of another merchant, and saves an exception for each. Recording a
- * payment cannot do so: of two payments at once neither would see the other. `onException` is called once for each new exception.
+ * Searches once a minute for payments whose UTR has paid an order of another merchant, and saves an exception for each.
+ * The search cannot be part of recording a payment, because of two simultaneous payments neither would see the other.
+ * `onException` is called once for each new exception.
  */
 export function dueComparisons(db: Queryable, now: () => Date, onException: (kind: ExceptionKind) => void): JobSource {
   let comparedUntil = 0
@@ -28,13 +29,13 @@ export function dueComparisons(db: Queryable, now: () => Date, onException: (kin
     atOnce: { ofQueue: 1, ofGroup: 1 },
     async findQueues() {
       const until = now().getTime()
-      // The clock may have been set back.
+      // The absolute difference is compared, because the clock may have been set back.
       if (Math.abs(until - comparedUntil) < MINUTE_MS) return []
       let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - HOUR_MS)
       for (; from < until; from += MINUTE_MS) {
         const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
         for (const { amount, ...payment } of await findLater(db, heard)) {
-          // One statement for each: Citus stores no rows of several merchants by a select.
+          // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
           const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
           if (await saveException(db, KIND, exception, now())) onException(KIND)
         }
@@ -46,8 +47,8 @@ export function dueComparisons(db: Queryable, now: () => Date, onException: (kin
 }
 
 /**
- * Returns payments that were not the first with their UTR, if one payment with the UTR was stored from `from` until before `until`. Of
- * payments of one moment that of the greater mid is the later one.
+ * Returns payments that were not the first with their UTR, if a payment with this UTR was stored from `from` until
+ * before `until`. Of payments with the same time, the one with the greater mid is later.
  */
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(

@@ -4,9 +4,9 @@ import { findMerchant } from '../payments/reports.ts'
 import type { RefundName, RefundUpdate } from './refund.ts'
 
 /**
- * Stores a refund that an acquirer has initiated, such as of a late payment, so that the refund counts in the sum of its payment and
- * ends the payment's exception. Undefined for a payment that was not reported: the acquirer repeats the notification, and the payment
- * may be reported before.
+ * Stores a refund that an acquirer has initiated, such as of a late payment, so that the refund counts in the refunded
+ * sum of its payment and ends the payment's exception. Undefined if the payment was not reported yet: the acquirer
+ * repeats the notification.
  */
 export async function storeAcquirerRefund(
   db: Database,
@@ -17,7 +17,7 @@ export async function storeAcquirerRefund(
   const mid = await findMerchant(db, orderId)
   if (mid === undefined) return undefined
   return inTransaction(db, async (client) => {
-    // Repeats wait for this lock, and then find the refund.
+    // A repeated notification waits for this lock, and then finds the refund.
     await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
     const { rows: known } = await client.query<RefundName>(
       `select mid, our_refund_id as "ourRefundId"
@@ -27,7 +27,7 @@ export async function storeAcquirerRefund(
     )
     if (known[0]) return known[0]
     const { rows: payments } = await client.query<{ utr: string }>(
-      // A refund of a payment without a reported identifier is of the order's own payment. Nulls sort last.
+      // A refund without an identifier of its payment belongs to the order's own payment. Nulls sort last.
       `select utr
          from payments
         where mid = $1 and order_id = $2

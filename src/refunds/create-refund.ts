@@ -3,15 +3,15 @@ import { newId } from '../payments/intent.ts'
 import type { Refund } from './refund.ts'
 import { findRefund } from './store.ts'
 
-/** Limit of refunds of one payment, failed ones included. */
+/** Largest number of refunds of one payment, including failed ones. */
 const MOST_OF_PAYMENT = 100
 
-/** `refundId` is our name if left out. Without `utr` the order's own payment is refunded. */
+/** A refund to store. `refundId` is our refund id if left out. Without `utr` the order's own payment is refunded. */
 export type RefundRequest = {
   mid: string
   orderId: string
   refundId?: string | undefined
-  /** In paise; undefined for all that is left. */
+  /** The amount in paise; undefined to refund all that is left of the payment. */
   amount: number | undefined
   note: string
   utr?: string | undefined
@@ -19,14 +19,14 @@ export type RefundRequest = {
   madeBy: string
 }
 
-/** `made` is false for a repeat of the same request. */
+/** The refund, where `made` is false for a repeated request, or the reason of a refusal. */
 export type RefundResult =
   | { refund: Refund; made: boolean }
   | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
- * Stores a refund, which the scheduler then carries out; with the acquirer `direct` only a person can. The amount is checked under the
- * lock of the intent's row, so that simultaneous refunds never exceed what was paid. `claim` is that of `Ending`, if a caller waits.
+ * Stores a refund. The scheduler carries it out, or with the acquirer `direct` a person. The amount is checked under
+ * the lock of the intent's row, so that simultaneous refunds never exceed what was paid. For `claim` see `Ending`.
  */
 export async function createRefund(
   db: Database,
@@ -43,7 +43,7 @@ export async function createRefund(
   async function store(client: Queryable): Promise<RefundResult> {
     const order = await lockOrder(client, request)
     if (order === undefined) return { refused: 'unknown order' }
-    // The same request may have been stored while this one waited for the lock.
+    // The search for a repeat is repeated, because an equal request may have been stored during the wait for the lock.
     const repeat = await findRepeat(client, request)
     if (repeat) return repeat
     const payment = await findPayment(client, request)
@@ -76,13 +76,13 @@ export async function createRefund(
         order.acquirer === 'direct' ? null : now,
       ],
     )
-    // Another order's refund has taken this refund_id while this order was locked.
+    // No row: a simultaneous refund of another order, which has its own lock, has taken this refund_id.
     if (rowCount === 0) return { refused: 'refund_id exists' }
     return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, made: true }
   }
 }
 
-/** A repeat has the same order, the same amount or none, and the same note unless the note is forgotten. */
+/** Finds the refund of an equal earlier request: the same order, amount (or none) and note (unless forgotten). */
 async function findRepeat(db: Queryable, request: RefundRequest): Promise<RefundResult | undefined> {
   if (request.refundId === undefined) return undefined
   const refund = await findRefund(db, request.mid, { refundId: request.refundId })
@@ -105,8 +105,8 @@ async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
 }
 
 /**
- * Returns the payment to refund, and what is left of it. Failed refunds count only by number. The sum may exceed an integer, since
- * refunds that an acquirer initiates have no limit.
+ * Returns the payment to refund, the amount that is left of it, and the number of its refunds. Failed refunds count
+ * only in the number. The refunded sum may exceed an integer, because refunds that an acquirer initiates have no limit.
  */
 async function findPayment(db: Queryable, { mid, orderId, utr }: RefundRequest) {
   const { rows } = await db.query<{ utr: string; left: number; count: number }>(

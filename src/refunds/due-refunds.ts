@@ -5,8 +5,8 @@ import type { PaymentNames } from '../payments/outcome.ts'
 import type { Refund, RefundName } from './refund.ts'
 
 /**
- * Seconds from the sending of a refund to each query of its state, while it has no end: 1 minute, 10 minutes, 1 hour, then every 6
- * hours for 5 days, then once a day for 30 more. The query after 24 hours decides about a refund that the acquirer does not know.
+ * Seconds from the sending of a refund to each query of its state until the refund ends: 1 minute, 10 minutes, 1 hour,
+ * then every 6 hours for 5 days, then daily for 30 days. A refund unknown to the acquirer after 24 hours is unsure.
  */
 const QUERIES_AFTER_SECONDS = [
   60,
@@ -16,15 +16,15 @@ const QUERIES_AFTER_SECONDS = [
   ...Array.from({ length: 30 }, (_, number) => (number + 6) * 86_400),
 ]
 
-/** Pauses between attempts to send grow from 1 minute to this one, doubled each time. */
+/** Longest pause between two attempts to send a refund. The pauses begin with 1 minute and double each time. */
 const LONGEST_PAUSE_SECONDS = 3_600
 
-/** A refund to send or to query. The link is that of its order. */
+/** A refund to send or to query. `paymentLink` is the link of the refund's order. */
 export type DueRefund = Pick<
   Refund,
   'mid' | 'orderId' | 'ourRefundId' | 'amount' | 'note' | 'utr' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'
 > & {
-  /** Whether the order was paid by another payment before. */
+  /** Whether the refunded payment is a second payment of its order. */
   isSecond: boolean
   /** Null until the payment's identifiers at the acquirer are known. */
   payment: PaymentNames | null
@@ -36,12 +36,12 @@ export function createDueRefunds(db: Database) {
     findDue: (acquirer: string, limit: number, now: Date) => findDueMerchants(db, 'refunds', acquirer, limit, now),
 
     /**
-     * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. A claimed refund becomes due again
-     * later, in case this instance is killed.
+     * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. A claimed refund
+     * becomes due again later, in case this instance is killed.
      */
     async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<DueRefund[]> {
       const { rows } = await db.query<DueRefund>(
-        // The select computes the next time, because Citus takes no interval in the `case` of an update.
+        // The select computes the next time, because Citus does not support an interval in the `case` of an update.
         `with due as materialized (
            select r.refund_id,
                   case when r.sent_at is null
@@ -76,8 +76,8 @@ export function createDueRefunds(db: Database) {
     },
 
     /**
-     * Marks a refund as sent, before a byte leaves. False means that the refund must not be sent: it has ended, or was sent before.
-     * With `mayRepeat` a refund may be sent again.
+     * Marks a refund as sent, before the request is sent. False means that the refund must not be sent, because it has
+     * ended, or because it was sent before and `mayRepeat` is false.
      */
     async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {
       const { rowCount } = await db.query(
@@ -89,7 +89,7 @@ export function createDueRefunds(db: Database) {
       return rowCount === 1
     },
 
-    /** Removes the caller's own mark `sentAt`, after a call that is proven to have changed nothing. */
+    /** Removes the mark `sentAt` that the caller has set, after a call that has certainly changed nothing. */
     async unmarkSent({ mid, ourRefundId }: RefundName, sentAt: Date): Promise<void> {
       await db.query(
         `update refunds
@@ -99,7 +99,7 @@ export function createDueRefunds(db: Database) {
       )
     },
 
-    /** Stores the payment's identifiers at the acquirer, unless others are stored. */
+    /** Stores the identifiers that the acquirer has given to a payment, unless other identifiers are stored. */
     async savePaymentNames({ mid, utr }: Pick<Refund, 'mid' | 'utr'>, { id, txnId }: PaymentNames): Promise<void> {
       await db.query(
         `update payments
@@ -114,8 +114,8 @@ export function createDueRefunds(db: Database) {
 export type DueRefunds = ReturnType<typeof createDueRefunds>
 
 /**
- * Makes an unsure refund due for sending, once a person has found that the bank has not carried it out. Returns false for any other
- * refund. The exception stays open until the refund ends.
+ * Makes an unsure refund due for sending, once a person has found that the bank has not carried it out. Returns false
+ * for any other refund. The refund's exception stays open until the refund ends.
  */
 export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
   const { rowCount } = await db.query(

@@ -9,13 +9,13 @@ import { storeAcquirerRefund } from './acquirer-refund.ts'
 import { REASON_CHARACTERS, type Refund, type RefundName, type RefundUpdate } from './refund.ts'
 import { findRefund } from './store.ts'
 
-/** `changed` is whether the refund has a new status. `isNew` is false for an exception that was stored before. */
+/** The result of an update. `changed` is whether the refund has a new status, `isNew` whether the exception is new. */
 type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionKind; isNew?: boolean }
 
 export type RefundListeners = {
-  /** Called once for each new exception. */
+  /** Callback for metrics, called once for each new exception. */
   onException: (kind: ExceptionKind) => void
-  /** Gets a line for an unknown status. */
+  /** The log, which gets an error for each unknown status. */
   log: Pick<Logger, 'error'>
 }
 
@@ -27,9 +27,10 @@ export type RefundUpdates = ReturnType<typeof createRefundUpdates>
 
 export function createRefundUpdates(db: Database, { onException = nobody, log }: Partial<RefundListeners> = {}) {
   /**
-   * Judges an update and stores what follows: the end of the refund, its event, and exceptions that the end closes or opens. `source`
-   * is `answer`, `enquiry`, `notification`, or the operator's name. Undefined for an unknown refund. A success is never undone. The
-   * order's row is locked first, so that any number of equal updates at once change the refund once.
+   * Judges an update and stores the result: the refund's end, its webhook event, and exceptions that the end closes or
+   * opens. A success is never undone. The order's row is locked first, so that simultaneous equal updates change the
+   * refund once. `source` is `answer`, `enquiry`, `notification` or the operator's name. Undefined for an unknown
+   * refund.
    */
   async function record(
     { mid, ourRefundId }: RefundName,
@@ -58,7 +59,7 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
   return {
     record,
 
-    /** A notification names a refund of ours, or one that the acquirer has initiated and that may be new here. */
+    /** Records a notification about a refund of ours, or about a refund that the acquirer has initiated. */
     async recordNotification(acquirer: string, update: RefundUpdate, now: Date): Promise<RecordedUpdate | undefined> {
       const which = update.acquirerInitiated
         ? await storeAcquirerRefund(db, acquirer, update, now)
@@ -67,8 +68,8 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
     },
 
     /**
-     * Saves an exception, so that a person looks after an open refund. An unsure refund is not sent or queried until then; a refund
-     * that the acquirer turns out to have is not unsure.
+     * Saves an exception, so that a person decides about an open refund. An unsure refund is no longer sent or queried.
+     * A refund that the acquirer is known to have cannot be unsure.
      */
     async needPerson(
       refund: ExceptionSubject,
@@ -91,7 +92,7 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
   }
 }
 
-/** `ourRefundId` may come back in upper or lower case. */
+/** Finds a refund by our refund id, which an acquirer may return in upper or lower case. */
 async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundName | undefined> {
   const { rows } = await db.query<RefundName>(
     `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = lower($1) and acquirer = $2`,
@@ -130,8 +131,8 @@ async function judge(
 }
 
 /**
- * Whether an update is about another refund. Identifiers are compared without regard to case: no acquirer promises to preserve it in
- * ours, and Setu's own identifiers are ULIDs, in which case has no meaning.
+ * Whether an update is about another refund. Identifiers are compared without regard to case, because no acquirer
+ * promises to preserve the case of ours, and Setu's own are ULIDs, in which case has no meaning.
  */
 function differs(update: RefundUpdate, refund: Refund): boolean {
   const isOther = (reported: string | undefined, known: string | null) =>
@@ -147,7 +148,7 @@ function differs(update: RefundUpdate, refund: Refund): boolean {
 
 type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId'>
 
-/** Returns whether the exception is new. */
+/** Saves an exception about a refund. Returns whether the exception is new. */
 export const saveRefundException = (
   db: Queryable,
   kind: ExceptionKind,
@@ -159,7 +160,7 @@ export const saveRefundException = (
   return saveException(db, kind, { ...subject, status: '', person: source, note: reason }, now)
 }
 
-/** Stores that the acquirer has the refund, which is then only queried, even if it was unsure before. */
+/** Stores that the acquirer has the refund. From then on the refund is only queried, even if it was unsure before. */
 async function saveArrival(
   db: Queryable,
   refund: Refund,
@@ -183,7 +184,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, sour
   const isSuccess = status === 'SUCCESS'
   const reference = update.reference || refund.reference
   await db.query(
-    // A failure's reason stays when a success follows, because the webhook of the failure may not have been sent yet.
+    // A failure's reason is kept if a success follows, because the webhook of the failure may not have been sent yet.
     `update refunds
         set status = $3, reference = $4, ended_at = $6,
             reason = case when $3 = 'FAIL' then $5 when status = 'FAIL' then reason end,
@@ -204,7 +205,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, sour
   await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
 }
 
-/** Closes the refund's own exceptions of these kinds, and the exception `ended`. Closed ones stay as they are. */
+/** Resolves the refund's own exceptions of `kinds`, and the exception `ended`, unless they are resolved already. */
 async function endExceptions(
   db: Queryable,
   { mid, orderId, ourRefundId }: Refund,
@@ -220,7 +221,7 @@ async function endExceptions(
   )
 }
 
-/** Whether the successful refunds of a payment exceed it. */
+/** Whether the successful refunds of a payment exceed the amount that was paid. */
 async function isAboveWhatWasPaid(db: Queryable, { mid, orderId, utr }: Refund): Promise<boolean> {
   const { rowCount } = await db.query(
     `select from refunds r

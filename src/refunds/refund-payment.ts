@@ -14,7 +14,7 @@ import { toRefundData } from './refund.ts'
 
 const NewRefund = WHICH_PAYMENT.schema.extend({
   refund_id: refundId,
-  // The limit is what was paid, whatever the merchant's own maximum is now.
+  // The merchant's present limit of amounts does not apply: a refund is only limited by what was paid.
   amount: orderAmount(HIGHEST_MAX_RUPEES)
     .meta({
       description:
@@ -44,7 +44,7 @@ export const refundPayment = operation({
     schema: NewRefund,
     schemaFor: ({ caller }) =>
       caller.kind === 'merchant' && caller.merchant.input === 'shop' ? ShopRefund : NewRefund,
-    // An empty amount is refused, since it may be a bug of the shop, and the whole payment would go back.
+    // An empty amount is refused, because it may be a bug of the shop and would refund the whole payment.
     notEmpty: 'amount',
     example: EXAMPLE,
   },

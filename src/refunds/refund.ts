@@ -1,22 +1,22 @@
 import { toJsonNumber } from '../money.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 
-/** A success is never undone. */
+/** The status of a refund. SUCCESS is never undone, but may follow FAIL. */
 export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
 
-/** Amounts are in paise. */
+/** A stored refund. Its amounts are in paise. */
 export type Refund = {
   mid: string
-  /** The merchant's own name of the refund; ours for a refund of the operator. */
+  /** The merchant's identifier of the refund; our own for a refund by the operator or the acquirer. */
   refundId: string
-  /** Our name of the refund, which is sent to the acquirer: 32 letters and digits. */
+  /** Our identifier of the refund, 32 hex digits, which is sent to the acquirer. */
   ourRefundId: string
   orderId: string
   merchantOrderId: string
-  /** UTR of the refunded payment. */
+  /** The UTR of the refunded payment. */
   utr: string
   amount: number
-  /** Null for a request of all that was left. */
+  /** The amount in the request; null if the request was for all that was left. */
   requested: number | null
   note: string
   exceptionId: string | null
@@ -25,9 +25,9 @@ export type Refund = {
   madeBy: string
   madeAt: Date
   status: RefundStatus
-  /** The bank's reference; empty until it is known. */
+  /** The bank's reference of the refund; empty until it is known. */
   reference: string
-  /** The reason of a failure, which stays if the refund succeeds after all; or what is unsure. */
+  /** The reason of a failure, which is kept if the refund succeeds later, or the reason why the refund is unsure. */
   reason: string | null
   endedAt: Date | null
   acquirerRefundId: string | null
@@ -36,37 +36,37 @@ export type Refund = {
   dueAt: Date | null
 }
 
-/** Our name of a refund, and the merchant whose refund it is. */
+/** The key of a refund: its merchant and our identifier of the refund. */
 export type RefundName = Pick<Refund, 'mid' | 'ourRefundId'>
 
 /**
- * A report about a refund, by its acquirer or by the operator. PENDING means that the acquirer has the refund. An undefined field is
- * not compared with the refund.
+ * A report about a refund by its acquirer or by the operator. PENDING means that the acquirer has the refund. A field
+ * that is undefined is not compared with the refund.
  */
 export type RefundUpdate = {
   status: RefundStatus
-  /** The acquirer's word for an unknown status; `status` is PENDING then. */
+  /** The acquirer's text for a status that we do not know. `status` is then PENDING. */
   unknownStatus?: string | undefined
-  /** In paise. */
+  /** The refunded amount, in paise. */
   amount?: number | undefined
   ourRefundId?: string | undefined
   orderId?: string | undefined
-  /** The acquirer's own identifiers of the merchant and of the refund. */
+  /** The acquirer's identifiers: `merchantId` of the merchant, `id` of the refund. */
   merchantId?: string | undefined
   id?: string | undefined
-  /** The bank's reference; may be empty. */
+  /** The bank's reference of the refund; may be empty. */
   reference: string
   reason?: string | undefined
-  /** The payment's UTR and its identifiers at the acquirer, if they are reported. */
+  /** The refunded payment's UTR and its identifiers at the acquirer, if they are reported. */
   utr?: string | undefined
   payment?: PaymentNames | undefined
-  /** Set for a refund that the acquirer has made by itself; `orderId`, `id` and `amount` are then given. */
+  /** True for a refund that the acquirer has initiated. `orderId`, `id` and `amount` are then not undefined. */
   acquirerInitiated?: true | undefined
 }
 
 export const REASON_CHARACTERS = 200
 
-/** The form of a refund in every answer and command. */
+/** A refund in the form of all answers and commands. */
 export const toRefundData = (refund: Refund) => ({
   refundId: refund.ourRefundId,
   refund_id: refund.refundId,

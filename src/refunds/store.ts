@@ -4,7 +4,7 @@ import type { Refund } from './refund.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 
-/** Refunds from before this moment are older than T+5 days: five calendar days of India after their own. */
+/** The moment before which open refunds are older than T+5: five calendar days (IST) before today. */
 export const overdueBefore = (now: Date) => new Date(istDayOf(now).getTime() - 5 * DAY_MS)
 
 const SELECT_REFUNDS = `
@@ -34,7 +34,7 @@ type RefundFilter = {
   acquirer?: string
 }
 
-/** Refunds, oldest first. */
+/** Lists refunds, oldest first. */
 export async function listRefunds(
   db: Queryable,
   { open = false, mid, orderId, ourRefundId, acquirer }: RefundFilter,
@@ -53,8 +53,8 @@ export async function listRefunds(
 }
 
 /**
- * Whether a person has to find the end of an open refund: nothing queries it, as with `direct`, or its acquirer does not report the
- * end.
+ * Whether a person has to find out how an open refund ends, because the service does not query the refund, as with
+ * `direct`, or because the acquirer has not reported an end in time.
  */
 export async function isLeftToPerson(
   db: Queryable,
@@ -70,7 +70,7 @@ export async function isLeftToPerson(
   return rowCount !== 0
 }
 
-/** One look-up in an index for each acquirer, however many refunds are open. */
+/** Lists the acquirers of open refunds by one index look-up per acquirer, however many refunds are open. */
 export async function acquirersOfOpenRefunds(db: Queryable): Promise<string[]> {
   const names: string[] = []
   for (;;) {
