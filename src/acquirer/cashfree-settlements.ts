@@ -126,7 +126,7 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   return { kind, amount, line }
 }
 
-/** The `utr` of a deduction: the bank's reference of a refund, if known, otherwise Cashfree's identifier of the event. */
+/** The `utr` of a deduction: the bank's reference of a refund, if known, or else Cashfree's identifier of the event. */
 function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
   const own = id && `E${id}`
   return type === 'REFUND' && UTR.test(arn) ? { utr: arn, earlierUtr: own } : { utr: own }
